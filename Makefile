@@ -14,7 +14,7 @@ READY = [ "$(origin WORKSPACE)" != file ] || [ -e "$(WORKSPACE)/knapper.toml" ] 
 # Where no level of the machine's own holds, functions run in the extra [portable], as soon as there is one.
 FUNCTIONS = ! grep -q '^portable = ' pyproject.toml || $(BIN)/python -c 'import asyncio, sandbox; asyncio.run(sandbox.Sandbox.start(packages=()))' 2>/dev/null || { echo "No level of the sandbox holds here: installing the extra [portable]." >&2; $(PIP) --editable '.[portable]' >&2; }
 
-.PHONY: run serve demo test test-page soak check check-platforms format bench bench-peers bench-groups bench-compare conformance fuzz recording page-walk guide cluster soak-cluster clean
+.PHONY: run serve demo test test-page soak arm64 check check-platforms format bench bench-peers bench-groups bench-compare conformance fuzz recording page-walk guide cluster soak-cluster clean
 .DELETE_ON_ERROR:
 
 # `make run MODEL=local` fetches the local model if it is not here; `make run WORKSPACE=FOLDER` works in that folder.
@@ -46,6 +46,10 @@ test: .venv/.dev
 soak: .venv/.dev
 	$(BIN)/python -m pytest -q -m "(slow or hypothesis or sampled) and not model" --hypothesis-profile searching
 	$(PORTABLE) -n 2 tests/sandbox tests/debugging tests/gate tests/attacks
+
+# What of it says something of another processor, emulated, in a root of Debian's packages: on Debian, under an hour.
+arm64:
+	@sh tests/kit/arm64.sh tests/sandbox/test_the_portable_level.py $(SAMPLE) tests/attacks/test_every_row.py
 
 # Workers and their database under faults at random, for an hour: `make soak-cluster MINUTES=10` for less.
 soak-cluster: .venv/.dev

@@ -30,6 +30,8 @@ world worker {
   import hear: func() -> string;
   /// Sends a frame to the host.
   import say: func(frame: string);
+  /// Sends what is printed to the host.
+  import print: func(data: list<u8>);
   /// Returns whether a human wants what runs to stop at the debugger.
   import stop-wanted: func() -> bool;
   /// Serves one worker's conversation.
@@ -145,13 +147,24 @@ def _stored(folder: Path, name: str) -> StoredCode | None:
 
 
 def _name() -> str:
-    """Return the hash of the inputs: our sources, the wheels' versions, the machine."""
+    """Return the hash of the inputs: our sources, the wheels' versions, the machine and what its processor can do: code
+    that was compiled for more of that than there is, as below gVisor or after a move, is not loaded.
+    """
     digest = hashlib.sha256(WORLD.encode() + _APP.encode())
     for place, text in _sources():
         digest.update(f"\0{place}\0{len(text)}\0".encode() + text)
     versions = {name: _version(name) for name in WHEELS}
-    digest.update(json.dumps([versions, sys.platform, platform.machine()]).encode())
+    digest.update(json.dumps([versions, sys.platform, platform.machine(), _processor()]).encode())
     return digest.hexdigest()[:32]
+
+
+def _processor() -> str:
+    """Return what the kernel says that the first processor can do, "" where it is another system's."""
+    try:
+        with Path("/proc/cpuinfo").open(encoding="utf-8", errors="replace") as lines:
+            return next((line for line in lines if line.startswith(("flags", "Features", "isa"))), "")
+    except OSError:
+        return ""
 
 
 def _sources() -> Iterator[tuple[str, bytes]]:

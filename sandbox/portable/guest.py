@@ -2,7 +2,7 @@
 
 Nothing is opened here when a function runs: the standard library lies in memory, as does the scratch folder, which was
 put in place before this is imported, since others keep the functions of `os` that they find. Frames go
-through three functions of the host: `hear`, `say`, and whether a human wants to stop.
+through functions of the host: `hear`, `say`, `print`, and whether a human wants to stop.
 """
 
 import _thread
@@ -206,8 +206,16 @@ def _prepare() -> None:
     gc.freeze()
 
 
+class _Output(io.FileIO):
+    """What is printed, by a function of the host's: what goes to a descriptor waits for a thread of wasmtime's."""
+
+    def write(self, data: Any, /) -> int:  # Any: a buffer
+        _host.print(data := bytes(data))
+        return len(data)
+
+
 def _stream(number: int) -> io.TextIOWrapper:
-    raw = memory_files.real_open(number, "wb", 0, closefd=False)
+    raw: Any = _Output(number, "wb", closefd=False)  # it stands for a buffer
     return io.TextIOWrapper(raw, "utf-8", "backslashreplace", newline="\n", line_buffering=True, write_through=True)
 
 
@@ -253,8 +261,7 @@ class WitWorld(_host.WitWorld):  # type: ignore[misc]  # made when the component
 
 
 # `break now` in the component, where no signal arrives: while a human debugs, running code looks whether one wants
-# it.
-# It looks at each start of a function and each jump back, most of which cost a counter.
+# it. It looks at each start of a function and each jump back, most of which cost a counter.
 
 _TOOL: Final = 4  # no debugger's, profiler's or coverage tool's
 _EVERY: Final = 64  # events between two looks

@@ -48,6 +48,7 @@ class ComponentRunner:
         with self._linker.root() as root:
             root.add_func("hear", self._hear)
             root.add_func("say", self._say)
+            root.add_func("print", lambda _store, data: self._send(b"o", bytes(data)))
             root.add_func("stop-wanted", self._stop_wanted)
         self._default = plan
         self._plan = plan

@@ -46,6 +46,11 @@ def _link(path: Path) -> str:
 
 def zygotes_of(host: int) -> set[int]:
     """The sandbox's processes among the descendants of this one."""
+    return {pid for pid in descendants(host) if is_zygote(pid)}
+
+
+def descendants(host: int) -> set[int]:
+    """The processes below this one: gVisor has no list of a process's children."""
     parents = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
@@ -54,7 +59,7 @@ def zygotes_of(host: int) -> set[int]:
     found = {host}
     while fresh := {pid for pid, parent in parents.items() if parent in found and pid not in found}:
         found |= fresh
-    return {pid for pid in found if _is_zygote(pid)}
+    return found - {host}
 
 
 @contextmanager
@@ -75,7 +80,8 @@ def _go_on(descriptor: int) -> None:
         signal.pidfd_send_signal(descriptor, signal.SIGCONT)
 
 
-def _is_zygote(pid: int) -> bool:
+def is_zygote(pid: int) -> bool:
+    """Whether it is one, and has not ended: what nobody waited for has no command."""
     with suppress(OSError):
         command = Path(f"/proc/{pid}/cmdline").read_bytes()
         return b"sandbox.processes.zygote" in command or b"sandbox.portable.runner" in command

@@ -2,7 +2,6 @@
 another one: they are skipped, and counted at the end.
 """
 
-import json
 import os
 import shutil
 import subprocess
@@ -16,8 +15,55 @@ import pytest
 from agent_core.base.user_folders import data_folder
 from sandbox import Sandbox
 
-FORCED: Final[Any] = os.environ.get("KNAPPER_SANDBOX_LEVEL", "auto")  # one of the setting's values
 STORE: Final[Path] = data_folder() / "portable"  # the user's own: to build a component takes half a minute
+_SETTING = "KNAPPER_SANDBOX_LEVEL"
+
+
+def _chosen() -> Any:  # one of the setting's values
+    """Return the level for all tests: the one that is forced, or `portable` where there is no other."""
+    if _SETTING not in os.environ and not _has_landlock() and level_here() == "portable":
+        os.environ[_SETTING] = "portable"  # for what a test starts, and for those that run beside
+    return os.environ.get(_SETTING, "auto")
+
+
+def _has_landlock() -> bool:
+    if sys.platform != "linux":
+        return False
+    from sandbox.confine import landlock  # others have no such library
+
+    try:
+        return landlock.version() > 0
+    except OSError:
+        return False
+
+
+@cache
+def level_here() -> str:
+    """The level of tests on this machine, found once by a start in a process of its own; `none` if there is none."""
+    environment = {_SETTING: "auto", **os.environ}
+    done = subprocess.run(
+        [sys.executable, "-c", _START], env=environment, capture_output=True, text=True, cwd=_REPOSITORY,
+        timeout=400, check=True,
+    )  # fmt: skip
+    return done.stdout.strip()
+
+
+_REPOSITORY: Final = Path(__file__).parents[2]
+_START: Final = """
+import asyncio
+from sandbox import SandboxUnavailable
+from tests.kit.levels import start
+
+async def level():
+    try:
+        async with await start(packages=()) as sandbox:
+            return sandbox.level
+    except SandboxUnavailable:
+        return "none"
+
+print(asyncio.run(level()))
+"""
+FORCED: Final = _chosen()
 IS_PORTABLE: Final = FORCED == "portable"
 
 
@@ -46,7 +92,9 @@ NOT_THERE: Final = {  # why a test says nothing of level `portable` → its file
         "test_what_a_worker_uses.py", "test_what_a_package_leaves_running.py", "test_the_filter_by_branch.py",
         "test_calls_of_other_machines.py", "test_the_name_of_the_machine.py",
         "test_a_worker_that_dies_is_killed_with_a_reason", "test_other_limits_get_a_worker_of_their_own",
-        "test_a_function_sees_nothing_of_the_rehearsals_before_it",
+        "test_a_function_sees_nothing_of_the_rehearsals_before_it", "test_a_zygote_that_dies_takes_its_calls_along",
+        "test_a_worker_and_a_zygote_that_nobody_calls_end", "test_zygotes_for_other_needs_end",
+        "test_a_call_that_waits_for_its_worker_does_not_lose_its_time",
     ),
     "there is no descriptor to forge frames by: `test_the_portable_level.py` has what there is": (
         "test_attempts_that_attack.py", "test_caps_on_claims.py", "test_requests_that_are_sent_ahead_hold_up_no_clock",
@@ -66,6 +114,7 @@ NOT_THERE: Final = {  # why a test says nothing of level `portable` → its file
         "test_a_package_of_the_list_can_be_imported_and_others_cannot",
         "test_a_package_that_is_named_only_at_run_time_is_found_too",
     ),
+    "its clock shows UTC": ("test_a_zone_that_the_environment_names_is_kept",),
     "granted files come from the host's handler, which these calls have not": ("test_files_within_reach.py",),
     "there are no threads": (
         "[threads]", "[a_pool_of_threads]", "[timers]", "test_a_thread_of_a_function_stops_as_its_main_one_does",
@@ -83,20 +132,11 @@ def reason_to_skip(nodeid: str) -> str | None:
     return next((why for why, names in NOT_THERE.items() if any(name in nodeid for name in names)), None)
 
 
-_REPOSITORY = Path(__file__).parents[2]
 NEEDS = "needs another level than"
 NO_LEVEL = "no level "
 """How a test that was to run at one level is skipped where it is not."""
 NOTHING_RUNS = "The sandbox cannot be enforced here"
 """What the program says wherever a function was to run and there is no level."""
-
-
-@cache
-def level_here() -> str:
-    """The level of this machine, found once by a start in a process of its own; `none` if there is none."""
-    start = [sys.executable, "-m", "tests.sandbox.lacking"]
-    done = subprocess.run(start, capture_output=True, text=True, cwd=_REPOSITORY, timeout=100, check=True)
-    return str(json.loads(done.stdout).get("level", "none"))
 
 
 def skip_here(why: str, level: str = "") -> None:

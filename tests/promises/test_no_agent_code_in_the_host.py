@@ -13,6 +13,7 @@ import pytest
 import pytest_asyncio
 
 from sandbox import Evaluation, FunctionCall, Job, ModuleImport, Outcome, Returned, Sandbox, SchemaRequest
+from tests.kit.levels import start
 from tests.sandbox.support import modules
 
 # Wherever this runs, it tries to write the canary, and patches what the host would notice.
@@ -71,7 +72,7 @@ _PLACES = {
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def sandbox() -> AsyncIterator[Sandbox]:
-    async with await Sandbox.start() as started:
+    async with await start() as started:
         yield started
 
 

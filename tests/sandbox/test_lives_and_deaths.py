@@ -13,8 +13,9 @@ import pytest
 from sandbox import FunctionCall, Job, Killed, Limits, Returned, Sandbox
 from sandbox.processes.pool import Places
 from sandbox.processes.zygote import wipe
-from tests.attacks.outside import zygotes_of
+from tests.attacks.outside import is_zygote, zygotes_of
 from tests.attacks.world import REPOSITORY
+from tests.kit.levels import start
 from tests.sandbox.support import modules
 
 LIFE = modules(
@@ -42,7 +43,7 @@ LIFE = modules(
 @pytest.mark.parametrize("which", [pytest.param(0, id="the-waiting-parent"), pytest.param(1, id="the-zygote")])
 async def test_a_zygote_that_dies_takes_its_calls_along_and_the_next_call_works(which: int) -> None:
     before = zygotes_of(os.getpid())
-    async with await Sandbox.start(packages=()) as sandbox:
+    async with await start(packages=()) as sandbox:
         call = asyncio.ensure_future(sandbox.run(Job(LIFE, "life", FunctionCall("rest", {"seconds": 20}))))
         await asyncio.sleep(0.3)
         os.kill(sorted(zygotes_of(os.getpid()) - before)[which], signal.SIGKILL)
@@ -55,14 +56,14 @@ async def test_a_zygote_that_dies_takes_its_calls_along_and_the_next_call_works(
 
 async def test_closing_leaves_no_process_and_no_folder_behind() -> None:
     before = zygotes_of(os.getpid())
-    sandbox = await Sandbox.start(packages=())
+    sandbox = await start(packages=())
     assert isinstance(await sandbox.run(Job(LIFE, "life", FunctionCall("total", {}))), Returned)
     await sandbox.aclose()
     assert zygotes_of(os.getpid()) == before
 
 
 async def test_one_that_shares_needs_no_zygote_of_its_own_and_leaves_the_one_it_had() -> None:
-    async with await Sandbox.start(packages=()) as lender:
+    async with await start(packages=()) as lender:
         for _time in range(2):
             async with lender.share() as sharing:
                 assert isinstance(await sharing.run(Job(LIFE, "life", FunctionCall("total", {}))), Returned)
@@ -73,7 +74,7 @@ async def test_one_that_shares_needs_no_zygote_of_its_own_and_leaves_the_one_it_
 
 async def test_those_that_share_take_their_calls_places_from_one_number_together() -> None:
     rest = Job(LIFE, "life", FunctionCall("rest", {"seconds": 0.5}))
-    async with await Sandbox.start(packages=(), parallel=1) as lender, lender.share() as one, lender.share() as other:
+    async with await start(packages=(), parallel=1) as lender, lender.share() as one, lender.share() as other:
         began = time.monotonic()
         outcomes = await asyncio.gather(one.run(rest), other.run(rest), lender.run(rest))
         assert time.monotonic() - began >= 1.5
@@ -82,10 +83,10 @@ async def test_those_that_share_take_their_calls_places_from_one_number_together
 
 def test_when_the_host_is_killed_nothing_stays() -> None:
     code = (
-        "import asyncio, sys; from sandbox import FunctionCall, Job, Sandbox\n"
-        "from tests.sandbox.support import modules\n"
+        "import asyncio, sys; from sandbox import FunctionCall, Job\n"
+        "from tests.kit.levels import start; from tests.sandbox.support import modules\n"
         "async def main():\n"
-        "    async with await Sandbox.start(packages=()) as sandbox:\n"
+        "    async with await start(packages=()) as sandbox:\n"
         "        world = modules(m='def f() -> None:\\n    while True: pass\\n')\n"
         "        call = asyncio.ensure_future(sandbox.run(Job(world, 'm', FunctionCall('f', {}))))\n"
         "        await asyncio.sleep(0.3); print('running', flush=True); await call\n"
@@ -99,7 +100,7 @@ def test_when_the_host_is_killed_nothing_stays() -> None:
         assert len(started) >= 2
         host.kill()
     patience = time.monotonic() + 20
-    while (left := {pid for pid in started if Path(f"/proc/{pid}").exists()}) and time.monotonic() < patience:
+    while (left := {pid for pid in started if is_zygote(pid)}) and time.monotonic() < patience:
         time.sleep(0.05)
     assert not left
 

@@ -4,6 +4,7 @@ import asyncio
 import gc
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -34,7 +35,7 @@ from sandbox import (
 from sandbox.job import DEFAULT
 from sandbox.portable.component import lacks
 from tests.attacks.world import REPOSITORY
-from tests.kit.levels import IS_PORTABLE, STORE, lend
+from tests.kit.levels import IS_PORTABLE, STORE, lend, require_namespaces
 from tests.kit.terminal import Terminal
 from tests.sandbox.support import modules
 
@@ -300,6 +301,26 @@ async def test_code_in_the_place_of_which_a_link_stands_is_not_loaded(tmp_path: 
         path.symlink_to(tmp_path / path.name)
     with pytest.raises(SandboxUnavailable, match="not this user's alone"):
         await Sandbox.start(level="portable", store=store)
+
+
+@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="another processor needs a mount of root's")
+@pytest.mark.parametrize(("lacks_more", "expected"), [(True, "building"), (False, "taken")])
+def test_code_that_was_compiled_for_another_processor_is_not_taken(
+    tmp_path: Path, portable: Sandbox, lacks_more: bool, expected: str
+) -> None:
+    require_namespaces("another processor is a mount")
+    facts = Path("/proc/cpuinfo").read_text()
+    (tmp_path / "cpuinfo").write_text(re.sub(r"(?m)^(flags.*|Features.*) \S+$", r"\1", facts) if lacks_more else facts)
+    program = (
+        "import sys; from pathlib import Path; from sandbox.portable.component import find_or_build; "
+        "find_or_build(Path(sys.argv[1]), sys.exit); sys.exit('taken')"
+    )
+    command = ["sh", "-c", 'mount --bind "$0" /proc/cpuinfo && exec "$@"', str(tmp_path / "cpuinfo")]
+    start = [*command, sys.executable, "-c", program, str(_copied(tmp_path))]
+    done = subprocess.run(
+        ["unshare", "--mount", *start], cwd=REPOSITORY, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.stderr.startswith(expected)
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from sandbox import Evaluation, FunctionCall, Job, Killed, Limits, Raised, RequestRefused, Returned, Sandbox, TimedOut
+from tests.kit.levels import start
 from tests.sandbox.support import modules
 
 ASKING = modules(
@@ -79,7 +80,7 @@ async def test_a_call_without_a_handler_is_refused(sandbox: Sandbox) -> None:
 
 
 async def test_calls_within_calls_need_no_second_place() -> None:
-    async with await Sandbox.start(parallel=1, packages=()) as narrow:
+    async with await start(parallel=1, packages=()) as narrow:
         handler = Handler(narrow)
         outcome = await narrow.run(
             Job(ASKING, "asking", FunctionCall("relay", {"function": "relay", "depth": 3}), handler=handler)
@@ -89,7 +90,7 @@ async def test_calls_within_calls_need_no_second_place() -> None:
 
 
 async def test_calls_that_nest_without_end_are_refused_and_do_not_hang() -> None:
-    async with await Sandbox.start(parallel=1, packages=()) as narrow:
+    async with await start(parallel=1, packages=()) as narrow:
         handler = Handler(narrow)
         outcome = await narrow.run(
             Job(ASKING, "asking", FunctionCall("relay", {"function": "relay", "depth": 100}), handler=handler)

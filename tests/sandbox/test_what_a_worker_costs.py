@@ -5,13 +5,14 @@ from pathlib import Path
 import pytest
 
 from sandbox import Access, FunctionCall, Job, Killed, Limits, Returned, Sandbox
+from tests.kit.levels import start
 from tests.sandbox.support import modules
 
 
 async def test_zygotes_for_other_needs_end_when_there_are_too_many(tmp_path: Path) -> None:
     world = modules(m="def f() -> int:\n    return 1\n")
     reach = Access(readable=(str(tmp_path),))
-    async with await Sandbox.start(packages=()) as sandbox:
+    async with await start(packages=()) as sandbox:
         for access, most in ((Access(), 6), (reach, 12)):
             for size in range(1, 10):
                 outcome = await sandbox.run(

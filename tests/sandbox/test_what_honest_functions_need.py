@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from sandbox import FunctionCall, Job, Returned, Sandbox
+from tests.kit.levels import start
 from tests.sandbox.support import modules
 
 _TEXT = Path(__file__).with_name("needs.py").read_text()
@@ -34,6 +35,6 @@ async def test_the_clock_of_a_worker_is_in_the_zone_of_the_host(sandbox: Sandbox
 async def test_a_zone_that_the_environment_names_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     world = modules(zone="import time\ndef f() -> int:\n    return time.localtime().tm_gmtoff\n")
-    async with await Sandbox.start(packages=()) as far:
+    async with await start(packages=()) as far:
         outcome = await far.run(Job(world, "zone", FunctionCall("f", {})))
     assert getattr(outcome, "value", outcome) == 9 * 3600

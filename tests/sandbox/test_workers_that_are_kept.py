@@ -10,6 +10,8 @@ import pytest
 from sandbox import Access, FunctionCall, Job, Limits, Outcome, Returned, Sandbox
 from sandbox.processes import pools
 from sandbox.processes import stateful_workers as keeping
+from tests.attacks.outside import descendants
+from tests.kit.levels import start
 from tests.sandbox.support import modules
 
 TEXT = """
@@ -153,23 +155,12 @@ async def test_a_worker_that_says_more_than_its_reply_is_ended(sandbox: Sandbox)
 
 
 async def test_between_two_calls_a_worker_and_its_threads_stand_still(sandbox: Sandbox) -> None:
-    before = _workers()
+    before = descendants(os.getpid())
     assert await value(sandbox, "tick", "tick") >= 1
     for _time in range(100):
-        await asyncio.sleep(0.05 if not _standing(_workers() - before) else 0)
-    assert _standing(_workers() - before)
+        await asyncio.sleep(0.05 if not _standing(descendants(os.getpid()) - before) else 0)
+    assert _standing(descendants(os.getpid()) - before)
     assert await value(sandbox, keep="tick", n=0) >= 1
-
-
-def _workers() -> set[int]:
-    """Every process below this one."""
-    found, waiting = set[int](), [os.getpid()]
-    while waiting:
-        children = Path(f"/proc/{(pid := waiting.pop())}/task/{pid}/children")
-        fresh = {int(child) for child in children.read_text().split()} if children.exists() else set()
-        found |= fresh
-        waiting += fresh
-    return found
 
 
 def _standing(processes: set[int]) -> set[int]:
@@ -196,7 +187,7 @@ async def test_more_keys_than_may_rest_end_the_one_that_rested_longest(
 
 
 async def test_a_worker_and_a_zygote_that_nobody_calls_end(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    async with await Sandbox.start(packages=()) as own:
+    async with await start(packages=()) as own:
         monkeypatch.setattr(keeping, "REST_S", 0.1)
         monkeypatch.setattr(pools, "REST_S", 0.1)
         reach = Access(readable=(str(tmp_path),))
@@ -208,11 +199,7 @@ async def test_a_worker_and_a_zygote_that_nobody_calls_end(monkeypatch: pytest.M
 
 
 async def test_closing_ends_the_workers_that_rest() -> None:
-    before = _children()
-    async with await Sandbox.start(packages=()) as own:
+    before = descendants(os.getpid())
+    async with await start(packages=()) as own:
         assert await value(own) == 1
-    assert _children() <= before
-
-
-def _children() -> set[str]:
-    return set(Path(f"/proc/self/task/{os.getpid()}/children").read_text().split())
+    assert descendants(os.getpid()) <= before
