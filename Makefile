@@ -47,7 +47,7 @@ soak: .venv/.dev
 	$(BIN)/python -m pytest -q -m "(slow or hypothesis or sampled) and not model" --hypothesis-profile searching
 	$(PORTABLE) -n 2 tests/sandbox tests/debugging tests/gate tests/attacks
 
-# What of it says something of another processor, emulated, in a root of Debian's packages: on Debian, under an hour.
+# The level portable and a sample of the attacks on arm64, which qemu emulates: as root, on Debian.
 arm64:
 	@sh tests/kit/arm64.sh tests/sandbox/test_the_portable_level.py $(SAMPLE) tests/attacks/test_every_row.py
 

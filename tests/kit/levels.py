@@ -23,6 +23,8 @@ def _chosen() -> Any:  # one of the setting's values
     """Return the level for all tests: the one that is forced, or `portable` where there is no other."""
     if _SETTING not in os.environ and not _has_landlock() and level_here() == "portable":
         os.environ[_SETTING] = "portable"  # for what a test starts, and for those that run beside
+    if os.environ.get(_SETTING) == "portable" and "PYTEST_XDIST_WORKER" not in os.environ:
+        level_here()  # once, before those that run beside: what is built is not held against a test's time
     return os.environ.get(_SETTING, "auto")
 
 
@@ -40,10 +42,10 @@ def _has_landlock() -> bool:
 @cache
 def level_here() -> str:
     """The level of tests on this machine, found once by a start in a process of its own; `none` if there is none."""
-    environment = {_SETTING: "auto", **os.environ}
+    environment = {_SETTING: "auto", **os.environ, "PYTEST_XDIST_WORKER": "none"}
     done = subprocess.run(
         [sys.executable, "-c", _START], env=environment, capture_output=True, text=True, cwd=_REPOSITORY,
-        timeout=400, check=True,
+        timeout=1300, check=True,
     )  # fmt: skip
     return done.stdout.strip()
 

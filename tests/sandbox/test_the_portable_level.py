@@ -4,6 +4,7 @@ import asyncio
 import gc
 import json
 import os
+import random
 import re
 import shutil
 import signal
@@ -34,6 +35,7 @@ from sandbox import (
 )
 from sandbox.job import DEFAULT
 from sandbox.portable.component import lacks
+from tests.attacks.outside import is_zygote, zygotes_of
 from tests.attacks.world import REPOSITORY
 from tests.kit.levels import IS_PORTABLE, STORE, lend, require_namespaces
 from tests.kit.terminal import Terminal
@@ -256,6 +258,59 @@ async def test_children_that_die_at_their_start_refuse_the_call() -> None:
         killing.cancel()
         assert {type(outcome) for outcome in outcomes} <= {Refused, Killed}
         assert isinstance(await called(sandbox, "add", a=1, b=1), Returned)
+
+
+HOST = """
+import asyncio, sys
+from tests.kit.levels import start
+from tests.sandbox.test_the_portable_level import FunctionCall, Job, modules
+
+async def noted(name, given):
+    with open(sys.argv[1], "a") as notes:
+        notes.write(f"{given['arguments']['k']}\\n")
+
+async def main():
+    work = modules(work="def note(self, k: int):\\n    self.call('note', k=k)\\n")
+    async with await start() as sandbox:
+        print("ready", flush=True)
+        for number in range(10**6):
+            await sandbox.run(Job(work, "work", FunctionCall("note", {"k": number}), handler=noted))
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("who", ["host", "child"])
+def test_who_is_killed_at_any_instant_leaves_nothing_and_makes_no_call_twice(
+    tmp_path: Path, portable: Sandbox, who: str
+) -> None:
+    instants = random.Random(44)
+    environment = {**os.environ, "KNAPPER_SANDBOX_LEVEL": "portable"}
+    killed = 0
+    while killed < 100:  # the host dies of each kill; of its children, many
+        notes = tmp_path / str(killed)
+        start = [sys.executable, "-c", HOST, str(notes)]
+        with subprocess.Popen(start, cwd=REPOSITORY, env=environment, stdout=subprocess.PIPE) as host:
+            assert host.stdout is not None
+            assert host.stdout.readline() == b"ready\n"
+            for _time in range(25 if who == "child" else 0):
+                time.sleep(instants.uniform(0, 0.2))
+                for pid in sorted(zygotes_of(host.pid))[:1]:
+                    os.kill(pid, signal.SIGKILL)
+                    killed += 1
+            if who == "host":
+                time.sleep(instants.uniform(0, 0.3))
+                killed += 1
+            left = zygotes_of(host.pid)
+            host.kill()
+        patience = time.monotonic() + 20
+        while any(map(is_zygote, left)) and time.monotonic() < patience:
+            time.sleep(0.02)
+        assert not any(map(is_zygote, left))
+        made = notes.read_text().split() if notes.exists() else []
+        assert made == sorted({*made}, key=int)
 
 
 async def test_a_call_that_is_cancelled_while_its_child_starts_leaves_no_error(portable: Sandbox) -> None:
