@@ -288,7 +288,7 @@ def test_who_is_killed_at_any_instant_leaves_nothing_and_makes_no_call_twice(
 ) -> None:
     instants = random.Random(44)
     environment = {**os.environ, "KNAPPER_SANDBOX_LEVEL": "portable"}
-    killed = 0
+    killed = calls = 0
     while killed < 100:  # the host dies of each kill; of its children, many
         notes = tmp_path / str(killed)
         start = [sys.executable, "-c", HOST, str(notes)]
@@ -311,6 +311,8 @@ def test_who_is_killed_at_any_instant_leaves_nothing_and_makes_no_call_twice(
         assert not any(map(is_zygote, left))
         made = notes.read_text().split() if notes.exists() else []
         assert made == sorted({*made}, key=int)
+        calls += len(made)
+    assert calls > killed  # it was killed in the middle of calls, not before them
 
 
 async def test_a_call_that_is_cancelled_while_its_child_starts_leaves_no_error(portable: Sandbox) -> None:
