@@ -114,7 +114,7 @@ def _statements(text: str) -> tuple[tuple[ast.stmt, Statement, str], ...]:
     """
     body, lines, above = tree_of(text).body, lines_of(text), 0
     statements = []
-    for node, following in zip(body, [*body[1:], None], strict=True):
+    for node, following in zip(body, [*body[1:], None], strict=False):
         first, last = first_line(node), last_line(node)
         is_alone = above < first and (following is None or last < following.lineno)
         own = "".join(lines[first - 1 : last]) if is_alone else ""
@@ -299,9 +299,9 @@ def _parts(text: str, path: str, is_private: bool) -> ModuleParts | Problem:  # 
     values = {name for node, facts in pairs if not _is_import(node) for name in _kept(node, facts)}
     setters = _setters(pairs, values)
 
-    def changed(node: ast.stmt, facts: Statement) -> Names:
+    def changed(node: ast.stmt, statement: Statement) -> Names:
         if not isinstance(node, Definition | ast.ClassDef):
-            return facts.modifies.union(*(setters.get(name, ()) for name in facts.runs))
+            return statement.modifies.union(*(setters.get(name, ()) for name in statement.runs))
         if node.name in public:
             return frozenset()
         # A private function or a class may be registered: `@register("a")`, `@shown.register`.
@@ -318,9 +318,9 @@ def _parts(text: str, path: str, is_private: bool) -> ModuleParts | Problem:  # 
     )
 
 
-def _kept(node: ast.stmt, facts: Statement) -> Names:
+def _kept(node: ast.stmt, statement: Statement) -> Names:
     is_future = isinstance(node, ast.ImportFrom) and node.module == "__future__"
-    return frozenset({"*"}) if is_future else facts.binds
+    return frozenset({"*"}) if is_future else statement.binds
 
 
 def _is_import(node: ast.stmt) -> bool:
@@ -667,16 +667,18 @@ def approved_statements(text: str, module: str) -> tuple[ApprovedStatement, ...]
 
 
 def _approved(
-    node: ast.stmt, facts: Statement, own: str, lines: list[str], module: str, known: Mapping[str, str]
+    node: ast.stmt, statement: Statement, own: str, lines: list[str], module: str, known: Mapping[str, str]
 ) -> ApprovedStatement:
     text = "\n".join(lines[first_line(node) - 1 : node.end_lineno])
     is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-    binds = frozenset({"__doc__"}) if is_text else facts.binds
-    imports = tuple(_workspace_parts(facts.imports, module))
+    binds = frozenset({"__doc__"}) if is_text else statement.binds
+    imports = tuple(_workspace_parts(statement.imports, module))
     if _REACHING.search(text):  # every name of its own module, then
         imports = (*imports, (module, ""))
     code = _code_of(own) if own else _code(node, text)
-    return ApprovedStatement(text, code, binds, facts.names, imports, is_inert=bool(binds) and _is_inert(node, known))
+    return ApprovedStatement(
+        text, code, binds, statement.names, imports, is_inert=bool(binds) and _is_inert(node, known)
+    )
 
 
 @lru_cache(maxsize=1024)

@@ -10,6 +10,7 @@ import importlib.util
 import json
 import os
 import platform
+import re
 import shutil
 import stat
 import subprocess
@@ -161,10 +162,12 @@ def _name() -> str:
 def _processor() -> str:
     """Return what the kernel says that the first processor can do, "" where it is another system's."""
     try:
-        with Path("/proc/cpuinfo").open(encoding="utf-8", errors="replace") as lines:
-            return next((line for line in lines if line.startswith(("flags", "Features", "isa"))), "")
+        found = re.search(
+            r"^(?:flags|Features|isa).*", Path("/proc/cpuinfo").read_text("utf-8", "replace"), re.MULTILINE
+        )
     except OSError:
         return ""
+    return found[0] if found else ""
 
 
 def _sources() -> Iterator[tuple[str, bytes]]:

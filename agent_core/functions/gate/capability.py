@@ -194,8 +194,8 @@ def reach_in(module_text: str, name: str, grants: Grants = NOTHING) -> tuple[str
     if not isinstance(tree, ast.Module):
         return (_UNCERTAIN,)
     lines = lines_of(module_text)
-    spans = [(first_line(statement) - 1, statement.end_lineno) for statement in running_with(module_text, name)]
     try:
+        spans = [(first_line(statement) - 1, statement.end_lineno) for statement in running_with(module_text, name)]
         return reach("".join("".join(lines[start:end]).rstrip("\n") + "\n" for start, end in spans), grants)
     except RecursionError:  # nested too deeply to be read
         return (_UNCERTAIN,)
