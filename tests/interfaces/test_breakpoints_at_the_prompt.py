@@ -1,5 +1,6 @@
 """Breakpoints as a human sets, lists and clears them; a call that stops at once; a loop that is stopped as it runs."""
 
+import time
 from pathlib import Path
 
 from tests.interfaces.debugged import CALL, LOOP_LINE, SCALE, does, grown, standing, written
@@ -102,8 +103,8 @@ def test_a_call_of_ones_own_is_stopped_where_it_is(tmp_path: Path) -> None:
     written(tmp_path, SPIN)
     with prompt([], tmp_path) as (screen, _):
         does(screen, "=spin()", "spin()")
+        time.sleep(2)  # nothing says that its worker has begun
         does(screen, "/break now", "(debug)")
-        screen.wait_for("break now")
         does(screen, "rounds = 77_777", "done")
         does(screen, "c", "7777")
 
