@@ -1,4 +1,4 @@
-"""What a program can save in tasks of others: the right calls of BFCL's multi-turn set and of two domains of tau2.
+"""The requests that a program saves in others' tasks: right calls of BFCL's multi-turn set and two domains of tau2.
 
     python benchmarks/others_tasks.py [--json] 2>/dev/null
 

@@ -1,4 +1,4 @@
-"""What the code of a workspace depends on: the one graph behind hashes, users, approvals, imports and rollbacks.
+"""The dependencies of a workspace's code: the one graph behind hashes, users, approvals, imports and rollbacks.
 
 Read from the syntax trees; nothing is run. A module is the statements at its top, and each is looked at once, in
 whichever version of its module it stands. What is computed at run time is not seen; what only bears the same name is
@@ -39,7 +39,7 @@ _NOT_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """What a statement at the top of a module binds and mentions.
+    """The names that a statement at the top of a module binds and mentions.
 
     `names` are all names in it, `words` also attributes and the functions that it calls by `self.call`, which are
     `called`. `reads` leaves out the names that a function binds for itself, and has those of annotations in quotes.
@@ -66,13 +66,13 @@ class Statement:
         first = [argument.value for call in calls for argument in call.args[:1] if isinstance(argument, ast.Constant)]
         called = frozenset(word for word in first if isinstance(word, str))
         shared = frozenset(name for part in inner if isinstance(part, ast.Global) for name in part.names)
-        reads, own = _named(node), set[str]()
+        reads, own = _names_read(node), set[str]()
         roots, runs = _modified(node)
         if isinstance(node, Definition):
-            head = _in_text(node.returns).union(*map(_named, [*node.decorator_list, node.args]))
-            head |= _named(node.returns) if node.returns else set()
+            head = _in_text(node.returns).union(*map(_names_read, [*node.decorator_list, node.args]))
+            head |= _names_read(node.returns) if node.returns else set()
             own = _own_names(node) - shared
-            reads = head.union(*map(_named, node.body)) - (own - head)
+            reads = head.union(*map(_names_read, node.body)) - (own - head)
             roots = (roots - own) | shared
         return cls(
             binds=frozenset(bound_names(node)),
@@ -80,7 +80,7 @@ class Statement:
             words=called.union(names, (part.attr for part in inner if isinstance(part, ast.Attribute))),
             called=called,
             reads=frozenset(reads),
-            shows=frozenset(_shown(node)),
+            shows=frozenset(_names_in_examples(node)),
             modifies=frozenset(roots),
             runs=frozenset(runs),
             shared=shared,
@@ -124,7 +124,7 @@ def _statements(text: str) -> tuple[tuple[ast.stmt, Statement, str], ...]:
     return tuple(statements)
 
 
-def _named(node: ast.AST) -> set[str]:
+def _names_read(node: ast.AST) -> set[str]:
     """Return every name in a part of a text, including names in annotations that are texts."""
     names = set[str]()
     for inner in ast.walk(node):
@@ -155,7 +155,7 @@ def _own_names(node: Definition) -> set[str]:
     return arguments.union(*map(bound_names, node.body)) - targets
 
 
-def _shown(node: ast.stmt) -> set[str]:
+def _names_in_examples(node: ast.stmt) -> set[str]:
     """Return the names that the examples of a function read."""
     words = ast.get_docstring(node) if isinstance(node, Definition) else None
     try:
@@ -296,7 +296,7 @@ def _parts(text: str, path: str, is_private: bool) -> ModuleParts | Problem:  # 
     public = () if is_private else tuple(node.name for node in survey(tree).public() if node in tree.body)
     pairs = [(node, facts) for node, facts, _ in _statements(text)]
     body = tuple(node for node, *_ in pairs)
-    values = {name for node, facts in pairs if not _is_import(node) for name in _kept(node, facts)}
+    values = {name for node, facts in pairs if not _is_import(node) for name in _names_needed(node, facts)}
     setters = _setters(pairs, values)
 
     def changed(node: ast.stmt, statement: Statement) -> Names:
@@ -312,13 +312,13 @@ def _parts(text: str, path: str, is_private: bool) -> ModuleParts | Problem:  # 
     return ModuleParts(
         ParsedText(tuple(lines_of(text)), body),
         tuple(facts for _, facts in pairs),
-        tuple(_kept(*pair) for pair in pairs),
+        tuple(_names_needed(*pair) for pair in pairs),
         tuple(changed(*pair) for pair in pairs),
         public,
     )
 
 
-def _kept(node: ast.stmt, statement: Statement) -> Names:
+def _names_needed(node: ast.stmt, statement: Statement) -> Names:
     is_future = isinstance(node, ast.ImportFrom) and node.module == "__future__"
     return frozenset({"*"}) if is_future else statement.binds
 
@@ -475,7 +475,7 @@ def _defined(text: str) -> tuple[Mapping[str, Names], Mapping[str, str]]:
 
 
 @lru_cache(maxsize=256)  # all versions of a module are looked at for each of its functions
-def offered(text: str) -> Mapping[str, str]:
+def offered_sources(text: str) -> Mapping[str, str]:
     """Return the lines of each function that a module offers, from its first decorator on."""
     tree, lines = parse_accepted(ModuleSource("", "", text, "")), lines_of(text)
     nodes = survey(tree).public() if isinstance(tree, ast.Module) else []
@@ -567,13 +567,13 @@ def _pieces(text: str) -> Mapping[str, _Piece]:
     for name, pairs in pieces.items():
         words = {name or module for _, facts in pairs for _, module, name in facts.imports}
         called = {word for _, facts in pairs for word in facts.called}
-        shown = "\n".join(_dumped(node, lines) for node, _ in pairs)
+        shown = "\n".join(_tree_text(node, lines) for node, _ in pairs)
         digest = hashlib.sha256(shown.encode("utf-8", "surrogatepass")).hexdigest()
         found[name] = _Piece(digest, frozenset(words.union(*(facts.words for _, facts in pairs))), frozenset(called))
     return found
 
 
-def _dumped(node: ast.stmt, lines: list[str]) -> str:
+def _tree_text(node: ast.stmt, lines: list[str]) -> str:
     """Return the tree of a statement as a text, without its docstring."""
     bare: ast.AST = node
     if isinstance(node, Definition) and ast.get_docstring(node, clean=False) is not None:
@@ -619,14 +619,14 @@ class ApprovedStatement:
 def parts_of(part: Part, texts: Mapping[str, str]) -> Mapping[Part, str]:
     """Return the text of every part that a function's behavior depends on, of these modules."""
     parts: dict[Part, str] = {}
-    for key, statements in approved(part, texts).items():
+    for key, statements in approved_parts(part, texts).items():
         for statement in statements:
             if statement.text not in parts.get(key, ""):
                 parts[key] = f"{parts[key]}\n{statement.text}" if key in parts else statement.text
     return parts
 
 
-def approved(part: Part, texts: Mapping[str, str]) -> Mapping[Part, Sequence[ApprovedStatement]]:
+def approved_parts(part: Part, texts: Mapping[str, str]) -> Mapping[Part, Sequence[ApprovedStatement]]:
     """Return the statements of every part that a function's behavior depends on, of these modules, in their order."""
     parts: dict[Part, set[ApprovedStatement]] = {}
     waiting: list[Part] = [part, *((package, _ITS_IMPORT) for package in _packages(part[0]))]

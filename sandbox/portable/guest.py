@@ -207,7 +207,7 @@ def _prepare() -> None:
 
 
 class _Output(io.FileIO):
-    """What is printed, by a function of the host's: what goes to a descriptor waits for a thread of wasmtime's."""
+    """Standard output by a function of the host's: what goes to a descriptor waits for a thread of wasmtime's."""
 
     def write(self, data: Any, /) -> int:  # Any: a buffer
         _host.print(data := bytes(data))

@@ -20,7 +20,7 @@ from agent_core.base.problem import Place
 from agent_core.registry.depends import (
     ApprovedStatement,
     Part,
-    approved,
+    approved_parts,
     approved_statements,
     modules_of,
     parts_of,
@@ -66,9 +66,9 @@ def since(function: "Function", snapshot: "Snapshot", texts: Mapping[str, str]) 
     former = _former_module(own, texts)
     before = {
         (function.module if module == former else module, name): statements
-        for (module, name), statements in approved((former, function.name), texts).items()
+        for (module, name), statements in approved_parts((former, function.name), texts).items()
     }
-    now = approved(own, {name: source.text for name, source in modules.items()})
+    now = approved_parts(own, {name: source.text for name, source in modules.items()})
     is_seen = _may_see_layout(before) or _may_see_layout(now)
     codes, new_codes = (_joined_each(found, is_text=is_seen) for found in (before, now))
     differing = sorted(part for part in codes.keys() | new_codes.keys() if codes.get(part) != new_codes.get(part))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from agent_core.base.clock import shown_time
 from agent_core.base.errors import UnknownName, UsageError
 from agent_core.base.matching import ComparisonBudget, compare, diff_lines
-from agent_core.registry.depends import offered
+from agent_core.registry.depends import offered_sources
 from sandbox.wire.lines import bare_lines
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def versions(rows: Iterable["VersionRow"], name: str) -> tuple[Version, ...]:
     allowance = _for_all()
     for row in rows:
         is_there = name in row.text and name not in row.kept_out
-        source = offered(row.text).get(name, "") if is_there else ""
+        source = offered_sources(row.text).get(name, "") if is_there else ""
         if source:
             holders[row.module] = source
         elif holders.pop(row.module, None) is None or holders:

@@ -15,7 +15,7 @@ from agent_core.base.json_form import to_json
 from agent_core.base.matching import diff_lines
 from agent_core.base.offload import aside
 from agent_core.base.untrusted import visible
-from agent_core.registry.depends import offered
+from agent_core.registry.depends import offered_sources
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
@@ -183,7 +183,7 @@ class Replays:
         then, size = RecordedOutcome.from_json(row.data["outcome"]), size_of(outcome)
         report = await aside(size, CallReport.of, outcome)
         now = await aside(size, RecordedOutcome.of, report)
-        hash = history.hash_of(offered(snapshot.modules[module].text).get(name, ""))
+        hash = history.hash_of(offered_sources(snapshot.modules[module].text).get(name, ""))
         numbers = [version.number for version in await self._versions(name) if version.hash == hash]
         return Replay(
             call,

@@ -149,7 +149,7 @@ class FunctionsResource(Resource):
 
 
 class GrantsResource(Resource):
-    """What functions may reach."""
+    """The grants of functions."""
 
     def __init__(self, wire: Wire) -> None:
         super().__init__(wire, "/grants")
@@ -183,7 +183,7 @@ class CallsResource(Resource):
 
 
 class MemoryResource(Resource):
-    """What one agent remembers."""
+    """The memory of one agent."""
 
     async def show(self) -> Json:
         """Return its blocks and sections."""

@@ -194,7 +194,7 @@ async def search(
     The lines of blocks that have a word of TEXT are shown before.
     """
     query = " ".join(text)
-    searches, blocks = await memory_view.searched(await door.memory(agent), query, **options)
+    searches, blocks = await memory_view.search_all(await door.memory(agent), query, **options)
     document = {where: memory_view.found_document(results) for where, results in searches.items()}
     name = f" --agent {quote(owner)}" if (owner := agent or door.agent_name) else ""
     return Result(document, memory_view.found_lines([*searches.values()], f"{quote(query)}{name}", blocks))

@@ -84,7 +84,7 @@ class Door:
 
     @property
     def typed(self) -> str:
-        """What the user types before a verb of functions."""
+        """The words before a verb of functions, as the user types them."""
         return "/" if self.at_prompt else "knapper functions "
 
     @property
@@ -217,7 +217,7 @@ class CommandEntry:
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """How an argument is typed: what the prompt completes there, the type by which the shell does, its name in help."""
+    """An argument as it is typed: the kind that the prompt completes, the type for the shell, and its name in help."""
 
     kind: str = ""
     type: click.ParamType[Any] | None = None  # Any: click's own
@@ -284,7 +284,7 @@ def verb(
     `scope` is what a token needs to run it over a server.
     """
 
-    def made(handler: Handler) -> Verb:
+    def decorate(handler: Handler) -> Verb:
         def run(context: CliContext, **arguments: Any) -> int:
             if context.server:
                 from ..remote import run_command
@@ -306,7 +306,7 @@ def verb(
             group.add_command(command)
         return command
 
-    return made
+    return decorate
 
 
 def slash(typed: str, says: str = "", *, last: str = "", **entry: Any) -> Callable[[Verb], Verb]:  # Any: its fields
@@ -315,7 +315,7 @@ def slash(typed: str, says: str = "", *, last: str = "", **entry: Any) -> Callab
     There its arguments are typed in order, and the option `last` as the last of them. If it only reads, it only shows.
     """
 
-    def made(verb: Verb) -> Verb:
+    def decorate(verb: Verb) -> Verb:
         arguments = [param for param in verb.params if isinstance(param, click.Argument)]
         verb.slash = typed.partition(" ")[0] if says else typed
         verb.at_prompt = [*arguments, *(param for param in verb.params if param.name == last)]
@@ -326,7 +326,7 @@ def slash(typed: str, says: str = "", *, last: str = "", **entry: Any) -> Callab
             verb.entry = CommandEntry(f"/{typed} {usage}".rstrip(), says, **{"takes": takes, "shows": shows} | entry)
         return verb
 
-    return made
+    return decorate
 
 
 def _typed(param: click.Parameter) -> str:

@@ -204,7 +204,7 @@ def edit_shown(label: str, edit: "PlannedEdit | None") -> Result:
     return Result({"label": label, "outcome": edit.outcome, "text": edit.text}, lines, code=0 if is_done else 1)
 
 
-async def searched(
+async def search_all(
     memory: "AgentMemory", query: str, where: str, page: int, count: int, tags: Sequence[str] = ()
 ) -> tuple[dict[str, ResultPage], list["BlockRow"]]:
     """Return what recall and archival memory have for a question, by their names (`where`: one of them, or both), and
@@ -219,7 +219,7 @@ async def searched(
     return searches, await memory.store.blocks(memory.agent) if is_first else []
 
 
-def best_found(searches: Sequence[ResultPage], blocks: Iterable["BlockRow"] = ()) -> Json:
+def best_hits(searches: Sequence[ResultPage], blocks: Iterable["BlockRow"] = ()) -> Json:
     """Return the hits of all searches, best first, and before them lines of `blocks` with a word of the question:
     {"blocks", "hits": [{"about", "text"}], "says", "is_far"}. `says` is which words no hit has.
 
@@ -245,7 +245,7 @@ def best_found(searches: Sequence[ResultPage], blocks: Iterable["BlockRow"] = ()
 
 def found_lines(searches: Sequence[ResultPage], query: str = "TEXT", blocks: Iterable["BlockRow"] = ()) -> list[Line]:
     """Return search results for the user: the best of all searches, then how many there are."""
-    found = best_found(searches, blocks)
+    found = best_hits(searches, blocks)
     held, hits = (
         [line(("dim", f"- {row['about']}: "), row["text"]) for row in found[part]] for part in ("blocks", "hits")
     )

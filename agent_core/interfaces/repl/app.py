@@ -63,7 +63,7 @@ class PromptConversation(Protocol):
         """Return whether the line answered an open question."""
 
     def can_run_beside(self, text: str) -> bool:
-        """Return whether a command is running that the line is meant for, as `/break now` is for a call."""
+        """Return whether a command is running that the line is meant for, as `/break` is for a call."""
 
     async def take(self, text: str) -> None:
         """Process a typed line."""

@@ -59,8 +59,8 @@ class LoadedSession:
         return self._voice.answers(text)
 
     def can_run_beside(self, text: str) -> bool:
-        """Return whether a command is running that the line is meant for, as `/break now` is for a call."""
-        return self._conversation.stoppable and text.split() == ["/break", "now"]
+        """Return whether a command is running that the line is meant for, as `/break` is for a call."""
+        return self._conversation.stoppable and text.split()[:1] == ["/break"]
 
     async def take(self, text: str) -> None:
         """Process a typed line."""

@@ -132,7 +132,7 @@ class AgentHost:
         self.warnings: deque[events.Warned] = deque(maxlen=_MOST_ENDS)
         """The last warnings, for who comes when their turn has ended."""
         self.saves = 0
-        """How often functions were changed by files since the start, as far as this process knows."""
+        """The number of changes of functions by files since the start, as far as this process knows."""
         self.last_save = ""
         self._trouble: asyncio.Task[str] | None = None  # the last look for a model, and when it began
         self._looked_at = 0.0

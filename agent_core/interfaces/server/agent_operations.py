@@ -14,7 +14,7 @@ from agent_core.workspace.portable import ImportOptions
 
 from ..manual_edits import set_up_block, undo_block, write_block
 from ..render.agent_view import agent_facts, agents_listing
-from ..render.memory_view import best_found, found_document, history_document, memory_document, searched
+from ..render.memory_view import best_hits, found_document, history_document, memory_document, search_all
 from .chat_threads import ChatThreads
 from .event_stream import event_stream
 from .failures import ApiRefusal, NotThere
@@ -264,9 +264,9 @@ async def memory(asked: Asked, agent: str) -> object:
 @operation("GET", "/agents/{agent}/search", ("read",), "Search the memory.")
 async def search_memory(asked: Asked, agent: str, need: MemoryNeed) -> object:
     """Search what was said, and what was archived; `best` has the hits of both, the best first, in short."""
-    searches, blocks = await searched(asked.workspace.memory(agent), **need.model_dump())
+    searches, blocks = await search_all(asked.workspace.memory(agent), **need.model_dump())
     found = {where: found_document(results) for where, results in searches.items()}
-    return {**found, "best": best_found([*searches.values()], blocks)}
+    return {**found, "best": best_hits([*searches.values()], blocks)}
 
 
 @operation("GET", "/agents/{agent}/memory/{label}", ("read",), "Return one block.")

@@ -11,10 +11,12 @@ from . import (
     source_operations,
     team_operations,
 )
-from .operations import MADE, Operation
+from .operations import OPERATIONS_BY_MODULE, Operation
 
 _MODULES: Final = (
     *(agent_operations, page_operations, function_operations),
     *(source_operations, record_operations, team_operations, command_operations),
 )
-OPERATIONS: Final[tuple[Operation, ...]] = tuple(each for module in _MODULES for each in MADE[module.__name__])
+OPERATIONS: Final[tuple[Operation, ...]] = tuple(
+    each for module in _MODULES for each in OPERATIONS_BY_MODULE[module.__name__]
+)

@@ -8,6 +8,7 @@ import re
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Final, TypeAlias
 
 from agent_core.functions.service import FunctionService
@@ -35,7 +36,7 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Where one request comes from, and what it works with."""
+    """One request: who sends it, and the rooms that it works with."""
 
     rooms: Rooms
     identity: Identity
@@ -62,7 +63,7 @@ class Stream:
 
 
 Handler: TypeAlias = Callable[..., Awaitable[object]]
-MADE: Final = defaultdict[str, list["Operation"]](list)
+OPERATIONS_BY_MODULE: Final = defaultdict[str, list["Operation"]](list)
 """The operations of each module, in their order."""
 
 
@@ -105,12 +106,17 @@ class Operation:
             path["agent"] = await rooms.known(path["agent"], identity)
         asked = Asked(rooms, identity, path, sent.last_event, sent.trace)
         given: dict[str, object] = dict(path)
-        for name, param in inspect.signature(self.handler).parameters.items():
+        for name, param in _parameters(self.handler).items():
             if param.annotation in (self.body, self.query):
                 given[name] = body if param.annotation is self.body else query
             for read in getattr(param.annotation, "__metadata__", ()):
                 given[name] = await read(asked, path[name])
         return await self.handler(asked, **given)
+
+
+@cache
+def _parameters(handler: Handler) -> Mapping[str, inspect.Parameter]:
+    return inspect.signature(handler).parameters
 
 
 def operation(
@@ -122,12 +128,12 @@ def operation(
     of `GET` and `DELETE`, the body of others. A name that is annotated with a function is what that returns of it.
     """
 
-    def made(handler: Handler) -> Handler:
-        hints = [param.annotation for param in inspect.signature(handler).parameters.values()]
+    def decorate(handler: Handler) -> Handler:
+        hints = [param.annotation for param in _parameters(handler).values()]
         part = next((hint for hint in hints if isinstance(hint, type) and issubclass(hint, Part)), Nothing)
         body, query = (Nothing, part) if method in ("GET", "DELETE") else (part, Nothing)
-        made_of = Operation(method, f"{API}{path}", scopes, summary, handler, body, query, status, streams)
-        MADE[handler.__module__].append(made_of)
+        new_operation = Operation(method, f"{API}{path}", scopes, summary, handler, body, query, status, streams)
+        OPERATIONS_BY_MODULE[handler.__module__].append(new_operation)
         return handler
 
-    return made
+    return decorate
