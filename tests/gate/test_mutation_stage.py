@@ -134,6 +134,15 @@ async def test_what_was_not_reached_in_time_is_said_and_has_not_passed(gate: Gat
     assert said in stage.note
 
 
+async def test_an_example_that_takes_long_counts_against_a_stub_and_nothing_is_said_of_changes(gate: Gate) -> None:
+    slow = "import time\ntime.sleep(0.3 * a)\nreturn a + b"
+    verdict = await mutated(gate, slow, "f(2, 1) → 3", "f(0, 0) → 0", "f(0, 5) → 5")
+    assert "stub-passes" not in {problem.code for problem in verdict.problems}
+    assert verdict.admitted
+    assert not [one for one in verdict.problems if "still agrees" in one.message]
+    assert (verdict.stages[-1].passed, note(verdict)[:5]) == (False, "0 of ")
+
+
 @pytest.mark.parametrize(
     ("body", "options", "examples", "said"),
     [

@@ -151,7 +151,10 @@ async def run_mutants(draft: Draft, function: Function, trial: TrialTools) -> Mu
 
 
 def _bitten(draft: Draft, function: Function, text: str) -> _Steps[MutationResult]:
-    """Try stubs on every example, then mutants on the first, then the survivors on the others."""
+    """Try stubs on every example, then mutants on the first, then the survivors on the others.
+
+    Where an example takes longer than a change may, none is tried: it would be said to pass what was not run.
+    """
     examples = draft.examples[:MOST_EXAMPLES]
     is_float, each_s = promises_floats(function.returns), _AT_MOST_S
 
@@ -177,17 +180,18 @@ def _bitten(draft: Draft, function: Function, text: str) -> _Steps[MutationResul
     usable = [at for at, agreed in enumerate(own) if agreed]
     if not usable:
         return MutationResult(late=None in own)
-    passed = {stub: [row[at] for at in usable] for stub, row in zip(hollow, others, strict=True)}
-    examples = [examples[at] for at in usable]
+    passed = dict(zip(hollow, others, strict=True))
     all_mutants = mutants(text, function.name, draft.rules.max_mutants)
+    passing = tuple(value for value, row in passed.items() if all(row))
+    weak_stubs = tuple(value for value, row in passed.items() if value not in passing and _spoils(value, row, examples))
+    if len(usable) < len(examples):  # which of its changes the slow ones would notice is not known
+        return MutationResult(passing, weak_stubs, mutant_count=len(all_mutants), usable=len(usable))
     verdicts = [row[0] for row in (yield from agreement(all_mutants, examples[:1]))]
     alive = [mutant for mutant, agreed in zip(all_mutants, verdicts, strict=True) if agreed]
     rows = yield from agreement(alive, examples[1:])
     survivors = [mutant for mutant, row in zip(alive, rows, strict=True) if all(row)]
     missed = verdicts.count(None) + sum(None in row and False not in row for row in rows)
     survivors.sort(key=lambda mutant: (list(OPERATORS).index(mutant.operator), mutant.line))
-    passing = tuple(value for value, row in passed.items() if all(row))
-    weak_stubs = tuple(value for value, row in passed.items() if value not in passing and _spoils(value, row, examples))
     return MutationResult(
         passing, weak_stubs, tuple(survivors), len(all_mutants) - missed, len(all_mutants), len(usable)
     )
