@@ -4,8 +4,11 @@ Thirty tasks of a data file, evenly spread, each in a fresh workspace, unattende
 many were admitted at the first try and by the last, how many of those pass the examples of the file, and
 what was refused for.
 
-    python -m benchmarks.local_tasks PATH [--count 30] [--only 0,3] [--told 1] [--programs on] [--mode native]
+    python -m benchmarks.local_tasks PATH [--count 30] [--only 0,3] [--told 1] [--maker] [--programs on] [--mode native]
         [--preset memgpt] [--trace] [--json]
+
+With `--maker` a strong maker writes the functions that the model asks for: at a scripted endpoint, the published
+function with hints, a docstring and two examples, and what its code returns where it is asked for more.
 """
 
 import argparse
@@ -17,19 +20,23 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import AsyncExitStack, aclosing
+from contextlib import AsyncExitStack, aclosing, closing
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from agent_core import Settings, Workspace
 from agent_core.base.events import CallAnswered
+from agent_core.base.settings import NamedModel
 from agent_core.functions.gate import GivenExample
 from agent_core.functions.gate.examples.agreement import given_agrees
 from agent_core.model.local.server import open_local
 from agent_core.registry.snapshot import Snapshot
 from sandbox import Evaluation, Job, Sandbox
+from tests.kit.play import ScriptedModel
+from tests.kit.steps import Repeat, Say, Seen
 
+from .documented import documented
 from .local_requests import add_model_options, settings_of
 from .measure import ran_with
 
@@ -60,6 +67,21 @@ def tasks(path: Path, count: int) -> list[dict[str, Any]]:  # Any: one line of t
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     told = [row for row in rows if len(row["description"]) <= _LONGEST]
     return told[:: max(1, len(told) // count)][:count]
+
+
+def maker_of(found: Sequence[dict[str, Any]]) -> ScriptedModel:
+    """Return an endpoint that writes the function of each task as a careful author would.
+
+    Its reader of descriptions cannot tell what calls return. A task that shows too little for an author gets the
+    published source as it stands.
+    """
+    sources = {row["name"]: written.code if (written := documented(row)) else row["code"] for row in found}
+
+    def write(seen: Seen) -> Say:
+        asked = re.search(r"The function: `(\w+)`", seen.text)
+        return Say(f"```python\n{sources.get(asked[1] if asked else '', '')}```")
+
+    return ScriptedModel([Repeat(write)], models=["strong"])
 
 
 async def make(
@@ -123,13 +145,17 @@ async def _passes(
 
 async def _run(arguments: argparse.Namespace) -> list[Came]:
     settings = settings_of(arguments, 2 * TRIES)
+    found = tasks(arguments.path, arguments.count)
     came = []
     async with AsyncExitStack() as stack:
+        if arguments.maker:
+            strong = stack.enter_context(closing(maker_of(found)))
+            settings.models["maker"] = NamedModel(name="strong", base_url=strong.base_url, mode="native")
         sandbox = await stack.enter_async_context(await Sandbox.start())
         if not arguments.base_url:  # the engine is kept loaded between the workspaces
             keeper = await open_local(arguments.model, settings.model)
             stack.push_async_callback(keeper.aclose)
-        for number, task in enumerate(tasks(arguments.path, arguments.count)):
+        for number, task in enumerate(found):
             if arguments.only is not None and number not in arguments.only:
                 continue
             came.append(await make(task, settings, sandbox, told=arguments.told, trace=arguments.trace))
@@ -157,6 +183,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=30)
     parser.add_argument("--only", type=lambda text: {int(part) for part in text.split(",")}, default=None)
     parser.add_argument("--told", type=int, default=0, help="how many of its examples a task tells; the others judge")
+    parser.add_argument("--maker", action="store_true", help="a strong maker writes the functions")
     add_model_options(parser)
     parser.add_argument("--trace", action="store_true", help="show every try and its answer on standard error")
     parser.add_argument("--json", action="store_true")
