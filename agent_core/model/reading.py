@@ -1,8 +1,9 @@
 """Readers for calls that a model writes as text: bare, fenced, tagged, as JSON or as Python, however unusual. Pure.
 
-A call is read only where the calls are the reply: the whole text, or what follows a short lead-in as a tag or
-a fence; and only if every one of them names a function that is shown. Else the text stays text. Python is parsed, and
-never run. The forms are the data of `reading.toml`.
+A call is read only where the calls are the reply: the whole text, or what follows a short lead-in in tags; and only if
+every one of them names a function that is shown. Else the text stays text: after words, a fence may as well be an
+example, which no reader of words decides, so the model is asked. Python is parsed, and never run. The forms are the
+data of `reading.toml`.
 """
 
 import ast
@@ -47,21 +48,13 @@ class ReplyForms:
     object_fences: Sequence[str]
     python_fences: Sequence[str]
     lead_in_chars: int
-    explains: re.Pattern[str]
-    announces: re.Pattern[str]
 
 
 @cache
 def forms() -> ReplyForms:
     """Return the forms that this version knows."""
     data = read_toml(resources.files("agent_core.model").joinpath("reading.toml").read_text(encoding="utf-8"))
-    patterns = {name: re.compile(data[name].replace("\n", ""), re.IGNORECASE) for name in ("explains", "announces")}
-    return ReplyForms(**{**data, **patterns, "tags": [Tag(**tag) for tag in data["tags"]]})
-
-
-def announces(lead_in: str) -> bool:
-    """Check whether a fence after this lead-in may hold a call."""
-    return not lead_in or bool(forms().announces.search(lead_in) and not forms().explains.search(lead_in))
+    return ReplyForms(**{**data, "tags": [Tag(**tag) for tag in data["tags"]]})
 
 
 Shown: TypeAlias = Mapping[str, Sequence[str]]
@@ -181,7 +174,7 @@ class Holder:
         return spaces or any(known.startswith(last) for known in self._names)
 
     def _may_open_fence(self, start: str, lead_in: str) -> bool:
-        if lead_in and not announces(lead_in):
+        if lead_in:
             return False
         fence = _FENCE.match(start)
         if fence is None or fence.end() == len(start):
@@ -190,7 +183,7 @@ class Holder:
         if language in forms().object_fences and _OBJECT.match(inside):
             return True
         is_python = language in forms().python_fences or not language
-        return is_python and not lead_in and self._may_open_python(inside)
+        return is_python and self._may_open_python(inside)
 
 
 _MOST_CHARS: Final = 20_000
@@ -404,10 +397,10 @@ def split_fenced(text: str) -> tuple[str, tuple[tuple[str, str], ...]] | None:
     return (text[: opening.start()], tuple(fences)) if opening and fences else None
 
 
-def read_fence(language: str, text: str, shown: Shown, *, alone: bool) -> tuple[ParsedCall, ...]:
-    """Return the calls in a fence; Python after a lead-in is taken for an example."""
+def read_fence(language: str, text: str, shown: Shown) -> tuple[ParsedCall, ...]:
+    """Return the calls in a fence."""
     objects = read_objects(text, shown, marked=False) if language in forms().object_fences else ()
-    return objects or (read_python(text, shown) if alone and language in {"", *forms().python_fences} else ())
+    return objects or (read_python(text, shown) if language in {"", *forms().python_fences} else ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -424,21 +417,39 @@ def read_text(text: str, shown: Shown) -> ReadText | None:
         return None
     if bare := read_objects(text, shown, marked=False) or read_python(text, shown):
         return ReadText("", bare)
-    lead_in, parts = "", list[tuple[ParsedCall, ...]]()
-    if (tagged := split_tagged(text)) and is_lead_in(tagged[0]):
-        lead_in, parts = tagged[0], [read_tagged(part, shown) for part in tagged[1]]
-    if not (parts and all(parts)):
-        fenced = split_fenced(text)
-        if fenced is None or not (_is_short(fenced[0]) and announces(fenced[0].strip())):
-            return None
-        alone = not fenced[0].strip()
-        lead_in, parts = fenced[0], [read_fence(*fence, shown, alone=alone) for fence in fenced[1]]
-    return ReadText(lead_in.strip(), tuple(call for part in parts for call in part)) if parts and all(parts) else None
+    tagged = split_tagged(text)
+    if tagged and is_lead_in(tagged[0]) and all(parts := [read_tagged(part, shown) for part in tagged[1]]):
+        return ReadText(tagged[0].strip(), tuple(call for part in parts for call in part))
+    fenced = split_fenced(text)
+    if fenced is None or fenced[0].strip():
+        return None
+    parts = [read_fence(*fence, shown) for fence in fenced[1]]
+    return ReadText("", tuple(call for part in parts for call in part)) if all(parts) else None
+
+
+def attached_call(text: str, shown: Shown) -> str:
+    """Return the function whose call follows a few words, whole or only begun; empty if none does.
+
+    It is meant, or an example: the words are not read.
+    """
+    found = list[tuple[str, list[tuple[ParsedCall, ...]]]]()
+    if tagged := split_tagged(text):
+        found.append((tagged[0], [read_tagged(part, shown) for part in tagged[1]]))
+    if fenced := split_fenced(text):
+        found.append((fenced[0], [read_fence(*fence, shown) for fence in fenced[1]]))
+    for lead_in, parts in found:
+        if lead_in.strip() and _is_short(lead_in) and all(parts):
+            return parts[0][0].name
+    begun = _begun().search(text)
+    return begun["name"] if begun and text[: begun.start()].strip() and _is_short(text[: begun.start()]) else ""
 
 
 def is_lead_in(text: str) -> bool:
-    """Check whether a text may stand before the tags of a call: short, and no explanation of it."""
-    return _is_short(text) and not forms().explains.search(text.strip())
+    """Check whether tags after a text are calls: it is short, neither opens anything nor asks, and is no quotation."""
+    return _is_short(text) and not _OPENS.search(text.strip())
+
+
+_OPENS: Final = re.compile(r"""[:：?？]$|^[>\[{]|["'`“”‘’«»]$""")
 
 
 def _is_short(lead_in: str) -> bool:
@@ -478,7 +489,7 @@ def written_calls(text: str) -> tuple[str, ...]:
     if calls:
         return tuple(call.name for call in calls)
     begun = _begun().search(text)
-    if begun and is_lead_in(text[: begun.start()]):
+    if begun and not text[: begun.start()].strip():
         return (begun["name"],)
     bare = _TOOL_CODE.sub("", text).strip().removesuffix(";").removeprefix("[").removesuffix("]")
     space, _, call_text = bare.partition(".") if bare.partition(".")[0] in forms().namespaces else ("", "", bare)

@@ -83,6 +83,7 @@ class Reply:
     An empty reply has finish `stop`, no text and no calls. `note` says what was fixed or left out in reading it.
     `cut` names the calls that were cut off in the middle, each with its broken argument: they are not among `calls`.
     `written` names the calls that came as text although functions were shown: known ones are among `calls` as well.
+    `attached` is the function whose call stands as text after words of the reply: meant, or an example for the user.
     """
 
     text: str
@@ -93,6 +94,7 @@ class Reply:
     note: str = ""
     cut: tuple[str, ...] = ()
     written: tuple[str, ...] = ()
+    attached: str = ""
     reasoning: tuple[str, ...] = ()
     """Items of reasoning that the endpoint wants back within the turn, as JSON texts."""
 

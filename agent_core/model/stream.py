@@ -13,7 +13,7 @@ from typing import Any, Final
 from agent_core.base.messages import Call
 from sandbox.wire.foreign import LOOSE, Malformed, read_next
 
-from .reading import Holder, Shown, meant, read_text, unwrapped, written_calls
+from .reading import Holder, Shown, attached_call, meant, read_text, unwrapped, written_calls
 from .reply import NOTES, CallPiece, Finish, Piece, Reply, TextPiece, ThoughtPiece, TokenUsage
 from .wire import Entry, Fragment, is_object, read_chunk, read_progress, read_usage
 
@@ -181,7 +181,8 @@ class Assembly:
     def _bare(self, reply: Reply) -> Reply:
         read = read_text(reply.text, self._shown) if reply.finish == "stop" else None
         if read is None:
-            return replace(reply, written=written_calls(reply.text) if self._shown else ())
+            written = written_calls(reply.text) if self._shown else ()
+            return replace(reply, written=written, attached=attached_call(reply.text, self._shown))
         note = "The call was sent as text and was understood as a call."
         calls = tuple(self._call("", call.name, call.arguments) for call in read.calls)
         written = tuple(call.name for call in calls)

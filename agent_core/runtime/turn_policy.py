@@ -251,6 +251,14 @@ def _objections(reply: "Reply", turn: "Turn") -> Iterator[tuple[str, str]]:
         yield "refused", _advice_on_refused(turn.work.refused)
     if names := written_calls(reply.text):
         yield "written", _advice_on_written(names[0])
+    elif reply.attached:
+        yield "attached", _ATTACHED.format(name=reply.attached)
+
+
+_ATTACHED: Final = (
+    "Nothing was called: your reply holds the text of a call of `{name}`. If you mean it, call the function, or send"
+    " the call alone. If it is an example for the user, send the same reply again."
+)
 
 
 def _advice_on_written(name: str) -> str:

@@ -7,7 +7,7 @@ import pytest
 from _pytest.mark import ParameterSet
 
 from agent_core.model import Reply, TextPiece
-from agent_core.model.reading import Holder, read_text, unwrapped
+from agent_core.model.reading import Holder, attached_call, read_text, unwrapped
 from tests.kit import Ask, Say, ScriptedModel, Wanted
 from tests.model.asking import ask, ask_reply
 
@@ -33,7 +33,6 @@ READ = [
     case("list", f"[{ONE}, {TWO}]", VOWELS, SUM),
     case("fenced", f"```json\n{ONE}\n```"),
     case("several-fences", f"```json\n{ONE}\n```\n```\n{TWO}\n```", VOWELS, SUM),
-    case("fence-after-announcement", f"I'll count them now.\n```json\n{ONE}\n```", lead_in="I'll count them now."),
     case("fence-named-tool-call", f"```tool_call\n{ONE}\n```"),
     case("tagged", f"<tool_call>\n{ONE}\n</tool_call>"),
     case("several-tags", f"<tool_call>{ONE}</tool_call>\n<tool_call>{TWO}</tool_call>", VOWELS, SUM),
@@ -120,6 +119,20 @@ def test_a_call_in_any_usual_form_is_a_call(
 @pytest.mark.parametrize("text", [pytest.param(text, id=name) for name, text in TEXT.items()])
 def test_what_is_quoted_explained_or_something_else_is_no_call(text: str) -> None:
     assert read_text(text, SHOWN) is None
+
+
+@pytest.mark.parametrize(
+    "words", ["I'll count them now.", "Ich zähle sie jetzt:", "我现在来数。", "A call looks like this:"]
+)
+@pytest.mark.parametrize("call", [f"```json\n{ONE}\n```", "```python\ncount_vowels(text='x')\n```"])
+def test_a_fence_after_words_is_no_call_yet_in_any_language(words: str, call: str) -> None:
+    assert read_text(f"{words}\n{call}", SHOWN) is None
+    assert attached_call(f"{words}\n{call}", SHOWN) == "count_vowels"
+
+
+@pytest.mark.parametrize("text", [ONE, "Use it.", f"{'Word. ' * 50}\n```json\n{ONE}\n```", "Here:\n```json\n{}\n```"])
+def test_what_has_no_words_or_many_before_it_is_not_attached(text: str) -> None:
+    assert attached_call(text, SHOWN) == ""
 
 
 @pytest.mark.parametrize(("text", "calls", "lead_in"), READ)

@@ -27,7 +27,6 @@ NATIVE = Ask(Wanted("add", {"a": 17, "b": 25}))
 TEXTS = [
     pytest.param(UNKNOWN, id="bare"),
     pytest.param(f"```json\n{UNKNOWN}\n```", id="fenced"),
-    pytest.param(f"I'll look it up:\n\n```json\n{UNKNOWN}\n```\nDone.", id="fenced-with-text-around"),
     pytest.param(f"<tool_call>\n{UNKNOWN}\n</tool_call>", id="tagged"),
     pytest.param(f"<tool_call>\n{UNKNOWN}", id="tag-left-open"),
     pytest.param("<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n</function>", id="as-xml"),
@@ -82,7 +81,6 @@ async def test_a_known_function_is_called_and_the_next_step_is_under_a_schema(at
         pytest.param('{"name": "Bob", "age": 3}', id="data"),
         pytest.param('print("hello")', id="a-builtin"),
         pytest.param("```python\nget_weather('Paris')\n```", id="code"),
-        pytest.param(f"For example, a call looks like this:\n```json\n{UNKNOWN}\n```", id="explained"),
         pytest.param("re.sub(pattern='a', repl='b', string='c')", id="of-a-library"),
         pytest.param("slugify('A b') gives 'a-b'.", id="prose"),
         pytest.param('{"thought": "t", "reply": "no call"}', id="a-reply"),
@@ -91,6 +89,33 @@ async def test_a_known_function_is_called_and_the_next_step_is_under_a_schema(at
 async def test_what_is_no_call_ends_the_turn_as_it_is(at_desk: OpenDesk, text: str) -> None:
     place = await at_desk([Say(text)], model__context_tokens=32_000)
     assert ended(await place.say("Go on.")).reply == text
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        pytest.param(f"So sieht ein Aufruf aus:\n```json\n{KNOWN}\n```", "list_functions", id="of-a-known-one"),
+        pytest.param(f"For example, a call looks like this:\n```json\n{UNKNOWN}\n```", "get_weather", id="of-another"),
+        pytest.param(f"I'll look it up:\n\n```json\n{UNKNOWN}\n```\nDone.", "get_weather", id="with-text-around"),
+    ],
+)
+async def test_a_call_in_a_fence_after_words_is_asked_about_and_may_be_an_example(
+    at_desk: OpenDesk, text: str, name: str
+) -> None:
+    place = await at_desk([Say(text), Say(text)], model__context_tokens=32_000)
+    happened = await place.say("Zeig mir einen Aufruf.")
+    assert ended(happened).reply == text
+    assert not of(CallStarted, happened)
+    assert not any(map(is_constrained, place.model.requests))
+    assert f"the text of a call of `{name}`" in place.model.requests[-1].text
+
+
+async def test_a_call_in_a_fence_after_words_that_is_meant_is_sent_alone(at_desk: OpenDesk) -> None:
+    meant = f"Ich sehe nach.\n```json\n{KNOWN}\n```"
+    place = await at_desk([Say(meant), Ask(Wanted("list_functions")), Say("Hello.")], model__context_tokens=32_000)
+    happened = await place.say("Was kannst du?")
+    assert [call.name for call in of(CallStarted, happened)] == ["list_functions"]
+    assert ended(happened).reply == "Hello."
 
 
 async def test_a_model_that_makes_calls_is_not_switched_by_one_as_text_but_told(at_desk: OpenDesk) -> None:
