@@ -226,12 +226,24 @@ async def test_calls_that_do_not_fit_the_function_are_left_out(at_desk: OpenDesk
     assert (await verdict_on(desk, "count_vowels")).document["reader"]["calls"] == []
 
 
-async def test_a_small_model_is_asked_for_the_reach_alone(at_desk: OpenDesk) -> None:
-    def step(name: str, **arguments: object) -> Say:
-        return Say(json.dumps({"thought": "So.", "call": {"name": name, "arguments": arguments}}))
+def constrained_step(name: str, **arguments: object) -> Say:
+    return Say(json.dumps({"thought": "So.", "call": {"name": name, "arguments": arguments}}))
 
-    create = step("create_function", function_name="count_vowels", function_code_with_docstring=VOWELS)
-    script: Script = [create, Say(json.dumps({"thought": "Done.", "reply": "Made."}))]
+
+SMALL_CREATE = constrained_step("create_function", function_name="count_vowels", function_code_with_docstring=VOWELS)
+SMALL_END = Say(json.dumps({"thought": "Done.", "reply": "Made."}))
+
+
+async def test_a_false_alarm_of_a_small_reader_costs_a_small_author_one_step(at_desk: OpenDesk) -> None:
+    script: Script = [SMALL_CREATE, constrained_step("confirm_function", function_name="count_vowels"), SMALL_END]
+    desk = await at_desk(script, reader=reading("files"), model__mode="constrained")
+    said = answers(await desk.say("Count vowels."))
+    assert "confirm_function(function_name='count_vowels')." in said[0]  # it is not shown how to give a reason
+    assert "It is a draft" in said[1]
+
+
+async def test_a_small_model_is_asked_for_the_reach_alone(at_desk: OpenDesk) -> None:
+    script: Script = [SMALL_CREATE, SMALL_END]
     desk = await at_desk(script, reader=reading("nothing", WRONG), model__mode="constrained")
     assert "joined" in answers(await desk.say("Count vowels."))[0]
     said = (await verdict_on(desk, "count_vowels")).document["reader"]

@@ -34,8 +34,8 @@ class Candidate:
     `file` is where its text stands, if it was read from one; `exact` says that its text is not to be fixed. `asked` are
     the calls whose results its author was asked to predict. `helpers` are functions that come along by their own name
     and are not offered. `around` is the text of its module if that is not the current one.
-    `answer` is what a reader said of its description before; an author who `insists` has given a reason for a
-    promise beyond the code.
+    `answer` is what a reader said of its description before; an author who `insists` stands by a promise beyond the
+    code.
     """
 
     name: str

@@ -76,7 +76,8 @@ def refused(verdict: "Verdict", *, is_repeat: bool, replaces: bool) -> str:
     but = " but what needs a grant" if {p.code in GRANTABLE for p in problems} == {True, False} else ""
     how = f"change each place{but}: {edit}" if is_repeat else f"fix all of it{but} and {send} with the whole code"
     if _is_beyond(verdict):
-        how += f". If it does what it says all the same: confirm_function(function_name={verdict.name!r}, reason=…)"
+        reason = "" if verdict.answer and verdict.answer.is_small else ", reason=…"
+        how += f". If it does what it says all the same: confirm_function(function_name={verdict.name!r}{reason})"
     return "\n".join([*lines, f"Next: {how}."])
 
 

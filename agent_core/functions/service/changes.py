@@ -175,7 +175,9 @@ class ChangePlanner:
         if pending.asked and (expected or pending.verdict.challenges):
             plan = await self._predicted(candidate, pending, expected, snapshot, work)
             return self._files.repeatable(plan, replan, name, snapshot)
-        if reason and {problem.code for problem in pending.verdict.refusals} == {REACHES_NOTHING}:
+        # A small reader is often wrong, and a small author is not asked for reasons.
+        stands_by = reason or (candidate.answer is not None and candidate.answer.is_small)
+        if stands_by and {problem.code for problem in pending.verdict.refusals} == {REACHES_NOTHING}:
             candidate = replace(candidate, insists=True)
         is_read = author.by == "agent"
         verdict = await self._review.gate.judge(candidate, snapshot, reading=is_read)
@@ -193,7 +195,7 @@ class ChangePlanner:
                 judgment,
                 writes=(SavePending(name, waiting.to_json()),) if is_doubted else (),
                 refused=name,
-                excluded=frozenset({"confirm_function"}),
+                excluded=frozenset() if is_doubted else frozenset({"confirm_function"}),
             )
         plan = await self._review.plan(candidate, verdict, snapshot, work)
         return self._files.repeatable(plan, replan, name, snapshot)
