@@ -238,7 +238,7 @@ async def test_a_false_alarm_of_a_small_reader_costs_a_small_author_one_step(at_
     script: Script = [SMALL_CREATE, constrained_step("confirm_function", function_name="count_vowels"), SMALL_END]
     desk = await at_desk(script, reader=reading("files"), model__mode="constrained")
     said = answers(await desk.say("Count vowels."))
-    assert "confirm_function(function_name='count_vowels')." in said[0]  # it is not shown how to give a reason
+    assert "If it only computes, call confirm_function(function_name='count_vowels')." in said[0]
     assert "It is a draft" in said[1]
 
 

@@ -68,6 +68,10 @@ def refused(verdict: "Verdict", *, is_repeat: bool, replaces: bool) -> str:
         fix = f"If {'it is wrong' if lacks else 'the example is right'}, {how}."
         return "\n".join([*lines, f"If what it returned is right, call {confirm}. {fix}"])
     problems = verdict.refusals
+    if _is_small_alarm(verdict):
+        lines.append(f"`{verdict.name}` is {'not changed yet' if replaces else 'not made yet'}: {problems[0].message}.")
+        confirm = f"If it only computes, call confirm_function(function_name={verdict.name!r})."
+        return "\n".join([*lines, f"{confirm} If it has to do more, fix the code and {send}."])
     lines.append(f"{not_done(verdict, replaces=replaces)} {_count(problems)}:")
     lines += [_line(problem) for problem in problems[:MAX_PROBLEMS]]
     if len(problems) > MAX_PROBLEMS:
@@ -76,8 +80,7 @@ def refused(verdict: "Verdict", *, is_repeat: bool, replaces: bool) -> str:
     but = " but what needs a grant" if {p.code in GRANTABLE for p in problems} == {True, False} else ""
     how = f"change each place{but}: {edit}" if is_repeat else f"fix all of it{but} and {send} with the whole code"
     if _is_beyond(verdict):
-        reason = "" if verdict.answer and verdict.answer.is_small else ", reason=…"
-        how += f". If it does what it says all the same: confirm_function(function_name={verdict.name!r}{reason})"
+        how += f". If it does what it says all the same: confirm_function(function_name={verdict.name!r}, reason=…)"
     return "\n".join([*lines, f"Next: {how}."])
 
 
@@ -100,6 +103,11 @@ def _is_beyond(verdict: "Verdict") -> bool:
     return {problem.code for problem in verdict.refusals} == {REACHES_NOTHING}
 
 
+def _is_small_alarm(verdict: "Verdict") -> bool:
+    """Check whether only a small reader is in the way, which is often wrong: its author is as small."""
+    return _is_beyond(verdict) and verdict.answer is not None and verdict.answer.is_small
+
+
 def not_done(verdict: "Verdict", *, replaces: bool) -> str:
     """Return the sentence that nothing was changed."""
     return f"`{verdict.name}` was not {'changed' if replaces else 'made'}."
@@ -116,6 +124,8 @@ def promised(changed: Sequence["Disagreement"]) -> str:
 
 def unconfirmed(verdict: "Verdict", replaces: bool) -> str:  # noqa: FBT001 - a fact, not a mode
     """Return why a candidate cannot be confirmed in its present form."""
+    if _is_small_alarm(verdict):
+        return refused(verdict, is_repeat=False, replaces=replaces)
     lines = [
         f"`{verdict.name}` cannot be confirmed: more than its examples' results is in the way.",
         refused(verdict, is_repeat=False, replaces=replaces),
