@@ -13,6 +13,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from pydantic import ValidationError
@@ -36,7 +37,7 @@ from agent_core.storage import (
 
 from .block import Block, from_row, kept_value, reasons, value_lines
 from .classes import Memory, UnknownBlock, methods_of
-from .edits import EditRefused, beginning, difference, listed, shown
+from .edits import NEAREST_SHOWN, EditRefused, beginning, difference, listed, nearest, shown
 
 if TYPE_CHECKING:
     from agent_core.base.clock import Clock
@@ -406,18 +407,16 @@ class Blocks:
         if not others or not 0 < len(written) <= _MOST_WRITTEN:
             return ""
         lines = [after[number] for number in others]
-        vectors = await self._vectors_of([*lines, *written])
-        from .lexicon import MOST, nearest  # noqa: PLC0415 - numpy is loaded with the first edit
-
-        found = list[list[int]]()
-        for line in written:
-            of_both = [vectors[text] for text in (*lines, line)] if vectors else []
-            found.append(await aside(sum(map(len, lines)), nearest, lines, line, of_both))
-        ranked = dict.fromkeys(places[rank] for rank in range(MOST) for places in found if rank < len(places))
-        shown_lines = (f"line {others[n] + 1}: {shown(beginning(lines[n], _SHOWN_BYTES))}" for n in [*ranked][:MOST])
+        vectors, size = await self.vectors_of([*lines, *written]), sum(map(len, lines))
+        found = [await aside(size, nearest, lines, line, vectors) for line in written]
+        ranked = [
+            *dict.fromkeys(place for same_rank in zip_longest(*found) for place in same_rank if place is not None)
+        ]
+        first = ranked[:NEAREST_SHOWN]
+        shown_lines = (f"line {others[n] + 1}: {shown(beginning(lines[n], _SHOWN_BYTES))}" for n in first)
         return f"{NEAREST}{'; '.join(shown_lines)}" if ranked else ""
 
-    async def _vectors_of(self, texts: Sequence[str]) -> dict[str, bytes]:
+    async def vectors_of(self, texts: Sequence[str]) -> Mapping[str, bytes]:
         """Return a vector for each text, or nothing if the model cannot be had soon: then words alone decide."""
         if self._embedder is None:
             return {}

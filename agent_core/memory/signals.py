@@ -10,9 +10,9 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
+from agent_core.base.matching.likeness import Array, bm25, counted, rarity, top
 from agent_core.storage import PassageRow
 
-from .lexicon import Array, bm25, counted, rarity, top
 from .search_query import ParsedQuery, RecallEvidence
 from .words import counted_stems
 

@@ -127,6 +127,7 @@ class _AgentParts:
             compaction=self.preset.compaction,
             own_set=self.session.own_set,
             keep=None if self.in_group else self.memory,
+            vectors_of=self.memory.blocks.vectors_of,
             colleagues=self.colleagues,
             offers=Offers(self.helpers, self.foreign()),
             release=partial(self.deps.idle_models.give_back, _BEHIND) if self.is_behind else None,

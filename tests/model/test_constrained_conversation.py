@@ -100,9 +100,18 @@ def test_what_a_message_is_about_is_told_in_that_message_and_can_be_called() -> 
     assert names(message) == {"create_function", "count_words"}
 
 
-def test_a_user_who_wants_a_new_function_is_shown_no_old_one() -> None:
-    message = User("Make a function that counts the words of a text.")
-    assert names(message) == {"create_function"}
+@pytest.mark.parametrize(
+    ("message", "shown_with_it"),
+    [
+        pytest.param("I want a new function: it turns miles into kilometers.", set(), id="nothing-does-it"),
+        pytest.param("Make a function that counts the words of a text.", {"count_words"}, id="one-does-it-already"),
+        pytest.param("Schreib eine Funktion, die Minuten in Stunden umrechnet.", set(), id="in-german"),
+    ],
+)
+def test_a_user_who_wants_a_function_is_shown_an_old_one_only_if_it_does_that(
+    message: str, shown_with_it: set[str]
+) -> None:
+    assert names(User(message)) == {"create_function", *shown_with_it}
 
 
 def test_a_function_that_a_notice_names_is_told_of_and_can_be_called() -> None:
@@ -177,7 +186,8 @@ def test_a_line_says_the_types_in_few_characters() -> None:
         pytest.param("Turn this title into an address.", ["slug"], id="by-its-description"),
         pytest.param("Please change the code of slug.", ["edit_function", "slug"], id="by-what-is-to-be-done"),
         pytest.param("Hello there!", [], id="nothing"),
-        pytest.param("Make a tool that counts the words of my notes.", [], id="a-new-tool"),
+        pytest.param("Make a tool that counts the words of my notes.", ["count_words"], id="a-tool-that-is-there"),
+        pytest.param("Lösche slug, bitte.", ["slug", "edit_function"], id="one-that-is-named-in-any-language"),
     ],
 )
 def test_functions_are_found_by_the_words_of_a_message(message: str, found: list[str]) -> None:
