@@ -149,20 +149,19 @@ def line(function: FunctionShown) -> str:
 def find(
     message: str, functions: Sequence[FunctionShown], vectors: Mapping[str, bytes] | None = None
 ) -> list[FunctionShown]:
-    """Return the functions that a message brings up: those that stand near it and those that it names, nearest first.
+    """Return the functions that a message brings up: those that it names and those that stand near it, nearest first.
 
-    With a function of the workspace that it names come the nearest ones that are about functions.
+    Before one of the workspace that it names stand the nearest of those that are about functions.
     """
     from agent_core.base.matching.likeness import likeness  # noqa: PLC0415 - numpy is loaded with the first message
 
     scores = likeness([*map(_told_text, functions)], message, vectors).tolist()
     ranked = sorted(zip(scores, functions, strict=True), key=lambda pair: -pair[0])
-    about, words = choice().about_functions, {*_NAMES.findall(message)}
-    named = [function.name for _, function in ranked if function.name in words - about]
-    near = [function.name for score, function in ranked if score >= choice().least and function.name not in named]
-    usable = [function.name for _, function in ranked if function.name in choice().about] if named else []
-    found = {*[*named, *near][: choice().most_found], *usable[: choice().most_found]}
-    return [function for _, function in ranked if function.name in found]
+    words, most = {*_NAMES.findall(message)} - choice().about_functions, choice().most_found
+    named = [function for _, function in ranked if function.name in words]
+    near = [function for score, function in ranked if score >= choice().least and function not in named]
+    about = [function for _, function in ranked if function.name in choice().about] if named else []
+    return [*about[:most], *(function for function in [*named, *near][:most] if function not in about[:most])]
 
 
 def compared(request: Request) -> list[str]:

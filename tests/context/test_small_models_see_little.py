@@ -48,7 +48,7 @@ async def test_a_small_model_is_told_of_a_function_that_means_what_the_user_says
     at_desk: OpenDesk, tmp_path: Path
 ) -> None:
     (folder := tmp_path / "functions").mkdir()
-    (folder / "farm.py").write_text('def rain_total() -> int:\n    """Add up the rainfall of some days."""\n    return 7\n')
+    (folder / "farm.py").write_text('def rain_total() -> int:\n    """Say how much rain fell."""\n    return 7\n')
     desk = await at_desk([in_json("Hello.")] * 2, model__mode="constrained", model__context_tokens=16_000)
     await desk.workspace.workshop.reload()
     await desk.say("How much precipitation was there?")

@@ -1,13 +1,26 @@
 """What a small model reads: a fixed beginning, its own steps as objects, and functions told of where they help."""
 
+import asyncio
 import json
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 
 from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, System, User
+from agent_core.memory.embedding import embedder
 from agent_core.model import FunctionShown, Request
-from agent_core.model.conversation import DEMONSTRATION, Entry, WireConversation, describe, find, fixed_size, line, trim
+from agent_core.model.conversation import (
+    DEMONSTRATION,
+    Entry,
+    WireConversation,
+    compared,
+    describe,
+    find,
+    fixed_size,
+    line,
+    trim,
+)
 from agent_core.model.schemas import portable
 
 TEXT = {"type": "string"}
@@ -40,12 +53,21 @@ MADE: tuple[Message, ...] = (
 )
 
 
+def requested(
+    messages: tuple[Message, ...], functions: tuple[FunctionShown, ...] = ALL, excluded: frozenset[str] = frozenset()
+) -> Request:
+    request = Request(messages, functions, excluded=excluded)
+    texts, default = compared(request), embedder("wordllama")
+    assert default is not None
+    return replace(request, vectors=dict(zip(texts, asyncio.run(default.embed(texts)), strict=True)))
+
+
 def write(*messages: Message, functions: tuple[FunctionShown, ...] = ALL) -> list[Entry]:
-    return WireConversation().write(Request(messages, functions))
+    return WireConversation().write(requested(messages, functions))
 
 
 def names(*messages: Message, excluded: frozenset[str] = frozenset()) -> set[str]:
-    conversation, request = WireConversation(), Request(messages, ALL, excluded=excluded)
+    conversation, request = WireConversation(), requested(messages, excluded=excluded)
     conversation.write(request)
     return {function.name for function in conversation.callable_now(request)}
 
@@ -187,25 +209,29 @@ def test_a_line_says_the_types_in_few_characters() -> None:
         pytest.param("Please change the code of slug.", ["edit_function", "slug"], id="by-what-is-to-be-done"),
         pytest.param("Hello there!", [], id="nothing"),
         pytest.param("Make a tool that counts the words of my notes.", ["count_words"], id="a-tool-that-is-there"),
-        pytest.param("Lösche slug, bitte.", ["slug", "edit_function"], id="one-that-is-named-in-any-language"),
+        pytest.param("Lösche slug, bitte.", ["edit_function", "slug"], id="one-that-is-named-in-any-language"),
     ],
 )
 def test_functions_are_found_by_the_words_of_a_message(message: str, found: list[str]) -> None:
-    assert [each.name for each in find(message, [EDIT, WORDS, SLUG])] == found
+    functions = (EDIT, WORDS, SLUG)
+    vectors = requested((User(message),), functions).vectors
+    assert [each.name for each in find(message, functions, vectors)] == found
 
 
 @pytest.mark.parametrize(
     ("asked", "offers"),
     [
         pytest.param("I moved to Ulm.", False, id="a-fact"),
-        pytest.param("I moved to Ulm. And make a function that counts words.", True, id="asks-for-a-function"),
+        pytest.param("I moved to Ulm. And count the words of this text.", True, id="brings-up-a-function"),
     ],
 )
-def test_after_an_edit_of_memory_a_function_can_be_made_only_if_one_was_asked_for(asked: str, offers: bool) -> None:
+def test_after_an_edit_of_memory_a_function_can_be_made_only_if_the_message_brought_one_up(
+    asked: str, offers: bool
+) -> None:
     kept = Assistant("", (Call("1", "core_memory_append", '{"name":"human","content":"Lives in Ulm."}'),), "I keep it.")
     messages = (System("Be kind."), User(asked), kept, Answer("1", "core_memory_append", "Added as line 1."))
     functions = (*ALL, KEEP)
-    conversation, request = WireConversation(), Request(messages, functions)
+    conversation, request = WireConversation(), requested(messages, functions)
     told = conversation.write(request)[-1]["content"]
     assert told.endswith("Take out what no longer holds, else reply to the user.")
     offered = {function.name for function in conversation.callable_now(request)}
