@@ -3,7 +3,7 @@
 Where the model cannot be had, search goes on with words alone, and `trouble` says why.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Final
 
 from agent_core.base.errors import KnapperError
@@ -34,7 +34,7 @@ class ShelfVectors:
         if self._embedder is None:
             return 0
         missing = await self._store.unembedded(self._shelf, self._embedder.space, most)
-        vectors = await self._vectors([text for _, text in missing])
+        vectors = await self.of_all([text for _, text in missing])
         if not vectors:
             return 0
         pairs = tuple((seq, vector) for (seq, _), vector in zip(missing, vectors, strict=True))
@@ -52,8 +52,7 @@ class ShelfVectors:
 
     async def of(self, text: str) -> bytes | None:
         """Return the vector of a question, or None if there is no model."""
-        vectors = await self._vectors([text]) if self._embedder else []
-        return vectors[0] if vectors else None
+        return next(iter(await self.of_all([text])), None)
 
     async def near(self, agent: str, vector: bytes | None, limit: int) -> list[Hit]:
         """Return the rows nearest to a vector."""
@@ -67,7 +66,8 @@ class ShelfVectors:
             return {}
         return await self._store.cosines(self._shelf, agent, self._embedder.space, vector, seqs)
 
-    async def _vectors(self, texts: list[str]) -> list[bytes]:
+    async def of_all(self, texts: Sequence[str]) -> list[bytes]:
+        """Return the vector of each text; none if there is no model."""
         if self._embedder is None or not texts:
             return []
         if trouble := await self._store.vector_trouble():
