@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from agent_core.base.clock import Clock
 
     from .embedding import Embedder
-    from .lexicon import Lexicon
+    from .signals import Lexicon
 
 
 KINDS: Final = ("user", "assistant")
@@ -200,8 +200,7 @@ class Recall:
 
     async def signals(self, evidence: RecallEvidence) -> dict[str, Any]:  # Any: numpy arrays
         """Return every signal by name, with one number per row."""
-        from .lexicon import Lexicon  # noqa: PLC0415 - as above
-        from .signals import measure  # noqa: PLC0415 - as above
+        from .signals import Lexicon, measure  # noqa: PLC0415 - as above
 
         if self._words is None:
             return measure(evidence)
