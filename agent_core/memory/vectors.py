@@ -3,7 +3,8 @@
 Where the model cannot be had, search goes on with words alone, and `trouble` says why.
 """
 
-from collections.abc import Collection, Sequence
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from agent_core.base.errors import KnapperError
@@ -80,3 +81,31 @@ class ShelfVectors:
             return []
         self.trouble = ""
         return vectors
+
+
+_MOST: Final = 2_000  # texts; with more, all are forgotten
+_READ: Final = 500  # characters of a text
+_WAIT_S: Final = 5.0
+
+
+class TextVectors:
+    """The vectors of short texts that are compared with each other; they are kept, and never stored."""
+
+    def __init__(self, embedder: "Embedder | None") -> None:
+        self._embedder = embedder
+        self._known: dict[str, bytes] = {}
+
+    async def of(self, texts: Collection[str]) -> Mapping[str, bytes]:
+        """Return a vector for each text, or nothing if the model cannot be had soon: then words alone decide."""
+        if self._embedder is None:
+            return {}
+        if len(self._known) > _MOST:
+            self._known = {}
+        missing = [text for text in dict.fromkeys(texts) if text not in self._known]
+        try:
+            async with asyncio.timeout(_WAIT_S):
+                made = await self._embedder.embed([text[:_READ] for text in missing])
+        except (KnapperError, TimeoutError):
+            return {}
+        self._known.update(zip(missing, made, strict=True))
+        return self._known

@@ -47,6 +47,7 @@ from .turn import Turn, cut_off, recorded_request
 
 if TYPE_CHECKING:
     from agent_core.base.settings import NamedModel, Settings
+    from agent_core.memory.vectors import TextVectors
     from agent_core.model.request import FunctionShown
     from agent_core.registry.function import Function
     from agent_core.registry.snapshot import Snapshot
@@ -65,8 +66,6 @@ _SUMMARY_S: Final = 180.0
 _LEARNT: Final = 1.1
 ShowsWait: TypeAlias = Callable[[str], AbstractContextManager[object]]
 """Shows what is waited for while the block runs."""
-VectorsOf: TypeAlias = Callable[[Sequence[str]], Awaitable[Mapping[str, bytes]]]
-"""Returns the vectors of texts, or none if they cannot be had."""
 SUMMARIZING: Final = "summarizing the oldest messages"
 KEEPING: Final = "asking which facts to keep in memory"
 _MOST_CHANGES: Final = 2  # of the mode, for one reply
@@ -89,15 +88,15 @@ class ModelSession:
         compaction: str = "",
         own_set: "OwnSet | None" = None,
         keep: "AgentMemory | None" = None,
-        vectors_of: VectorsOf | None = None,
+        vectors: "TextVectors | None" = None,
         colleagues: "Colleagues | None" = None,
         offers: "Offers | None" = None,
         release: ReleaseModel | None = None,
     ) -> None:
         """Create the session.
 
-        `compaction` overrides the settings for how this agent's past is summarized; `vectors_of` gives texts their
-        vectors, for a small model is shown what is near; `release` takes the agent's models at the end, in place of
+        `compaction` overrides the settings for how this agent's past is summarized; `vectors` are those of functions
+        and messages, for a small model is shown what is near; `release` takes the models at the end, in place of
         closing them.
         """
         self.models = AgentModels(open_model, release, lambda: colleagues.profile.model if colleagues else "")
@@ -106,7 +105,7 @@ class ModelSession:
         self.meter = TokenMeter(settings.models)
         self.style = protocol
         self._facts = FactKeeper(keep)
-        self._vectors_of = vectors_of
+        self._vectors = vectors
         self._colleagues = colleagues
         self.settings = settings
         self._is_tight = self._is_style_told = False
@@ -357,8 +356,8 @@ class ModelSession:
     async def _stream(self, turn: Turn, model: Model, prompt: RequestPrompt, excluded: frozenset[str]) -> Reply:
         most = self.settings.model.max_tokens
         request = turn.origin.client.request(Request(prompt.messages, prompt.functions, most, excluded))
-        if model.mode == "constrained" and self._vectors_of is not None:
-            request = replace(request, vectors=await self._vectors_of(compared(request)))
+        if model.mode == "constrained" and self._vectors is not None:
+            request = replace(request, vectors=await self._vectors.of(compared(request)))
         shown = ReplyKeeper(turn)
         kind = events.Thought if self.style.by_function(model.mode) else events.Text
         told = asyncio.get_running_loop().call_later(_QUIET_S, turn.tell_reading, prompt.tokens)
