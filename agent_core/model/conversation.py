@@ -5,7 +5,7 @@ A step calls a function or replies; what of its schema a grammar cannot hold is 
 The fixed part (instructions, the functions that are always there, the demonstration) comes first and is
 the same, byte for byte, from step to step, so that a server that caches the longest known prefix reads it once.
 Every function shown costs a small model time and attention: the fixed part lists a handful, and another is
-announced in the message that it may help with, because its words are in it, or it is new.
+announced in the message that it may help with, because it stands near or is named there, or is new.
 """
 
 import json
