@@ -13,6 +13,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from pydantic import ValidationError
@@ -36,7 +37,8 @@ from agent_core.storage import (
 
 from .block import Block, from_row, kept_value, reasons, value_lines
 from .classes import Memory, UnknownBlock, methods_of
-from .edits import EditRefused, beginning, difference, listed, shown
+from .edits import NEAREST_SHOWN, EditRefused, beginning, difference, listed, nearest, shown
+from .vectors import TextVectors
 
 if TYPE_CHECKING:
     from agent_core.base.clock import Clock
@@ -327,10 +329,7 @@ NEAREST = "Nearest to what was written: "
 """The words before the lines that stand nearest to an edit."""
 _MOST_COMPARED = 400  # lines of a block, the newest
 _MOST_WRITTEN = 3  # more lines at once are a block written anew, which its writer has just read
-_MOST_EMBEDDED = 500  # characters of a line
-_MOST_VECTORS = 2_000
 _SHOWN_BYTES = 72  # of each line: some 20 tokens in most languages
-_WAIT_S = 5.0
 
 
 class Blocks:
@@ -343,8 +342,7 @@ class Blocks:
         self._store = store
         self._agent = agent
         self._clock = clock
-        self._embedder = embedder
-        self._vectors: dict[str, bytes] = {}
+        self._vectors = TextVectors(embedder)
         self._first = memory
         self._now = StoredMemory(memory, {})
         self._told: dict[str, BlockRow] = {}  # what the model knows, by id
@@ -406,31 +404,14 @@ class Blocks:
         if not others or not 0 < len(written) <= _MOST_WRITTEN:
             return ""
         lines = [after[number] for number in others]
-        vectors = await self._vectors_of([*lines, *written])
-        from .lexicon import MOST, nearest  # noqa: PLC0415 - numpy is loaded with the first edit
-
-        found = list[list[int]]()
-        for line in written:
-            of_both = [vectors[text] for text in (*lines, line)] if vectors else []
-            found.append(await aside(sum(map(len, lines)), nearest, lines, line, of_both))
-        ranked = dict.fromkeys(places[rank] for rank in range(MOST) for places in found if rank < len(places))
-        shown_lines = (f"line {others[n] + 1}: {shown(beginning(lines[n], _SHOWN_BYTES))}" for n in [*ranked][:MOST])
+        vectors, size = await self._vectors.of([*lines, *written]), sum(map(len, lines))
+        found = [await aside(size, nearest, lines, line, vectors) for line in written]
+        ranked = [
+            *dict.fromkeys(place for same_rank in zip_longest(*found) for place in same_rank if place is not None)
+        ]
+        first = ranked[:NEAREST_SHOWN]
+        shown_lines = (f"line {others[n] + 1}: {shown(beginning(lines[n], _SHOWN_BYTES))}" for n in first)
         return f"{NEAREST}{'; '.join(shown_lines)}" if ranked else ""
-
-    async def _vectors_of(self, texts: Sequence[str]) -> dict[str, bytes]:
-        """Return a vector for each text, or nothing if the model cannot be had soon: then words alone decide."""
-        if self._embedder is None:
-            return {}
-        if len(self._vectors) > _MOST_VECTORS:
-            self._vectors = {}
-        missing = [text for text in dict.fromkeys(texts) if text not in self._vectors]
-        try:
-            async with asyncio.timeout(_WAIT_S):
-                made = await self._embedder.embed([text[:_MOST_EMBEDDED] for text in missing])
-        except (KnapperError, TimeoutError):
-            return {}
-        self._vectors.update(zip(missing, made, strict=True))
-        return self._vectors
 
     async def write(
         self,

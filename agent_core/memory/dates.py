@@ -7,12 +7,15 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cache
 from importlib import import_module
 from typing import Any, Final, TypeAlias
 
 from agent_core.base.clock import local
 from agent_core.base.errors import UsageError
-from agent_core.base.language import language_of
+from agent_core.base.language import OTHERS, language_of
+
+from .words import content, split
 
 Days: TypeAlias = tuple[datetime, datetime]
 
@@ -45,6 +48,26 @@ def _day(day: datetime) -> Days:
 def _month(day: datetime) -> Days:
     start = day.replace(day=1)
     return start, (start + timedelta(days=32)).replace(day=1)
+
+
+_MONTHS: Final = "january february march april may june july august september october november december"
+_TIMES: Final = f"monday tuesday wednesday thursday friday saturday sunday {_MONTHS} year month week ago".split()
+
+
+@cache
+def _time_words() -> frozenset[str]:
+    """Return dateparser's words for times in the languages whose words have stems: "März", "last", "hier"."""
+    found = set[str]()
+    for language in ("en", *OTHERS):
+        known = import_module(f"dateparser.data.date_translation_data.{language}").info
+        lists = [*(known.get(name, ()) for name in _TIMES), *known["relative-type"].values()]
+        found.update(word for phrases in lists for phrase in phrases for word in content(phrase) if len(word) > 2)
+    return frozenset(found)
+
+
+def are_named(text: str) -> bool:
+    """Check whether a text names a time: by a word for one, or by a number."""
+    return any(word.isdigit() or word in _time_words() for word in split(text))
 
 
 _SPANS: Final[dict[str, Callable[[datetime], Days]]] = {

@@ -5,7 +5,7 @@ What is there already is not added again; what cannot be found is answered with 
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from agent_core.base.errors import UsageError
@@ -169,8 +169,6 @@ def _absent(lines: Sequence[str], old: str, new: str) -> Edited:
         return Edited(list(lines), f"{ALREADY}, line {place + 1}: {shown(lines[place])}")
     if not lines:
         raise EditRefused("The block is empty. To add a line, call core_memory_append.")
-    from .lexicon import nearest  # noqa: PLC0415 - numpy is loaded with the first line that is looked for
-
     close = nearest(lines, old) or [*range(min(len(lines), 5))]
     # A small model asked only for the exact text sends it as the new text too: it is given the call whole.
     raise EditRefused(
@@ -178,6 +176,19 @@ def _absent(lines: Sequence[str], old: str, new: str) -> Edited:
         f"repeat with old_content {_quoted(lines[close[0]])} and new_content {_quoted(new)}. Call core_memory_append "
         "for a new fact."
     )
+
+
+NEAREST_SHOWN = 3
+_LEAST = 0.005
+
+
+def nearest(lines: Sequence[str], text: str, vectors: Mapping[str, bytes] | None = None) -> list[int]:
+    """Return the places of the few lines that stand nearest to a text, nearest first; none if nothing is near."""
+    from agent_core.base.matching.likeness import likeness  # noqa: PLC0415 - numpy is loaded with the first edit
+
+    scores = likeness(lines, text, vectors).tolist()
+    order = sorted(range(len(lines)), key=lambda place: -scores[place])
+    return [place for place in order[:NEAREST_SHOWN] if scores[place] >= _LEAST]
 
 
 def listed(lines: Sequence[str], numbers: Sequence[int]) -> str:

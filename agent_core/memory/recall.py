@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from agent_core.base.clock import Clock
 
     from .embedding import Embedder
-    from .lexicon import Lexicon
+    from .signals import Lexicon
 
 
 KINDS: Final = ("user", "assistant")
@@ -91,7 +91,7 @@ def derive(
             session=last.session + begins if last else 0,
             length=len(words.content(message.text)),
             asks=words.asks(message.text),
-            timed=words.timed(message.text),
+            timed=dates.are_named(message.text),
             turn=message.turn,
         )
         rows.append(last)
@@ -141,6 +141,7 @@ class Recall:
         self._gap_minutes = gap_minutes
         self._read = ReadMessages()
         self._speakers: set[str] = set()
+        self._kinds: Sequence[bytes] = ()  # the vectors of what a question may ask for
         self._following = asyncio.Lock()
 
     async def catch_up(self) -> int:
@@ -153,7 +154,8 @@ class Recall:
             entries = await self._store.history(self._agent, since=last.seq if last else 0, kinds=KINDS)
             messages = await read_messages(entries)
             size = sum(len(message.text) for message in messages)
-            utterances = await aside(size, derive, self._agent, messages, last, self._gap_minutes)
+            # The words for times take a fifth of a second to load, once.
+            utterances = await one_at_a_time(derive, self._agent, messages, last, self._gap_minutes) if size else []
             for start in range(0, len(utterances), BATCH):
                 await self._store.apply([SaveSaid(tuple(utterances[start : start + BATCH]))])
             await self.vectors.embed()
@@ -198,8 +200,7 @@ class Recall:
 
     async def signals(self, evidence: RecallEvidence) -> dict[str, Any]:  # Any: numpy arrays
         """Return every signal by name, with one number per row."""
-        from .lexicon import Lexicon  # noqa: PLC0415 - as above
-        from .signals import measure  # noqa: PLC0415 - as above
+        from .signals import Lexicon, measure  # noqa: PLC0415 - as above
 
         if self._words is None:
             return measure(evidence)
@@ -235,8 +236,10 @@ class Recall:
         rows = [read.rows[read.places[n]] for n in sorted(numbers) if n in read.places]
         cosines = await self.vectors.cosines(self._agent, vector, [entry.utterance.seq for entry in rows])
         total = (await self._store.memory_counts(self._agent)).messages
-        evidence = RecallEvidence(question, rows, frozenset(hit.seq for hit in worded), cosines, total)
-        return evidence, hits
+        if vector is not None and not self._kinds:
+            self._kinds = await self.vectors.of_all(search_query.ASKED_FOR)
+        kinds = [vector, *self._kinds] if vector is not None and self._kinds else []
+        return RecallEvidence(question, rows, frozenset(hit.seq for hit in worded), cosines, total, kinds), hits
 
     async def _load(self, read: ReadMessages, seqs: Iterable[int]) -> None:
         """Load rows that are not cached. Messages never change, so the cache stays valid."""

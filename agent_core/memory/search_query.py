@@ -20,11 +20,15 @@ from .words import STOP, content, counted_stems, forms, split
 if TYPE_CHECKING:
     from agent_core.storage import RecallMessage
 
-_WHEN: Final = re.compile(
-    r"\s*(when\b|what (date|year|month|day|time)\b|how long\b|which (year|month|day|date)\b|since when|how many "
-    r"(days|weeks|months|years))",
-    re.IGNORECASE,
+ASKED_FOR: Final = (
+    "When did it happen?",
+    "Who did it?",
+    "Where was it?",
+    "Why was it done?",
+    "What was it?",
+    "How was it done?",
 )
+"""What a question may ask for, as a model of meaning reads it in any language that it knows; the first is a time."""
 LONGEST: Final = 1_000
 """Characters of a question."""
 _KEPT: Final = re.compile(r"[^\W_]+(?:'s)?")
@@ -45,7 +49,6 @@ class ParsedQuery:
     named: frozenset[str]
     about: str
     times: tuple[dates.TimeMention, ...]
-    is_when: bool
 
 
 def heard(query: str) -> str:
@@ -75,7 +78,6 @@ def _read(text: str, speakers: Collection[str], now: float) -> ParsedQuery:
         frozenset(name for name, forms in names.items() if forms & spoken),
         _without(text, all_names),
         tuple(dates.mentions(text, now)),
-        _WHEN.match(text) is not None,
     )
 
 
@@ -98,7 +100,7 @@ class CountedMessage:
 @dataclass(frozen=True, slots=True)
 class RecallEvidence:
     """The evidence for a question: rows in the order of `n`, those that contain its words, cosines, and the total of
-    rows.
+    rows. `kinds` are its vector and those of `ASKED_FOR`, if there are any.
     """
 
     question: ParsedQuery
@@ -106,6 +108,7 @@ class RecallEvidence:
     worded: frozenset[int]
     cosines: Mapping[int, float]
     total: int
+    kinds: Sequence[bytes] = ()
 
 
 def row(message: "RecallMessage") -> CountedMessage:

@@ -2,17 +2,25 @@
 
 Messages come in the order of the conversation. What belongs to neighbors counts within a session; a neighbor that was
 not gathered counts nothing. Scores of words are shares of the best row's. A passage has words, meaning and neighbors.
+
+The vectors of single words are kept once they were made, because texts share most of their words.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+import asyncio
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import Final, TypeAlias
 
 import numpy as np
 
+from agent_core.base.errors import KnapperError
+from agent_core.base.matching.likeness import Array, bm25, counted, rarity, top
+from agent_core.base.offload import aside
 from agent_core.storage import PassageRow
 
-from .lexicon import Array, bm25, counted, rarity, top
+from .embedding import Embedder
 from .search_query import ParsedQuery, RecallEvidence
 from .words import counted_stems
 
@@ -100,10 +108,22 @@ def _by_form(evidence: RecallEvidence, neighbors: _Beside) -> Signals:
         "length": np.log1p([row.utterance.length for row in rows]) / 3,
         "asks": asks,
         "asked_before": neighbors.at(asks, -1),
-        "timed_when": timed * question.is_when,
+        "timed_when": timed * _asks_when(evidence.kinds),
         "speaker": np.array([float(row.utterance.speaker in question.named) for row in rows]),
         "dated": np.array(dated),
     }
+
+
+def _asks_when(kinds: Sequence[bytes]) -> float:
+    """Return how far a question, whose vector comes first, stands nearer to asking for a time than for all else: 0 to
+    1, whatever the range of the model's cosines.
+    """
+    if not kinds:
+        return 0.0
+    vectors = np.frombuffer(b"".join(kinds), "<f4").reshape(len(kinds), -1)
+    cosines: Array = vectors[1:] @ vectors[0]
+    apart = float(cosines[0] - cosines.mean()) / max(float(cosines.std()), 1e-9)
+    return max(apart, 0.0) / math.sqrt(len(cosines) - 1)
 
 
 def _by_meaning(evidence: RecallEvidence, neighbors: _Beside) -> Signals:
@@ -159,3 +179,82 @@ def measure_passages(
 
 
 _stems: Final = lru_cache(maxsize=4096)(counted_stems)
+
+
+_MOST: Final = 30_000
+_NEAR: Final = 0.35
+# Multiplications for which numpy's library starts no threads: waiting for them takes many times as long.
+_ALONE: Final = 1 << 18
+
+
+class Lexicon:
+    """The vectors of the words seen so far."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+        self._places: dict[str, int] = {}
+        self._texts: dict[int, Array] = {}
+        self._one_at_a_time = asyncio.Lock()
+        self._vectors: Array = np.empty((0, 0), "f4")
+
+    async def likeness(self, query_words: Sequence[str], texts: Mapping[int, Sequence[str]]) -> Array | None:
+        """Return, for each text (a row) and query word, the cosine of the nearest word in that text; 0 if none is near.
+
+        None where the model cannot be had.
+        """
+        size = sum(map(len, texts.values()))
+        async with self._one_at_a_time:  # a place that another search takes meanwhile would be given twice
+            missing = await aside(size, self._missing, query_words, texts)
+            try:
+                vectors = await self._embedder.embed(missing) if missing else []
+            except KnapperError:
+                return None
+            return await aside(size + len(missing), self._compare, query_words, texts, missing, vectors)
+
+    def _missing(self, query_words: Iterable[str], texts: Mapping[int, Sequence[str]]) -> list[str]:
+        """Return the words without a vector, of the question and of texts that were not seen before."""
+        if len(self._places) > _MOST or len(self._texts) > _MOST:
+            self._places, self._texts, self._vectors = {}, {}, np.empty((0, 0), "f4")
+        fresh = [words for number, words in texts.items() if number not in self._texts]
+        return [word for word in dict.fromkeys(chain(query_words, *fresh)) if word not in self._places]
+
+    def _compare(
+        self,
+        query_words: Sequence[str],
+        texts: Mapping[int, Sequence[str]],
+        missing: Sequence[str],
+        new: Sequence[bytes],
+    ) -> Array:
+        if missing:
+            vectors = np.frombuffer(b"".join(new), "<f4").reshape(len(missing), -1)
+            count = len(self._places)
+            if count + len(missing) > len(self._vectors):
+                grown = np.empty(((count + len(missing)) * 5 // 4, vectors.shape[1]), "f4")
+                if count:
+                    grown[:count] = self._vectors[:count]
+                self._vectors = grown
+            self._vectors[count : count + len(missing)] = vectors
+            self._places.update(zip(missing, range(count, count + len(missing)), strict=True))
+        places = self._places.__getitem__
+        for number, words in texts.items():
+            if number not in self._texts:
+                self._texts[number] = np.fromiter(map(places, words), "i8", len(words))
+        return self._nearest([*map(places, query_words)], [self._texts[number] for number in texts])
+
+    def _nearest(self, word_places: Sequence[int], texts: Sequence[Array]) -> Array:
+        similarity = np.zeros((len(texts), len(word_places)), "f4")
+        if word_places and texts:
+            is_met = np.zeros(len(self._places), bool)
+            for places in texts:
+                is_met[places] = True
+            met = np.flatnonzero(is_met)
+            rows = np.cumsum(is_met) - 1
+            words = self._vectors[word_places]
+            step = max(1, _ALONE // words.size)  # in small blocks
+            blocks = [self._vectors[met[start : start + step]] @ words.T for start in range(0, len(met), step)]
+            cosines = np.concatenate(blocks) if blocks else np.zeros((0, len(words)), "f4")
+            for row, places in enumerate(texts):
+                if len(places):
+                    similarity[row] = cosines[rows[places]].max(axis=0)
+        similarity[similarity < _NEAR] = 0
+        return similarity

@@ -3,7 +3,8 @@
 Where the model cannot be had, search goes on with words alone, and `trouble` says why.
 """
 
-from collections.abc import Collection
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from agent_core.base.errors import KnapperError
@@ -34,7 +35,7 @@ class ShelfVectors:
         if self._embedder is None:
             return 0
         missing = await self._store.unembedded(self._shelf, self._embedder.space, most)
-        vectors = await self._vectors([text for _, text in missing])
+        vectors = await self.of_all([text for _, text in missing])
         if not vectors:
             return 0
         pairs = tuple((seq, vector) for (seq, _), vector in zip(missing, vectors, strict=True))
@@ -52,8 +53,7 @@ class ShelfVectors:
 
     async def of(self, text: str) -> bytes | None:
         """Return the vector of a question, or None if there is no model."""
-        vectors = await self._vectors([text]) if self._embedder else []
-        return vectors[0] if vectors else None
+        return next(iter(await self.of_all([text])), None)
 
     async def near(self, agent: str, vector: bytes | None, limit: int) -> list[Hit]:
         """Return the rows nearest to a vector."""
@@ -67,7 +67,8 @@ class ShelfVectors:
             return {}
         return await self._store.cosines(self._shelf, agent, self._embedder.space, vector, seqs)
 
-    async def _vectors(self, texts: list[str]) -> list[bytes]:
+    async def of_all(self, texts: Sequence[str]) -> list[bytes]:
+        """Return the vector of each text; none if there is no model."""
         if self._embedder is None or not texts:
             return []
         if trouble := await self._store.vector_trouble():
@@ -80,3 +81,31 @@ class ShelfVectors:
             return []
         self.trouble = ""
         return vectors
+
+
+_MOST: Final = 2_000  # texts; with more, all are forgotten
+_READ: Final = 500  # characters of a text
+_WAIT_S: Final = 5.0
+
+
+class TextVectors:
+    """The vectors of short texts that are compared with each other; they are kept, and never stored."""
+
+    def __init__(self, embedder: "Embedder | None") -> None:
+        self._embedder = embedder
+        self._known: dict[str, bytes] = {}
+
+    async def of(self, texts: Collection[str]) -> Mapping[str, bytes]:
+        """Return a vector for each text, or nothing if the model cannot be had soon: then words alone decide."""
+        if self._embedder is None:
+            return {}
+        if len(self._known) > _MOST:
+            self._known = {}
+        missing = [text for text in dict.fromkeys(texts) if text not in self._known]
+        try:
+            async with asyncio.timeout(_WAIT_S):
+                made = await self._embedder.embed([text[:_READ] for text in missing])
+        except (KnapperError, TimeoutError):
+            return {}
+        self._known.update(zip(missing, made, strict=True))
+        return self._known

@@ -16,12 +16,6 @@ please about s t d m re ve ll don didn doesn isn wasn aren won not no yes too ve
 """
 STOP: Final = frozenset(_STOP.split())
 _WORD: Final = re.compile(r"[^\W_]+")
-_TIMED: Final = re.compile(
-    r"\b(yesterday|today|tonight|tomorrow|last|next|ago|recent(ly)?|week(end)?s?|months?|years?|just"
-    r"|(mon|tues|wednes|thurs|fri|satur|sun)day|january|february|march|april|may|june|july|august|september|october"
-    r"|november|december|this (morning|afternoon|evening)|\d{4}|\d{1,2}(st|nd|rd|th)|[01]?\d:\d\d)\b",
-    re.IGNORECASE,
-)
 _ASKS_WITHIN: Final = 3
 
 
@@ -69,8 +63,3 @@ def dated(at: float | None) -> list[str]:
 def asks(text: str) -> bool:
     """Check whether a message ends with a question."""
     return "?" in text[-_ASKS_WITHIN:]
-
-
-def timed(text: str) -> bool:
-    """Check whether a text names a time."""
-    return _TIMED.search(text) is not None

@@ -5,24 +5,20 @@ A step calls a function or replies; what of its schema a grammar cannot hold is 
 The fixed part (instructions, the functions that are always there, the demonstration) comes first and is
 the same, byte for byte, from step to step, so that a server that caches the longest known prefix reads it once.
 Every function shown costs a small model time and attention: the fixed part lists a handful, and another is
-announced in the message that it may help with, because its words are in it, or it is new.
+announced in the message that it may help with, because it stands near or is named there, or is new.
 """
 
 import json
-import math
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any, Final, TypeAlias
-
-from pydantic import BeforeValidator
+from typing import Any, Final, TypeAlias
 
 from agent_core.base.messages import SEND, Answer, Assistant, Call, Message, Notice, System, User
 from sandbox.wire.foreign import LOOSE, Malformed, read_json, with_plain_escapes
 
-from .dialect import Pattern, as_kind, parsed_toml
+from .dialect import as_kind, parsed_toml
 from .request import FunctionShown, Request
 from .schemas import Schema, portable
 from .wire import is_object, mark
@@ -37,20 +33,18 @@ class ConstrainedModels:
     gives: str
     most_of_helper: int
     after_result_of_helper: str
+    least: float
     most_found: int
-    enough: int
-    making: Pattern
+    about: frozenset[str]
     after_result: str
     remembers: Mapping[str, str]
     after_change: str
-    common: Annotated[frozenset[str], BeforeValidator(str.split)]
     hidden: Mapping[str, frozenset[str]]
-    on_request: Mapping[str, frozenset[str]]
 
     @property
     def about_functions(self) -> frozenset[str]:
         """The known functions about functions; their answers say what to do next."""
-        return frozenset({*self.always, *self.hidden, *self.on_request}) - self.finds
+        return frozenset({*self.always, *self.hidden, *self.about}) - self.finds
 
     def listed(self, names: Sequence[str]) -> tuple[str, ...]:
         """Return the functions in the fixed text, of those with these names: for a helper, all of them."""
@@ -101,8 +95,6 @@ def _messages() -> Iterator[Message]:
 DEMONSTRATION: Final = tuple(_messages())
 
 
-_WORD = re.compile(r"[^\W\d_]{2,}")
-_NAME_WEIGHT: Final = 2
 _LONGEST: Final = 256  # characters of a text in a list that was asked for
 
 
@@ -154,46 +146,32 @@ def line(function: FunctionShown) -> str:
     return f"{signature} - {first}" if first else signature
 
 
-def find(message: str, functions: Iterable[FunctionShown]) -> list[FunctionShown]:
-    """Return the functions that match the words of a message, best first; none if it asks for a new function."""
-    if choice().making.search(message):
-        return []
-    words = frozenset(_WORD.findall(message.lower()))
-    every = [*functions]
-    told = [_telling(_WORD.findall(f"{function.name} {function.description}".lower())) for function in every]
-    having = Counter(word for telling in told for word in telling)
-    scored = [
-        (_likeness(_telling(words), own, having, len(every)), function)
-        for function, own in zip(every, told, strict=True)
-        if _score(words, function) >= choice().enough
-    ]
-    return [function for _, function in sorted(scored, key=lambda pair: -pair[0])[: choice().most_found]]
+def find(
+    message: str, functions: Sequence[FunctionShown], vectors: Mapping[str, bytes] | None = None
+) -> list[FunctionShown]:
+    """Return the functions that a message brings up: those that it names and those that stand near it, nearest first.
 
-
-def _likeness(
-    request_words: frozenset[str], function_words: frozenset[str], having: Mapping[str, int], count: int
-) -> float:
-    """Return how much of what sets a function apart from the others the request says: a word that all have says
-    nothing, and a description gains nothing by being long.
+    Before one of the workspace that it names stand the nearest of those that are about functions.
     """
-    weights = {word: math.log((1 + count) / having[word]) for word in function_words}
-    length = math.sqrt(sum(weight * weight for weight in weights.values()))
-    return sum(weights[word] ** 2 for word in function_words & request_words) / length if length else 0.0
+    from agent_core.base.matching.likeness import likeness  # noqa: PLC0415 - numpy is loaded with the first message
+
+    scores = likeness([*map(_told_text, functions)], message, vectors).tolist()
+    ranked = sorted(zip(scores, functions, strict=True), key=lambda pair: -pair[0])
+    words, most = {*_NAMES.findall(message)} - choice().about_functions, choice().most_found
+    named = [function for _, function in ranked if function.name in words]
+    near = [function for score, function in ranked if score >= choice().least and function not in named]
+    about = [function for _, function in ranked if function.name in choice().about] if named else []
+    return [*about[:most], *(function for function in [*named, *near][:most] if function not in about[:most])]
 
 
-def _score(request_words: frozenset[str], function: FunctionShown) -> int:
-    if words := choice().on_request.get(function.name):
-        return choice().enough if request_words & words else 0
-    meant = _telling(request_words)
-    name = _telling(function.name.lower().split("_"))
-    first = function.description.partition("\n")[0]
-    described = _telling(_WORD.findall(first.lower())) - name
-    score = _NAME_WEIGHT * len(meant & name) + len(meant & described)
-    return max(score, choice().enough) if name and name <= meant else score
+def compared(request: Request) -> list[str]:
+    """Return the texts whose vectors help to find what the messages of the user bring up."""
+    said = [message.text for message in request.messages if isinstance(message, User)]
+    return [*map(_told_text, request.functions), *said]
 
 
-def _telling(words: Iterable[str]) -> frozenset[str]:
-    return frozenset(word.removesuffix("s") for word in words if word not in choice().common)
+def _told_text(function: FunctionShown) -> str:
+    return f"{function.name.replace('_', ' ')}. {function.description}"
 
 
 def type_text(schema: Any) -> str:  # Any: JSON Schema
@@ -252,7 +230,7 @@ class WireConversation:
         for message in _systems(request.messages)[1:]:  # what this conversation adds leaves the fixed part as it is
             _add(entries, "user", f"{REMEMBERED}\n{message.text}")
             _add(entries, "assistant", write_step(**_DATA["memory_read"]))
-        _append(entries, request.messages, self._tell(request.messages, functions), is_helper=is_helper)
+        _append(entries, request.messages, self._tell(request, functions), is_helper=is_helper)
         return entries
 
     def callable_now(self, request: Request) -> list[FunctionShown]:
@@ -262,17 +240,29 @@ class WireConversation:
         announced = {function.name for message in request.messages for function in self._told.get(message, ())}
         named = _NAMES.findall(_last_text(request.messages))
         callable_names = {*self._listed, *announced, *named, *_called(request.messages)} - request.excluded
-        if _is_about_memory(request.messages):
+        if self._is_about_memory(request.messages):
             callable_names &= {*choice().remembers}
         last = _last_text(request.messages)
         return [trim(function, last) for function in request.functions if function.name in callable_names]
 
-    def _tell(self, messages: Sequence[Message], functions: Mapping[str, FunctionShown]) -> Mapping[Message, Told]:
+    def _is_about_memory(self, messages: Sequence[Message]) -> bool:
+        """Check whether memory was just edited for a user whose message brought up no function: a small model would
+        then create one.
+        """
+        last = messages[-1] if messages else None
+        if not (isinstance(last, Answer) and last.name in choice().remembers):
+            return False
+        return not next((self._told.get(message) for message in reversed(messages) if isinstance(message, User)), ())
+
+    def _tell(self, request: Request, functions: Mapping[str, FunctionShown]) -> Mapping[Message, Told]:
         announced: dict[Message, Told] = {}
         listed = {*self._listed}
-        for message in messages:
-            known = self._told.get(message)
-            announced[message] = _news(message, functions, listed) if known is None else known
+        for message in request.messages:
+            told = self._told.get(message)
+            if told is None and isinstance(message, User):
+                found = find(message.text, request.functions, request.vectors)
+                told = tuple(functions[each.name] for each in found if each.name not in listed)
+            announced[message] = _named(message, functions) if told is None else told
             listed.update(function.name for function in announced[message])
         self._told = announced
         return announced
@@ -301,30 +291,14 @@ def fixed_size(functions: Iterable[FunctionShown]) -> int:
     return sum(len(entry["content"].encode("utf-8", "replace")) for entry in entries)
 
 
-def _news(message: Message, functions: Mapping[str, FunctionShown], listed: Iterable[str]) -> Told:
-    """Return the functions to announce in a message: those that may help the user, or that an answer is about."""
-    match message:
-        case User():
-            return tuple(find(message.text, [function for name, function in functions.items() if name not in listed]))
-        case Answer() | Notice():
-            about = dict.fromkeys(_NAMED.findall(message.text))
-            own = message.name if isinstance(message, Answer) else ""
-            listed = {own, *choice().always, *re.findall(r"(\w+)\(", message.text)}
-            named = [functions[name] for name in about if name in functions and name not in listed]
-            return tuple(named[:_MOST_NAMED])
-        case _:
-            return ()
-
-
-def _is_about_memory(messages: Sequence[Message]) -> bool:
-    """Check whether memory was just edited for a user who asked for no function: a small model would then create
-    one.
-    """
-    last = messages[-1] if messages else None
-    if not (isinstance(last, Answer) and last.name in choice().remembers):
-        return False
-    request_text = next((message.text for message in reversed(messages) if isinstance(message, User)), "")
-    return not choice().making.search(request_text)
+def _named(message: Message, functions: Mapping[str, FunctionShown]) -> Told:
+    """Return the functions that an answer or a notice is about, to be announced in it."""
+    if not isinstance(message, Answer | Notice):
+        return ()
+    own = message.name if isinstance(message, Answer) else ""
+    known = {own, *choice().always, *re.findall(r"(\w+)\(", message.text)}
+    about = dict.fromkeys(_NAMED.findall(message.text))
+    return tuple([functions[name] for name in about if name in functions and name not in known][:_MOST_NAMED])
 
 
 def _last_text(messages: Sequence[Message]) -> str:

@@ -43,6 +43,8 @@ class Request:
     """More parameters for the endpoint, such as a temperature; they take precedence over the settings."""
     shape: Mapping[str, Any] | None = None  # Any: JSON
     """The shape of the reply as `response_format` says it, if it has to be a JSON object."""
+    vectors: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+    """Of texts that constrained mode compares, the vectors of an embedding; without them it compares words alone."""
     is_apart: bool = False
     """A question of its own, no step of a conversation: constrained mode shows no demonstration of one, and holds the
     answer to a call of the functions, if there are any."""

@@ -9,6 +9,7 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -35,6 +36,7 @@ from agent_core.context import (
 from agent_core.context.sentences import sentences
 from agent_core.memory.agent_memory import KEPT_IN, AgentMemory
 from agent_core.model.conversation import INSTRUCTIONS as FOR_SMALL_MODELS
+from agent_core.model.conversation import compared
 from agent_core.model.reading import written_calls
 from agent_core.model.reply import Mode, ModeChanged, Model, Reply, TextPiece, TokenUsage
 from agent_core.model.request import Preparing, Request, Tell
@@ -45,6 +47,7 @@ from .turn import Turn, cut_off, recorded_request
 
 if TYPE_CHECKING:
     from agent_core.base.settings import NamedModel, Settings
+    from agent_core.memory.vectors import TextVectors
     from agent_core.model.request import FunctionShown
     from agent_core.registry.function import Function
     from agent_core.registry.snapshot import Snapshot
@@ -85,14 +88,16 @@ class ModelSession:
         compaction: str = "",
         own_set: "OwnSet | None" = None,
         keep: "AgentMemory | None" = None,
+        vectors: "TextVectors | None" = None,
         colleagues: "Colleagues | None" = None,
         offers: "Offers | None" = None,
         release: ReleaseModel | None = None,
     ) -> None:
         """Create the session.
 
-        `compaction` overrides the settings for how this agent's past is summarized; `release` takes the agent's models
-        at the end, in place of closing them.
+        `compaction` overrides the settings for how this agent's past is summarized; `vectors` are those of functions
+        and messages, for a small model is shown what is near; `release` takes the models at the end, in place of
+        closing them.
         """
         self.models = AgentModels(open_model, release, lambda: colleagues.profile.model if colleagues else "")
         self.functions = StepFunctions(shown, self.models, protocol, settings, own_set, colleagues, offers)
@@ -100,6 +105,7 @@ class ModelSession:
         self.meter = TokenMeter(settings.models)
         self.style = protocol
         self._facts = FactKeeper(keep)
+        self._vectors = vectors
         self._colleagues = colleagues
         self.settings = settings
         self._is_tight = self._is_style_told = False
@@ -350,6 +356,8 @@ class ModelSession:
     async def _stream(self, turn: Turn, model: Model, prompt: RequestPrompt, excluded: frozenset[str]) -> Reply:
         most = self.settings.model.max_tokens
         request = turn.origin.client.request(Request(prompt.messages, prompt.functions, most, excluded))
+        if model.mode == "constrained" and self._vectors is not None:
+            request = replace(request, vectors=await self._vectors.of(compared(request)))
         shown = ReplyKeeper(turn)
         kind = events.Thought if self.style.by_function(model.mode) else events.Text
         told = asyncio.get_running_loop().call_later(_QUIET_S, turn.tell_reading, prompt.tokens)

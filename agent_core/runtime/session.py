@@ -330,7 +330,7 @@ class _Cuts:
         return f"cut off {self.total} times"
 
     def due(self, now: float) -> float | None:
-        """When it goes on: from the second in a row on later and later, so that turns that ran with it get ahead."""
+        """Return when it goes on: from the second in a row on ever later, so that turns that ran with it get ahead."""
         pause = _PAUSE_S * 2 ** (self.in_a_row - 1) * random.uniform(0.5, 1.5)  # noqa: S311  (a pause)
         return now + pause if self.in_a_row > 1 else None
 

@@ -16,6 +16,7 @@ from agent_core.context import BYTES_PER_TOKEN, FunctionNotes, Shown
 from agent_core.memory.agent_memory import AgentMemory
 from agent_core.memory.blocks import ALIASES, Alias
 from agent_core.memory.classes import KNOWN, Memory, named
+from agent_core.memory.vectors import TextVectors
 from agent_core.runtime import host_functions
 from agent_core.runtime.agent import Agent, SaveAgentFile
 from agent_core.runtime.colleagues import AgentProfile, Alone, Colleagues, FunctionSight
@@ -70,6 +71,7 @@ class WorkspaceDeps:
     sandbox: "SandboxClient"
     clock: "Clock"
     embedder: "Embedder | None"
+    function_embedder: "Embedder | None"
     open_model: "OpenModel"
     idle_models: "IdleModels"
     save: SaveAgentFile
@@ -127,6 +129,7 @@ class _AgentParts:
             compaction=self.preset.compaction,
             own_set=self.session.own_set,
             keep=None if self.in_group else self.memory,
+            vectors=TextVectors(self.deps.function_embedder),
             colleagues=self.colleagues,
             offers=Offers(self.helpers, self.foreign()),
             release=partial(self.deps.idle_models.give_back, _BEHIND) if self.is_behind else None,

@@ -550,6 +550,7 @@ class Workspace:
             self._sandbox,
             self._clock,
             self._models.embedder,
+            self._models.function_embedder,
             self._models.open,
             self._idle_models,
             self._save,

@@ -45,6 +45,21 @@ def test_a_time_in_words_means_a_span(text: str, start: str, end: str) -> None:
     assert spans == (datetime.fromisoformat(start).timestamp(), datetime.fromisoformat(end).timestamp())
 
 
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        pytest.param("I saw her last week.", True, id="English"),
+        pytest.param("Im Januar waren wir in Rom.", True, id="German"),
+        pytest.param("Elle est partie hier.", True, id="French"),
+        pytest.param("Lo compré el martes.", True, id="Spanish"),
+        pytest.param("It was built in 1931.", True, id="a number"),
+        pytest.param("I like green tea.", False, id="none"),
+    ],
+)
+def test_a_message_that_names_a_time_is_known_in_each_language_that_is_stemmed(text: str, names: bool) -> None:
+    assert dates.are_named(text) is names
+
+
 @pytest.mark.parametrize("text", ["", "soon", "31 June", "2026-13-01", "0000-01-01"])
 def test_what_is_no_time_is_refused_with_the_forms_that_are_read(text: str) -> None:
     with pytest.raises(UsageError, match="two weeks ago"):

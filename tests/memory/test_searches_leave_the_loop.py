@@ -5,7 +5,7 @@ import random
 import time
 
 from agent_core.memory.embedding import embedder
-from agent_core.memory.lexicon import Lexicon
+from agent_core.memory.signals import Lexicon
 
 MOST_S = 0.15
 WORDS = [f"{first}{second}ing{number}" for first in "abcdefghij" for second in "lmnopqrstu" for number in range(200)]

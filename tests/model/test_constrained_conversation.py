@@ -1,13 +1,26 @@
 """What a small model reads: a fixed beginning, its own steps as objects, and functions told of where they help."""
 
+import asyncio
 import json
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 
 from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, System, User
+from agent_core.memory.embedding import embedder
 from agent_core.model import FunctionShown, Request
-from agent_core.model.conversation import DEMONSTRATION, Entry, WireConversation, describe, find, fixed_size, line, trim
+from agent_core.model.conversation import (
+    DEMONSTRATION,
+    Entry,
+    WireConversation,
+    compared,
+    describe,
+    find,
+    fixed_size,
+    line,
+    trim,
+)
 from agent_core.model.schemas import portable
 
 TEXT = {"type": "string"}
@@ -40,12 +53,21 @@ MADE: tuple[Message, ...] = (
 )
 
 
+def requested(
+    messages: tuple[Message, ...], functions: tuple[FunctionShown, ...] = ALL, excluded: frozenset[str] = frozenset()
+) -> Request:
+    request = Request(messages, functions, excluded=excluded)
+    texts, default = compared(request), embedder("wordllama")
+    assert default is not None
+    return replace(request, vectors=dict(zip(texts, asyncio.run(default.embed(texts)), strict=True)))
+
+
 def write(*messages: Message, functions: tuple[FunctionShown, ...] = ALL) -> list[Entry]:
-    return WireConversation().write(Request(messages, functions))
+    return WireConversation().write(requested(messages, functions))
 
 
 def names(*messages: Message, excluded: frozenset[str] = frozenset()) -> set[str]:
-    conversation, request = WireConversation(), Request(messages, ALL, excluded=excluded)
+    conversation, request = WireConversation(), requested(messages, excluded=excluded)
     conversation.write(request)
     return {function.name for function in conversation.callable_now(request)}
 
@@ -100,9 +122,18 @@ def test_what_a_message_is_about_is_told_in_that_message_and_can_be_called() -> 
     assert names(message) == {"create_function", "count_words"}
 
 
-def test_a_user_who_wants_a_new_function_is_shown_no_old_one() -> None:
-    message = User("Make a function that counts the words of a text.")
-    assert names(message) == {"create_function"}
+@pytest.mark.parametrize(
+    ("message", "shown_with_it"),
+    [
+        pytest.param("I want a new function: it turns miles into kilometers.", set(), id="nothing-does-it"),
+        pytest.param("Make a function that counts the words of a text.", {"count_words"}, id="one-does-it-already"),
+        pytest.param("Schreib eine Funktion, die Minuten in Stunden umrechnet.", set(), id="in-german"),
+    ],
+)
+def test_a_user_who_wants_a_function_is_shown_an_old_one_only_if_it_does_that(
+    message: str, shown_with_it: set[str]
+) -> None:
+    assert names(User(message)) == {"create_function", *shown_with_it}
 
 
 def test_a_function_that_a_notice_names_is_told_of_and_can_be_called() -> None:
@@ -177,25 +208,30 @@ def test_a_line_says_the_types_in_few_characters() -> None:
         pytest.param("Turn this title into an address.", ["slug"], id="by-its-description"),
         pytest.param("Please change the code of slug.", ["edit_function", "slug"], id="by-what-is-to-be-done"),
         pytest.param("Hello there!", [], id="nothing"),
-        pytest.param("Make a tool that counts the words of my notes.", [], id="a-new-tool"),
+        pytest.param("Make a tool that counts the words of my notes.", ["count_words"], id="a-tool-that-is-there"),
+        pytest.param("Lösche slug, bitte.", ["edit_function", "slug"], id="one-that-is-named-in-any-language"),
     ],
 )
 def test_functions_are_found_by_the_words_of_a_message(message: str, found: list[str]) -> None:
-    assert [each.name for each in find(message, [EDIT, WORDS, SLUG])] == found
+    functions = (EDIT, WORDS, SLUG)
+    vectors = requested((User(message),), functions).vectors
+    assert [each.name for each in find(message, functions, vectors)] == found
 
 
 @pytest.mark.parametrize(
     ("asked", "offers"),
     [
         pytest.param("I moved to Ulm.", False, id="a-fact"),
-        pytest.param("I moved to Ulm. And make a function that counts words.", True, id="asks-for-a-function"),
+        pytest.param("I moved to Ulm. And count the words of this text.", True, id="brings-up-a-function"),
     ],
 )
-def test_after_an_edit_of_memory_a_function_can_be_made_only_if_one_was_asked_for(asked: str, offers: bool) -> None:
+def test_after_an_edit_of_memory_a_function_can_be_made_only_if_the_message_brought_one_up(
+    asked: str, offers: bool
+) -> None:
     kept = Assistant("", (Call("1", "core_memory_append", '{"name":"human","content":"Lives in Ulm."}'),), "I keep it.")
     messages = (System("Be kind."), User(asked), kept, Answer("1", "core_memory_append", "Added as line 1."))
     functions = (*ALL, KEEP)
-    conversation, request = WireConversation(), Request(messages, functions)
+    conversation, request = WireConversation(), requested(messages, functions)
     told = conversation.write(request)[-1]["content"]
     assert told.endswith("Take out what no longer holds, else reply to the user.")
     offered = {function.name for function in conversation.callable_now(request)}

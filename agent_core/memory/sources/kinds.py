@@ -32,7 +32,7 @@ _CHARSET: Final = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([a-zA-
 
 
 def decode(data: bytes, charset: str = "") -> tuple[str, tuple[str, ...]]:
-    """The text, with line breaks as `\\n`, and notes on what had to be guessed.
+    """Return the text, with line breaks as `\\n`, and notes on what had to be guessed.
 
     Raises:
         Unreadable: it is no text.

@@ -1,0 +1,112 @@
+"""How near texts are to another one: by the words that they share (BM25), and by meaning.
+
+No language is known here: words, and the stretches of two to four characters, count by their rarity among the texts; of
+the vectors counts what sets a text apart. numpy is loaded with this module.
+"""
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Array: TypeAlias = npt.NDArray[Any]  # Any: the type of its numbers, which each use names
+
+_K1: Final = 1.2
+_B: Final = 0.75
+
+
+def counted(texts: Sequence[Mapping[str, int]], terms: Sequence[str], forms: Mapping[str, str]) -> Array:
+    """Count each term in each text, also by its forms in other languages; the result has one row per text."""
+    places = {term: place for place, term in enumerate(terms)}
+    table = np.zeros((len(texts), len(places)), "f4")
+    for row, counts in enumerate(texts):
+        for term in places.keys() & counts.keys():  # most texts hold one term or none
+            table[row, places[term]] = counts[term]
+        for form in forms.keys() & counts.keys():
+            place = places[forms[form]]
+            table[row, place] = max(table[row, place], counts[form])
+    return table
+
+
+def rarity(counts: Array, worded: Array, total: int) -> Array:
+    """Return the rarity of each term among all texts, of which the given ones are a part.
+
+    `worded` are those that a search of words found. Such texts are counted; from the others, which came by another
+    way, the share of a term among the texts that are not at hand is estimated.
+    """
+    has = counts > 0
+    others = has[~worded]
+    absent = max(total - len(counts), 0)
+    among = has.sum(0) + (others.mean(0) * absent if len(others) else 0.0)
+    rare: Array = np.log1p((np.maximum(max(total, len(counts)) - among, 0) + 0.5) / (among + 0.5))
+    return np.where(has.any(0), rare, 0.0)
+
+
+def bm25(counts: Array, sizes: Array, rare: Array) -> Array:
+    """Return the score of each text; `counts` are its query terms, `sizes` its numbers of words."""
+    if not counts.size:
+        return np.zeros(len(counts))
+    damp = _K1 * (1 - _B + _B * sizes / max(float(sizes.mean()), 1.0))
+    scores: Array = (counts * (_K1 + 1) / (counts + damp[:, None] + 1e-9)) @ rare
+    return scores
+
+
+def top(scores: Array) -> Array:
+    """Return the scores divided by the best one."""
+    best = float(scores.max(initial=0.0))
+    return scores / best if best > 0 else scores
+
+
+_SIZES: Final = (2, 3, 4)
+_WORD: Final = re.compile(r"\w+")
+_LETTERS: Final = 300  # of a text
+_MEANING: Final = 0.5
+_SHRUNK: Final = 2  # of few texts, the mean says little of what they have in common
+
+
+def likeness(texts: Sequence[str], text: str, vectors: Mapping[str, bytes] | None = None) -> Array:
+    """Return how near each of the texts is to another one; 0 is not at all, and 1 what words alone give the same text.
+
+    With `vectors` for all of them, it is the mean of what the words say and half the cosine.
+    """
+    if not texts:
+        return np.zeros(0)
+    scores = _by_words(texts, text)
+    if not vectors or not vectors.keys() >= {*texts, text}:
+        return scores
+    table = np.frombuffer(b"".join(map(vectors.__getitem__, [*texts, text])), "<f4").reshape(len(texts) + 1, -1)
+    mixed: Array = (scores + _MEANING * _by_meaning(table)) / 2
+    return mixed
+
+
+def _by_words(texts: Sequence[str], text: str) -> Array:
+    """Return the score of each of the texts as a share of what the other one itself would have."""
+    parts = [*map(_parts, texts), _parts(text)]
+    counts = np.minimum(counted(parts, [*parts[-1]], {}), 1)
+    # The rarity counts twice: what a text shares with one of them says more than what most have in common.
+    rare = rarity(counts, np.ones(len(parts), bool), len(parts)) ** 2
+    scores = bm25(counts, np.array([len(own) for own in parts], "f4"), rare)
+    shares: Array = scores[:-1] / max(float(scores[-1]), 1e-9)
+    return shares
+
+
+@lru_cache(maxsize=1024)
+def _parts(text: str) -> Counter[str]:
+    """Return the words of a text and the stretches of its characters, each once."""
+    words = _WORD.findall(unicodedata.normalize("NFKC", text[:_LETTERS]).casefold())
+    whole = f" {' '.join(words)} "
+    stretches = (whole[start : start + size] for size in _SIZES for start in range(len(whole) - size + 1))
+    return Counter(dict.fromkeys([*(f"\n{word}" for word in words), *stretches], 1))
+
+
+def _by_meaning(vectors: Array) -> Array:
+    """Return the cosine of each row and the last one, both without what the others have in common."""
+    apart = vectors - vectors[:-1].sum(0) / (len(vectors) - 1 + _SHRUNK)
+    apart = apart / np.maximum(np.linalg.norm(apart, axis=1, keepdims=True), 1e-9)
+    cosines: Array = apart[:-1] @ apart[-1]
+    return cosines
