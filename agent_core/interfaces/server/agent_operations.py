@@ -15,9 +15,11 @@ from agent_core.workspace.portable import ImportOptions
 from ..manual_edits import set_up_block, undo_block, write_block
 from ..render.agent_view import agent_facts, agents_listing
 from ..render.memory_view import best_hits, found_document, history_document, memory_document, search_all
+from ..slash_shorthands import check_message
 from .chat_threads import ChatThreads
 from .event_stream import event_stream
 from .failures import ApiRefusal, NotThere
+from .identity import OWNER
 from .journal_events import DONE
 from .operations import Asked, Stream, operation
 from .parts import Part
@@ -157,7 +159,11 @@ async def converse(asked: Asked, agent: str, conversation_name: ConversationName
 
 @operation("POST", "/agents/{agent}/messages", ("chat",), "Send a message.", status=202)
 async def post(asked: Asked, agent: str, message: Message) -> object:
-    """Keep a message on disk, and let the agent answer it; a `key` that another message has is refused."""
+    """Keep a message on disk, and let the agent answer it; a `key` that another message has is refused, and so is, from
+    the page, what only a prompt takes.
+    """
+    if asked.identity is OWNER:
+        check_message(message.text)
     trace = {"trace": asked.trace} if asked.trace else {}
     posted = await asked.rooms.host.post(agent, message.text, message.key, identity=asked.identity, **trace)
     if posted.payload.get("text") != message.text:

@@ -143,12 +143,6 @@ function Entry({ entry, before }) {
   return html`<div class=${`said ${entry.kind}`}><span class="unseen">${WHO[entry.kind]}</span>${entry.kind === "text" ? html`<${Prose} text=${entry.text} />` : entry.kind === "user" ? entry.text : html`<${Sentence} text=${entry.text} />`}</div>`;
 }
 
-// The command of the prompt that a text is; none if the server knows no such command.
-async function commandIn(text) {
-  const [, name] = /^\/([\w-]+)(?:\s|$)/.exec(text) || [];
-  return name && (await api("/slash-commands")).commands.find((command) => command.name === name);
-}
-
 const TRY_AGAIN = ["failed", "interrupted", "repeated"]; // ends after which the same may go well
 
 export function Chat({ agent, approvals, reload, say, trouble }) {
@@ -169,8 +163,6 @@ export function Chat({ agent, approvals, reload, say, trouble }) {
     if (!text.trim()) return;
     shown.toEnd();
     try {
-      const command = await commandIn(text);
-      if (command) { setFault(`/${command.name} is a command of the prompt in a terminal (knapper run), and was not sent. ${command.page ? `Here it is: ${command.page}.` : "This page does not have it."} With a space before it, it is sent as a message.`); return; }
       setText(""); // at once: what is typed before the answer comes is the next message
       await api(`/agents/${part(agent)}/messages`, "POST", { text, key: crypto.randomUUID ? crypto.randomUUID() : `${Date.now()}-${Math.random()}` });
       setFault("");
