@@ -858,6 +858,30 @@ async def test_a_reload_keeps_the_agent_that_was_chosen(served: Serve) -> None:
     async with page(server) as (view, seen):
         await view.get_by_label("Agent").locator("option", has_text="second").wait_for(state="attached")
         await view.get_by_label("Agent").select_option("second")
+@in_browser
+async def test_what_a_save_broke_is_told_after_a_reload_and_in_a_new_tab_and_of_before_the_start(
+    served: Serve, tmp_path: Path
+) -> None:
+    (tmp_path / "functions").mkdir()
+    file = tmp_path / "functions" / "double.py"
+    file.write_text("def double(:\n")
+    server = await served([])
+    async with page(server) as (view, seen):
+        rejected = view.get_by_role("button", name="1 file rejected")
+        await rejected.click()
+        await view.get_by_text("1 problem in files").wait_for()
+        file.write_text(WRONG)
+        await rejected.wait_for(state="detached")
+        await view.reload()
+        for tab in (view, await opened_beside(view, server)):
+            await tab.locator("header .saved", has_text="double is a draft").wait_for()
+        await tab.get_by_role("button", name="Close").click()
+        await view.reload()
+        await view.get_by_text("double").first.wait_for()
+        assert await view.locator("header .saved").count() == 0
+        assert seen == []
+
+
         await view.get_by_label("Message to second").fill("not sent yet")
         await view.reload()
         await view.wait_for_selector("form textarea")
