@@ -4,6 +4,7 @@ import asyncio
 import base64
 import re
 import shutil
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib import import_module
@@ -786,6 +787,38 @@ async def test_each_grant_is_revoked_alone(served: Serve) -> None:
 
 
 @in_browser
+@in_browser
+async def test_what_a_function_reaches_is_shown_anew_after_a_revoke_here_or_in_the_shell(served: Serve) -> None:
+    server = await served([])
+    (server.workspace.root / "notes.txt").write_text("hello\n")
+    (server.workspace.root / "functions" / "files.py").write_text(READS)
+    await server.workspace.workshop.reload()
+    shell = [sys.executable, "-m", "agent_core", "--workspace", str(server.workspace.root), "functions"]
+
+    async def typed(*words: str) -> None:
+        run = await asyncio.create_subprocess_exec(*shell, *words)
+        assert await run.wait() == 0
+
+    async with page(server) as (view, seen):
+        await go(view, "Functions/first_line")
+        reads, revoke = view.get_by_text("reads notes.txt"), view.get_by_role("button", name="Revoke read notes.txt")
+        await typed("grant", "-y", "first_line", "--read", "notes.txt")
+        await revoke.click()
+        await reads.wait_for(state="detached")
+        await go(view, "Functions")
+        listed = view.locator("td.far", has_text="reads notes.txt")
+        await view.locator("tbody button", has_text="first_line").wait_for()
+        await listed.wait_for(state="detached")
+        await typed("grant", "-y", "first_line", "--read", "notes.txt")
+        await listed.wait_for()
+        await go(view, "Functions/first_line")
+        await revoke.wait_for()
+        await typed("revoke", "--all", "first_line")
+        await revoke.wait_for(state="detached")
+        await reads.wait_for(state="detached")
+        assert seen == []
+
+
 async def test_what_is_missing_for_a_model_is_told_at_once_and_one_that_is_configured_counts(served: Serve) -> None:
     unset = {f"model__{name}": None for name in ("base_url", "name", "context_tokens")}
     server = await served([Say("Here I am.")], **unset)
