@@ -96,7 +96,7 @@ class MemoryNeed(Part):
 
 @operation("GET", "/agents", ("read", "chat"), "List the agents.")
 async def agents(asked: Asked) -> object:
-    """List the agents that the token may see."""
+    """List the agents that the token may see, and which of them run here or are paused."""
     listing = await agents_listing(asked.rooms.state)
     names = {row["name"] for row in listing["agents"]}
     empty: dict[str, object] = {"turns": 0, "last_at": None, "messages": 0, "passages": 0, "blocks": []}
@@ -104,7 +104,8 @@ async def agents(asked: Asked) -> object:
     listing["agents"] += [{"name": name, **empty} for name in known_names if name not in names]
     seen = await asked.rooms.shown(known_names, asked.identity)
     rows = [row for row in listing["agents"] if row["name"] in seen]
-    return {"agents": [{**row, "running": asked.rooms.host.is_running(row["name"])} for row in rows]}
+    is_running, paused = asked.rooms.host.is_running, await asked.rooms.state.store.paused()
+    return {"agents": [{**row, "running": is_running(row["name"]), "paused": row["name"] in paused} for row in rows]}
 
 
 @operation("POST", "/agents", ("admin",), "Make an agent.", status=201)

@@ -33,7 +33,7 @@ function App({ link: given }) {
   const choose = (name) => { sessionStorage.setItem(AGENT, name); setAgent(name); };
   const go = (name, item = "") => { location.hash = `#/${name}${item ? `/${encodeURIComponent(item)}` : ""}`; };
   const look = () => hasKey() && Promise.all([api("/agents"), api("/approvals"), api("/status")]).then(([known, waiting, now]) => {
-    setSeen({ agents: known.agents, approvals: waiting.approvals, status: now }); setFault(""); setIn(true); isOut = false; setTold((old) => old ?? now.saves);
+    setSeen({ agents: known.agents, approvals: waiting.approvals, status: now }); setFault(""); setIn(true); isOut = false;
     const named = (name) => known.agents.find((row) => row.name === name);
     setAgent((old) => old || (named(sessionStorage.getItem(AGENT)) || named("main") || known.agents[0])?.name || "");
   }, (error) => { isOut = error.status === 401; if (isOut) setIn(false); else setFault(error); });
@@ -47,8 +47,12 @@ function App({ link: given }) {
   useEffect(() => { if (approvals.length) say(`${count(approvals.length, "question")} to answer: Alt+Q.`); }, [approvals.length]);
   useEffect(() => { // Alt and a number opens a room, Alt+Q goes to a question, / to the search
     const pressed = (event) => {
-      const question = event.altKey && event.code === "KeyQ" && document.querySelector("main .asking button");
-      if (question) { event.preventDefault(); question.focus(); }
+      if (event.altKey && event.code === "KeyQ") {
+        event.preventDefault();
+        const question = document.querySelector("main .asking button");
+        if (!question) go("Approvals");
+        (question || main.current).focus();
+      }
       const number = event.altKey && /^Digit[1-7]$/.test(event.code) ? Number(event.code.slice(5)) : 0;
       if (number) { event.preventDefault(); go(ROOMS[number - 1]); }
       const isTyping = /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName), search = document.querySelector("[data-find]");

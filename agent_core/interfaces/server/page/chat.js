@@ -145,7 +145,7 @@ function Entry({ entry, before }) {
 
 const TRY_AGAIN = ["failed", "interrupted", "repeated"]; // ends after which the same may go well
 
-export function Chat({ agent, approvals, reload, say, trouble }) {
+export function Chat({ agent, approvals, reload, say, trouble, paused }) {
   const [isAll, setAll] = useState(false);
   const [isSure, setSure] = useState(true); // false: whether to begin anew is asked
   const [{ entries, running, used, said, waits, asked, unread }, lost, earlier, readAgain] = useConversation(agent, isAll);
@@ -189,6 +189,7 @@ export function Chat({ agent, approvals, reload, say, trouble }) {
     </div><form onSubmit=${send}>
     ${!shown.isAtEnd && html`<button type="button" class="down" onClick=${shown.toEnd}>↓ To the newest</button>`}
     <${Fault} text=${fault || lost} />
+    ${paused && html`<p class="row warn" role="status">${agent} is paused: what you send waits. <button type="button" onClick=${() => act("resume").then(reload, setFault)}>Resume</button></p>`}
     <label><span class="unseen">Message to ${agent}</span>
       <textarea ref=${box} rows="2" placeholder=${`Message to ${agent}`} aria-describedby="keys" value=${text} onInput=${({ target }) => setText(target.value)} onKeyDown=${typed}></textarea></label>
     ${!isSure && html`<p class="row" role="group" aria-label="New conversation"><span class="wide">Begin with an empty context, in every tab? The old one can still be read here.</span>
