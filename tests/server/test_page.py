@@ -536,6 +536,7 @@ async def test_a_command_of_the_prompt_is_not_sent_and_the_page_says_where_it_ha
         for typed, told in (
             ("/memory", "Here it is: the room Memory."),
             ("/edit count_vowels", "This page does not have it."),
+            ("=count_vowels('a')", "Here it is: the function's form in the room Functions."),
         ):
             await send(view, typed)
             await view.locator(".fault", has_text=told).wait_for()
@@ -543,7 +544,7 @@ async def test_a_command_of_the_prompt_is_not_sent_and_the_page_says_where_it_ha
         await send(view, "/etc is what?")
         await view.locator(".said.text", has_text="A folder.").wait_for()
         assert await said_in(view) == ["/etc is what?", "A folder."]
-        assert seen == []
+        assert [text for text in seen if "400" not in text] == []  # the refusals, of which the browser tells
 
 
 @in_browser
