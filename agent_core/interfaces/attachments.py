@@ -68,6 +68,11 @@ def named_in(message: str) -> list[Attachment]:
     return [*{file.name: file for file in files if file is not None}.values()]
 
 
+def first_named(message: str) -> str:
+    """Return the first file that is there and that a message names so; "" if there is none."""
+    return next(filter(None, map(_path, _NAMED.finditer(message))), "")
+
+
 def command_block(command: str, failed: str, output: str) -> str:
     """Return what a command of the user's shell printed, as it goes along with a message."""
     shown = fence(output) if output else _NOTHING

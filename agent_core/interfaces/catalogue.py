@@ -55,6 +55,7 @@ _OF_PROMPT: Final = (
         "Show a function's signature, words and standing; ?NAME is the same.",
         takes="<function>",
         shows=ALWAYS,
+        page="the function in the room Functions",
     ),
     CommandEntry(
         "/call NAME(…)",

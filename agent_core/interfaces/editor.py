@@ -16,7 +16,7 @@ from agent_core.base.own_environment import environment, without_secrets
 # How to pass the line to an editor; editors not listed get `+LINE FILE`, which most understand.
 _GOTO = {"code", "codium", "cursor", "windsurf"}
 _COLON = {"subl", "hx", "helix", "zed"}
-_SET = "Set EDITOR to one that is installed, such as: export EDITOR=nano"
+_KNOWN = ("nano", "vim", "vi")
 _WAITING = {"code", "codium", "cursor", "windsurf", "subl", "zed"}
 
 
@@ -35,13 +35,15 @@ async def open_editor(path: Path, line: int) -> None:
             start_new_session=False,  # the terminal is its own for the while
         )
     except OSError as error:
-        raise UsageError(f"The editor `{command[0]}` cannot be started: {error.strerror}.", fix=_SET) from error
+        raise UsageError(f"The editor `{command[0]}` cannot be started: {error.strerror}.", fix=_fix()) from error
     await running.wait()
 
 
 def editor_command(path: Path, line: int) -> list[str]:
     """Return the command that opens the file at the line, in $VISUAL, $EDITOR, or an installed editor."""
-    chosen = _chosen("VISUAL") or _chosen("EDITOR") or [_installed()]
+    chosen = _chosen("VISUAL") or _chosen("EDITOR") or [*filter(None, [_installed()])]
+    if not chosen:
+        raise UsageError("No editor was found.", fix=_fix())
     name = Path(chosen[0]).name
     waiting = ["--wait"] if name in _WAITING and "--wait" not in chosen else []
     if name in _GOTO:
@@ -69,11 +71,12 @@ def _chosen(variable: str) -> list[str]:
     try:
         return shlex.split(os.environ.get(variable, ""))
     except ValueError as error:
-        raise UsageError(f"{variable} is not a command line: {error}.", fix=_SET) from error
+        raise UsageError(f"{variable} is not a command line: {error}.", fix=_fix()) from error
 
 
 def _installed() -> str:
-    for name in ("nano", "vim", "vi"):
-        if shutil.which(name):
-            return name
-    raise UsageError("No editor was found.", fix=_SET)
+    return next(filter(shutil.which, _KNOWN), "")
+
+
+def _fix() -> str:
+    return f"Set EDITOR to one that is installed, such as: export EDITOR={_installed() or _KNOWN[0]}"

@@ -16,6 +16,7 @@ from agent_core.base.errors import ForeignState, KnapperError, ModelError, NoMod
 from agent_core.base.own_installation import add_extra
 from agent_core.base.untrusted import one_line
 from agent_core.base.workspace_folder import FUNCTIONS
+from agent_core.model.dialect import is_loopback
 from agent_core.model.discover import AZURE_VARIABLE, address_of
 from agent_core.model.local.weights import has_engine
 from agent_core.storage import STATE_FILE, prepare_state_dir, set_aside
@@ -149,6 +150,8 @@ def _key_or_address(options: RunOptions) -> RunOptions:
     typed = ask_hidden("A key, or an address (http://…/v1); it is not shown as you type:")
     if not typed:
         raise UsageError("Nothing was typed.")
+    if "://" not in typed and {*typed} & {*":/"} and agreed("It has : or / in it. Is it an address, without http://?"):
+        typed = f"http{'' if is_loopback(f'//{typed}') else 's'}://{typed}"
     if "://" in typed:
         return _address(options, check_new_address(typed))
     chosen = replace(options, key=_key(typed))

@@ -3,7 +3,6 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -120,9 +119,7 @@ async def _debug(conversation: Conversation, words: str) -> None:
         door = PromptDoor(conversation)
         with stopping_first(door, name):
             outcome = await door.shop.call(name, arguments)
-        shown = ended(door, (name, arguments), outcome)
-        seen = [line(("dim", text)) for text in bare_lines(outcome.debugged)]
-        await show(conversation, replace(shown, aside=[*shown.aside, *seen]))
+        await show(conversation, ended(door, (name, arguments), outcome))
 
 
 _BEGUN: Final = '''\

@@ -26,8 +26,8 @@ from agent_core.registry.function import Function
 from sandbox.wire.foreign import Malformed, read_json
 from sandbox.wire.values import BODY, TAG
 
-from .attachments import command_block, named_in, with_blocks
-from .catalogue import nearest, needed
+from .attachments import command_block, first_named, named_in, with_blocks
+from .catalogue import BY_NAME, nearest, needed
 from .conversation import Conversation
 from .render.verdicts import value_lines
 from .slash_shell import run_shell, show
@@ -39,6 +39,8 @@ _NAMED = re.compile(r"([A-Za-z_]\w*)\s*=(?!=)\s*(.*)", re.DOTALL)
 _ABOUT = re.compile(r"(\?\??)\s*([A-Za-z_]\w*)\s*")
 _NEAR = re.compile(r"(=|\?\??)(?:\s*$|(?=[A-Za-z_]))(.*)", re.DOTALL)
 _SHELL = re.compile(r"!(?![\s!=])")
+_SIGNS: Final = {"=": "call", "?": "about", "!": "shell"}
+_COMMAND = re.compile(r"/([\w-]{1,60})(?!\S)")
 _OF_SHELL = re.compile(r"(cd|pushd|popd|export|unset|alias|source|\.)(\s[^;&|\n]*)?")
 _WIDE = re.compile(r"[／∕⁄](?=[A-Za-z])(\w+)(?![／∕⁄/\w])")  # a slash of another keyboard
 _MOST_OUTPUT: Final = 20_000  # characters of what a command printed, for the model
@@ -97,6 +99,31 @@ def _looked_up(conversation: Conversation, sign: str, typed: str) -> str:
         )
         raise UsageError(f"There is no result that is kept as `{typed}`, and no function of that name.", fix=fix)
     raise UsageError("That is not a call.", fix=f'Type =NAME(…), such as =slugify("A b", sep="-"). {_TO_MODEL}')
+
+
+def check_message(text: str) -> None:
+    """Check that a text that was typed elsewhere than at a prompt is a message; one with a space before it is.
+
+    Raises:
+        UsageError: it begins as a command or a short form does, or names a file that is there.
+    """
+    if text[:1].isspace():
+        return
+    command, file = _COMMAND.match(text), first_named(text)
+    typed, name = text.split()[0], command[1] if command else ""
+    if _CALL.match(text) or _NEAR.fullmatch(text) or _SHELL.match(text):
+        name = _SIGNS[text[0]]
+    elif command and name not in BY_NAME:
+        if meant := nearest(name):
+            raise UsageError(f"There is no command /{name}.", fix=f"Did you mean /{meant}? {_TO_MODEL}")
+        if text.strip() == typed:
+            raise UsageError(f"There is no command /{name}.", fix=_TO_MODEL)
+        name = ""
+    if name or file:
+        page = BY_NAME[name].page if name else "the sources in the room Memory, or paste its text"
+        where = f"Here it is: {page}." if page else "This page does not have it."
+        what = f"`{one_line(typed if name else f'@{file}', 60)}` is for the prompt in a terminal (knapper run)"
+        raise UsageError(f"{what}, and nothing was sent.", fix=f"{where} {_TO_MODEL}")
 
 
 def message_of(conversation: Conversation, text: str) -> str:

@@ -275,6 +275,6 @@ def _nothing(name: str, stored: str | None) -> NoModel:
         "                    Azure: AZURE_OPENAI_ENDPOINT and AZURE_OPENAI_API_KEY)",
         f"2. a local server:  start {servers}; it is found automatically",
         f"3. a local model:   knapper models get {_SUGGESTED}   (1.1 GB, no key, no server)",
-        "Or be asked for one: knapper configure   (it is tried, and kept). Without any, the model `tour` shows it.",
+        "Then: knapper configure   (it asks, tries the model, and keeps it). Without any, the model `tour` shows it.",
     )
     return NoModel(message, fix="\n".join(ways))

@@ -48,14 +48,23 @@ class Tested:
         return asdict(self)
 
 
+async def choose_model(settings: ModelSettings, environment: Mapping[str, str], root: Path) -> DiscoveredModel:
+    """Choose a model by these settings, as a turn would.
+
+    Raises:
+        ModelError: there is none, or what is set cannot be used.
+    """
+    weights, confirmed = (lambda: next(iter(installed_models()), None)), partial(is_confirmed, root)
+    return await choose(settings, environment, weights=weights, engine=has_engine, confirmed=confirmed)
+
+
 async def try_model(settings: ModelSettings, environment: Mapping[str, str], root: Path) -> Tested:
     """Choose a model by these settings and ask it one thing; errors of the model are not raised."""
     patient = settings.model_copy(update={"retries": 0, "timeout_s": min(settings.timeout_s, _WAIT_S)})
     chosen: DiscoveredModel | None = None
     began = time.monotonic()
     try:
-        weights, confirmed = (lambda: next(iter(installed_models()), None)), partial(is_confirmed, root)
-        chosen = await choose(patient, environment, weights=weights, engine=has_engine, confirmed=confirmed)
+        chosen = await choose_model(patient, environment, root)
         if settings.name:
             await listed(chosen)
         window = await _ask(chosen, patient)

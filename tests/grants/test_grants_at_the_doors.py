@@ -59,6 +59,8 @@ def test_nothing_is_granted_without_a_terminal_or_a_y(sky: Path, home: Path) -> 
         pytest.param(("--write", "functions"), "can never be granted", id="the-functions"),
         pytest.param(("--package", "x @ https://evil.example/x.whl"), "cannot be granted", id="a-wheel-from-anywhere"),
         pytest.param(("--seconds", "-1"), "cannot be granted", id="less-than-no-time"),
+        pytest.param(("--seconds", "5"), "Every call has 10 s already", id="less-time-than-usual"),
+        pytest.param(("--memory", "512"), "Every call has 512 MiB already", id="the-usual-memory"),
     ],
 )
 def test_what_cannot_be_granted_is_refused_by_its_name(

@@ -99,14 +99,16 @@ def test_a_running_function_is_stopped_where_it_is(tmp_path: Path) -> None:
         does(screen, "c", "Done.")
 
 
-def test_a_call_of_ones_own_is_stopped_where_it_is(tmp_path: Path) -> None:
+def test_a_call_of_ones_own_is_stopped_where_it_is_and_says_so_and_what_was_changed(tmp_path: Path) -> None:
     written(tmp_path, SPIN)
     with prompt([], tmp_path) as (screen, _):
-        does(screen, "=spin()", "spin()")
+        does(screen, "=spin()", "spin runs; Ctrl-C ends it")
         time.sleep(2)  # nothing says that its worker has begun
         does(screen, "/break now", "(debug)")
+        screen.wait_gone("spin runs")
         does(screen, "rounds = 77_777", "done")
         does(screen, "c", "7777")
+        screen.wait_for("A human stopped this call")
 
 
 def test_a_function_that_is_looked_at_stops_at_no_breakpoint(tmp_path: Path) -> None:

@@ -87,6 +87,15 @@ def test_without_a_terminal_and_without_yes_nothing_is_asked(tmp_path: Path) -> 
     assert (done.returncode, "--yes" in done.stderr) == (2, True)
 
 
+def test_that_there_is_no_model_is_told_before_the_rest_is_asked_for(tmp_path: Path) -> None:
+    with terminal("configure", cwd=tmp_path, environment={"HOME": str(tmp_path)}) as screen:
+        for question in ("Address of an endpoint", "Model: its name"):
+            screen.wait_for(question)
+            screen.line("")
+        screen.wait_for("Maximum number of model replies")
+        assert "No model is set and none was found." in screen.scrolled()
+
+
 def test_it_asks_how_new_agents_begin(tmp_path: Path) -> None:
     with scripted([Say("ready")]) as model, terminal("configure", "--base-url", model.base_url, cwd=tmp_path) as screen:
         for question in ("Model: its name", "Maximum number", "Maximum seconds"):

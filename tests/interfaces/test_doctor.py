@@ -54,6 +54,13 @@ def test_a_human_reads_them_on_one_line(tmp_path: Path) -> None:
     assert "is optional" in named
 
 
+def test_the_ways_to_a_model_are_a_line_each(tmp_path: Path) -> None:
+    lines = knapper("doctor", cwd=tmp_path).stdout.splitlines()
+    at = lines.index("✗ model: No model is set and none was found. Three ways to get one:")
+    assert [line[:5] for line in lines[at + 1 :] if line[2:4] in ("1.", "2.", "3.")] == ["  1. ", "  2. ", "  3. "]
+    assert all(line.startswith("  ") for line in lines[at + 1 : at + 5])
+
+
 @pytest.mark.usefixtures("with_key")
 @pytest.mark.parametrize("name", [None, "gpt-5-mini", "tourist"])
 def test_no_key_goes_to_an_address_that_only_the_folder_names(tmp_path: Path, name: str | None) -> None:

@@ -48,6 +48,17 @@ def test_an_empty_choice_of_an_editor_is_none(monkeypatch: pytest.MonkeyPatch) -
     assert editor_command(Path("f.py"), 7) == ["vim", "+7", "f.py"]
 
 
+async def test_a_missing_editor_is_answered_with_one_that_is_installed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("VISUAL", "nano")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    (tmp_path / "vi").touch(0o755)
+    with pytest.raises(UsageError, match="`nano` cannot be started") as caught:
+        await open_editor(Path("f.py"), 1)
+    assert str(caught.value.fix).endswith("export EDITOR=vi")
+
+
 def test_without_any_editor_the_error_says_how_to_set_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("VISUAL", "EDITOR"):
         monkeypatch.delenv(name, raising=False)

@@ -104,6 +104,24 @@ def test_an_address_may_be_given_where_the_choice_is_asked_for(tmp_path: Path) -
         assert leave(screen) == 0
 
 
+def test_an_address_without_its_scheme_is_asked_about_and_no_key(tmp_path: Path) -> None:
+    with scripted([Say("ready")]) as model, menu(tmp_path) as screen:
+        screen.line("1")
+        screen.wait_for("not shown as you type")
+        screen.line(model.base_url.removeprefix("http://"))
+        screen.wait_for("Is it an address, without http://?")
+        agree(screen)
+        screen.wait_for(f"The address is {model.base_url}")
+        screen.wait_for("Its key")
+        screen.line("")
+        screen.wait_for("The model's name")
+        screen.line("")
+        screen.wait_for("Keep the address")
+        screen.line("")
+        screen.wait_for("/help lists")
+        assert leave(screen) == 0
+
+
 def test_an_address_is_not_written_without_a_yes(tmp_path: Path) -> None:
     with scripted([Say("ready")]) as model, menu(tmp_path) as screen:
         give_address(screen, model)

@@ -4,6 +4,7 @@ import asyncio
 import base64
 import re
 import shutil
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib import import_module
@@ -535,6 +536,7 @@ async def test_a_command_of_the_prompt_is_not_sent_and_the_page_says_where_it_ha
         for typed, told in (
             ("/memory", "Here it is: the room Memory."),
             ("/edit count_vowels", "This page does not have it."),
+            ("=count_vowels('a')", "Here it is: the function's form in the room Functions."),
         ):
             await send(view, typed)
             await view.locator(".fault", has_text=told).wait_for()
@@ -542,7 +544,7 @@ async def test_a_command_of_the_prompt_is_not_sent_and_the_page_says_where_it_ha
         await send(view, "/etc is what?")
         await view.locator(".said.text", has_text="A folder.").wait_for()
         assert await said_in(view) == ["/etc is what?", "A folder."]
-        assert seen == []
+        assert [text for text in seen if "400" not in text] == []  # the refusals, of which the browser tells
 
 
 @in_browser
@@ -786,6 +788,38 @@ async def test_each_grant_is_revoked_alone(served: Serve) -> None:
 
 
 @in_browser
+async def test_what_a_function_reaches_is_shown_anew_after_a_revoke_here_or_in_the_shell(served: Serve) -> None:
+    server = await served([])
+    (server.workspace.root / "notes.txt").write_text("hello\n")
+    (server.workspace.root / "functions" / "files.py").write_text(READS)
+    await server.workspace.workshop.reload()
+    shell = [sys.executable, "-m", "agent_core", "--workspace", str(server.workspace.root), "functions"]
+
+    async def typed(*words: str) -> None:
+        run = await asyncio.create_subprocess_exec(*shell, *words)
+        assert await run.wait() == 0
+
+    async with page(server) as (view, seen):
+        await go(view, "Functions/first_line")
+        reads, revoke = view.get_by_text("reads notes.txt"), view.get_by_role("button", name="Revoke read notes.txt")
+        await typed("grant", "-y", "first_line", "--read", "notes.txt")
+        await revoke.click()
+        await reads.wait_for(state="detached")
+        await go(view, "Functions")
+        listed = view.locator("td.far", has_text="reads notes.txt")
+        await view.locator("tbody button", has_text="first_line").wait_for()
+        await listed.wait_for(state="detached")
+        await typed("grant", "-y", "first_line", "--read", "notes.txt")
+        await listed.wait_for()
+        await go(view, "Functions/first_line")
+        await revoke.wait_for()
+        await typed("revoke", "--all", "first_line")
+        await revoke.wait_for(state="detached")
+        await reads.wait_for(state="detached")
+        assert seen == []
+
+
+@in_browser
 async def test_what_is_missing_for_a_model_is_told_at_once_and_one_that_is_configured_counts(served: Serve) -> None:
     unset = {f"model__{name}": None for name in ("base_url", "name", "context_tokens")}
     server = await served([Say("Here I am.")], **unset)
@@ -822,6 +856,30 @@ async def test_a_file_that_is_saved_broken_or_wrong_is_told_in_each_room_until_i
         await view.locator("header .saved", has_text="double is on trial").wait_for()
         await view.get_by_role("button", name="Close").click()
         await view.locator("header .saved").wait_for(state="detached")
+        assert seen == []
+
+
+@in_browser
+async def test_what_a_save_broke_is_told_after_a_reload_and_in_a_new_tab_and_of_before_the_start(
+    served: Serve, tmp_path: Path
+) -> None:
+    (tmp_path / "functions").mkdir()
+    file = tmp_path / "functions" / "double.py"
+    file.write_text("def double(:\n")
+    server = await served([])
+    async with page(server) as (view, seen):
+        rejected = view.get_by_role("button", name="1 file rejected")
+        await rejected.click()
+        await view.get_by_text("1 problem in files").wait_for()
+        file.write_text(WRONG)
+        await rejected.wait_for(state="detached")
+        await view.reload()
+        for tab in (view, await opened_beside(view, server)):
+            await tab.locator("header .saved", has_text="double is a draft").wait_for()
+        await tab.get_by_role("button", name="Close").click()
+        await view.reload()
+        await view.get_by_text("double").first.wait_for()
+        assert await view.locator("header .saved").count() == 0
         assert seen == []
 
 
@@ -892,6 +950,45 @@ async def test_escape_in_the_field_of_a_question_closes_the_field_and_no_turn(se
         await card.get_by_role("button", name="Once", disabled=False).click()
         await view.locator(".said.text", has_text="Made.").wait_for()
         assert "interrupted" not in await view.inner_text(".log")
+        assert seen == []
+
+
+@in_browser
+async def test_the_chat_says_that_its_agent_is_paused_and_lets_it_go_on(served: Serve) -> None:
+    server = await served([Say("Here I am.")])
+    async with page(server) as (view, seen):
+        assert (await server.client.post("/api/v1/agents/main/pause", json={})).status_code == 200
+        await view.get_by_text("main is paused: what you send waits.").wait_for()
+        await send(view, "hello")
+        await view.get_by_role("button", name="Resume").click()
+        await view.locator(".said.text", has_text="Here I am.").wait_for()
+        await view.get_by_text("main is paused").wait_for(state="detached")
+        assert seen == []
+
+
+@in_browser
+async def test_the_key_for_a_question_leads_to_it_from_the_chat_of_another_agent_and_from_each_room(
+    served: Serve,
+) -> None:
+    server = await served([create(FETCHES, "page_title"), Say("I leave it."), Say("It was not done.")])
+    async with page(server) as (view, seen):
+        await send(view, "Fetch a title.")
+        await view.locator(".asking").wait_for()
+        assert (await server.client.post("/api/v1/agents", json={"name": "other"})).status_code == 201
+        await view.get_by_label("Agent").locator("option", has_text="other").wait_for(state="attached")
+        await view.get_by_label("Agent").select_option("other")
+        for room in ("Chat", "Memory"):
+            await go(view, room)
+            await view.locator(".asking").wait_for(state="detached")
+            await view.keyboard.press("Alt+q")
+            no = view.locator("main[aria-label='Approvals'] .asking").get_by_role("button", name="No", exact=True)
+            await no.wait_for()
+            await until(view, "document.activeElement.tagName === 'MAIN'")
+        await no.click()
+        await view.get_by_text("No question waits for an answer.").wait_for()
+        await view.get_by_label("Agent").select_option("main")
+        await go(view, "Chat")
+        await view.locator(".said.text", has_text="It was not done.").wait_for()
         assert seen == []
 
 

@@ -253,8 +253,9 @@ def test_an_address_for_others_needs_a_token(tmp_path: Path) -> None:
     assert "knapper tokens add" in json.loads(refused.stdout)["error"]["fix"]
 
 
-def test_a_server_without_a_model_says_so_and_how_to_set_one(tmp_path: Path) -> None:
+def test_a_server_without_a_model_says_so_and_how_to_set_one_and_which_files_are_rejected(tmp_path: Path) -> None:
     assert knapper("init", str(tmp_path / "work"), cwd=tmp_path).returncode == 0
+    (tmp_path / "work" / "functions" / "broken.py").write_text("def broken(:\n")
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
     command = [*KNAPPER, "-C", str(tmp_path / "work"), "serve", "--port", "0"]
     with subprocess.Popen(
@@ -266,3 +267,4 @@ def test_a_server_without_a_model_says_so_and_how_to_set_one(tmp_path: Path) -> 
         _, said = served.communicate(timeout=60)
     assert "No turn can be taken yet: No model is set and none was found." in said
     assert "knapper configure" in said
+    assert "✗ rejected: functions/broken.py:1" in said

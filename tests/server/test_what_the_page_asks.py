@@ -5,6 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from sandbox import Sandbox
 from tests.kit import Ask, Fail, Repeat, Say, ScriptedModel, Wanted
 
@@ -167,3 +169,35 @@ async def test_what_steers_needs_its_scope_and_an_agent_that_is_not_the_tokens_i
         answer = await stranger.request(method, f"/api/v1/{path}")
         assert (request, answer.status_code) == (request, 404 if "main" in path else 200)
         assert "main" in path or answer.json() in ({"functions": []}, {"agents": []})
+
+
+FOR_PROMPTS = {
+    "/memory": "Here it is: the room Memory.",
+    "/edit double": "This page does not have it.",
+    "/rolback double 1": "Did you mean /rollback?",
+    "/typo": "There is no command /typo.",
+    "=double(4)": "Here it is: the function's form in the room Functions.",
+    "?double": "Here it is: the function in the room Functions.",
+    "!ls -l": "This page does not have it.",
+    "Sum up @notes.txt, please.": "Here it is: the sources in the room Memory, or paste its text.",
+}
+MESSAGES = ("/etc is what?", "/ and //", "= is a sign", "! and ?", "Ask @ann, or @nobody.txt.", " !ls -l")
+
+
+async def test_what_only_a_prompt_takes_is_not_sent_from_the_page_unless_a_space_is_before_it(
+    served: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = await served([Repeat(Say("Well."))])
+    (server.workspace.root / "notes.txt").write_text("hello\n")
+    monkeypatch.chdir(server.workspace.root)
+    browser, path = await server.logged_in(), "/api/v1/agents/main/messages"
+    for typed, told in FOR_PROMPTS.items():
+        answer = await browser.post(path, json={"text": typed}, headers={"Origin": server.url})
+        assert answer.status_code == 400, typed
+        error = answer.json()["error"]
+        assert told in f"{error['message']} {error['fix']}"
+        assert "put a space before it" in error["fix"]
+    for text in MESSAGES:
+        answer = await browser.post(path, json={"text": text}, headers={"Origin": server.url})
+        assert answer.status_code == 202, text
+    await server.said("/memory")  # of a program

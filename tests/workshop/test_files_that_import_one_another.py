@@ -53,6 +53,16 @@ async def test_files_that_need_each_other_s_new_version_are_taken_together(root:
         assert workspace.workshop.rejected() == ()
 
 
+async def test_a_neighbor_of_the_same_save_is_no_package_and_how_to_import_it_is_told(root: Path) -> None:
+    async with Workspace.open(root) as workspace:
+        user = USER.replace("from functions.parts import", "from parts import")
+        await workspace.workshop.saved(write(root, a_user=user, parts=DOUBLE))
+        assert workspace.workshop.names() == ["double"]
+        (problem,) = workspace.workshop.rejected()
+        assert problem.code == "import-fails"
+        assert "`from functions" in (problem.fix or "")
+
+
 async def test_what_imports_nothing_that_is_there_is_rejected_once_more(root: Path) -> None:
     write(root, user=USER, other=USER.replace("parts", "nowhere").replace("quadruple", "eightfold"))
     async with Workspace.open(root) as workspace:

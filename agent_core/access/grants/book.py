@@ -232,6 +232,11 @@ class GrantStore:
         await self._look()
         return remaining
 
+    def changed_at(self) -> float:
+        """Return when the file was changed last, in seconds; 0 if there is none."""
+        stamp = self._file.stamp()
+        return stamp[0] / 1e9 if stamp else 0
+
     def forget(self) -> None:
         """Discard the cached state, so that the next answer reads it again."""
         self._known = None

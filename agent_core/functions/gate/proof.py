@@ -316,18 +316,18 @@ async def prove(draft: Draft, trial: TrialTools) -> Draft:
     if draft.has(*HOLLOW):
         return draft.skip("the body does nothing yet")
     unproven = _unproven(draft, function, len(draft.examples))
+    line = draft.function.lineno if draft.function else function.line  # of the candidate's text, as its author sees it
     if unproven == "effects":
         message = f"`{function.name}` uses what an example cannot have here, so it is added as a draft"
         draft = replace(draft, trials=ExampleTrials(is_unproven=True))
         return replace(
-            draft.with_findings(STAGE, [Finding("unproven", message)]),
+            draft.with_findings(STAGE, [Finding("unproven", message, line=line)]),
             note="it acts on the outside, which is not tried here",
         )
     draft, examples, results = await _tried(draft, function, trial)
     if draft.shows("unproven"):
         unproven = "effects"
     trials = _trials(results, unproven)
-    line = draft.function.lineno if draft.function else function.line  # of the candidate's text, as its author sees it
     missing = [*too_few(replace(function, line=line), examples, unproven)]
     if any(finding.code in {*TOO_FEW, *ALIKE} for finding in missing) and not draft.candidate.exact:
         trials = replace(trials, offered=await _other_call(results, draft, trial))
@@ -358,7 +358,8 @@ async def _tried(
     draft, excused = await _excused(draft, results, trial)
     if unrun := len(tried) - len(results):
         message = f"{unrun} of its examples need what a grant alone gives, so it is added as a draft"
-        draft = draft.with_findings(STAGE, [Finding("unproven", f"`{function.name}`: {message}")])
+        line = draft.function.lineno if draft.function else function.line
+        draft = draft.with_findings(STAGE, [Finding("unproven", f"`{function.name}`: {message}", line=line)])
     return (draft, examples, results) if excused is None else (draft, [item.example for item in excused], excused)
 
 

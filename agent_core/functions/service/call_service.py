@@ -104,8 +104,6 @@ class CallService:
         report = await aside(size, CallReport.of, outcome)
         writes = await aside(size, noted, watch, function, snapshot, outcome, seconds=report.seconds, arguments=checked)
         lacks = api.lacking(outcome, permit)
-        if author is None:
-            watch.changes.clear()  # a user who calls it knows what they typed
         kept = states.writes if isinstance(outcome, Returned) else ()
         seen = self._seen_results.note(function, outcome, author.agent if author else "")
         return replace(report, lacks=lacks, debugged=watch.note(snapshot)), (*writes, *kept, *seen)

@@ -91,7 +91,12 @@ class GrantCommands:
 
         Raises:
             UsageError: there is no such function, and no candidate of that name that only needs grants.
+            WorkspaceError: the typed time or memory is no more than every call has.
         """
+        if little := self._grants.too_little(grants):
+            raise WorkspaceError(
+                little, fix="Give more. A limit for all functions is in knapper.toml, under [sandbox]."
+            )
         pending = await self._pending(name)
         if pending is not None:
             needs, version = self._grants.reach.inside(pending.verdict.needs), pending.verdict.version

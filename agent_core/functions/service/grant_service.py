@@ -109,6 +109,14 @@ class GrantService:
         service._approvals, service.stood = approvals or self._approvals, 0.0
         return service
 
+    def too_little(self, grants: Grants) -> str:
+        """Return why the time or memory of these grants would add nothing to what every call has; "" if it would."""
+        if 0 < (grants.seconds or 0) <= self._limits.wall_s:
+            return f"Every call has {self._limits.wall_s:g} s already, and a grant only adds to it."
+        if 0 < ((grants.memory_mib or 0) << 20) <= self._limits.memory:
+            return f"Every call has {self._limits.memory >> 20} MiB already, and a grant only adds to it."
+        return ""
+
     async def ungranted(self, snapshot: "Snapshot") -> Granted:
         """Return the grants with which a candidate is judged before anybody is asked."""
         return Granted(guarded=await self.guarded(snapshot), approval_mode=self._way())

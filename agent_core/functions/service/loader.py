@@ -57,10 +57,11 @@ if TYPE_CHECKING:  # a folder in which nothing is new needs no gate
     from agent_core.registry.function import ModuleReading
     from agent_core.registry.snapshot import Snapshot
 
-    from ..gate import Gate, ModuleVerdict
+    from ..gate import Gate, ModuleVerdict, capability
     from . import candidate_review, example_regression
     from .package_grants import PackageGrants
 else:
+    capability = LateModule("agent_core.functions.gate.capability")
     candidate_review = LateModule("agent_core.functions.service.candidate_review")
     example_regression = LateModule("agent_core.functions.service.example_regression")
 
@@ -217,8 +218,10 @@ class Loader:
                 results.update({result.path: result for result in batch})
                 snapshot = all_placed(ground, results.values(), good)
             # What it imports may have come in the same moment.
-            unfit = {path for path, result in results.items() if result.lacks_import}
+            unfit = {path for path, result in results.items() if result.lacks_import or _lacks(result, results)}
             retried = unfit if unfit < retried else set()
+            results = {path: result for path, result in results.items() if path not in retried}
+            snapshot = all_placed(ground, results.values(), good) if retried else snapshot
         renewed = await self._renewed(snapshot)
         if renewed:
             snapshot = all_placed(snapshot, renewed, good)
@@ -407,6 +410,14 @@ class Loader:
         source = ModuleSource(module, path, text, row.version)
         tree = await aside(len(text), parse_accepted, source)
         return stored(row, source) or read_module(source, tree=tree if isinstance(tree, ast.Module) else None)
+
+
+def _lacks(result: LoadedFile, others: Mapping[str, LoadedFile]) -> bool:
+    """Check whether a file took one that came with it for a package, which it could not know yet."""
+    if result.verdict is None or all(problem.code != "needs-packages" for problem in result.verdict.problems):
+        return False
+    packages = capability.imported_at_the_top(result.verdict.reading.source.text, ())
+    return bool(packages & {other.module for other in others.values()})
 
 
 def _is_file(path: Path) -> bool:

@@ -179,7 +179,24 @@ def _ask_settings(root: Path, values: dict[str, Any]) -> dict[str, Any]:
     for setting in ASKED:
         if setting.key not in values:
             answers |= _answer(root, setting, _value(settings, setting.key))
+        if setting.key == "model.name" and not (settings.model.base_url or settings.model.name or answers):
+            say(_no_model(root, settings))
     return answers
+
+
+def _no_model(root: Path, settings: Any) -> list[Line]:  # Any: Settings, which only bodies import
+    """Return that there is no model where none is set and none is found, before the rest is asked for."""
+    from agent_core.base.errors import NoModel
+    from agent_core.base.own_environment import environment
+    from agent_core.workspace.model_check import choose_model
+
+    from ..faults import fault_lines
+
+    try:
+        asyncio.run(choose_model(settings.model, environment(), root))
+    except NoModel as error:
+        return fault_lines(error.message, "What follows can be set without one; Ctrl-C leaves, and writes nothing.")
+    return []
 
 
 def _answer(root: Path, setting: SettingQuestion, now: Any) -> dict[str, Any]:

@@ -327,6 +327,7 @@ def _read(door: Door, arguments: str) -> str:
 def ended(door: Door, called: tuple[str, str], report: "CallReport") -> Result:
     """Return the result of one call: its value, and next to it what was printed, or how it failed."""
     aside = outcome_lines(report, report.seconds)
+    aside += [line(("dim", text)) for text in bare_lines(report.debugged)]
     if report.outcome == "timed_out":
         aside += _after_time_out(door, *called)
     if report.lacks:

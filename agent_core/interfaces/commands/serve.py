@@ -45,6 +45,7 @@ def serve(context: CliContext, **options: object) -> int:
     must_have("server", "starlette", "uvicorn")
     if options["spans"]:
         must_have("otel", "opentelemetry.sdk", "opentelemetry.exporter")
+    from agent_core.base.events import FunctionsChanged
     from agent_core.workspace.workspace import Workspace
 
     from ..render.call_log import changed_lines
@@ -62,6 +63,8 @@ def serve(context: CliContext, **options: object) -> int:
             if warning := await must_be_safe(workspace, asked):
                 context.tell(warning)
             workspace.workshop.on_change(lambda changed: write(changed_lines(changed), sys.stderr))
+            if rejected := tuple(map(str, workspace.rejected())):
+                write(changed_lines(FunctionsChanged(turn="", rejected=rejected)), sys.stderr)
             if trouble := await workspace.model_trouble():
                 context.tell(trouble)
             await served(workspace, asked, lambda doors: _tell(context, doors), stopping())

@@ -66,7 +66,8 @@ def _doctor_lines(report: dict[str, Any]) -> list[Line]:  # Any: the published s
         facts = [
             status[key] for key in ("why", "database", "problem", "recovered", "vectors", "fix") if status.get(key)
         ]
-        lines.append(line(_mark(bool(status.get("ok"))), ": ".join([room, " ".join(facts) or "whole"])))
+        first, *ways = bare_lines(" ".join(facts) or "whole")
+        lines += [line(_mark(bool(status.get("ok"))), f"{room}: {first}"), *(line("  ", text) for text in ways)]
         if window := status.get("window"):
             told = [line(f"window: {window['tokens']:,} tokens, {window['source']}")]
             lines += indented(warned(window["warning"] or "") or told)

@@ -91,10 +91,11 @@ class Live:
         self.stands_since = 0.0
 
     def stand(self, *, is_so: bool) -> None:
-        """Stop or restart the clock of the one running call, while it is stopped in the debugger."""
+        """Stop or restart the clock of the one running call, or of a typed one, while it is stopped in the debugger."""
         now = time.monotonic()
-        if not is_so and self.stands_since and len(self.calls) == 1:
-            for call in self.calls.values():
+        if not is_so and self.stands_since:
+            self.status_began += now - max(self.stands_since, self.status_began)
+            for call in self.calls.values() if len(self.calls) == 1 else ():
                 call.began += now - max(self.stands_since, call.began)
         self.stands_since = now if is_so else 0.0
 
@@ -127,7 +128,7 @@ class Live:
             lines += [("class:live.thought", text) for text in _wrapped(self.thought[-4 * columns :], columns)[-2:]]
         lines += [line for call in [*self.written.values()][-1:] for line in call.draw(columns)]
         lines += self._drawn_calls(columns)
-        if self.status:
+        if self.status and self.status_began > self.stands_since:  # what is stopped does not run
             lines.append(("class:live.call", cut(f"  {one_line(self.status)}{_spent(self.status_began)}", columns)))
         if not lines and self.waiting:
             lines.append(("class:live.thought", cut(f"{self.waiting}{_spent(self.began)}", columns)))

@@ -15,9 +15,11 @@ from agent_core.workspace.portable import ImportOptions
 from ..manual_edits import set_up_block, undo_block, write_block
 from ..render.agent_view import agent_facts, agents_listing
 from ..render.memory_view import best_hits, found_document, history_document, memory_document, search_all
+from ..slash_shorthands import check_message
 from .chat_threads import ChatThreads
 from .event_stream import event_stream
 from .failures import ApiRefusal, NotThere
+from .identity import OWNER
 from .journal_events import DONE
 from .operations import Asked, Stream, operation
 from .parts import Part
@@ -94,7 +96,7 @@ class MemoryNeed(Part):
 
 @operation("GET", "/agents", ("read", "chat"), "List the agents.")
 async def agents(asked: Asked) -> object:
-    """List the agents that the token may see."""
+    """List the agents that the token may see, and which of them run here or are paused."""
     listing = await agents_listing(asked.rooms.state)
     names = {row["name"] for row in listing["agents"]}
     empty: dict[str, object] = {"turns": 0, "last_at": None, "messages": 0, "passages": 0, "blocks": []}
@@ -102,7 +104,8 @@ async def agents(asked: Asked) -> object:
     listing["agents"] += [{"name": name, **empty} for name in known_names if name not in names]
     seen = await asked.rooms.shown(known_names, asked.identity)
     rows = [row for row in listing["agents"] if row["name"] in seen]
-    return {"agents": [{**row, "running": asked.rooms.host.is_running(row["name"])} for row in rows]}
+    is_running, paused = asked.rooms.host.is_running, await asked.rooms.state.store.paused()
+    return {"agents": [{**row, "running": is_running(row["name"]), "paused": row["name"] in paused} for row in rows]}
 
 
 @operation("POST", "/agents", ("admin",), "Make an agent.", status=201)
@@ -157,7 +160,11 @@ async def converse(asked: Asked, agent: str, conversation_name: ConversationName
 
 @operation("POST", "/agents/{agent}/messages", ("chat",), "Send a message.", status=202)
 async def post(asked: Asked, agent: str, message: Message) -> object:
-    """Keep a message on disk, and let the agent answer it; a `key` that another message has is refused."""
+    """Keep a message on disk, and let the agent answer it; a `key` that another message has is refused, and so is, from
+    the page, what only a prompt takes.
+    """
+    if asked.identity is OWNER:
+        check_message(message.text)
     trace = {"trace": asked.trace} if asked.trace else {}
     posted = await asked.rooms.host.post(agent, message.text, message.key, identity=asked.identity, **trace)
     if posted.payload.get("text") != message.text:

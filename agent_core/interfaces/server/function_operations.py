@@ -227,7 +227,8 @@ async def status(asked: Asked) -> object:
     """Return how the server is: its workspace, agents at work, and what waits.
 
     `model_trouble` is why no turn can be taken yet; `saves` counts the changes of functions by files since the start,
-    and `last_save` is what the last one did.
+    and `last_save` is what the last one did; `rejected` counts the files that do not load now, and `grants` is another
+    number after each change of the grants.
     """
     rooms, usual = asked.rooms, asked.workspace.settings.agent
     agents = await rooms.shown(await rooms.state.store.agent_names(), asked.identity)
@@ -242,6 +243,8 @@ async def status(asked: Asked) -> object:
         "model_trouble": rooms.host.model_trouble(),
         "saves": rooms.host.saves,
         "last_save": rooms.host.last_save if "read" in asked.identity.scopes else "",
+        "rejected": len({problem.where.path for problem in asked.workspace.rejected()}),
+        "grants": asked.shop.granting.book.changed_at(),
     }
 
 

@@ -26,14 +26,14 @@ function App({ link: given }) {
   const [agent, setAgent] = useState("");
   const [fault, setFault] = useState("");
   const [said, say] = useState("");
-  const [told, setTold] = useState(null); // how many saves of files this tab knows
+  const [told, setTold] = useState(localStorage.told); // the last save whose notice was closed
   const [link, setLink] = useState(given); // it is good once
   const [isIn, setIn] = useState(() => !given && hasKey());
   const main = useRef(null), rooms = useRef(null);
   const choose = (name) => { sessionStorage.setItem(AGENT, name); setAgent(name); };
   const go = (name, item = "") => { location.hash = `#/${name}${item ? `/${encodeURIComponent(item)}` : ""}`; };
   const look = () => hasKey() && Promise.all([api("/agents"), api("/approvals"), api("/status")]).then(([known, waiting, now]) => {
-    setSeen({ agents: known.agents, approvals: waiting.approvals, status: now }); setFault(""); setIn(true); isOut = false; setTold((old) => old ?? now.saves);
+    setSeen({ agents: known.agents, approvals: waiting.approvals, status: now }); setFault(""); setIn(true); isOut = false;
     const named = (name) => known.agents.find((row) => row.name === name);
     setAgent((old) => old || (named(sessionStorage.getItem(AGENT)) || named("main") || known.agents[0])?.name || "");
   }, (error) => { isOut = error.status === 401; if (isOut) setIn(false); else setFault(error); });
@@ -47,8 +47,12 @@ function App({ link: given }) {
   useEffect(() => { if (approvals.length) say(`${count(approvals.length, "question")} to answer: Alt+Q.`); }, [approvals.length]);
   useEffect(() => { // Alt and a number opens a room, Alt+Q goes to a question, / to the search
     const pressed = (event) => {
-      const question = event.altKey && event.code === "KeyQ" && document.querySelector("main .asking button");
-      if (question) { event.preventDefault(); question.focus(); }
+      if (event.altKey && event.code === "KeyQ") {
+        event.preventDefault();
+        const question = document.querySelector("main .asking button");
+        if (!question) go("Approvals");
+        (question || main.current).focus();
+      }
       const number = event.altKey && /^Digit[1-7]$/.test(event.code) ? Number(event.code.slice(5)) : 0;
       if (number) { event.preventDefault(); go(ROOMS[number - 1]); }
       const isTyping = /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName), search = document.querySelector("[data-find]");
@@ -61,13 +65,14 @@ function App({ link: given }) {
   if (!agent) return html`<main>${fault ? html`<${Fault} text=${fault} />` : html`<p class="dim">Loading…</p>`}</main>`;
   const choices = agents.filter((row) => !row.name.includes("--chat-")); // of programs: in the room Agents
   if (choices.every((row) => row.name !== agent)) choices.push({ name: agent });
-  const beat = status ? `${status.saves}/${status.functions}/${status.running.join()}/${approvals.length}` : "";
+  const beat = status ? `${status.saves}/${status.functions}/${status.grants}/${status.running.join()}/${approvals.length}` : "", saved = status && status.last_save && status.saves + status.last_save;
   return html`<div class="frame"><header><a class="skip" href=${location.hash || "#"} onClick=${(event) => { event.preventDefault(); main.current.focus(); }}>Skip to the room</a><h1>Knapper</h1>
     <label>Agent <select value=${agent} onChange=${(event) => choose(event.target.value)}>${choices.map((row) => html`<option key=${row.name} value=${row.name}>${row.name}${row.running ? " …" : ""}</option>`)}</select></label>
     <nav aria-label="Rooms" ref=${rooms}>${ROOMS.map((name, at) => html`<button key=${name} title=${`Alt+${at + 1}`} aria-current=${room === name ? "page" : undefined} onClick=${() => go(name)}>${name}${name === "Approvals" && approvals.length > 0 && html`<span class="badge">${approvals.length}</span>`}</button>`)}</nav>
     <span class="dim about">${status ? `${status.workspace} · ${count(status.functions, "function")} · sandbox ${status.sandbox}` : ""}</span>
-    <${Fault} text=${fault} /><div role="status">${status && status.saves !== told && status.last_save && html`<p class="row"><span class="wide saved">${plain(status.last_save)}</span><button onClick=${() => setTold(status.saves)}>Close</button></p>`}</div></header>
-    <main aria-label=${room} ref=${main} tabindex="-1" class=${room}>${room === "Chat" && html`<${Chat} key=${agent} agent=${agent} approvals=${approvals} reload=${look} say=${say} trouble=${status && status.model_trouble} />`}
+    ${status && status.rejected > 0 && html`<button class="badge" onClick=${() => go("Functions")}>${count(status.rejected, "file")} rejected</button>`}
+    <${Fault} text=${fault} /><div role="status">${saved && saved !== told && html`<p class="row"><span class="wide saved">${plain(status.last_save)}</span><button onClick=${() => setTold(localStorage.told = saved)}>Close</button></p>`}</div></header>
+    <main aria-label=${room} ref=${main} tabindex="-1" class=${room}>${room === "Chat" && html`<${Chat} key=${agent} agent=${agent} approvals=${approvals} reload=${look} say=${say} trouble=${status && status.model_trouble} paused=${choices.find((row) => row.name === agent).paused} />`}
       ${room === "Approvals" && html`<${Approvals} rows=${approvals} reload=${look} />`}
       ${room === "Functions" && html`<${Functions} chosen=${chosen} go=${go} beat=${beat} approvals=${approvals} reload=${look} />`}
       ${room === "Growth" && html`<${Growth} go=${go} beat=${beat} />`}

@@ -143,15 +143,9 @@ function Entry({ entry, before }) {
   return html`<div class=${`said ${entry.kind}`}><span class="unseen">${WHO[entry.kind]}</span>${entry.kind === "text" ? html`<${Prose} text=${entry.text} />` : entry.kind === "user" ? entry.text : html`<${Sentence} text=${entry.text} />`}</div>`;
 }
 
-// The command of the prompt that a text is; none if the server knows no such command.
-async function commandIn(text) {
-  const [, name] = /^\/([\w-]+)(?:\s|$)/.exec(text) || [];
-  return name && (await api("/slash-commands")).commands.find((command) => command.name === name);
-}
-
 const TRY_AGAIN = ["failed", "interrupted", "repeated"]; // ends after which the same may go well
 
-export function Chat({ agent, approvals, reload, say, trouble }) {
+export function Chat({ agent, approvals, reload, say, trouble, paused }) {
   const [isAll, setAll] = useState(false);
   const [isSure, setSure] = useState(true); // false: whether to begin anew is asked
   const [{ entries, running, used, said, waits, asked, unread }, lost, earlier, readAgain] = useConversation(agent, isAll);
@@ -169,8 +163,6 @@ export function Chat({ agent, approvals, reload, say, trouble }) {
     if (!text.trim()) return;
     shown.toEnd();
     try {
-      const command = await commandIn(text);
-      if (command) { setFault(`/${command.name} is a command of the prompt in a terminal (knapper run), and was not sent. ${command.page ? `Here it is: ${command.page}.` : "This page does not have it."} With a space before it, it is sent as a message.`); return; }
       setText(""); // at once: what is typed before the answer comes is the next message
       await api(`/agents/${part(agent)}/messages`, "POST", { text, key: crypto.randomUUID ? crypto.randomUUID() : `${Date.now()}-${Math.random()}` });
       setFault("");
@@ -197,6 +189,7 @@ export function Chat({ agent, approvals, reload, say, trouble }) {
     </div><form onSubmit=${send}>
     ${!shown.isAtEnd && html`<button type="button" class="down" onClick=${shown.toEnd}>↓ To the newest</button>`}
     <${Fault} text=${fault || lost} />
+    ${paused && html`<p class="row warn" role="status">${agent} is paused: what you send waits. <button type="button" onClick=${() => act("resume").then(reload, setFault)}>Resume</button></p>`}
     <label><span class="unseen">Message to ${agent}</span>
       <textarea ref=${box} rows="2" placeholder=${`Message to ${agent}`} aria-describedby="keys" value=${text} onInput=${({ target }) => setText(target.value)} onKeyDown=${typed}></textarea></label>
     ${!isSure && html`<p class="row" role="group" aria-label="New conversation"><span class="wide">Begin with an empty context, in every tab? The old one can still be read here.</span>

@@ -49,7 +49,7 @@ function OneFunction({ name, close, beat, questions, reload }) {
       ${facts.quarantine && html`<p class="row"><span class="bad">In quarantine: the model does not see it.</span> <button onClick=${() => act("release", () => "Released.")}>Release it</button></p>`}</section>
     <${Form} name=${name} parameters=${facts.schema.parameters || {}} reload=${reload} done=${() => { again(); setEnded((number) => number + 1); }} />
     ${questions.map((row) => html`<${Approval} key=${row.id} row=${row} reload=${reload} />`)}
-    <${Granted} name=${name} beat=${`${beat}/${ended}`} />
+    <${Granted} name=${name} beat=${`${beat}/${ended}`} reload=${reload} />
     <section class="card"><h3>Examples: ${facts.examples.length}</h3><ul>${facts.examples.map((row) => html`<li><code>${plain([...row.setup, row.call].join("; "))}</code> → <code>${plain(row.expected)}</code></li>`)}</ul>
       <button onClick=${() => act("test", tested)}>Run them</button><div role="status">${said}</div></section>
     ${facts.verdict && html`<section class="card"><h3>Verdict</h3><${Verdict} verdict=${facts.verdict} /></section>`}
@@ -57,10 +57,10 @@ function OneFunction({ name, close, beat, questions, reload }) {
 }
 
 // Its grants, each to be taken back.
-function Granted({ name, beat }) {
-  const [listed, fault, again] = useLoaded(`/grants?function=${part(name)}`, beat);
+function Granted({ name, beat, reload }) {
+  const [listed, fault] = useLoaded(`/grants?function=${part(name)}`, beat);
   const [said, setSaid] = useState("");
-  const revoke = (kind, one, value) => api(`/grants/${part(name)}/revoke`, "POST", { grants: { [kind]: value } }).then(() => { setSaid(`${one} was revoked.`); again(); }, (error) => setSaid(error.message));
+  const revoke = (kind, one, value) => api(`/grants/${part(name)}/revoke`, "POST", { grants: { [kind]: value } }).then(() => { setSaid(`${one} was revoked.`); reload(); }, (error) => setSaid(error.message));
   const rows = listed ? listed.grants : [];
   return (rows.length > 0 || said || fault) && html`<section class="card"><h3>Grants</h3><${Fault} text=${fault} />${rows.map((row) => html`
     ${row.changed && html`<p class="dim">Not in force: ${plain(row.changed)}</p>`}
