@@ -18,14 +18,12 @@ from agent_core.model.tour.script import TypedLine, script
 from agent_core.workspace.scaffold import create
 
 from .conversation import Conversation, greeting, opened
-from .listeners import JsonLines, Listener
 from .options import RunOptions
 from .question import forget_typed
 from .shell_door import decide, is_attended
 from .slash import is_command, take
-from .spans import line, warned
-from .ui import PlainVoice
-from .wrap import write
+from .spans import line, warned, write
+from .ui import JsonLines, Listener, PlainVoice
 
 MARK = "› "
 _EMPTY = "Nothing was said: standard input is empty. Next: knapper run --message TEXT, or knapper run, where you type"

@@ -11,10 +11,8 @@ from collections.abc import Callable
 from agent_core.base import events
 from agent_core.base.untrusted import one_line
 
-from .columns import cut, duration, meter
 from .question import say
-from .spans import line, takes_colour
-from .wrap import screen_columns
+from .spans import cut, duration, line, meter, screen_columns, takes_colour
 
 CELLS = 20
 

@@ -16,8 +16,7 @@ from typing import Protocol
 from agent_core.base import machine
 from agent_core.base.untrusted import one_line, visible
 
-from .spans import Line, line, painted
-from .wrap import folded, screen_columns, write
+from .spans import Line, folded, line, painted, screen_columns, write
 
 _LETTERS, _DIGITS = "abcdefghkmnpqrstuvwxyz", "23456789"  # none looks like another
 _YES, _NO = ("y", "yes"), ("", "n", "no")

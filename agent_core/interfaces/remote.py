@@ -17,10 +17,8 @@ from .catalogue import BY_NAME, GROUPS, check_source, group, nearest
 from .cli_context import CliContext
 from .client.client import Client
 from .client.wire import HttpWire
-from .columns import explained
 from .commands.verb import Result, read_here
 from .faults import fault_lines
-from .listeners import JsonLines, Listener, PlainText
 from .options import RunOptions
 from .plain import MARK, Typed, ctrl_c
 from .render.call_log import CallLog
@@ -28,9 +26,8 @@ from .server.command_operations import NEEDS_TEXT, NEEDS_YES
 from .server.failures import ApiRefusal
 from .shell_door import decide, is_attended, print_result
 from .slash_shell import OF_SHELL, shell_words
-from .spans import line
-from .ui import PlainVoice
-from .wrap import screen_columns, write
+from .spans import explained, line, screen_columns, write
+from .ui import JsonLines, Listener, PlainText, PlainVoice
 
 _OWN: Final = ("retry", "pop", "new", "help", "exit")
 _MOST_TRIES: Final = 12  # of one command: each brings one more text, or a yes

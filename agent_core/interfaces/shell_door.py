@@ -18,7 +18,7 @@ from .progress import StatusLine
 from .question import TerminalAnswers, say
 from .render.function_view import source_lines
 from .render.grant_question import answer_line, answered
-from .wrap import write
+from .spans import write
 
 if TYPE_CHECKING:
     from agent_core.access.grants import Approver, Decision, Question

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from agent_core.access.grants import Grants, Question
 from agent_core.access.grants.approval import Moment
 from agent_core.base.events import GrantAnswered
-from agent_core.interfaces.columns import width
 from agent_core.interfaces.question import Agreement
 from agent_core.interfaces.render.grant_question import (
     denied_lines,
@@ -23,7 +22,7 @@ from agent_core.interfaces.render.grant_question import (
     transcript_form,
     typed_decision,
 )
-from agent_core.interfaces.spans import Line, plain
+from agent_core.interfaces.spans import Line, plain, width
 from tests.interfaces.asking import DONE, REFUSED, asked, ended, made, press, service, shown_whole, weather
 from tests.interfaces.support import create
 from tests.kit import Ask, Say

@@ -17,7 +17,7 @@ NO_SOURCES = {
     "agent_core/interfaces/commands/log.py": "a transcript",
     "agent_core/interfaces/question.py": "what was typed at a terminal",
     "agent_core/interfaces/spans.py": "a warning of the program",
-    "agent_core/interfaces/slash_shorthands.py": "what a command printed",
+    "agent_core/interfaces/slash.py": "what a command printed",
     "agent_core/model/client.py": "rows of a .jsonl file",
     "agent_core/workspace/forgetting.py": "logs, and what was typed",
     "agent_core/functions/gate/examples/": "the value of a docstring: Python has read its line ends already",

@@ -26,12 +26,12 @@ from agent_core.workspace.portable import text_of
 from agent_core.workspace.workspace import Workspace
 from sandbox.wire.foreign import LOOSE, Malformed, read_json
 
+from ..server.agent_host import Rooms, opened_rooms
 from ..server.catalog import OPERATIONS
 from ..server.failures import ApiRefusal
 from ..server.identity import SCOPES, Identity
 from ..server.journal_events import NumberedEvent
 from ..server.operations import Operation, Sent, Stream
-from ..server.rooms import Rooms, opened_rooms
 from .wire import ConnectionLost, HttpWire, Query, Wire
 
 Json = dict[str, Any]  # Any: JSON

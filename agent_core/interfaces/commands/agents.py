@@ -213,7 +213,7 @@ async def _work(
     context: CliContext, workspace: "Workspace", slots: int, grace: float, hearers: Sequence[Callable[["Event"], None]]
 ) -> None:
     from ..render.agent_view import BehindLines
-    from ..wrap import write
+    from ..spans import write
     from .serve import stopping
 
     lines = BehindLines()

@@ -50,8 +50,7 @@ from ..render.verdicts import (
     value_lines,
     verdict_lines,
 )
-from ..spans import Line, Span, line, plain
-from ..wrap import screen_columns
+from ..spans import Line, Span, line, plain, screen_columns
 from .checking import audit, check, export, import_, tend
 from .verb import (
     ALWAYS,
@@ -127,7 +126,7 @@ async def list_(door: Door, pattern: str = "", *, module: str, standing: str | N
 
 def _listed_at_prompt(door: Door, listing: "FunctionListing", pattern: str) -> Result:
     """Return the list with a head, or all functions as a table to look through."""
-    from ..render.function_tables import functions_table
+    from ..render.function_view import functions_table
 
     if not pattern and listing.functions:
         below = (*list_lines(replace(listing, functions=())), *unused_hint(listing, "/functions unused"))
@@ -378,7 +377,7 @@ async def history(door: Door, name: FunctionName) -> Result:
     """
     data = await door.shop.past.history(name)
     if door.at_prompt:
-        from ..render.function_tables import versions_table
+        from ..render.function_view import versions_table
 
         return Result(data, table=versions_table(data))
     hint = f"It is deleted. Next: knapper functions rollback {name}" if data.deleted else ""

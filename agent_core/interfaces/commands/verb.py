@@ -19,8 +19,7 @@ from click.core import ParameterSource
 from agent_core.base.errors import UsageError
 from agent_core.base.plain_files import read_named_text
 
-from ..cli_context import CliContext, loading, workspace_command
-from ..shell_completion import AGENT, FUNCTION
+from ..cli_context import AGENT, FUNCTION, CliContext, loading, workspace_command
 
 if TYPE_CHECKING:  # `knapper --help` must not load a workspace
     from agent_core.functions.debug import Debugger
@@ -31,9 +30,8 @@ if TYPE_CHECKING:  # `knapper --help` must not load a workspace
     from agent_core.storage import CallOwners
     from agent_core.workspace.workspace import Workspace
 
-    from ..choices import Table
     from ..server.identity import Scope
-    from ..spans import Line
+    from ..spans import Line, Table
     from ..state import WorkspaceState
 
 SourceProgress: TypeAlias = Callable[[int, int, str], None]

@@ -16,10 +16,8 @@ from agent_core.access.grants.approval import BOUND
 from agent_core.base.untrusted import one_line, visible, whole_line
 from sandbox.wire.lines import bare_lines, first_lines
 
-from ..columns import certain
 from ..question import Agreement, Answers
-from ..spans import Line, Role, Span, indented, line
-from ..wrap import folded, screen_columns
+from ..spans import Line, Role, Span, certain, folded, indented, line, screen_columns
 from .verdicts import problem_lines
 
 if TYPE_CHECKING:

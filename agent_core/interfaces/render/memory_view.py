@@ -22,9 +22,8 @@ from agent_core.workspace.forgetting import MOST_LINES, ForgetReport, place_of
 from sandbox.wire.foreign import LOOSE, read_json
 from sandbox.wire.lines import bare_lines
 
-from ..columns import columns
 from ..commands.verb import Result
-from ..spans import Line, indented, line
+from ..spans import Line, columns, indented, line
 from .agent_view import day, text_of
 from .verdicts import compact_call
 

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from agent_core.base.clock import shown_time
 
-from ..columns import columns
 from ..progress import CELLS, StatusLine
-from ..spans import Line, line
+from ..spans import Line, columns, line
 
 if TYPE_CHECKING:
     from agent_core.memory.source_catalog import SourceReport

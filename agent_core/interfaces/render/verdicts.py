@@ -17,8 +17,7 @@ from sandbox.wire.foreign import LOOSE, Malformed, read_json
 from sandbox.wire.lines import bare_lines
 from sandbox.wire.values import TAG, read
 
-from ..columns import columns, duration
-from ..spans import Line, Role, Span, indented, line, quoted
+from ..spans import Line, Role, Span, columns, duration, indented, line, quoted
 
 if TYPE_CHECKING:  # for annotations
     from agent_core.base.events import FunctionsChanged

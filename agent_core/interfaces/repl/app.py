@@ -25,11 +25,9 @@ from agent_core.base.errors import KnapperError
 
 from ..options import RunOptions
 from ..spans import line, painted
-from .completion import PromptCompleter
+from .completion import PromptCompleter, shortened
 from .debug import DebugLine
-from .early_settings import taste
-from .prompt import ANSWERABLE, MARK, OpenQuestion, OpenTable, Prompt
-from .safe_display import shortened
+from .prompt import ANSWERABLE, MARK, OpenQuestion, OpenTable, Prompt, taste
 
 _ECHOED = 20
 _ENDING = (signal.SIGTERM, machine.HANGS_UP)
@@ -79,7 +77,7 @@ class PromptConversation(Protocol):
 
 
 class SessionLoader(Protocol):
-    """The module `session_loader`, which is imported after the prompt is shown."""
+    """The module `terminal`, which is imported after the prompt is shown."""
 
     def session(self, options: RunOptions, prompt: Prompt) -> AbstractAsyncContextManager[PromptConversation]:
         """Return a conversation that is ready."""
@@ -186,7 +184,7 @@ class Repl:
 
     async def _converse(self) -> None:
         try:
-            loader = cast("SessionLoader", await asyncio.to_thread(import_module, f"{__package__}.session_loader"))
+            loader = cast("SessionLoader", await asyncio.to_thread(import_module, f"{__package__}.terminal"))
             gc.freeze()  # what is loaded stays: looking through it again and again would hold keys up
             gc.enable()
             async with loader.session(self._options, self.prompt) as self._session:

@@ -31,8 +31,7 @@ from ..render.grant_question import (
     transcript_form,
     typed_answer,
 )
-from ..spans import Line, Role, Span, line, painted
-from ..wrap import wrapped
+from ..spans import Line, Role, Span, line, painted, wrapped
 from .prompt import QUIET_S, Prompt
 
 ALONE_S = 0.25

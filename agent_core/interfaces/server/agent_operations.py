@@ -15,8 +15,8 @@ from agent_core.workspace.portable import ImportOptions
 from ..manual_edits import set_up_block, undo_block, write_block
 from ..render.agent_view import agent_facts, agents_listing
 from ..render.memory_view import best_hits, found_document, history_document, memory_document, search_all
+from .agent_host import event_stream
 from .chat_threads import ChatThreads
-from .event_stream import event_stream
 from .failures import ApiRefusal, NotThere
 from .journal_events import DONE
 from .operations import Asked, Stream, operation

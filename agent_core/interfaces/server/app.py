@@ -36,17 +36,15 @@ from sandbox.wire.foreign import MESSAGE, Malformed, read_json
 from ..mcp.http_door import HttpDoor
 from ..state import opened_state
 from .a2a_door import A2aDoor
-from .agent_host import AgentHost
+from .agent_host import AgentHost, Rooms, opened_rooms
 from .catalog import OPERATIONS
-from .chat_completions import ChatDoor
+from .chat_completions import ChatDoor, ResponsesDoor
 from .chat_threads import ChatThreads
 from .guard import LINKS, MOST_REQUESTS, Guard, access_log, network
 from .identity import Identity, NotAllowed, Sessions, TokenBook
 from .operations import Operation
 from .parts import Nothing
 from .responses import answered, error_response, failure, json_response
-from .responses_api import ResponsesDoor
-from .rooms import Rooms, opened_rooms
 from .serving import announced
 
 if TYPE_CHECKING:

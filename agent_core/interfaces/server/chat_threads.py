@@ -22,10 +22,10 @@ from agent_core.storage import AGENT, AgentStore, AttachBlock, SaveAgent, TurnSt
 from agent_core.workspace.group_file import is_group
 
 from ..manual_edits import HUMAN, done
+from .agent_host import Rooms
 from .client_history import PER_MESSAGE, ClientHistory, ClientMessage, Json, Unsupported, forms
 from .identity import CONVERSATION, Identity
 from .journal_events import JournalReader
-from .rooms import Rooms
 
 # Which conversation of a client a request goes on with: found by what is known of it, without reading all of them.
 
