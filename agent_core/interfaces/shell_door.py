@@ -14,7 +14,7 @@ from agent_core.workspace.reading_copy import is_read_only, reading_copy
 from agent_core.workspace.workspace import Workspace
 
 from .commands.verb import Door, Opens, Result, SourceProgress
-from .progress import StatusLine
+from .progress import SourceProgressBar, StatusLine
 from .question import TerminalAnswers, say
 from .render.function_view import source_lines
 from .render.grant_question import answer_line, answered
@@ -27,10 +27,8 @@ if TYPE_CHECKING:
 
     from . import state, ui
     from .cli_context import CliContext
-    from .render import source_reports
     from .spans import Line
 else:
-    source_reports = LateModule("agent_core.interfaces.render.source_reports")
     state = LateModule("agent_core.interfaces.state")
     ui = LateModule("agent_core.interfaces.ui")
 
@@ -102,7 +100,7 @@ class ShellDoor(Door):
     def source_progress(self) -> Iterator[SourceProgress]:
         """Show a bar; Ctrl-C tells how to go on."""
         try:
-            with source_reports.SourceProgressBar() as bar:
+            with SourceProgressBar() as bar:
                 yield bar.hear
         except asyncio.CancelledError:
             self._context.hint("The same command resumes it.")

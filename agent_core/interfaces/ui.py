@@ -147,68 +147,12 @@ def _columns() -> int:
     return screen_columns() if sys.stderr.isatty() else _PIPE_COLUMNS
 
 
-class Voice(Protocol):
-    """The interface for a conversation's output and questions."""
-
-    def lines(self, lines: Iterable[Line]) -> None:
-        """Show lines."""
-
-    def aloud(self, lines: Iterable[Line]) -> None:
-        """Show something that nobody asked for."""
-
-    def clear(self) -> None:
-        """Clear the screen."""
-
-    def source(self, code: str, first: int, marked: Collection[int] = ()) -> None:
-        """Show Python source, numbered from its first line, with some of its lines marked."""
-
-    def listener(self, log: CallLog) -> Listener:
-        """Return a listener that shows a turn's events here."""
-
-    async def browse(self, table: Table) -> None:
-        """Show a table, or let the user look through it."""
-
-    async def read(self, choice: Choice) -> None:
-        """Show the details of an entry, or let the user look through them."""
-
-    def aside(self) -> AbstractAsyncContextManager[None]:
-        """Give the terminal to another program for a while."""
-
-    def status(self, text: str) -> None:
-        """Show a long activity, or nothing once it is done."""
-
-    def drop_typed(self) -> None:
-        """Drop the lines that a key would bring back, but for those on disk: they may hold what was forgotten."""
-
-    async def confirm(self, question: str, *, is_final: bool = False) -> bool:
-        """Ask for a yes, with a code if the deed cannot be undone. Any other answer is a no.
-
-        Raises:
-            UsageError: nobody can be asked, and no option says yes.
-        """
-
-    @property
-    def is_attended(self) -> bool:
-        """True if a user types at a terminal."""
-
-    @property
-    def is_trusted(self) -> bool:
-        """True if commands may do more than show something: a user types them, or an option vouches for them."""
-
-    @property
-    def approver(self) -> Approver | None:
-        """The approver of grants, if there is a user."""
-
-    @property
-    def debugger(self) -> Debugger | None:
-        """The debugger's user, if there is one."""
-
-
 _DEBUG_MARK = "(debug) "
 
 
-class PlainVoice:
-    """A voice of text without control characters: results on standard output, messages on standard error.
+class Voice:
+    """The output of a conversation, and its questions: text without control characters, results on standard output,
+    messages on standard error. The prompt has a voice of its own.
 
     `answers` are the lines of a user; without them there is nobody to ask but the `approver` about grants.
     """
@@ -220,6 +164,8 @@ class PlainVoice:
         self._agrees = agrees
         self._approver = approver
         self._answers = answers
+        self.debugger: Debugger | None = None if answers is None else PlainHuman(self.aloud, answers)
+        """The user at the debugger, if there is one."""
 
     def lines(self, lines: Iterable[Line]) -> None:
         """Show lines."""
@@ -289,11 +235,6 @@ class PlainVoice:
     def approver(self) -> Approver | None:
         """The user who types the answers, one line each; None for a pipe."""
         return self._approver if self._answers is None else self._decide
-
-    @property
-    def debugger(self) -> Debugger | None:
-        """The same user."""
-        return None if self._answers is None else PlainHuman(self.aloud, self._answers)
 
     async def _decide(self, question: Question) -> Decision:
         assert self._answers is not None

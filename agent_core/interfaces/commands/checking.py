@@ -140,7 +140,7 @@ class _Told:
             self.log.add(judgment)
         elif is_refused or not self.is_quiet:
             self._print(judgment)
-        self.progress.count(refused=is_refused)
+        self.progress.take(refused=is_refused)
 
     def _print(self, judgment: "Judgment") -> None:
         if self.context.as_json:
@@ -209,7 +209,7 @@ def import_(context: CliContext, path: Path, **options: Any) -> int:  # Any: the
             progress.clear()
             if not context.as_json:
                 write(function_lines(function, is_tried=taking.dry_run), sys.stdout)
-            progress.count(refused=function.outcome == "refused")
+            progress.take(refused=function.outcome == "refused")
 
         report = with_workspace(
             context, lambda workspace: workspace.workshop.bulk.take_over(taking, tell, progress.expect)

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from prompt_toolkit.application import Application
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
@@ -52,6 +52,9 @@ from .completion import Escaped, KeptHistory, completes_while_typing
 from .debug import MARK as DEBUG_MARK
 from .debug import DebugLine
 from .live import Live
+
+if TYPE_CHECKING:
+    from agent_core.runtime.agent import AgentStatus
 
 # Output above the prompt: produced in slices and shown in frames, so that a key never waits for a flood of text. A
 # slice is the longest that the loop is held for; a frame goes out in one write with the prompt below it.
@@ -569,26 +572,11 @@ _FORMS = (
 _ALARMS = (" SANDBOX OFF: functions run unprotected ", " SANDBOX OFF ")
 
 
-class BarStatus(Protocol):
-    """The status of an agent that the bar shows."""
-
-    @property
-    def agent(self) -> str: ...  # noqa: D102  (the names say it)
-    @property
-    def model(self) -> str: ...  # noqa: D102
-    @property
-    def context_tokens(self) -> int: ...  # noqa: D102
-    @property
-    def context_limit(self) -> int: ...  # noqa: D102
-    @property
-    def functions_known(self) -> int: ...  # noqa: D102
-
-
 class StatusBar:
     """The bar, redrawn from the current status."""
 
     def __init__(self) -> None:
-        self.status: Callable[[], BarStatus] | None = None
+        self.status: Callable[[], AgentStatus] | None = None
         self.unsafe = False
         self.hint = ""
         self.sandbox = "…"
@@ -612,7 +600,7 @@ class StatusBar:
         facts = self._facts(self.status(), columns - width(alarm) - 1)
         return [("class:bar.alarm", cut(alarm, columns)), *([("", " "), *facts] if facts else [])]
 
-    def _facts(self, status: BarStatus, columns: int) -> StyleAndTextTuples:
+    def _facts(self, status: "AgentStatus", columns: int) -> StyleAndTextTuples:
         parts = _parts(status, "" if self.unsafe else one_line(self.sandbox, 16))
         if spent := self.spent():
             parts["spent"] = [("class:bar", one_line(spent, 40))]
@@ -642,7 +630,7 @@ def gauge(used: int, limit: int) -> StyleAndTextTuples:
     return [(style, "▰" * filled + "▱" * (_CELLS - filled)), (style, f" {share:.0%}")]
 
 
-def _parts(status: BarStatus, sandbox: str) -> dict[str, StyleAndTextTuples]:
+def _parts(status: "AgentStatus", sandbox: str) -> dict[str, StyleAndTextTuples]:
     full = gauge(status.context_tokens, status.context_limit)
     style, share = full[-1][:2]
     return {

@@ -30,7 +30,7 @@ from ..slash import command, during, take
 from ..spans import Choice, Line, Table, coloured, cut, fitting, folded, line, painted, plain, width
 from ..spending import priced, short
 from ..state import opened_state
-from ..ui import Listener
+from ..ui import Listener, Voice
 from . import render
 from .asking import open_question
 from .debug import MARK, DebugLine
@@ -284,14 +284,15 @@ class DebuggerListener:
 RINGS_AFTER_S = 10.0
 
 
-class TerminalVoice:
+class TerminalVoice(Voice):
     """A voice that prints above a prompt, and asks through it."""
 
     def __init__(self, prompt: Prompt) -> None:
+        super().__init__()
         self._prompt = prompt
         self._asked: asyncio.Future[str] | None = None
         self._one_at_a_time = asyncio.Lock()  # a question, or a stop of the debugger
-        self.debugger = Human(prompt, self.lines, self._one_at_a_time)
+        self.debugger: Human = Human(prompt, self.lines, self._one_at_a_time)
         self._theme = render.LIGHT if prompt.taste.is_light else render.DARK
 
     def lines(self, lines: Iterable[Line]) -> None:
@@ -388,11 +389,6 @@ class TerminalVoice:
             self._prompt.bring_back(draft)
         self.lines(agreement.note(typed))
         return agreement.is_given(typed)
-
-    @property
-    def is_trusted(self) -> bool:
-        """True: a user types the commands."""
-        return True
 
     @property
     def is_attended(self) -> bool:

@@ -24,8 +24,8 @@ from agent_core.workspace.agent_files import first_problems
 from agent_core.workspace.group_file import FOLDER, GroupFile
 from agent_core.workspace.helper_changes import HelperVerdict
 
+from ..commands.sources import report_json, source_json
 from ..render.agent_view import helper_document, helpers_document
-from ..render.source_reports import report_json, source_json
 from .failures import ApiRefusal, NotThere
 from .identity import NotAllowed
 from .operations import Asked, operation
