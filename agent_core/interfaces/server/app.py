@@ -38,7 +38,7 @@ from ..state import opened_state
 from .a2a_door import A2aDoor
 from .agent_host import AgentHost, Rooms, opened_rooms
 from .catalog import OPERATIONS
-from .chat_completions import ChatDoor, ResponsesDoor
+from .chat_completions import ChatDoor
 from .chat_threads import ChatThreads
 from .guard import LINKS, MOST_REQUESTS, Guard, access_log, network
 from .identity import Identity, NotAllowed, Sessions, TokenBook
@@ -201,7 +201,7 @@ def application(rooms: Rooms, login: LoginDoor, mcp_door: HttpDoor) -> Starlette
     threads = ChatThreads(rooms)
     chat = ChatDoor(rooms, threads)
     routes += [Route("/v1/models", chat.models), Route("/v1/chat/completions", chat.complete, methods=["POST"])]
-    routes += [Route("/v1/responses", ResponsesDoor(rooms, threads).create, methods=["POST"])]
+    routes += [Route("/v1/responses", chat.respond, methods=["POST"])]
     a2a, at = A2aDoor(rooms, threads), "/.well-known/agent-card.json"
     routes += [Route(at, a2a.card), Route(f"/a2a/{{agent}}{at}", a2a.card)]
     routes += [Route("/a2a/{agent}", a2a.call, methods=["POST"]), Route("/mcp", mcp_door)]

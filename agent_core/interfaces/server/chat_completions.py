@@ -1,11 +1,11 @@
-"""The door for programs that speak chat completions: an agent is the model, and its functions run here."""
+"""The doors for programs that speak chat completions or responses: an agent is the model, its functions run here."""
 
 import hashlib
 import json
 import secrets
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from collections.abc import AsyncGenerator, Callable, Iterator
+from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
 
 from pydantic import Discriminator, Field, Tag
 from starlette.requests import Request
@@ -26,6 +26,7 @@ from .openai_parameters import CHAT, RESPONSES, Effort, ResponseFormat, Shared, 
 from .parts import InvalidBody, Open, read_part
 from .responses import STREAM, json_response
 
+R = TypeVar("R", bound=Shared)
 MOST_MESSAGES: Final = 10_000
 _MOST_PARTS: Final = 1_000  # of a message
 _SPEAKERS: Final = ("system", "developer", "user")
@@ -101,11 +102,9 @@ class StreamOptions(Open):
 
 
 class ChatRequest(Shared):
-    """A request for a reply. `model` is an agent, or `AGENT@CONVERSATION`."""
+    """A request for a reply."""
 
-    model: Annotated[str, Field(min_length=1, max_length=200)]
     messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=MOST_MESSAGES, fail_fast=True)]
-    stream: bool | None = None
     stream_options: StreamOptions | None = None
     max_tokens: Tokens | None = None
     max_completion_tokens: Tokens | None = None
@@ -129,12 +128,15 @@ class ChatRequest(Shared):
 
     def read(self) -> list[ClientMessage]:
         """Return the messages."""
-        agent = self.model.partition("@")[0]
-        return [message.read(agent) for message in self.messages]
+        return [message.read(self.agent) for message in self.messages]
+
+    def forget(self) -> None:
+        """Drop the messages."""
+        self.messages.clear()
 
 
 class ChatDoor:
-    """Answers chat completions by turns of agents."""
+    """Answers chat completions and responses by turns of agents."""
 
     def __init__(self, rooms: Rooms, threads: ChatThreads) -> None:
         self._rooms = rooms
@@ -150,15 +152,24 @@ class ChatDoor:
 
     async def complete(self, request: Request) -> Response:
         """Let an agent reply to the last message of a conversation."""
+        return await self._reply(request, ChatRequest, _Completion)
+
+    async def respond(self, request: Request) -> Response:
+        """Let an agent respond."""
+        return await self._reply(request, ResponsesRequest, _Response)
+
+    async def _reply(
+        self, request: Request, kind: type[R], answer: "Callable[[ChatThreads, Thread, R], _ClientAnswer]"
+    ) -> Response:
         try:
             body = await request.body()
-            asked = await read_part(ChatRequest, body)
+            asked = await read_part(kind, body)
         except InvalidBody as error:
             return misfit(error)
         try:
             if asked.stream:
                 request.scope["open_stream"]()
-            turn = await self._turn(asked, request.scope["identity"], len(body))
+            turn = answer(self._threads, await self._thread(asked, request.scope["identity"], len(body)), asked)
             request.scope["body_done"]()
             if asked.stream:
                 return StreamingResponse(turn.stream(), media_type="text/event-stream", headers=STREAM)
@@ -168,25 +179,17 @@ class ChatDoor:
         except Exception as error:  # noqa: BLE001  (the door's edge: the traceback is kept, and the program goes on)
             return client_error(500, f"Knapper failed. {self._rooms.crash(error)}", "internal")
 
-    async def _turn(self, request: ChatRequest, identity: Identity, size: int) -> "_Completion":
+    async def _thread(self, shared: Shared, identity: Identity, size: int) -> Thread:
+        """Return the conversation that a request of so many bytes goes on with."""
         identity.needs("chat")
-        agent = await model_agent(self._rooms, identity, request.model)
-        client = await client_terms(self._rooms, agent, request, size)
-        messages = await aside(size, request.read)
-        request.messages.clear()  # they would be kept as long as the turn takes
-        thread = await self._threads.take_up(
-            identity, request.model, messages, client, owner=request.owner(identity.name)
+        agent = await self._rooms.known(shared.agent, identity)
+        client = await client_terms(self._rooms, agent, shared, size)
+        messages = await aside(size, shared.read)
+        shared.forget()  # they would be kept as long as the turn takes
+        owner = shared.owner(identity.name)
+        return await self._threads.take_up(
+            identity, shared.model, messages, client, owner=owner, response=shared.previous
         )
-        return _Completion(self._threads, thread, request)
-
-
-async def model_agent(rooms: Rooms, identity: Identity, model: str) -> str:
-    """Return the agent that a client's `model` names.
-
-    Raises:
-        NotThere: there is no such agent, as far as the token may see.
-    """
-    return await rooms.known(model.partition("@")[0], identity)
 
 
 async def client_terms(rooms: Rooms, agent: str, shared: Shared, size: int) -> Json:
@@ -204,36 +207,57 @@ async def client_terms(rooms: Rooms, agent: str, shared: Shared, size: int) -> J
     return {**await aside(size, offered, tools, choice, parallel=parallel, taken=taken), **terms}
 
 
-class _Completion:
-    """One reply on its way to one client."""
+class _ClientAnswer:
+    """The answer of one turn on its way to one client."""
 
-    def __init__(self, threads: ChatThreads, thread: Thread, request: ChatRequest) -> None:
-        self._threads, self._thread, self._request = threads, thread, request
+    def __init__(self, threads: ChatThreads, thread: Thread) -> None:
+        self._threads, self._thread = threads, thread
         self._reply = ClientReply(thread.client)
-        self._id = f"chatcmpl-{thread.name}-{time.time_ns():x}"
         self._created = int(time.time())
 
     async def whole(self) -> Response:
-        """Return the reply in one piece."""
+        """Return the answer in one piece."""
         happened: list[Json] = []
-        async for event in self._turn():
+        async for event in self._threads.turn(self._thread):
             if event is not None:
                 self._reply.take(event)
                 happened += self._reply.shown(event)
-        await self._threads.remember(self._thread, self._reply)
-        ended, calls = self._reply.ended, self._reply.calls
+        await self._remember()
+        ended = self._reply.ended
         if ended is None or not self._reply.is_whole:
             return client_error(502, self._reply.failure(), "turn_failed")
+        return json_response(self._document(ended, happened))
+
+    def stream(self) -> AsyncGenerator[bytes, None]:
+        """Yield the answer in pieces."""
+        raise NotImplementedError
+
+    async def _remember(self) -> None:
+        await self._threads.remember(self._thread, self._reply)
+
+    def _document(self, ended: events.TurnEnded, happened: list[Json]) -> Json:
+        raise NotImplementedError
+
+
+class _Completion(_ClientAnswer):
+    """One reply as a chat completion."""
+
+    def __init__(self, threads: ChatThreads, thread: Thread, chat_request: ChatRequest) -> None:
+        super().__init__(threads, thread)
+        self._request = chat_request
+        self._id = f"chatcmpl-{thread.name}-{time.time_ns():x}"
+
+    def _document(self, ended: events.TurnEnded, happened: list[Json]) -> Json:
         message: Json = {"role": "assistant", "content": ended.reply}
-        if calls:
+        if calls := self._reply.calls:
             message = {**message, "content": ended.reply or None, "tool_calls": [_called(call) for call in calls]}
         choice = {"message": message, "finish_reason": self._finish(), "logprobs": None}
-        return json_response({**self._frame("chat.completion", choice, happened), "usage": _usage(ended)})
+        return {**self._frame("chat.completion", choice, happened), "usage": _usage(ended)}
 
     async def stream(self) -> AsyncGenerator[bytes, None]:
         """Yield the reply in pieces, and what happens here in a field of its own."""
         yield self._chunk({"role": "assistant", "content": ""})
-        async for event in self._turn():
+        async for event in self._threads.turn(self._thread):
             if event is None:
                 yield b": keep-alive\n\n"
                 continue
@@ -241,7 +265,7 @@ class _Completion:
                 yield self._chunk({"content": text})
             if happened := self._reply.shown(event):
                 yield self._chunk({}, happened=happened)
-        await self._threads.remember(self._thread, self._reply)
+        await self._remember()
         for frame in self._last():
             yield frame
         yield b"data: [DONE]\n\n"
@@ -259,9 +283,6 @@ class _Completion:
 
     def _finish(self) -> str:
         return "tool_calls" if self._reply.calls else "length" if self._reply.is_cut else "stop"
-
-    def _turn(self) -> AsyncIterator[events.Event | None]:
-        return self._threads.turn(self._thread)
 
     def _chunk(self, delta: Json, *, finish: str | None = None, happened: list[Json] | None = None) -> bytes:
         choice = {"delta": delta, "finish_reason": finish}
@@ -395,14 +416,12 @@ class ReasoningOptions(Open):
 class ResponsesRequest(Shared):
     """A request for a response. `input` is a text, or the items of a conversation."""
 
-    model: Annotated[str, Field(min_length=1, max_length=200)]
     input: (
         Annotated[str, Field(min_length=1, max_length=_MOST)]
         | Annotated[list[Item], Field(max_length=MOST_MESSAGES, fail_fast=True)]
     )
     instructions: str | None = None
     previous_response_id: Annotated[str | None, Field(max_length=200)] = None
-    stream: bool | None = None
     max_output_tokens: Tokens | None = None
     text: TextOptions | None = None
     reasoning: ReasoningOptions | None = None
@@ -430,70 +449,28 @@ class ResponsesRequest(Shared):
             return [*system, ClientMessage("user", self.input)]
         return [*system, *(item.read() for item in self.input)]
 
+    def forget(self) -> None:
+        """Drop the items."""
+        self.input = ""
 
-class ResponsesDoor:
-    """Answers requests for responses by turns of agents."""
-
-    def __init__(self, rooms: Rooms, threads: ChatThreads) -> None:
-        self._rooms = rooms
-        self._threads = threads
-
-    async def create(self, request: Request) -> Response:
-        """Let an agent respond."""
-        try:
-            body = await request.body()
-            asked = await read_part(ResponsesRequest, body)
-        except InvalidBody as error:
-            return misfit(error)
-        identity: Identity = request.scope["identity"]
-        try:
-            identity.needs("chat")
-            if asked.stream:
-                request.scope["open_stream"]()
-            thread = await self._thread(asked, identity, len(body))
-        except KnapperError as error:
-            return refusal(error)
-        except Exception as error:  # noqa: BLE001  (the door's edge: the traceback is kept, and the program goes on)
-            return client_error(500, f"Knapper failed. {self._rooms.crash(error)}", "internal")
-        request.scope["body_done"]()
-        response = _Response(self._threads, thread, asked)
-        if asked.stream:
-            return StreamingResponse(response.stream(), media_type="text/event-stream", headers=STREAM)
-        return await response.whole()
-
-    async def _thread(self, request: ResponsesRequest, identity: Identity, size: int) -> Thread:
-        agent = await model_agent(self._rooms, identity, request.model)
-        client = await client_terms(self._rooms, agent, request, size)
-        messages = await aside(size, request.read)
-        request.input = ""  # it would be kept as long as the turn takes
-        previous = request.previous_response_id or ""
-        owner = request.owner(identity.name)
-        return await self._threads.take_up(identity, request.model, messages, client, owner=owner, response=previous)
+    @property
+    def previous(self) -> str:
+        """The id of the response that it goes on from, if it names one."""
+        return self.previous_response_id or ""
 
 
-class _Response:
-    """One response on its way to one client."""
+class _Response(_ClientAnswer):
+    """One response."""
 
-    def __init__(self, threads: ChatThreads, thread: Thread, request: ResponsesRequest) -> None:
-        self._threads, self._thread, self._request = threads, thread, request
-        self._reply = ClientReply(thread.client)
+    def __init__(self, threads: ChatThreads, thread: Thread, responses_request: ResponsesRequest) -> None:
+        super().__init__(threads, thread)
+        self._request = responses_request
         self._id = f"resp_{secrets.token_hex(16)}"
         self._item = f"msg_{secrets.token_hex(16)}"
-        self._created = int(time.time())
         self._sent = 0
 
-    async def whole(self) -> Response:
-        """Return the response in one piece."""
-        happened: list[Json] = []
-        async for event in self._threads.turn(self._thread):
-            if event is not None:
-                self._reply.take(event)
-                happened += self._reply.shown(event)
-        await self._remember()
-        ended = self._reply.ended
-        if ended is None or not self._reply.is_whole:
-            return client_error(502, self._reply.failure(), "turn_failed")
-        return json_response(self._object(self._status, ended.reply) | _vendors(happened))
+    def _document(self, ended: events.TurnEnded, happened: list[Json]) -> Json:
+        return self._object(self._status, ended.reply) | _vendors(happened)
 
     async def stream(self) -> AsyncGenerator[bytes, None]:
         """Yield the parts of the response as they come."""
