@@ -14,8 +14,7 @@ from .commands.agents import agents
 from .commands.calls import calls
 from .commands.functions import functions
 from .commands.helpers import helpers
-from .commands.log import log
-from .commands.memory import memory
+from .commands.memory import log, memory
 from .commands.sources import sources
 from .commands.verb import ALONE, ALWAYS, CommandEntry, Verb
 

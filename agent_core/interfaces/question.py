@@ -21,7 +21,7 @@ _YES, _NO = ("y", "yes"), ("", "n", "no")
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """What a yes to one question takes: a letter, or the whole word, and then `why`."""
+    """The form of a yes to one question: a letter, or the whole word, and then `why`."""
 
     why: str = ""
 

@@ -15,7 +15,7 @@ from agent_core.workspace.workspace import Workspace
 
 from .commands.verb import Door, Opens, Result, SourceProgress
 from .progress import SourceProgressBar, StatusLine
-from .question import TerminalAnswers, say
+from .question import TerminalAnswers, agreed, say
 from .render.function_view import source_lines
 from .render.grant_question import answer_line, answered
 from .spans import write
@@ -71,6 +71,13 @@ class ShellDoor(Door):
     async def sources(self, name: str) -> "Sources":
         """Return the sources of an agent."""
         return await self.workspace.sources(name or None)
+
+    async def agrees(self, question: str, fix: str, lines: Sequence["Line"] = (), *, is_final: bool = False) -> bool:
+        """Ask at a terminal."""
+        if not sys.stdin.isatty():
+            raise UsageError("There is no terminal for the question.", fix=fix)
+        say(lines)
+        return agreed(question, is_final=is_final)
 
     def show(self, lines: Sequence["Line"]) -> None:
         """Show lines on standard error."""

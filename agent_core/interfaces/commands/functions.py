@@ -19,7 +19,6 @@ from agent_core.base.untrusted import one_line
 from sandbox.wire.foreign import LOOSE, Malformed, read_json
 from sandbox.wire.lines import bare_lines
 
-from ..editor import open_editor
 from ..progress import StatusLine
 from ..question import agreed, ask, say
 from ..render.function_view import (
@@ -227,6 +226,8 @@ async def edit(
         return _with_next(door, await predicted(door, await shop.edit(name, old, new, reason=reason)))
     if file is not None:
         return _with_next(door, await predicted(door, await shop.replace(name, door.read(file), reason=reason)))
+    from ..manual_edits import open_editor
+
     async with door.editor("Give --old and --new, or --file FILE."):
         change = await shop.reload_after(open_editor(*shop.path_of(name)))
     return Result(None) if door.at_prompt else _changed(change)  # the prompt announces it, like any manual change

@@ -125,8 +125,17 @@ class Door:
         return read_here(file)
 
     async def confirm(self, question: str, *, is_final: bool = False) -> bool:
-        """Ask for a yes, with a code if the deed cannot be undone. In the shell, the command itself is a yes."""
+        """Ask for a yes, by the whole word if the deed cannot be undone. In the shell, the command itself is a yes."""
         return True
+
+    async def agrees(self, question: str, fix: str, lines: Sequence["Line"] = (), *, is_final: bool = False) -> bool:
+        """Ask for a yes below these lines. Where nobody can be asked, the error suggests `fix`: an option that agrees.
+
+        Raises:
+            UsageError: nobody can be asked.
+        """
+        self.show(lines)
+        return await self.confirm(question, is_final=is_final)
 
     def show(self, lines: Sequence["Line"]) -> None:
         """Show what belongs to a question, before it is asked."""

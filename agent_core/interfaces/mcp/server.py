@@ -126,7 +126,7 @@ class McpDoor:
 
     @property
     def clients(self) -> int:
-        """How many clients follow the list: by their connection, or by a stream."""
+        """The number of clients that follow the list: by their connection, or by a stream."""
         return len(self._connections) + self._streams
 
     def end_streams(self) -> None:

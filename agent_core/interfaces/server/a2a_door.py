@@ -277,7 +277,7 @@ _NO_TASK, _NOT_CANCELABLE, _UNSUPPORTED = -32001, -32002, -32004
 
 @dataclass(frozen=True, slots=True)
 class _TaskPlace:
-    """Where a task is: the agent that holds the conversation, the context, and the event that began it."""
+    """The place of a task: the agent that holds the conversation, the context, and the event that began it."""
 
     agent: str
     context: str

@@ -494,7 +494,7 @@ def _text(event: Event) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Rooms:
-    """What the handlers work with."""
+    """The parts of a server that its operations work with."""
 
     workspace: Workspace
     state: WorkspaceState

@@ -54,13 +54,13 @@ class Document(Part):
 
 
 class After(Part):
-    """Where events begin: after the one with this number."""
+    """The beginning of a stream of events: after the one with this number."""
 
     after: Annotated[int, Field(ge=0, le=_MOST_SEQ)] = 0
 
 
 class HistoryPart(Part):
-    """Which part of a conversation is wanted: so many entries after a number, or so many of the last `before` one."""
+    """A part of a conversation: so many entries after a number, or so many of the last `before` one."""
 
     after: Annotated[int, Field(ge=0, le=_MOST_SEQ)] = 0
     before: Annotated[int, Field(ge=0, le=_MOST_SEQ)] = _MOST_SEQ
@@ -84,7 +84,7 @@ class BlockUndo(Part):
 
 
 class MemoryNeed(Part):
-    """What is looked for in recall and archival memory."""
+    """A search of recall and archival memory."""
 
     query: Annotated[str, Field(min_length=1, max_length=2_000)]
     where: Annotated[str, Field(pattern="^(both|recall|archival)$")] = "both"

@@ -43,7 +43,7 @@ Parts: TypeAlias = Annotated[list[TextPart], Field(max_length=_MOST_PARTS, fail_
 
 
 class CalledFunction(Open):
-    """What a call of a client's function says."""
+    """A function of a client as it is called."""
 
     name: Annotated[str, Field(max_length=200)]
     arguments: str = "{}"
@@ -96,7 +96,7 @@ class ChatMessage(Open):
 
 
 class StreamOptions(Open):
-    """What a stream holds besides."""
+    """The options of a stream."""
 
     include_usage: bool = False
 
@@ -401,14 +401,14 @@ Item: TypeAlias = Annotated[
 
 
 class TextOptions(Open):
-    """How the text of the response is written."""
+    """The options of the text of a response."""
 
     format: ResponseFormat | None = None
     verbosity: Verbosity | None = None
 
 
 class ReasoningOptions(Open):
-    """How long the model thinks."""
+    """The options of the model's thinking."""
 
     effort: Effort | None = None
 

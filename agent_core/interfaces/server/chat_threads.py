@@ -149,12 +149,12 @@ class ClientReply:
 
     @property
     def is_cut(self) -> bool:
-        """Whether the reply ends where the client's limit of tokens cut it off."""
+        """True if the reply ends where the client's limit of tokens cut it off."""
         return self.ended is not None and self.ended.reason == "length"
 
     @property
     def is_whole(self) -> bool:
-        """Whether the turn has ended with something for the client."""
+        """True if the turn has ended with something for the client."""
         return self.ended is not None and self.ended.reason in _WELL
 
     def take(self, event: events.Event) -> str:

@@ -82,7 +82,7 @@ class ClientHistory:
 
     @property
     def new(self) -> tuple[ClientMessage, ...]:
-        """What is new, as one message each."""
+        """The new messages."""
         said = (ClientMessage("user", self.text),) if any(self.text) or not self.answers else ()
         return (*self.answers, *said)
 

@@ -127,7 +127,7 @@ class OfFunction(Part):
 
 
 class CallFilter(OfFunction):
-    """Which recorded calls: of one function, or only those that failed."""
+    """A filter of recorded calls: those of one function, or only those that failed."""
 
     failed: bool = False
 
