@@ -15,7 +15,7 @@ from agent_core.functions.debug import Command, Debugger, DebugStop
 from agent_core.runtime.groups.floor import USER
 
 from .cli_context import print_json
-from .faults import with_options
+from .faults import fault_lines, with_options
 from .progress import StatusLine, status_text
 from .question import Agreement, Answers
 from .render.call_log import (
@@ -23,7 +23,6 @@ from .render.call_log import (
     call_line,
     call_lines,
     ended_lines,
-    explained,
     stop_parts,
     typed_command,
     verdict_part,
@@ -266,7 +265,7 @@ class PlainHuman:
             try:
                 self._last = typed_command(self._typed)
             except UsageError as error:
-                self._show(explained(error))
+                self._show(fault_lines(error.message, error.fix))
                 continue
             self._is_on = self._last.do not in ("quit", "continue")
             return self._last

@@ -105,8 +105,7 @@ def login(context: CliContext) -> int:
     from agent_core.base.settings import TOKEN
     from agent_core.workspace.workspace import Workspace
 
-    from ..client.wire import HttpWire
-    from ..server.serving import running_servers
+    from ..client.wire import HttpWire, running_servers
 
     async def run() -> list[str]:
         if context.server:

@@ -215,7 +215,7 @@ def _is_new(question: Question) -> bool:
 
 
 @lru_cache(maxsize=8)
-def fitting(question: Question, columns: int, rows: int) -> tuple[list[Line], int, bool]:
+def fitting_rows(question: Question, columns: int, rows: int) -> tuple[list[Line], int, bool]:
     """Return a question in few rows: all that a yes gives, as far as the screen has room, and of the facts what is
     short; how many rows are left out, up to 200; and whether part of what a yes gives is among them.
     """

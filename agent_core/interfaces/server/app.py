@@ -34,6 +34,7 @@ from agent_core.storage import prepare_state_dir
 from agent_core.workspace.workspace import Workspace
 from sandbox.wire.foreign import MESSAGE, Malformed, read_json
 
+from ..client.wire import announced
 from ..state import opened_state
 from .a2a_door import A2aDoor
 from .agent_host import AgentHost, Rooms, opened_rooms
@@ -45,7 +46,6 @@ from .identity import Identity, NotAllowed, Sessions, TokenBook
 from .operations import Operation
 from .parts import Nothing
 from .responses import answered, error_response, failure, json_response
-from .serving import announced
 
 if TYPE_CHECKING:
     from agent_core.workspace.metrics import Metrics

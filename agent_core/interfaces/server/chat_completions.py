@@ -18,8 +18,7 @@ from agent_core.base.offload import aside
 from agent_core.workspace.group_file import is_group
 
 from .agent_host import Rooms
-from .chat_threads import ChatThreads, ClientReply, Thread
-from .client_history import MOST_TOOLS, ClientMessage, Json, Unsupported, offered
+from .chat_threads import MOST_TOOLS, ChatThreads, ClientMessage, ClientReply, Json, Thread, Unsupported, offered
 from .failures import status_of
 from .identity import CONVERSATION, Identity
 from .openai_parameters import CHAT, RESPONSES, Effort, ResponseFormat, Shared, Tokens, Verbosity, sent_on

@@ -14,7 +14,7 @@ from pydantic import Field
 from agent_core.base.untrusted import one_line
 from agent_core.registry.validation import check_schema, schemas_in
 
-from .client_history import Choice, ClientMessage, Tools, Unsupported
+from .chat_threads import Choice, ClientMessage, Tools, Unsupported
 from .parts import Open
 
 Json: TypeAlias = dict[str, Any]  # Any: JSON
