@@ -14,7 +14,7 @@ NO_SOURCES = {
     "agent_core/base/matching/mention.py": "texts of the record",
     "agent_core/functions/foreign/http_wire.py": "HTTP",
     "agent_core/interfaces/client/client.py": "HTTP",
-    "agent_core/interfaces/commands/log.py": "a transcript",
+    "agent_core/interfaces/commands/memory.py": "a transcript",
     "agent_core/interfaces/question.py": "what was typed at a terminal",
     "agent_core/interfaces/spans.py": "a warning of the program",
     "agent_core/interfaces/slash.py": "what a command printed",
