@@ -10,12 +10,12 @@ from agent_core.base import matching
 from agent_core.base.errors import UsageError
 from agent_core.base.untrusted import one_line
 
+from .attachments import first_named
 from .commands.agents import agents
 from .commands.calls import calls
 from .commands.functions import functions
 from .commands.helpers import helpers
-from .commands.log import log
-from .commands.memory import memory
+from .commands.memory import log, memory
 from .commands.sources import sources
 from .commands.verb import ALONE, ALWAYS, CommandEntry, Verb
 
@@ -208,3 +208,37 @@ def nearest(name: str) -> str:
         return _MEANT[name]
     matches = matching.nearest(name, BY_NAME)
     return matches[0] if matches else ""
+
+
+# The short forms of commands: `=NAME(…)`, `?NAME` and `!COMMAND`.
+CALL = re.compile(r"=\s*(?:[A-Za-z_]\w*\s*=\s*)?[A-Za-z_]\w*\s*\(")
+NEAR = re.compile(r"(=|\?\??)(?:\s*$|(?=[A-Za-z_]))(.*)", re.DOTALL)
+SHELL = re.compile(r"!(?![\s!=])")
+TO_MODEL: Final = "To send it to the model, put a space before it."
+_SIGNS: Final = {"=": "call", "?": "about", "!": "shell"}
+_COMMAND = re.compile(r"/([\w-]{1,60})(?!\S)")
+
+
+def check_message(text: str) -> None:
+    """Check that a text that was typed elsewhere than at a prompt is a message; one with a space before it is.
+
+    Raises:
+        UsageError: it begins as a command or a short form does, or names a file that is there.
+    """
+    if text[:1].isspace():
+        return
+    command, file = _COMMAND.match(text), first_named(text)
+    typed, name = text.split()[0], command[1] if command else ""
+    if CALL.match(text) or NEAR.fullmatch(text) or SHELL.match(text):
+        name = _SIGNS[text[0]]
+    elif command and name not in BY_NAME:
+        if meant := nearest(name):
+            raise UsageError(f"There is no command /{name}.", fix=f"Did you mean /{meant}? {TO_MODEL}")
+        if text.strip() == typed:
+            raise UsageError(f"There is no command /{name}.", fix=TO_MODEL)
+        name = ""
+    if name or file:
+        page = BY_NAME[name].page if name else "the sources in the room Memory, or paste its text"
+        where = f"Here it is: {page}." if page else "This page does not have it."
+        what = f"`{one_line(typed if name else f'@{file}', 60)}` is for the prompt in a terminal (knapper run)"
+        raise UsageError(f"{what}, and nothing was sent.", fix=f"{where} {TO_MODEL}")

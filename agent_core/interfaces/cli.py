@@ -29,7 +29,7 @@ _COMMANDS = (
     *("init", "configure", "run", "functions", "calls", "secrets", "agents", "helpers", "memory", "sources", "log"),
     *("serve", "login", "worker", "mcp", "tokens", "schema", "models", "state", "storage", "doctor"),
 )
-_ELSEWHERE = {"worker": "agents", **dict.fromkeys(("login", "tokens"), "serve")} | dict.fromkeys(
+_ELSEWHERE = {"worker": "agents", "log": "memory", **dict.fromkeys(("login", "tokens"), "serve")} | dict.fromkeys(
     ("init", "schema", "state", "doctor"), "setup"
 )
 """The module below `commands` of a command that has none of its own name."""

@@ -3,26 +3,32 @@
 import functools
 import gc
 import json
+import logging
+import re
 import sys
+import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
+from click.shell_completion import CompletionItem
 
 from agent_core.base.errors import UsageError
 from agent_core.base.json_form import to_json
 from agent_core.base.old_name import move_home, move_workspace
 from agent_core.base.own_installation import add_extra
-from agent_core.base.untrusted import in_json
+from agent_core.base.plain_files import read_plain
+from agent_core.base.untrusted import in_json, visible
+from agent_core.base.user_folders import NoHome
 from agent_core.base.workspace_folder import current_workspace
+from sandbox.wire.foreign import Malformed, read_toml
 
-from .debug_log import start_debugging
-from .spans import Line, line
-from .wrap import write
+from .spans import Line, line, write
 
 workspace_option = click.option(
     "--workspace",
@@ -141,3 +147,116 @@ def _is_there(module: str) -> bool:
         return find_spec(module) is not None
     except ModuleNotFoundError:  # not even its parent is
         return False
+
+
+# \`--debug\`: what goes over the wire, and the tracebacks of errors, on standard error or in a file.
+
+LOG = logging.getLogger("agent_core")
+"""The program's own log: silent, unless the user asked for it."""
+
+
+class _Masked(logging.Formatter):
+    """A format without secrets, and without characters that act on a terminal."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the record as text."""
+        from agent_core.access.secrets import DISCLOSED  # noqa: PLC0415  (only who debugs pays for it)
+
+        return visible(DISCLOSED.clean(super().format(record)))
+
+
+def start_debugging() -> None:
+    """Log to standard error from now on."""
+    _log_to(logging.StreamHandler())
+
+
+def debug_file(root: Path) -> Path | None:
+    """Log to a file from now on, if at all, since the prompt has the screen; return the file."""
+    if not LOG.isEnabledFor(logging.DEBUG):
+        return None
+    state = root / ".knapper"
+    folder = state if state.is_dir() and not state.is_symlink() else Path(tempfile.mkdtemp(prefix="knapper-"))
+    path = folder / "debug.log"
+    path.unlink(missing_ok=True)
+    path.touch(0o600)
+    _log_to(logging.FileHandler(path, encoding="utf-8", errors="backslashreplace"))
+    return path
+
+
+def traced(error: BaseException) -> None:
+    """Log the traceback of an error that the user sees as a message."""
+    LOG.debug("%s", error, exc_info=error)
+
+
+def _log_to(handler: logging.Handler) -> None:
+    handler.setFormatter(_Masked("%(asctime)s %(message)s"))
+    LOG.handlers[:] = [handler]
+    LOG.setLevel(logging.DEBUG)
+    LOG.propagate = False
+
+
+# What the shell completes: names of functions, agents and models, read from the workspace's files.
+# Tab must not wait: nothing is run, opened or asked over a network, and only so many files are read.
+
+_MOST_FILES: Final = 500
+_MOST_BYTES: Final = 1 << 20
+_MOST_NAMES: Final = 2_000
+_DEFINED: Final = re.compile(r"(?m)^(?:async )?def ([a-z]\w*)\(")
+
+
+class _Name(click.types.StringParamType):
+    """A name that the shell can complete."""
+
+    def __init__(self, names: Callable[[Path], Iterable[str]]) -> None:
+        self._names = names
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Return the names that begin so."""
+        names = islice(self._names(_root(ctx)), _MOST_NAMES)
+        return [CompletionItem(name) for name in sorted({name for name in names if name.startswith(incomplete)})]
+
+
+def _root(ctx: click.Context) -> Path:
+    """Return the nearest folder that is a workspace, from the one that was given or the current one upward."""
+    given = next((each.params["root"] for each in _chain(ctx) if each.params.get("root")), None)
+    here = Path(given or ".").absolute()
+    return next((folder for folder in (here, *here.parents) if (folder / "knapper.toml").is_file()), here)
+
+
+def _chain(ctx: click.Context | None) -> Iterator[click.Context]:
+    while ctx is not None:
+        yield ctx
+        ctx = ctx.parent
+
+
+def _file_text(path: Path) -> str:
+    try:
+        return read_plain(path, _MOST_BYTES).decode("utf-8", "replace")
+    except OSError:  # nobody is to be told of it while a command is typed; the command tells
+        return ""
+
+
+def _functions(root: Path) -> Iterator[str]:
+    for path in islice((root / "functions").rglob("*.py"), _MOST_FILES):
+        yield from _DEFINED.findall(_file_text(path))
+
+
+def _agents(root: Path) -> Iterator[str]:
+    for folder in ("agents", "groups"):
+        yield from (path.stem for path in islice((root / folder).glob("*.toml"), _MOST_FILES))
+
+
+def _models(root: Path) -> Iterator[str]:
+    from agent_core.workspace.local_models import installed_models  # noqa: PLC0415 - slow to import
+
+    yield "tour"
+    with suppress(NoHome):
+        yield from installed_models()
+    with suppress(Malformed):
+        models = read_toml(_file_text(root / "knapper.toml")).get("models")
+        yield from models if isinstance(models, dict) else ()
+
+
+FUNCTION: Final = _Name(_functions)
+AGENT: Final = _Name(_agents)
+MODEL: Final = _Name(_models)

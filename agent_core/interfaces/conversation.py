@@ -28,15 +28,14 @@ from agent_core.workspace.workspace import Workspace
 from sandbox.wire.foreign import Malformed, read_toml
 
 from .attachments import headline
-from .debug_log import traced
+from .cli_context import traced
 from .faults import crash_line, fault_lines, innermost, turn_fault
-from .listeners import Listener
 from .options import RunOptions
 from .render.agent_view import BehindLines
 from .render.call_log import CallLog, changed_lines, is_own, is_speech
 from .spans import Line, line, warned
 from .spending import Spending
-from .ui import Voice
+from .ui import Listener, Voice
 from .undo_log import Deeds
 
 _QUIET_S: Final = 0.5  # for which nothing is said of a command that runs

@@ -15,10 +15,8 @@ from agent_core.base.errors import KnapperError, UsageError
 from agent_core.base.untrusted import one_line
 from sandbox.wire.lines import bare_lines
 
-from .cli_context import print_json
-from .debug_log import traced
-from .spans import Line, line
-from .wrap import write
+from .cli_context import print_json, traced
+from .spans import Line, line, write
 
 REFUSED, USAGE = 1, 2
 

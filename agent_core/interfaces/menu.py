@@ -6,22 +6,27 @@ A key that is typed here is never shown and never written; it lives as long as t
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
+from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+import agent_core
+from agent_core.access.grants.addresses import UnconfirmedAddress, confirm, shown
 from agent_core.base.clock import Clock
 from agent_core.base.errors import ForeignState, KnapperError, ModelError, NoModel, NoWorkspace, UsageError
 from agent_core.base.own_installation import add_extra
+from agent_core.base.settings import FILE_NAME, ModelSettings, Settings, load
 from agent_core.base.untrusted import one_line
 from agent_core.base.workspace_folder import FUNCTIONS
 from agent_core.model.dialect import is_loopback
 from agent_core.model.discover import AZURE_VARIABLE, address_of
 from agent_core.model.local.weights import has_engine
 from agent_core.storage import STATE_FILE, prepare_state_dir, set_aside
-from agent_core.workspace.doctor import check_address
-from agent_core.workspace.local_models import list_models
+from agent_core.workspace.doctor import check_address, check_texts
+from agent_core.workspace.local_models import fetch_model, list_models
 from agent_core.workspace.model_check import (
     KEY,
     Tested,
@@ -37,7 +42,7 @@ from agent_core.workspace.workspace import Workspace
 
 from .faults import fault_lines
 from .options import TOUR, RunOptions
-from .prefill import fetch
+from .progress import Download, StatusLine
 from .question import agreed, ask, ask_hidden, say
 from .spans import Line, line, warned
 
@@ -224,3 +229,98 @@ def _tour(options: RunOptions) -> RunOptions:
 
 def _host(url: str) -> str:
     return urlsplit(url).hostname or url
+
+
+# A local model made ready: its weights are fetched, and its prompt cache is prefilled with the fixed prefix of every
+# request.
+
+_NOTE = "reading the fixed part of the prompt"
+
+
+def fetch(name: str, source: str | None = None) -> dict[str, Any]:
+    """Fetch the weights, show the progress, and prefill the cache; return what was fetched.
+
+    Raises:
+        ModelError: the weights cannot be fetched; the message says why, and what is kept.
+    """
+    try:
+        with Download() as download:
+            fetched = asyncio.run(fetch_model(name, source, download.hear))
+    except KeyboardInterrupt:
+        say([line(("dim", "The partial download is kept; the same command resumes it."))])
+        raise
+    prepare(str(fetched["name"]))
+    return fetched
+
+
+def prepare(name: str) -> None:
+    """Prefill the cache and show the progress. An obstacle is reported but is no failure: the first request does the
+    same.
+    """
+    if find_spec("xllamacpp") is None:
+        return
+    say([line(("dim", "The model reads the fixed part of its prompt, and stores it: up to a minute, once."))])
+    try:
+        with StatusLine() as bar:
+            asyncio.run(_prepare(name, bar))
+    except KnapperError as error:
+        say([line(("warn", "! "), f"The first request will do that: {error.message}")])
+    except KeyboardInterrupt:
+        say([line(), line(("warn", "Interrupted: the first request will do that."))])
+
+
+async def _prepare(name: str, status: StatusLine) -> None:
+    settings = Settings(model=ModelSettings(name=f"local/{name.removeprefix('local/')}"))
+    with TemporaryDirectory(prefix="knapper-") as folder:
+        async with agent_core.Workspace.open(folder, settings=settings) as workspace:
+            agent = await workspace.agent()
+            status.count(0, 1, "loading the model")
+            await agent.prepare(lambda done, total: status.count(done, total, _NOTE))
+
+
+# The question about an address that this user did not choose: it is named by the workspace's file alone, or a server
+# was found there that may be another user's.
+
+
+def ask_to_confirm(root: Path, settings: Settings, url: str) -> None:
+    """Ask the user to confirm the address.
+
+    Raises:
+        UnconfirmedAddress: they did not.
+    """
+    say(address_lines(settings, url))
+    if not agreed("Send it there from now on?"):
+        raise UnconfirmedAddress(url)
+    confirm(root, url)
+
+
+def settle_address(options: RunOptions, *, can_ask: bool) -> None:
+    """Confirm or reject an address that only the file names, before a conversation sends anything to it.
+
+    Raises:
+        UnconfirmedAddress: nobody can be asked, or the human said no.
+    """
+    settings = load(options.root, options.flags())
+    try:
+        check_address(settings, around=options.environment())
+        if settings.memory.embedding == "endpoint":
+            check_texts(settings, options.environment())
+    except UnconfirmedAddress as error:
+        if not can_ask:
+            raise
+        ask_to_confirm(options.root, settings, error.url)
+
+
+def address_lines(settings: Settings, url: str) -> list[Line]:
+    """Return what a yes means: which address, and everything that goes there."""
+    is_named = settings.model.base_url == url
+    head = f"{FILE_NAME} names " if is_named else "A server that may be another user's answers at "
+    why = "The file may come from someone else." if is_named else "Its port belongs neither to you nor to root."
+    embeds = settings.memory.embedding == "endpoint"
+    texts = "; the texts that it remembers, to search them by meaning" if embeds else ""
+    return [
+        line(("warn", "! "), head, ("strong", shown(url))),
+        line(f"  {why} This would be sent there: your messages, the conversation"),
+        line(f"  and memory of your assistant, its functions and their results{texts};"),
+        line(f"  and the key in {settings.model.key_variable}, if it is set."),
+    ]

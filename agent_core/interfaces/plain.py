@@ -18,14 +18,12 @@ from agent_core.model.tour.script import TypedLine, script
 from agent_core.workspace.scaffold import create
 
 from .conversation import Conversation, greeting, opened
-from .listeners import JsonLines, Listener
 from .options import RunOptions
 from .question import forget_typed
 from .shell_door import decide, is_attended
 from .slash import is_command, take
-from .spans import line, warned
-from .ui import PlainVoice
-from .wrap import write
+from .spans import line, warned, write
+from .ui import JsonLines, Listener, Voice
 
 MARK = "› "
 _EMPTY = "Nothing was said: standard input is empty. Next: knapper run --message TEXT, or knapper run, where you type"
@@ -36,7 +34,7 @@ async def one_message(options: RunOptions, message: str | None) -> bool:
     """Run one turn, after resuming an interrupted one if requested; return whether all ended with a reply."""
     heard = _listener(options)
     approver = decide if is_attended() and (options.approve or not options.as_json) else None
-    voice = PlainVoice(approver=approver, agrees=options.yes)
+    voice = Voice(approver=approver, agrees=options.yes)
     async with opened(options, voice) as conversation, asyncio.TaskGroup() as group:
         await _ready(conversation)
         with ctrl_c(group, conversation.interrupt):
@@ -54,7 +52,7 @@ async def one_message(options: RunOptions, message: str | None) -> bool:
 async def each_line(options: RunOptions) -> bool:
     """Run a turn for each line of standard input; return whether all ended with a reply."""
     typed = Typed()
-    voice = PlainVoice(typed) if sys.stdin.isatty() else PlainVoice(agrees=options.yes)
+    voice = Voice(typed) if sys.stdin.isatty() else Voice(agrees=options.yes)
     heard = _listener(options)
     async with opened(options, voice) as conversation, conversation.awake(heard), asyncio.TaskGroup() as group:
         model = await _ready(conversation)
@@ -87,7 +85,7 @@ async def tour_alone(options: RunOptions) -> bool:
     with TemporaryDirectory(prefix="knapper-") as folder:
         root = Path(folder)
         create(root)
-        async with opened(replace(options, root=root), PlainVoice()) as conversation, asyncio.TaskGroup() as group:
+        async with opened(replace(options, root=root), Voice()) as conversation, asyncio.TaskGroup() as group:
             conversation.voice.aloud([line(("dim", _ALONE))])
             for typed in script().typed:
                 conversation.voice.lines([line(), line(("name", MARK), ("strong", typed.text)), line()])

@@ -7,14 +7,13 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable
+from typing import Self
 
 from agent_core.base import events
 from agent_core.base.untrusted import one_line
 
-from .columns import cut, duration, meter
 from .question import say
-from .spans import line, takes_colour
-from .wrap import screen_columns
+from .spans import cut, duration, line, meter, screen_columns, takes_colour
 
 CELLS = 20
 
@@ -26,7 +25,7 @@ class StatusLine:
         self._shown = takes_colour(sys.stderr)
         self._used = False
 
-    def __enter__(self) -> "StatusLine":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -109,31 +108,24 @@ class Rate:
         return (done - before) / (now - began) if now > began and done > before else None
 
 
-class Download:
+class Download(StatusLine):
     """The progress display of one download; leaving the block removes the bar."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._line = StatusLine()
+        super().__init__()
         self._clock = clock
         self._rate = Rate(clock)
         self._told: tuple[float, float] | None = None
-
-    def __enter__(self) -> "Download":
-        self._line.__enter__()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._line.__exit__(*error)
 
     def hear(self, done: int, total: int | None, note: str) -> None:
         """Take the number of bytes downloaded so far; a note is printed as a line that stays."""
         rate = self._rate.add(done)
         share = done / total if total else 0.0
         if note:
-            self._line.show("")
+            self.show("")
             say([line(("dim", note))])
-        if self._line.shown:
-            self._line.show(f"{_bar(share)} {progress_text(done, total, rate)}")
+        if self.shown:
+            self.show(f"{meter(share, 1, CELLS)} {progress_text(done, total, rate)}")
         elif self._is_time(share):
             self._told = (self._clock(), share)
             say([line(progress_text(done, total, rate))])
@@ -165,32 +157,23 @@ def _time_text(seconds: float) -> str:
     return f"{whole // 60} min {whole % 60} s" if whole < 3600 else f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
-def _bar(share: float) -> str:
-    filled = round(min(max(share, 0), 1) * CELLS)
-    return f"{'█' * filled}{'░' * (CELLS - filled)}"
-
-
 _EVERY_ITEM_S = 20.0
 
 
-class ProgressBar:
+class ProgressBar(StatusLine):
     """A counter toward a total that may be unknown; leaving the block removes the bar."""
 
     def __init__(self, total: int | None, label: str, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
         self.done = self.refused = 0
         self._total, self._what, self._clock = total, label, clock
-        self._line = StatusLine()
         self._began = self._told = clock()
 
-    def __enter__(self) -> "ProgressBar":
-        self._line.__enter__()
+    def __enter__(self) -> Self:
         self.draw()
         return self
 
-    def __exit__(self, *error: object) -> None:
-        self._line.__exit__(*error)
-
-    def count(self, *, refused: bool) -> None:
+    def take(self, *, refused: bool) -> None:
         """Count one more item as done."""
         self.done += 1
         self.refused += refused
@@ -203,13 +186,13 @@ class ProgressBar:
 
     def clear(self) -> None:
         """Remove the bar so that something can be printed."""
-        self._line.show("")
+        self.show("")
 
     def draw(self) -> None:
         """Draw the progress."""
         now = self._clock()
-        if self._line.shown:
-            self._line.show(f"{self._bar()}{self.text(now)}")
+        if self.shown:
+            self.show(f"{meter(self.done, self._total, CELLS)} {self.text(now)}" if self._total else self.text(now))
         elif now - self._told >= _EVERY_ITEM_S:
             self._told = now
             say([line(self.text(now))])
@@ -223,9 +206,11 @@ class ProgressBar:
             parts.append(f"{duration(max(seconds_left, 1))} left")
         return ", ".join(parts)
 
-    def _bar(self) -> str:
-        filled = round(min(self.done / self._total, 1) * CELLS) if self._total else 0
-        return f"{'█' * filled}{'░' * (CELLS - filled)} " if self._total else ""
 
+class SourceProgressBar(StatusLine):
+    """A progress bar for storing the passages of a source; shown on a terminal only."""
 
-_NOTE = "reading the fixed part of the prompt"
+    def hear(self, done: int, total: int, name: str) -> None:
+        """Take the progress that `Sources.add` reports."""
+        if self.shown:
+            self.show(f"{meter(done, total, CELLS)} {done:,} of {total:,} passages · {name}")

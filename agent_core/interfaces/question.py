@@ -1,13 +1,11 @@
 """Questions to the user at a terminal, one line each, on standard error: these work on every terminal.
 
 What was typed before a question is set aside as it appears, and answers nothing. Then a yes is a letter. If there was
-something, more may be on its way, so that once a yes needs a code that the question shows and nothing typed before it
-holds; so does a yes to what cannot be undone.
+something, more may be on its way, so that once a yes takes its whole word; so does a yes to what cannot be undone.
 """
 
 import asyncio
 import getpass
-import secrets
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,48 +14,37 @@ from typing import Protocol
 from agent_core.base import machine
 from agent_core.base.untrusted import one_line, visible
 
-from .spans import Line, line, painted
-from .wrap import folded, screen_columns, write
+from .spans import Line, folded, line, painted, screen_columns, write
 
-_LETTERS, _DIGITS = "abcdefghkmnpqrstuvwxyz", "23456789"  # none looks like another
 _YES, _NO = ("y", "yes"), ("", "n", "no")
 
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """What a yes to one question takes: a letter, or a letter and a code."""
+    """The form of a yes to one question: a letter, or the whole word, and then `why`."""
 
-    code: str = ""
     why: str = ""
 
     @classmethod
     def to(cls, *, is_final: bool = False, is_ahead: bool = False) -> "Agreement":
-        """Return one with a code if the deed cannot be undone, or something was typed ahead of the question."""
-        code = secrets.choice(_DIGITS) + secrets.choice(_LETTERS) if is_final or is_ahead else ""
-        why = "this cannot be undone" if is_final else "something was typed before the question" if is_ahead else ""
-        return cls(code, why)
+        """Return one with the word if the deed cannot be undone, or something was typed ahead of the question."""
+        return cls("this cannot be undone" if is_final else "something was typed before it" if is_ahead else "")
 
     @property
     def asks(self) -> str:
         """The text that says what to type."""
-        yes = f'Type "y {self.code}" and Enter for yes: {self.why}.' if self.code else "Type y and Enter for yes."
+        yes = f"Type yes and Enter for yes: {self.why}." if self.why else "Type y and Enter for yes."
         return f"{yes} Enter alone: no."
-
-    def key(self, typed: str) -> str:
-        """Return the text before the code, in lower case, or "" if there has to be a code and it is missing."""
-        text = typed.strip().lower()
-        key, _, code = text.partition(" ")
-        return text if not self.code else key if code.strip() == self.code else ""
 
     def is_given(self, typed: str | None) -> bool:
         """Return whether a line is a yes to this question."""
-        return typed is not None and self.key(typed) in _YES
+        return typed is not None and typed.strip().lower() in (_YES[1:] if self.why else _YES)
 
     def note(self, typed: str | None) -> list[Line]:
         """Return what to say of a line that counts as a no and may have been meant otherwise; nothing of a plain no."""
         if typed is None or self.is_given(typed) or typed.strip().lower() in _NO:
             return []
-        yes = f"y {self.code}".strip()
+        yes = "yes" if self.why else "y"
         return [line(("warn", f"“{one_line(typed.strip(), 40)}” is not “{yes}”, so it counts as a no."))]
 
 

@@ -17,10 +17,8 @@ from .catalogue import BY_NAME, GROUPS, check_source, group, nearest
 from .cli_context import CliContext
 from .client.client import Client
 from .client.wire import HttpWire
-from .columns import explained
 from .commands.verb import Result, read_here
 from .faults import fault_lines
-from .listeners import JsonLines, Listener, PlainText
 from .options import RunOptions
 from .plain import MARK, Typed, ctrl_c
 from .render.call_log import CallLog
@@ -28,9 +26,8 @@ from .server.command_operations import NEEDS_TEXT, NEEDS_YES
 from .server.failures import ApiRefusal
 from .shell_door import decide, is_attended, print_result
 from .slash_shell import OF_SHELL, shell_words
-from .spans import line
-from .ui import PlainVoice
-from .wrap import screen_columns, write
+from .spans import explained, line, screen_columns, write
+from .ui import JsonLines, Listener, PlainText, Voice
 
 _OWN: Final = ("retry", "pop", "new", "help", "exit")
 _MOST_TRIES: Final = 12  # of one command: each brings one more text, or a yes
@@ -63,7 +60,7 @@ def run_command(context: CliContext, words: Sequence[str]) -> int:
     return print_result(context, asyncio.run(run()))
 
 
-async def carried_out(client: Client, words: Sequence[str], voice: PlainVoice | None = None, agent: str = "") -> Result:
+async def carried_out(client: Client, words: Sequence[str], voice: Voice | None = None, agent: str = "") -> Result:
     """Run a command on the server; the files that it names are read here, and a `voice` asks its questions.
 
     Raises:
@@ -117,7 +114,7 @@ def _lines(rows: Any) -> list[Any]:  # Any: JSON
 class RemoteTalk:
     """A conversation with an agent of a server: turns, and the commands that work over it."""
 
-    def __init__(self, client: Client, agent: str, voice: PlainVoice, approver: Approver | None) -> None:
+    def __init__(self, client: Client, agent: str, voice: Voice, approver: Approver | None) -> None:
         self._client = client
         self._agent = agent
         self._voice = voice
@@ -206,7 +203,7 @@ async def talk_over(context: CliContext, options: RunOptions) -> bool:
     """Run one turn, or one for each line that is typed; return whether all ended with a reply."""
     typed = Typed()
     is_attended_here = sys.stdin.isatty() and options.message is None
-    voice = PlainVoice(typed) if is_attended_here else PlainVoice(agrees=options.yes)
+    voice = Voice(typed) if is_attended_here else Voice(agrees=options.yes)
     asks_here = decide if is_attended() and not options.as_json else None
     approver = None if options.approve == "deny" else voice.approver or asks_here
     async with connected(context) as client, asyncio.TaskGroup() as group:

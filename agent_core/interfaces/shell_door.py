@@ -14,11 +14,11 @@ from agent_core.workspace.reading_copy import is_read_only, reading_copy
 from agent_core.workspace.workspace import Workspace
 
 from .commands.verb import Door, Opens, Result, SourceProgress
-from .progress import StatusLine
-from .question import TerminalAnswers, say
+from .progress import SourceProgressBar, StatusLine
+from .question import TerminalAnswers, agreed, say
 from .render.function_view import source_lines
 from .render.grant_question import answer_line, answered
-from .wrap import write
+from .spans import write
 
 if TYPE_CHECKING:
     from agent_core.access.grants import Approver, Decision, Question
@@ -27,10 +27,8 @@ if TYPE_CHECKING:
 
     from . import state, ui
     from .cli_context import CliContext
-    from .render import source_reports
     from .spans import Line
 else:
-    source_reports = LateModule("agent_core.interfaces.render.source_reports")
     state = LateModule("agent_core.interfaces.state")
     ui = LateModule("agent_core.interfaces.ui")
 
@@ -74,6 +72,13 @@ class ShellDoor(Door):
         """Return the sources of an agent."""
         return await self.workspace.sources(name or None)
 
+    async def agrees(self, question: str, fix: str, lines: Sequence["Line"] = (), *, is_final: bool = False) -> bool:
+        """Ask at a terminal."""
+        if not sys.stdin.isatty():
+            raise UsageError("There is no terminal for the question.", fix=fix)
+        say(lines)
+        return agreed(question, is_final=is_final)
+
     def show(self, lines: Sequence["Line"]) -> None:
         """Show lines on standard error."""
         say(lines)
@@ -102,7 +107,7 @@ class ShellDoor(Door):
     def source_progress(self) -> Iterator[SourceProgress]:
         """Show a bar; Ctrl-C tells how to go on."""
         try:
-            with source_reports.SourceProgressBar() as bar:
+            with SourceProgressBar() as bar:
                 yield bar.hear
         except asyncio.CancelledError:
             self._context.hint("The same command resumes it.")

@@ -1,14 +1,22 @@
-"""Lines of text with roles, in two forms: plain, and colored for a terminal.
+"""Lines of text with roles: aligned as columns, folded to a screen, looked through as a list, plain or colored.
 
 What a command or the prompt shows is built from these, so that one renderer serves pipes and
 terminals, and so that no text reaches a terminal without passing `visible`.
 """
 
 import os
-from collections.abc import Iterable
-from typing import IO, Literal, TypeAlias
+import re
+import shutil
+import textwrap
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import IO, Literal, TypeAlias, TypeVar
 
-from agent_core.base.untrusted import visible
+from rich.cells import cell_len
+
+from agent_core.base.untrusted import escaped, one_line, visible
 
 Role = Literal["", "ok", "bad", "warn", "dim", "name", "strong", "alarm"]
 Span: TypeAlias = tuple[Role, str]
@@ -74,3 +82,290 @@ def painted(lines: Iterable[Line], stream: IO[str]) -> str:
 def _paint(role: Role, text: str) -> str:
     shown = visible(text)
     return f"\x1b[{_SGR[role]}m{shown}\x1b[0m" if role else shown
+
+
+# Rows of text as aligned columns, and the one measure of how wide a text is. Terminals and libraries disagree on
+# characters: the largest number counts, so that no row comes out wider than its measure.
+
+_WIDENS = "\ufe0f"  # makes a picture of the sign before it, two cells wide
+# Half a flag is one cell or two, and nobody knows how wide what has no shape of its own is drawn.
+_REGIONAL = "\U0001f1e6\U0001f1ff"
+_SHAPELESS = frozenset({"Cc", "Cf", "Cn", "Co", "Cs"})
+_FOREIGN = re.compile(r"[^\x00-\x7f]")
+
+
+def columns(rows: Sequence[Sequence[str]], roles: Sequence[Role], gap: int = 2) -> list[Line]:
+    """Return each row as a line with aligned cells. The last column is not padded."""
+    shown = [[one_line(cell) for cell in row] for row in rows]
+    widths = [max(map(width, cells)) for cells in zip(*shown, strict=True)]
+    return [_row(row, widths, roles, gap) for row in shown]
+
+
+def explained(rows: Sequence[tuple[str, str]], screen: int, most: int = 30) -> list[Line]:
+    """Return terms with their meanings next to them, folded to the screen, or below a term that is too long."""
+    room = min(most, screen // 3)
+    start = max((width(term) for term, _ in rows if width(term) <= room), default=room) + 2
+    lines: list[Line] = []
+    for term, says in rows:
+        first, *more = textwrap.wrap(says, max(screen - start - 1, 1)) or [""]
+        if width(term) + 2 <= start:
+            lines.append((("name", term + " " * (start - width(term))), ("", first)))
+        else:
+            folded = textwrap.wrap(term, max(screen - 1, 8), subsequent_indent="    ")
+            lines += [*((("name", piece),) for piece in folded), (("", " " * start + first),)]
+        lines += [(("", " " * start + piece),) for piece in more]
+    return lines
+
+
+def width(text: str) -> int:
+    """Return the most cells that a terminal takes for the text."""
+    return len(text) if text.isascii() else sum(map(_cells, text))
+
+
+def pieces(text: str, room: int, used: int = 0) -> Iterator[str]:
+    """Cut the text into pieces that fit in a row. The first `used` cells are taken, so the first piece may be empty.
+
+    A piece has one character at least, however narrow the row is.
+    """
+    start, is_fresh = 0, used == 0
+    for at, character in enumerate(text):
+        cells = _cells(character)
+        if used + cells > room and (at > start or not is_fresh):
+            yield text[start:at]
+            start, used, is_fresh = at, 0, True
+        used += cells
+    yield text[start:]
+
+
+def certain(text: str) -> str:
+    """Escape every character that terminals draw in different widths, so that a row looks the same on all of them."""
+    return _FOREIGN.sub(lambda match: escaped(match[0]) if _is_disputed(match[0]) else match[0], text)
+
+
+def meter(done: float, total: float, cells: int) -> str:
+    """Draw progress as a row of cells, some of them filled."""
+    share = done / total if total > 0 else 0.0
+    filled = round(min(max(share, 0.0), 1.0) * cells) if share == share else 0
+    return "█" * filled + "░" * (cells - filled)
+
+
+def cut(text: str, cells: int) -> str:
+    """Return as much of the text as fits, with an ellipsis if something is missing."""
+    shown = _beginning(text, cells)
+    if len(shown) == len(text):
+        return text
+    return _beginning(text, cells - 1) + "…" if cells > 0 else ""
+
+
+def cut_middle(text: str, cells: int) -> str:
+    """Return both ends of the text, with an ellipsis between them if it does not fit."""
+    if len(_beginning(text, cells)) == len(text):
+        return text
+    head = cut(text, max(cells // 2, 1))
+    return head + _beginning(text[::-1], cells - width(head))[::-1]
+
+
+def _row(cells: Sequence[str], widths: Sequence[int], roles: Sequence[Role], gap: int) -> Line:
+    last = len(cells) - 1
+    filled = [cell if at == last else cell + " " * (widths[at] - width(cell) + gap) for at, cell in enumerate(cells)]
+    spans: list[Span] = list(zip(roles, filled, strict=True))
+    return tuple(spans)
+
+
+def _beginning(text: str, cells: int) -> str:
+    first = next(pieces(text, cells))
+    return first if width(first) <= cells else ""
+
+
+@lru_cache(maxsize=1 << 16)
+def _cells(character: str) -> int:
+    if character.isascii() or character == _WIDENS:
+        return 1
+    return max(_own_cells(character), cell_len(character))
+
+
+def _own_cells(character: str) -> int:
+    if unicodedata.category(character) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" or _REGIONAL[0] <= character <= _REGIONAL[-1] else 1
+
+
+def _is_disputed(character: str) -> bool:
+    category = unicodedata.category(character)
+    if category in _SHAPELESS or character == _WIDENS or _REGIONAL[0] <= character <= _REGIONAL[-1]:
+        return True
+    return category[0] != "M" and _own_cells(character) != cell_len(character)
+
+
+def money(cost: float) -> str:
+    """Return `$0.0123` or `$1.20`."""
+    return f"${cost:.2f}" if cost >= 1 or cost == 0 else f"${cost:.4f}"
+
+
+def duration(seconds: float) -> str:
+    """Return `12 ms`, `3.4 s` or `2 min 5 s`."""
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    return f"{seconds:.1f} s" if seconds < 60 else f"{seconds // 60:.0f} min {seconds % 60:.0f} s"
+
+
+# Lines folded at spaces to a screen's width, under their indentation, or behind their bar. The last cell of a row stays
+# free, so that a terminal that draws a character wider than it was taken for does not break the row behind its bar.
+
+HANG = 2
+_MOST_BARS = 4
+_LEAST_ROOM = 2
+_WORDS = re.compile(" +|[^ ]+ *")
+
+
+def write(lines: Iterable[Line], stream: IO[str]) -> None:
+    """Print the lines in the form that the stream takes: folded for a terminal, unchanged for a pipe."""
+    shown = folded(lines, screen_columns()) if stream.isatty() else lines
+    stream.write(painted(shown, stream))
+    stream.flush()
+
+
+def screen_columns() -> int:
+    """Return how many cells a row of the terminal may take."""
+    return max(shutil.get_terminal_size().columns - 1, 1)
+
+
+def wrapped(lines: Iterable[Line], columns: int) -> list[Line]:
+    """Return the same lines, none wider than the screen. Text without a space is broken where necessary."""
+    return list(folded(lines, columns))
+
+
+def folded(lines: Iterable[Line], columns: int, hang: int = HANG) -> Iterator[Line]:
+    """Fold the lines one after another, so that the first rows of a long text cost only these rows."""
+    for line in lines:
+        yield from _folded(line, columns, hang)
+
+
+def _folded(line: Line, columns: int, hang: int) -> Iterator[Line]:
+    bars = _bars(line)
+    room = columns - sum(width(text) for _, text in line[:bars])
+    if bars and room >= _LEAST_ROOM:
+        yield from ((*line[:bars], *tail) for tail in _folded(line[bars:], room, hang))
+        return
+    shown: Line = tuple((role, visible(text).replace("\n", " ").replace("\t", "    ")) for role, text in line)
+    if sum(len(text) for _, text in shown) <= 4 * columns and sum(width(text) for _, text in shown) <= columns:
+        yield shown
+        return
+    margin = min(_indentation(shown) + hang, columns // 2)
+    row: list[Span] = []
+    used = 0
+    for role, word in _words(shown, columns - margin):
+        if row and used + width(word.rstrip(" ")) > columns and word.strip(" "):
+            yield _trimmed(row)
+            row, used = [("", " " * margin)], margin
+            word = word.lstrip(" ")
+        row.append((role, word))
+        used += width(word)
+    yield _trimmed(row)
+
+
+def _bars(line: Line) -> int:
+    """Return how many spans at the beginning are bars, with the blanks before them."""
+    count = 0
+    for at, span in enumerate(line[:_MOST_BARS]):
+        if span == BAR:
+            count = at + 1
+        elif span[1].strip(" ") or len(span[1]) > _MOST_BARS:
+            break
+    return count
+
+
+def _trimmed(row: list[Span]) -> Line:
+    spans = list(row)
+    while spans and not spans[-1][1].strip(" "):
+        spans.pop()
+    return (*spans[:-1], (spans[-1][0], spans[-1][1].rstrip(" "))) if spans else ()
+
+
+def _words(line: Line, longest: int) -> Iterator[Span]:
+    """Yield the words of a line with the spaces after them. A word longer than a row comes in pieces."""
+    for role, text in line:
+        for word in _WORDS.finditer(text):
+            yield from _pieces(role, word[0], longest)
+
+
+def _pieces(role: Role, word: str, longest: int) -> Iterator[Span]:
+    bare = word.rstrip(" ")
+    yield from ((role, piece) for piece in pieces(bare, longest))
+    if len(bare) < len(word):
+        yield role, word[len(bare) :]
+
+
+def _indentation(line: Line) -> int:
+    text = "".join(text for _, text in line)
+    return len(text) - len(text.lstrip(" "))
+
+
+# A list to look through: one line per entry, the details behind it, and the entries that match what was typed.
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One entry: its line in the list, the text that is searched, and its details."""
+
+    name: str
+    line: Line
+    text: str
+    lines: Callable[[], list[Line]]
+    source: Callable[[], tuple[str, int]] | None = None
+    """Python source and the number of its first line, shown under the lines."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Choices under a head, with further lines. With `keeps_order`, better matches do not move to the top."""
+
+    title: str
+    head: Line
+    choices: tuple[Choice, ...]
+    keeps_order: bool = False
+    below: tuple[Line, ...] = ()
+
+    def lines(self) -> list[Line]:
+        """Return the whole table as lines, for printing."""
+        heads = [tuple[Span, ...](("dim", text) for _, text in self.head)] if self.choices else []
+        return [*heads, *(choice.line for choice in self.choices), *self.below]
+
+
+T = TypeVar("T")
+
+_LEAST_INSIDE = 3  # letters: fewer are in the middle of too much
+_STARTS, _WORD_STARTS, _CONTAINS, _LETTERS = 0, 1, 2, 3
+
+
+def rank(typed: str, text: str) -> tuple[int, int] | None:
+    """Return how well the text matches, lower is better, or None if it does not."""
+    letters, target = typed.lower(), text.lower()
+    at = target.find(letters)
+    if at == 0:
+        return _STARTS, 0
+    if at > 0 and not target[at - 1].isalnum():
+        return _WORD_STARTS, at
+    if at > 0 and len(letters) >= _LEAST_INSIDE:
+        return _CONTAINS, at
+    spread = _spread(letters, target)
+    return None if spread is None else (_LETTERS, spread)
+
+
+def fitting(typed: str, things: Iterable[T], text: Callable[[T], str]) -> list[T]:
+    """Return the items with matching text, best first; equal matches keep their order."""
+    ranked = [(rank(typed, text(thing)), thing) for thing in things]
+    matches = [(score, thing) for score, thing in ranked if score is not None]
+    return [thing for _, thing in sorted(matches, key=lambda match: match[0])]
+
+
+def _spread(letters: str, target: str) -> int | None:
+    """Return how many letters the match spans, if the letters come in order and the first begins a word."""
+    first = at = -1
+    for letter in letters:
+        at = target.find(letter, at + 1)
+        if at < 0:
+            return None
+        first = at if first < 0 else first
+    begins_word = first == 0 or not target[first - 1].isalnum()
+    return at - first if begins_word else None

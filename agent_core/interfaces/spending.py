@@ -17,8 +17,7 @@ from agent_core.storage import USAGE, Entry, TurnStore
 from sandbox.wire.foreign import read_toml
 
 from .attachments import headline
-from .columns import columns, money
-from .spans import Line, line
+from .spans import Line, columns, line, money
 
 FILE = "prices.toml"
 _MOST_BYTES = 256 << 10

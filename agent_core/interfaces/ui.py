@@ -1,86 +1,157 @@
 """The output of a conversation to its user: an interface with a version for the prompt and one for plain text."""
 
 import sys
+import time
 from collections.abc import Callable, Collection, Iterable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Protocol
 
 from agent_core.access.grants import Approver, Decision, Question
+from agent_core.base import events
 from agent_core.base.errors import UsageError
+from agent_core.base.events import Event
+from agent_core.base.untrusted import visible
 from agent_core.functions.debug import Command, Debugger, DebugStop
+from agent_core.runtime.groups.floor import USER
 
-from .choices import Choice, Table
-from .listeners import Listener, PlainText
+from .cli_context import print_json
+from .faults import fault_lines, with_options
+from .progress import StatusLine, status_text
 from .question import Agreement, Answers
-from .render.call_log import CallLog, explained, stop_parts, typed_command
-from .render.function_view import row_lines, source_lines
-from .render.grant_question import answered
-from .spans import Line, line, takes_colour
-from .wrap import write
+from .render.call_log import (
+    CallLog,
+    call_line,
+    call_lines,
+    ended_lines,
+    stop_parts,
+    typed_command,
+    verdict_part,
+    was_told,
+)
+from .render.function_view import quarantine_lines, row_lines, source_lines
+from .render.grant_question import answered, denied_lines
+from .spans import Choice, Line, Table, line, screen_columns, takes_colour, write
+
+# Listeners to a turn outside the prompt: plain text for pipes and dumb terminals, JSON lines for scripts.
+
+_PIPE_COLUMNS = 119  # for who opens what was piped into a file
 
 
-class Voice(Protocol):
-    """The interface for a conversation's output and questions."""
+class Listener(Protocol):
+    """A listener that hears every event of a turn, in order."""
 
-    def lines(self, lines: Iterable[Line]) -> None:
-        """Show lines."""
+    def hear(self, event: Event) -> None:
+        """Show the event to the user or the script."""
 
-    def aloud(self, lines: Iterable[Line]) -> None:
-        """Show something that nobody asked for."""
 
-    def clear(self) -> None:
-        """Clear the screen."""
+class JsonLines:
+    """A listener that prints one event per line on standard output."""
 
-    def source(self, code: str, first: int, marked: Collection[int] = ()) -> None:
-        """Show Python source, numbered from its first line, with some of its lines marked."""
+    def hear(self, event: Event) -> None:
+        """Print the event's published shape; what is said again, whole, is left out."""
+        if not isinstance(event, events.Writing):
+            print_json(event)
 
-    def listener(self, log: CallLog) -> Listener:
-        """Return a listener that shows a turn's events here."""
 
-    async def browse(self, table: Table) -> None:
-        """Show a table, or let the user look through it."""
+class PlainText:
+    """A listener that prints the reply on standard output as it comes; calls, verdicts and warnings on standard
+    error. Where commands `can_follow`, `/show N` is named, else the command of the shell.
+    """
 
-    async def read(self, choice: Choice) -> None:
-        """Show the details of an entry, or let the user look through them."""
+    def __init__(self, log: CallLog, *, can_follow: bool = False) -> None:
+        self._log = log
+        self._can_follow = can_follow
+        self._open_line = False
+        self._said = self._heard = ""
+        self._step = 0
+        self._began = time.monotonic()
+        self._denied: list[events.GrantAnswered] = []
+        self._status = StatusLine()
+        self._is_shown = False
 
-    def aside(self) -> AbstractAsyncContextManager[None]:
-        """Give the terminal to another program for a while."""
+    def hear(self, event: Event) -> None:
+        """Print what a reader of plain text needs."""
+        status = status_text(event)
+        if self._is_shown or status:
+            self._is_shown = bool(status)
+            self._status.show(status)
+        self._note_step(event.step)
+        match event:
+            case events.TurnStarted():
+                self._began, self._heard = time.monotonic(), ""
+            case events.SpeakerChosen() if event.agent != USER:
+                self._end_line()
+                self._say(f"{event.agent}: ")
+            case events.Text():
+                self._say(event.text)
+            case events.CallStarted():
+                self._log.started(event)
+            case events.CallAnswered():
+                self._answered(event)
+            case events.TurnEnded():
+                self._ended(event)
+            case _:
+                self._aside(event)
 
-    def status(self, text: str) -> None:
-        """Show a long activity, or nothing once it is done."""
+    def _aside(self, event: Event) -> None:
+        match event:
+            case events.Warned():
+                self._talk([line(("warn", with_options(event.text)))])
+            case events.Quarantined():
+                self._talk(quarantine_lines(event))
+            case events.GrantAnswered():
+                self._denied.append(event)
+            case _:
+                pass
 
-    def drop_typed(self) -> None:
-        """Drop the lines that a key would bring back, but for those on disk: they may hold what was forgotten."""
+    def _note_step(self, step: int) -> None:
+        if step != self._step:
+            self._end_line()
+            self._step, self._said = step, ""
 
-    async def confirm(self, question: str, *, is_final: bool = False) -> bool:
-        """Ask for a yes, with a code if the deed cannot be undone. Any other answer is a no.
+    def _say(self, text: str) -> None:
+        sys.stdout.write(visible(text))
+        sys.stdout.flush()
+        self._said += text
+        self._heard += text
+        self._open_line = not text.endswith("\n") if text else self._open_line
 
-        Raises:
-            UsageError: nobody can be asked, and no option says yes.
-        """
+    def _talk(self, lines: list[Line]) -> None:
+        self._end_line()
+        write(lines, sys.stderr)
 
-    @property
-    def is_attended(self) -> bool:
-        """True if a user types at a terminal."""
+    def _answered(self, event: events.CallAnswered) -> None:
+        call = self._log.answered(event)
+        if self._log.is_full:
+            self._talk([call_line(call, _columns()), *verdict_part(call)])
+            return
+        verdict = call.verdict
+        where = f"knapper functions {'show' if verdict.admitted else 'pending'} {verdict.name}" if verdict else ""
+        self._talk(call_lines(call, _columns(), "" if self._can_follow else where))
 
-    @property
-    def is_trusted(self) -> bool:
-        """True if commands may do more than show something: a user types them, or an option vouches for them."""
+    def _ended(self, event: events.TurnEnded) -> None:
+        if not was_told(event.reply, self._heard):
+            self._end_line()
+            self._say(event.reply)
+        self._talk([*denied_lines(self._denied), *ended_lines(event, time.monotonic() - self._began, _columns())])
 
-    @property
-    def approver(self) -> Approver | None:
-        """The approver of grants, if there is a user."""
+    def _end_line(self) -> None:
+        if self._open_line:
+            sys.stdout.write("\n")
+            sys.stdout.flush()
+            self._open_line = False
 
-    @property
-    def debugger(self) -> Debugger | None:
-        """The debugger's user, if there is one."""
+
+def _columns() -> int:
+    return screen_columns() if sys.stderr.isatty() else _PIPE_COLUMNS
 
 
 _DEBUG_MARK = "(debug) "
 
 
-class PlainVoice:
-    """A voice of text without control characters: results on standard output, messages on standard error.
+class Voice:
+    """The output of a conversation, and its questions: text without control characters, results on standard output,
+    messages on standard error. The prompt has a voice of its own.
 
     `answers` are the lines of a user; without them there is nobody to ask but the `approver` about grants.
     """
@@ -92,6 +163,8 @@ class PlainVoice:
         self._agrees = agrees
         self._approver = approver
         self._answers = answers
+        self.debugger: Debugger | None = None if answers is None else PlainHuman(self.aloud, answers)
+        """The user at the debugger, if there is one."""
 
     def lines(self, lines: Iterable[Line]) -> None:
         """Show lines."""
@@ -162,11 +235,6 @@ class PlainVoice:
         """The user who types the answers, one line each; None for a pipe."""
         return self._approver if self._answers is None else self._decide
 
-    @property
-    def debugger(self) -> Debugger | None:
-        """The same user."""
-        return None if self._answers is None else PlainHuman(self.aloud, self._answers)
-
     async def _decide(self, question: Question) -> Decision:
         assert self._answers is not None
         return await answered(question, self.aloud, self._answers)
@@ -197,7 +265,7 @@ class PlainHuman:
             try:
                 self._last = typed_command(self._typed)
             except UsageError as error:
-                self._show(explained(error))
+                self._show(fault_lines(error.message, error.fix))
                 continue
             self._is_on = self._last.do not in ("quit", "continue")
             return self._last

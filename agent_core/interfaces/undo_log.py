@@ -1,19 +1,33 @@
 """The actions of a session that can be undone: on functions, memory and messages."""
 
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import product, takewhile
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from agent_core.base import events
 from agent_core.base.clock import shown_time
+from agent_core.base.errors import KnapperError, UsageError
 from agent_core.base.events import Event, FunctionsChanged
 from agent_core.base.receipt import TOUCHED, Receipt
 from agent_core.base.untrusted import one_line
 from agent_core.functions.service.history import Version
 from agent_core.memory.blocks import undo_of
-from agent_core.storage import BlockChange
+from agent_core.runtime.agent import RemovedTurn
+from agent_core.storage import BEGUN, BlockChange, StateRow
+from agent_core.workspace.workspace import Workspace
 
 from .attachments import headline
+from .manual_edits import undo_block, write_block
+from .render.agent_view import verdict_lines as helper_lines
+from .render.memory_view import edit_says
+from .render.verdicts import folded_lines
+from .spans import Line, line
+
+if TYPE_CHECKING:
+    from .conversation import Conversation
 
 _UNDONE = "undo"
 
@@ -119,3 +133,329 @@ def latest(deeds: Iterable[Deed]) -> Deed | None:
 def message_says(message: str) -> str:
     """Return what undoing a message does."""
     return f"remove the message “{one_line(message, 60)}” and its turn from the context"
+
+
+# Undoing them: the last one, one of the list, or all. A deed belongs to the agent that was talked to: another agent's
+# is named, and left alone.
+
+_Scope: TypeAlias = Literal["step", "author", "session"]
+"""What is undone together: the last version, all that its author made of the thing in a row, or all of the session."""
+_NOT_ALL = "Nothing is left to undo in this session: what /forget took out cannot be brought back."
+_OLDER = "For older changes: /rollback NAME, /memory undo, /pop."
+
+
+async def _changes(conversation: "Conversation", words: str) -> None:
+    """List what differs from when the session began, and who changed it last."""
+    changes = await _whole(conversation, "author")
+    count = len(conversation.deeds.of(conversation.agent.name))
+    rows = [
+        line(("name", f"{number:3} "), ("dim", f"{change.when}  "), change.says)
+        for number, change in enumerate(changes, 1)
+    ]
+    turns = [line(("dim", f"and {count} turn{'' if count == 1 else 's'}: /pop removes the last one."))] if count else []
+    hint = [line(("dim", "/undo N undoes one of them, /undo all everything; /undo alone only the last step."))]
+    lines = [*rows, *await _not_undone(conversation, 0.0), *(turns + hint if rows else ())]
+    conversation.voice.lines(lines or [line(("dim", "Nothing was made or changed in this session."))])
+
+
+async def _undo(conversation: "Conversation", words: str) -> None:
+    if words:
+        await _undo_listed(conversation, words)
+        return
+    last = latest([deed async for deed in _deeds(conversation)])
+    conversation.voice.lines(await _not_undone(conversation, last.at if last else 0.0))
+    if last is None:
+        raise UsageError(
+            _NOT_ALL if conversation.deeds.forgot else "Nothing was changed or said in this session.", fix=_OLDER
+        )
+    await _carry_out(conversation, [last])
+
+
+async def _undo_listed(conversation: "Conversation", words: str) -> None:
+    changes = await _whole(conversation, "session" if words == "all" else "author")
+    if not changes:
+        raise UsageError("Nothing was made or changed in this session.", fix=_OLDER)
+    if words == "all":
+        await _carry_out(conversation, changes[::-1])
+        return
+    if not (words.isdecimal() and 1 <= int(words) <= len(changes)):
+        raise UsageError(f"There is no change {one_line(words, 40)}.", fix="Type /changes for the list.")
+    await _carry_out(conversation, [changes[int(words) - 1]])
+
+
+async def _carry_out(conversation: "Conversation", deeds: Sequence[Deed]) -> None:
+    """Undo these actions after asking once. One that cannot be undone is reported, and the others are."""
+    if not await conversation.voice.confirm(f"This would {'; '.join(deed.undoes for deed in deeds)}."):
+        conversation.voice.lines([line(("dim", "Nothing was changed."))])
+        return
+    for deed in deeds:
+        try:
+            await deed.undo()
+        except KnapperError as error:
+            conversation.explain(error)
+
+
+class _Kind(Protocol):
+    """A kind of what a session makes and changes, and of which versions are kept."""
+
+    label: str
+    """What stands before a name."""
+    rollback: str
+    """The command that goes back to the version before."""
+
+    async def versions(self, name: str) -> Sequence[Version]:
+        """Return the versions of one, oldest first.
+
+        Raises:
+            UsageError: there was never one of that name.
+        """
+
+    async def remove(self, name: str) -> Line:
+        """Delete one, and return what to tell."""
+
+    async def restore(self, name: str, version: Version) -> tuple[bool, list[Line]]:
+        """Restore a version of one; return whether it is in force, and what to tell."""
+
+
+class _Functions:
+    """The functions of the workspace."""
+
+    label = ""
+    rollback = "/rollback {}"
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workshop = workspace.workshop
+
+    async def versions(self, name: str) -> Sequence[Version]:
+        return await self._workshop.past.versions(name)
+
+    async def remove(self, name: str) -> Line:
+        result = await self._workshop.delete(name)
+        return line(("ok", "✓ "), f"deleted {result.name} from {result.module}")
+
+    async def restore(self, name: str, version: Version) -> tuple[bool, list[Line]]:
+        verdict = await self._workshop.rollback(name, version.hash)
+        return verdict.admitted, folded_lines(verdict, f"??{name}")
+
+
+class _Helpers:
+    """The helpers of the workspace."""
+
+    label = "the helper "
+    rollback = "`knapper helpers rollback {}`"
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+
+    async def versions(self, name: str) -> Sequence[Version]:
+        return await self._workspace.helpers.versions(name)
+
+    async def remove(self, name: str) -> Line:
+        await self._workspace.helper_changes.delete(name, self._workspace.by_user("undo"))
+        return line(("ok", "✓ "), f"deleted the helper {name}")
+
+    async def restore(self, name: str, version: Version) -> tuple[bool, list[Line]]:
+        changes, by_user = self._workspace.helper_changes, self._workspace.by_user("undo")
+        verdict = await changes.rollback(name, str(version.number), by_user)
+        return verdict.admitted, helper_lines(verdict, "was restored")
+
+
+def _kinds(conversation: "Conversation") -> tuple[_Kind, ...]:
+    return _Functions(conversation.workspace), _Helpers(conversation.workspace)
+
+
+async def _whole(conversation: "Conversation", scope: _Scope) -> list[Deed]:
+    """Return one entry for each thing that differs from the beginning of the session, the oldest first."""
+    touched = product(_kinds(conversation), conversation.deeds.touched)
+    things = [await _changed(conversation, kind, name, scope) for kind, name in touched]
+    blocks = [await _block_since_start(conversation, row.label) for row in conversation.agent.memory.blocks.rows]
+    states = [
+        _state_since_start(conversation, rows)
+        for rows in (await conversation.workspace.workshop.kept_states()).values()
+    ]
+    return sorted((deed for deed in (*things, *blocks, *states) if deed), key=lambda deed: deed.at)
+
+
+async def _deeds(conversation: "Conversation") -> AsyncIterator[Deed]:
+    for kind, name in product(_kinds(conversation), conversation.deeds.touched):
+        if deed := await _changed(conversation, kind, name):
+            yield deed
+    for row in conversation.agent.memory.blocks.rows:
+        if deed := await _block(conversation, row.label):
+            yield deed
+    for rows in (await conversation.workspace.workshop.kept_states()).values():
+        if _is_own_state(conversation, rows[-1]):
+            name = rows[-1].function
+            undoes = f"take the state of {name} back to before {shown_time(rows[-1].at, '%H:%M')}"
+            yield Deed(
+                rows[-1].at, f"changed the state of {name}", undoes, partial(_restore_state, conversation, rows[-1])
+            )
+    if messages := conversation.deeds.of(conversation.agent.name):
+        at, message = messages[-1]
+        yield Deed(at, f"said “{one_line(message, 60)}”", message_says(message), partial(_unsay, conversation))
+
+
+async def _changed(conversation: "Conversation", kind: _Kind, name: str, scope: _Scope = "step") -> Deed | None:
+    """Return the last changes of a function or helper as one; None if another agent made the last."""
+    live_versions = await _live_versions(conversation, kind, name)
+    began, last = conversation.deeds.began, live_versions[-1] if live_versions else None
+    if last is None or last.row.at < began or _is_of_another(conversation, last):
+        return None
+    changes = [*takewhile(lambda version: _is_in(scope, version, last, began), live_versions[::-1])]
+    steps = len(changes)
+    before = live_versions[-steps - 1] if steps < len(live_versions) else None
+    there, here = before is not None and bool(before.hash), bool(last.hash)
+    if before is not None and there and here and before.hash == last.hash:
+        return await _changed(conversation, kind, name, "session") if scope == "author" else None
+    what, by, maker = f"{kind.label}{name}", _hand(last), _hand(changes[-1])
+    if before is None or not there:
+        says = f"{maker} made {what}"
+        undoes = f"delete {what}, made by {maker}" + (f" and changed by {by}" if by != maker else "")
+        return Deed(last.row.at, says, undoes, partial(_unmake, conversation, kind, name, steps)) if here else None
+    undo = partial(_restore, conversation, kind, name, before, steps)
+    change = f"change {what} back to version {before.number} (by {_hand(before)}, {before.when})"
+    bring = f"bring {what} back, which {by} deleted ({last.when})"
+    return Deed(last.row.at, f"{by} {'changed' if here else 'deleted'} {what}", change if here else bring, undo)
+
+
+def _is_in(scope: _Scope, version: Version, last_version: Version, began: float) -> bool:
+    """Return whether a version is undone together with the last one."""
+    if scope == "step":
+        return version is last_version
+    return version.row.at >= began and (scope == "session" or _hand(version) == _hand(last_version))
+
+
+def _hand(version: Version) -> str:
+    """Return who made a version, as the one who reads it is called."""
+    return "you" if version.row.by == "human" else f"the {version.who}"
+
+
+async def _live_versions(conversation: "Conversation", kind: _Kind, name: str) -> list[Version]:
+    try:
+        versions = await kind.versions(name)
+    except UsageError:  # what was touched was never there, or is of another kind
+        return []
+    return states(versions, conversation.deeds.undone, f"{kind.label}{name}")
+
+
+def _is_of_another(conversation: "Conversation", version: Version) -> bool:
+    return version.row.agent not in ("", conversation.agent.name)
+
+
+async def _block(conversation: "Conversation", label: str) -> Deed | None:
+    change = last_edit(await conversation.agent.memory.blocks.history(label))
+    if change is None or change.at < conversation.deeds.began or change.agent not in ("", conversation.agent.name):
+        return None
+    undoes = f"restore the block {label} as it was before {edit_says(change)}"
+    return Deed(change.at, f"changed the block {label}", undoes, partial(_forget, conversation, label))
+
+
+async def _block_since_start(conversation: "Conversation", label: str) -> Deed | None:
+    changes = await conversation.agent.memory.blocks.history(label)
+    before = [change for change in changes if change.at < conversation.deeds.began]
+    base, last = (before or changes)[-1 if before else 0], changes[-1]
+    if base.value == last.value or last.agent not in ("", conversation.agent.name):
+        return None
+    undoes = f"restore the block {label} as it was when the session began"
+    by = "you" if last.by == "human" else f"the agent {last.agent}".rstrip()
+    return Deed(last.at, f"{by} changed the block {label}", undoes, partial(_restore_block, conversation, label, base))
+
+
+def _is_own_state(conversation: "Conversation", row: StateRow) -> bool:
+    """Return whether this conversation left a state, by its agent or by a call of the user's own."""
+    return row.at >= conversation.deeds.began and row.turn in conversation.deeds.turns_of(conversation.agent.name) | {
+        ""
+    }
+
+
+def _state_since_start(conversation: "Conversation", rows: Sequence[StateRow]) -> Deed | None:
+    """Return how a function's state differs from the one that the session, or the function, began with."""
+    last, before = rows[-1], [row for row in rows if row.at < conversation.deeds.began or row.turn == BEGUN]
+    base = before[-1] if before else replace(last, value={})
+    if base.value == last.value or not _is_own_state(conversation, last):
+        return None
+    undoes = f"restore the state of {last.function} as it was when the session began"
+    return Deed(
+        last.at, f"changed the state of {last.function}", undoes, partial(_restore_state, conversation, last, base)
+    )
+
+
+async def _restore_state(conversation: "Conversation", row: StateRow, base: StateRow | None = None) -> None:
+    await conversation.workspace.workshop.restore_state(row, base)
+    conversation.voice.lines([line(("ok", "✓ "), f"the state of {row.function} is as it was")])
+
+
+async def _not_undone(conversation: "Conversation", since: float) -> list[Line]:
+    """Return what was done after the last action that can be undone here, and how to undo that."""
+    memory, now = conversation.agent.memory, max(since, conversation.deeds.began)
+    newer = [
+        (row.edited, f"The section {row.name}", f"/memory section {row.name} drop removes it")
+        for row in await memory.sections.list()
+    ]
+    newer += [
+        (row.at, f"The source {one_line(row.name)}", f"`knapper sources remove {row.hash[:8]}` forgets it")
+        for row in await memory.sources.list()
+    ]
+    for kind, name in product(_kinds(conversation), conversation.deeds.touched):
+        versions = await _live_versions(conversation, kind, name)
+        if versions and _is_of_another(conversation, versions[-1]):
+            what = f"A change of {kind.label}{name} by {_hand(versions[-1])}"
+            before = [str(version.number) for version in versions[:-1] if version.hash][-1:]
+            back = kind.rollback.format(" ".join([name, *before]))
+            newer.append((versions[-1].row.at, what, f"{back} goes back to the version before"))
+    at, action, how = max(newer, default=(0.0, "", ""))
+    return [line(("warn", f"{action} came last and is not undone here: {how}."))] if at > now else []
+
+
+async def _unmake(conversation: "Conversation", kind: _Kind, name: str, steps: int) -> None:
+    told = await kind.remove(name)
+    await _note_undone(conversation, kind, name, steps)
+    conversation.voice.lines([told])
+
+
+async def _restore(conversation: "Conversation", kind: _Kind, name: str, version: Version, steps: int) -> None:
+    is_in_force, told = await kind.restore(name, version)
+    if is_in_force:
+        await _note_undone(conversation, kind, name, steps)
+    conversation.voice.lines(told)
+
+
+async def _note_undone(conversation: "Conversation", kind: _Kind, name: str, steps: int) -> None:
+    """Note that the latest version is not an action, because it undid so many."""
+    conversation.deeds.undone[f"{kind.label}{name}", (await kind.versions(name))[-1].number] = steps
+
+
+async def _forget(conversation: "Conversation", label: str) -> None:
+    edit = await undo_block(conversation.agent.memory.blocks, label)
+    if edit.outcome != "returned":
+        raise UsageError(edit.text)
+    conversation.voice.lines([line(("ok", "✓ "), edit.text)])
+
+
+async def _restore_block(conversation: "Conversation", label: str, base_change: BlockChange) -> None:
+    text = base_change.value if isinstance(base_change.value, str) else "\n".join(base_change.value)
+    edit = await write_block(conversation.agent.memory.blocks, label, text)
+    if edit.outcome != "returned":
+        raise UsageError(edit.text)
+    conversation.voice.lines([line(("ok", "✓ "), f"the block {label} is as it was when the session began")])
+
+
+async def _unsay(conversation: "Conversation") -> None:
+    removed = await popped(conversation)
+    conversation.voice.lines([removed_line(removed) if removed else line("It was already removed.")])
+
+
+async def popped(conversation: "Conversation") -> RemovedTurn | None:
+    """Remove the last turn from the context, and from what can be undone."""
+    removed = await conversation.agent.pop()
+    conversation.deeds.unsay(conversation.agent.name)
+    return removed
+
+
+def removed_line(removed: RemovedTurn) -> Line:
+    """Return what was removed: the user's message, or the turn that an event began."""
+    what = "" if removed.is_message else "a turn that no message began: "
+    return line(("ok", "✓ "), "removed from the context: ", what, ("strong", headline(removed.text)))
+
+
+RUNS: dict[str, Callable[["Conversation", str], Awaitable[None]]] = {"undo": _undo, "changes": _changes}

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from agent_core.storage import lock_agent, prepare_state_dir
-from tests.interfaces.asking import agree, agree_with_code
+from tests.interfaces.asking import agree, agree_in_full
 from tests.interfaces.support import leave, prompt
 from tests.kit import Ask, Expect, Say, Script, Seen, Wanted
 from tests.kit.program import knapper
@@ -30,14 +30,14 @@ def test_a_name_is_forgotten_in_mid_conversation_and_the_model_no_longer_sees_it
         screen.wait_for("Nothing was forgotten.")
         screen.line("/forget zoltan")
         screen.wait_count("To forget: “zoltan”", 2)
-        agree_with_code(screen)
+        agree_in_full(screen)
         screen.wait_for("✓ forgot “zoltan”")
         screen.wait_for("main · scripted")
         screen.line("hello?")
         screen.wait_for("Hello again.")
         screen.line("/forget turn last")
         screen.wait_for("To forget: turn 2 of main (“hello?”)")
-        agree_with_code(screen)
+        agree_in_full(screen)
         screen.wait_for("✓ forgot turn 2 of main")
         assert leave(screen) == 0
     state = [path for path in (tmp_path / ".knapper").rglob("*") if path.is_file()]
@@ -51,7 +51,7 @@ def test_a_message_of_which_something_was_forgotten_is_not_sent_again(tmp_path: 
         screen.wait_for("1 step")
         screen.line("/forget message last")
         screen.wait_for("To forget: message")
-        agree_with_code(screen)
+        agree_in_full(screen)
         screen.wait_for("✓ forgot message")
         screen.line("/retry")
         screen.wait_for("Something of the last message was forgotten, so it is not sent again.")
@@ -69,7 +69,7 @@ def test_it_is_refused_while_another_process_holds_one_of_the_agents(tmp_path: P
         with lock_agent(prepare_state_dir(tmp_path), "other"):
             screen.line("/forget message last")
             screen.wait_for("To forget: message")
-            agree_with_code(screen)
+            agree_in_full(screen)
             screen.wait_for("✓ forgot message")
         assert leave(screen) == 0
 
@@ -81,7 +81,7 @@ def say_and_forget(screen: Terminal, message: str, words: str) -> None:
         screen.wait_count("∙ 1 step", turns)
     screen.line(f"/forget {words}")
     screen.wait_for("input history")
-    agree_with_code(screen)
+    agree_in_full(screen)
     screen.wait_for("✓ forgot")
     screen.wait_for("main · scripted")
 
@@ -113,7 +113,7 @@ def test_calls_after_it_do_not_get_the_numbers_of_those_before(tmp_path: Path) -
         screen.line("the word is zebra")
         screen.wait_for("∙ 2 steps")
         screen.line("/forget zebra")
-        agree_with_code(screen)
+        agree_in_full(screen)
         screen.wait_for("✓ forgot")
         screen.wait_for("main · scripted")
         screen.line("again")
@@ -198,7 +198,7 @@ def test_the_lines_that_go_and_the_nearest_lines_that_stay_are_shown_before_and_
         screen.wait_for("user: By the way: I like tea")
         screen.wait_for("the block human still says: Likes tea.")
         assert "long walks" not in screen.scrolled().split("To forget:")[1]
-        agree_with_code(screen)
+        agree_in_full(screen)
         screen.wait_for("✓ forgot “I like tea”")
         screen.wait_count("the block human still says: Likes tea.", 2)
 

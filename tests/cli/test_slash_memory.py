@@ -9,7 +9,7 @@ import pytest
 from agent_core.workspace.agent_files import AgentFiles
 from agent_core.workspace.portable import ImportOptions
 from tests.cli.support import remembering, run
-from tests.interfaces.asking import agree, agree_with_code
+from tests.interfaces.asking import agree, agree_in_full
 from tests.interfaces.support import prompt
 from tests.kit import Expect, Repeat, Say, contains
 from tests.kit.program import knapper
@@ -74,7 +74,7 @@ def test_an_agent_is_saved_and_loaded_in_place_after_asking(kept: Path) -> None:
         screen.wait_for("Noted.")
         screen.line("/load kept.json")
         screen.wait_for("conversation and memory, with the agent in")
-        agree_with_code(screen)
+        agree_in_full(screen)
         screen.wait_for("✓ agent main, made of a file of this program's")
         screen.wait_for("continues: you wrote 1 message, the last: the code word is heron")
         screen.line("which word?")
@@ -100,7 +100,7 @@ def test_the_last_message_of_a_file_is_not_sent_again(kept: Path) -> None:
         screen.wait_for("main is in kept.json")
         screen.line("/load kept.json")
         screen.wait_for("conversation and memory, with the agent in")
-        agree_with_code(screen)
+        agree_in_full(screen)
         screen.wait_for("continues: you wrote 1 message")
         screen.line("/retry")
         screen.wait_for("The last message came with an agent's file.")

@@ -71,11 +71,11 @@ def agree(screen: Terminal, key: str = "y") -> None:
     screen.line(key)
 
 
-def agree_with_code(screen: Terminal, key: str = "y") -> None:
-    """Type a yes with the code that the last question shows, which a fold may have put on the next row."""
-    asks = re.compile(rf"(?<!“)\b{key}\s+(\d[a-z])\b")  # “y 4f” is what was said of an earlier one
+def agree_in_full(screen: Terminal) -> None:
+    """Type a yes to what cannot be undone, which is the whole word."""
+    asks = re.compile(r"Type\s+yes\s+and\s+Enter")
     screen.wait(lambda: asks.search("\n".join(screen.screen())) is not None, "a question")
-    screen.line(f"{key} {asks.findall(screen.scrolled())[-1]}")
+    screen.line("yes")
 
 
 def ended(screen: Terminal) -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_core.interfaces.repl.blocks import BlockSplitter, DrawnBlock
+from agent_core.interfaces.repl.live import BlockSplitter, DrawnBlock
 
 TEXT = "First *line*\nsecond line\n\n- one\n- two\n\n```python\nx = 1\n\ny = 2\n```\nAfter.\n"
 WHOLE = [

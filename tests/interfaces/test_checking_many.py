@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agent_core.functions.service.judgment import Judgment
-from agent_core.interfaces.sarif import SarifLog
+from agent_core.interfaces.commands.checking import SarifLog
 from tests.interfaces.support import COUNT_VOWELS, FLAWED, HERE
 from tests.kit.program import knapper
 from tests.kit.terminal import KNAPPER, terminal

@@ -12,10 +12,9 @@ from agent_core.interfaces.render import verdicts
 from agent_core.interfaces.render.call_log import CallLog, call_line
 from agent_core.interfaces.render.function_view import SourceRow
 from agent_core.interfaces.repl import render
-from agent_core.interfaces.repl.blocks import BlockSplitter
-from agent_core.interfaces.repl.live import Live, RunningCall
-from agent_core.interfaces.repl.output_pump import Above
-from agent_core.interfaces.repl.turn_renderer import Screen, Teller
+from agent_core.interfaces.repl.live import BlockSplitter, Live, RunningCall
+from agent_core.interfaces.repl.prompt import Above
+from agent_core.interfaces.repl.render import Screen, Teller
 from tests.interfaces.support import prompt
 from tests.kit import Say
 from tests.kit.drawing import crossed, sampled
@@ -112,9 +111,9 @@ def test_a_fence_of_every_language_is_drawn_in_pieces_that_hold_no_key_up() -> N
     names = sampled((aliases[0] for _, aliases, _, _ in get_all_lexers() if aliases), 12)
     slow = []
     for name in names:
-        for part in parts if render.code(name).is_coloured else parts[:1]:
+        for part in parts if render.code_stream(name).is_coloured else parts[:1]:
             lines = f"{(part * 490)[:490]}\nx{(part * 490)[:480]}\x01\n"
-            if longest(lambda: render.code(name).draw(lines, 80)) > LONGEST_S:  # noqa: B023
+            if longest(lambda: render.code_stream(name).draw(lines, 80)) > LONGEST_S:  # noqa: B023
                 slow.append((name, part))
     assert slow == []
 

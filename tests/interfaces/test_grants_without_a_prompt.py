@@ -63,7 +63,7 @@ def test_a_command_at_a_terminal_asks(tmp_path: Path, place: str, typed: str, co
         screen.type("y\n")
         screen.wait_for(ASKS)
         assert f"    fetch from {place}" in screen.screen()
-        assert "something was typed before the question" in " ".join(screen.screen())
+        assert "A yes takes the whole word: something was typed before it." in " ".join(screen.screen())
         screen.type("y\n")
         screen.wait_count(ASKS, 2)
         assert "Press o (once), y (always), n (no) or w (no, with a" in screen.scrolled()

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.interfaces.columns import width
 from agent_core.interfaces.repl.prompt import StatusBar
+from agent_core.interfaces.spans import width
 from agent_core.runtime.agent import AgentStatus
 from tests.interfaces.support import flags
 from tests.kit import scripted

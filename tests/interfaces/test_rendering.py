@@ -11,7 +11,6 @@ from agent_core.base.receipt import Made
 from agent_core.base.untrusted import visible
 from agent_core.functions.answers import CallReport
 from agent_core.functions.service.judgment import Judgment
-from agent_core.interfaces.columns import columns, cut, meter, width
 from agent_core.interfaces.conversation import greeting
 from agent_core.interfaces.faults import fault_lines
 from agent_core.interfaces.render import verdicts
@@ -19,8 +18,7 @@ from agent_core.interfaces.render.call_log import CallLog, call_line, changed_li
 from agent_core.interfaces.repl import render
 from agent_core.interfaces.repl.live import Live, RunningCall
 from agent_core.interfaces.repl.prompt import gauge
-from agent_core.interfaces.spans import line, plain, quoted
-from agent_core.interfaces.wrap import wrapped
+from agent_core.interfaces.spans import columns, cut, line, meter, plain, quoted, width, wrapped
 from sandbox import Failure, Frame, Raised
 
 VERDICT: dict[str, Any] = {

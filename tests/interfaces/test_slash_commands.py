@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.interfaces.asking import agree, agree_with_code
+from tests.interfaces.asking import agree, agree_in_full
 from tests.interfaces.support import COUNT_VOWELS, create, leave, prompt
 from tests.kit import Ask, Expect, Say, Script, contains
 from tests.kit.desk import another
@@ -73,18 +73,18 @@ def test_ctrl_c_ends_a_test_that_takes_long(tmp_path: Path, arguments: str) -> N
         screen.wait_for("Here.")
 
 
-def test_a_line_begun_ahead_of_a_question_is_put_aside_and_a_yes_needs_its_code_once(grown: Path) -> None:
+def test_a_line_begun_ahead_of_a_question_is_put_aside_and_a_yes_takes_its_whole_word(grown: Path) -> None:
     with prompt([], grown) as (screen, _):
         screen.type(f"/delete count_vowels{ENTER}y")
         screen.wait_for("something was typed")
         screen.line("y")
-        screen.wait_for("“y” is not “y ")
+        screen.wait_for("“y” is not “yes”")
         screen.wait_for("Nothing was deleted.")
         screen.wait_for("› y")
         assert "count_vowels" in (grown / "functions" / "words.py").read_text()
         screen.type(CTRL_C)
         screen.type(f"/delete count_vowels{ENTER}half")
-        agree_with_code(screen)
+        agree_in_full(screen)
         screen.wait_for("✓ deleted count_vowels from words")
         screen.wait_for("› half")
 

@@ -3,10 +3,9 @@
 import pytest
 
 from agent_core.interfaces.catalogue import BY_NAME, ENTRIES, GROUPS, group
-from agent_core.interfaces.columns import explained, width
 from agent_core.interfaces.render.memory_view import edit_says, found_lines, history_lines
 from agent_core.interfaces.repl.live import Live
-from agent_core.interfaces.spans import plain
+from agent_core.interfaces.spans import explained, plain, width
 from agent_core.memory.results import FoundItem, ResultPage
 from agent_core.storage import BlockChange, BlockRow
 

@@ -14,12 +14,10 @@ from wcwidth import wcwidth
 
 from agent_core.access.grants import Grants, Question
 from agent_core.base.untrusted import visible
-from agent_core.interfaces.columns import cut, cut_middle, explained, width
 from agent_core.interfaces.render.grant_question import question_rows
 from agent_core.interfaces.repl import render
 from agent_core.interfaces.repl.live import Live
-from agent_core.interfaces.spans import line, plain, quoted
-from agent_core.interfaces.wrap import wrapped
+from agent_core.interfaces.spans import cut, cut_middle, explained, line, plain, quoted, width, wrapped
 from tests.kit.terminal import Terminal, terminal
 
 SAY = '''def say(text: str) -> str:
@@ -84,7 +82,7 @@ def test_text_of_every_kind_comes_to_an_end_on_a_screen_of_hardly_any_columns(te
     assert width(cut(text, columns)) <= columns
     assert width(cut_middle(text, columns)) <= max(columns, 1)
     assert len(explained([(text, text)], columns)) <= 4 * len(text) + 20
-    for made in (render.code("python").draw(text, columns), render.source(text, 1, columns)):
+    for made in (render.code_stream("python").draw(text, columns), render.source(text, 1, columns)):
         assert "".join(made).count("\n") <= 4 * len(text) + 4
 
 

@@ -15,7 +15,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from agent_core import Workspace
 from agent_core.functions.foreign.line_wire import MOST_LINE, wired
-from agent_core.interfaces.mcp.pipe import serve_streams
+from agent_core.interfaces.mcp.server import serve_streams
 from sandbox import Sandbox
 from tests.kit import ScriptedModel
 from tests.server.conftest import Served, server

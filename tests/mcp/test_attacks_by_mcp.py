@@ -13,7 +13,7 @@ from mcp.shared.exceptions import MCPError
 from agent_core import KnapperError, Workspace
 from agent_core.functions.foreign.entry import ServerBook, ServerEntry
 from agent_core.interfaces.cli import main
-from agent_core.interfaces.mcp import http_door
+from agent_core.interfaces.server import app as server_app
 from tests.kit.desk import VOWELS
 from tests.kit.http import Answer, Request, Server
 from tests.server.conftest import Served
@@ -194,7 +194,7 @@ async def test_a_server_of_ours_is_used_over_http_by_its_token_alone(
 async def test_clients_that_leave_without_a_word_keep_nobody_out(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http_door, "_MOST_SESSIONS", 3)
+    monkeypatch.setattr(server_app, "_MOST_SESSIONS", 3)
     token = await served.token("peer", "chat")
     about = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
     begin = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": about}

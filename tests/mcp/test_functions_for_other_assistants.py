@@ -18,7 +18,7 @@ from agent_core import Workspace
 from agent_core.access.grants import Decision
 from agent_core.functions.foreign.line_wire import MOST_LINE
 from agent_core.functions.service import Author
-from agent_core.interfaces.mcp.pipe import serve_streams
+from agent_core.interfaces.mcp.server import serve_streams
 from sandbox import Sandbox
 from tests.kit.desk import VOWELS
 from tests.server.conftest import Served

@@ -10,7 +10,7 @@ import pytest
 from agent_core.base.errors import ModelError
 from agent_core.base.events import Event, TurnEnded, Usage
 from agent_core.base.settings import ModelSettings, Settings
-from agent_core.interfaces.prefill import prepare
+from agent_core.interfaces.menu import prepare
 from agent_core.model.local import server, weights
 from agent_core.model.local import server as memory
 from agent_core.model.local.server import open_local

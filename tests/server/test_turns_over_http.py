@@ -7,10 +7,8 @@ from pathlib import Path
 
 from agent_core import Workspace
 from agent_core.base import events
-from agent_core.interfaces.server.agent_host import Listening
-from agent_core.interfaces.server.event_stream import event_stream
+from agent_core.interfaces.server.agent_host import Listening, event_stream, opened_rooms
 from agent_core.interfaces.server.journal_events import JournalTail
-from agent_core.interfaces.server.rooms import opened_rooms
 from agent_core.interfaces.state import opened_state
 from agent_core.storage import prepare_state_dir
 from agent_core.workspace.runner import ring

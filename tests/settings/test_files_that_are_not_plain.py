@@ -11,8 +11,8 @@ from agent_core.base.errors import SettingsError, UsageError
 from agent_core.base.plain_files import NotPlainError, add_to, read_end, read_plain
 from agent_core.base.settings import load
 from agent_core.base.settings_file import write_values
-from agent_core.interfaces.repl.early_settings import Taste, taste
-from agent_core.interfaces.repl.input_history import KeptHistory
+from agent_core.interfaces.repl.completion import KeptHistory
+from agent_core.interfaces.repl.prompt import Taste, taste
 from agent_core.interfaces.spending import read_prices
 from tests.kit.program import knapper
 

@@ -9,7 +9,7 @@ import pytest
 from agent_core.base.errors import KnapperError, WorkspaceError
 from agent_core.base.settings_file import write_values
 from agent_core.interfaces.faults import report_crash
-from agent_core.interfaces.repl.input_history import KeptHistory
+from agent_core.interfaces.repl.completion import KeptHistory
 from agent_core.storage import prepare_state_dir
 from agent_core.workspace import scaffold as starters
 from agent_core.workspace.portable import write_file

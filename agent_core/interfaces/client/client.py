@@ -26,160 +26,147 @@ from agent_core.workspace.portable import text_of
 from agent_core.workspace.workspace import Workspace
 from sandbox.wire.foreign import LOOSE, Malformed, read_json
 
+from ..server import agent_operations as on_agents
+from ..server import command_operations as on_commands
+from ..server import function_operations as on_functions
+from ..server import page_operations as on_page
+from ..server import source_operations as on_records
+from ..server.agent_host import Rooms, opened_rooms
 from ..server.catalog import OPERATIONS
 from ..server.failures import ApiRefusal
 from ..server.identity import SCOPES, Identity
 from ..server.journal_events import NumberedEvent
-from ..server.operations import Operation, Sent, Stream
-from ..server.rooms import Rooms, opened_rooms
+from ..server.operations import Handler, Operation, Sent, Stream
+from ..server.parts import Nothing
 from .wire import ConnectionLost, HttpWire, Query, Wire
 
 Json = dict[str, Any]  # Any: JSON
-_API: Final = "/api/v1"
+_OF_HANDLER: Final = {row.handler: row for row in OPERATIONS}
 
 
 class Resource:
-    """A part of the API."""
+    """A part of the API; `names` are those in the paths of its operations."""
 
-    def __init__(self, wire: Wire, base: str = "") -> None:
+    def __init__(self, wire: Wire, **names: str) -> None:
         self._wire = wire
-        self._base = f"{_API}{base}"
+        self._names = names
 
-    async def _ask(self, method: str, path: str, body: object = None, **query: str | int | bool) -> Json:
-        asked = {name: value for name, value in query.items() if value not in ("", False)}
-        result = await self._wire.ask(method, f"{self._base}{path}", asked, body)
-        return dict(result)
+    async def _call(self, handler: Handler, **values: Any) -> Json:  # Any: JSON
+        """Return the result of an operation: its names in the path, its query or its body are taken from the values.
 
-    async def _get(self, path: str = "", **query: str | int | bool) -> Json:
-        return await self._ask("GET", path, **query)
-
-    async def _post(self, path: str, body: object = None) -> Json:
-        return await self._ask("POST", path, body)
-
-    async def _judged(self, method: str, path: str, body: object) -> Json:
-        """Return the verdict, also of what was rejected."""
+        A function that the gate rejects has its verdict for a result, too.
+        """
+        operation = _OF_HANDLER[handler]
+        values = {**self._names, **values}
+        path = operation.path.format(**{name: quote(str(values.pop(name)), safe="") for name in operation.names})
+        is_query = operation.method in ("GET", "DELETE")
+        query = {name: value for name, value in values.items() if value not in ("", False)} if is_query else {}
+        body = None if is_query or operation.body is Nothing else values
         try:
-            return await self._ask(method, path, body)
+            return dict(await self._wire.ask(operation.method, path, query, body))
         except ApiRefusal as refused:
-            if refused.code != "rejected":
+            verdict = refused.besides.get("verdict")
+            if refused.code != "rejected" or not isinstance(verdict, dict):
                 raise
-            verdict = refused.besides["verdict"]
-            assert isinstance(verdict, dict)
             return verdict
-
-    @staticmethod
-    def _quoted(name: object) -> str:
-        return quote(str(name), safe="")
 
 
 class FunctionsResource(Resource):
     """The functions of a workspace. Verdicts are returned, whether they admit or reject."""
 
-    def __init__(self, wire: Wire) -> None:
-        super().__init__(wire, "/functions")
-
     async def list(self, pattern: str = "", module: str = "", standing: str = "") -> Json:
         """Return the functions that match, and what was rejected."""
-        return await self._get(pattern=pattern, module=module, standing=standing)
+        return await self._call(on_functions.functions, pattern=pattern, module=module, standing=standing)
 
     async def search(self, need: str, count: int = 5) -> Json:
         """Return the functions that serve a need, best first."""
-        return await self._get("/search", need=need, count=count)
+        return await self._call(on_functions.search, need=need, count=count)
 
     async def show(self, name: str) -> Json:
         """Return everything that is known of a function."""
-        return await self._get(self._of(name))
+        return await self._call(on_functions.show, name=name)
 
     async def check(self, source: str, *, name: str = "", module: str = "", policy: str = "agent") -> Json:
         """Return the verdict on a function without admitting it."""
-        return await self._post("/check", {"source": source, "name": name, "module": module, "policy": policy})
+        return await self._call(on_functions.check, source=source, name=name, module=module, policy=policy)
 
     async def create(self, name: str, source: str, module: str = "grown", *, reason: str = "") -> Json:
         """Create a function if there is none of that name and the gate admits it. Return its verdict."""
-        body = {"source": source, "module": module, "reason": reason, "when": "new"}
-        return await self._judged("PUT", self._of(name), body)
+        body = {"source": source, "module": module, "reason": reason}
+        return await self._call(on_functions.put, name=name, when="new", **body)
 
     async def replace(self, name: str, source: str, *, reason: str = "") -> Json:
         """Replace a function that is there if the gate admits the new one. Return its verdict."""
-        body = {"source": source, "reason": reason, "when": "there"}
-        return await self._judged("PUT", self._of(name), body)
+        return await self._call(on_functions.put, name=name, when="there", source=source, reason=reason)
 
     async def edit(self, name: str, old: str, new: str, *, reason: str = "") -> Json:
         """Replace a part of a function's source if the gate admits it, and return its verdict."""
-        return await self._judged("PATCH", self._of(name), {"old": old, "new": new, "reason": reason})
+        return await self._call(on_functions.edit, name=name, old=old, new=new, reason=reason)
 
     async def delete(self, name: str) -> Json:
         """Delete a function that no other one calls."""
-        return await self._ask("DELETE", self._of(name))
+        return await self._call(on_functions.delete, name=name)
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Json:  # Any: JSON
         """Call a function, and return how it ended."""
-        return await self._post(self._of(name, "/call"), {"arguments": dict(arguments)})
+        return await self._call(on_functions.call, name=name, arguments=dict(arguments))
 
     async def test(self, name: str, arguments: Mapping[str, Any] | None = None) -> Json:  # Any: JSON
         """Run a function's examples, or one call, off the record."""
-        return await self._post(self._of(name, "/test"), {} if arguments is None else {"arguments": dict(arguments)})
+        given = {} if arguments is None else {"arguments": dict(arguments)}
+        return await self._call(on_functions.test, name=name, **given)
 
     async def trace(self, name: str, arguments: Mapping[str, Any]) -> Json:  # Any: JSON
         """Call a function off the record, and return each line that ran with the locals that it changed."""
-        return await self._post(self._of(name, "/trace"), {"arguments": dict(arguments)})
+        return await self._call(on_page.trace, name=name, arguments=dict(arguments))
 
     async def history(self, name: str) -> Json:
         """Return the versions of a function."""
-        return await self._get(self._of(name, "/history"))
+        return await self._call(on_page.history, name=name)
 
     async def diff(self, name: str, version: str = "") -> Json:
         """Return what changed since a version."""
-        return await self._get(self._of(name, "/diff"), version=version)
+        return await self._call(on_page.diff, name=name, version=version)
 
     async def rollback(self, name: str, version: str = "") -> Json:
         """Go back to an earlier version if the gate admits it, and return its verdict."""
-        return await self._judged("POST", self._of(name, "/rollback"), {"version": version})
+        return await self._call(on_functions.rollback, name=name, version=version)
 
     async def confirm(self, name: str, expected: tuple[str, ...] = (), *, reason: str = "") -> Json:
         """Admit a rejected candidate with the results that came back, and return its verdict."""
-        return await self._judged("POST", self._of(name, "/confirm"), {"expected": [*expected], "reason": reason})
+        return await self._call(on_functions.confirm, name=name, expected=[*expected], reason=reason)
 
     async def release(self, name: str) -> Json:
         """Release a function from quarantine."""
-        return await self._post(self._of(name, "/release"))
-
-    def _of(self, name: str, end: str = "") -> str:
-        return f"/{self._quoted(name)}{end}"
+        return await self._call(on_functions.release, name=name)
 
 
 class GrantsResource(Resource):
     """The grants of functions."""
 
-    def __init__(self, wire: Wire) -> None:
-        super().__init__(wire, "/grants")
-
     async def list(self, function: str = "") -> Json:
         """Return the grants that the file proposes, and those in force."""
-        return await self._get(function=function)
+        return await self._call(on_records.grants, function=function)
 
     async def revoke(self, function: str, grants: Json | None = None) -> Json:
         """Revoke grants of a function, or all."""
-        return await self._post(f"/{self._quoted(function)}/revoke", {"grants": grants} if grants else {"all": True})
+        return await self._call(on_records.revoke, name=function, **({"grants": grants} if grants else {"all": True}))
 
 
 class CallsResource(Resource):
     """The recorded calls."""
 
-    def __init__(self, wire: Wire) -> None:
-        super().__init__(wire, "/calls")
-
     async def list(self, function: str = "", *, failed: bool = False) -> Sequence[Json]:
         """Return the recorded calls, newest first."""
-        return [*(await self._get(function=function, failed=failed))["calls"]]
+        return [*(await self._call(on_records.calls, function=function, failed=failed))["calls"]]
 
     async def show(self, call: int) -> Json:
         """Return one with what it got, and its outcome."""
-        return await self._get(f"/{call}")
+        return await self._call(on_records.recorded_call, call=call)
 
     async def replay(self, call: int, version: str = "") -> Json:
         """Make a call again, and compare."""
-        return await self._post(f"/{call}/replay", {"version": version})
+        return await self._call(on_records.replay, call=call, version=version)
 
 
 class MemoryResource(Resource):
@@ -187,11 +174,11 @@ class MemoryResource(Resource):
 
     async def show(self) -> Json:
         """Return its blocks and sections."""
-        return await self._get("/memory")
+        return await self._call(on_agents.memory)
 
     async def block(self, label: str) -> Json:
         """Return one block, with its version and the history of its changes."""
-        return await self._get(self._of(label))
+        return await self._call(on_agents.block, label=label)
 
     async def edit(self, label: str, version: int, value: str | None = None, **about: str | int) -> Json:
         """Change a block that is still at this version: its value, `limit` or `description`.
@@ -199,8 +186,8 @@ class MemoryResource(Resource):
         Raises:
             ApiRefusal: it is at another version by now; `problems` has what it is.
         """
-        body = {"version": version, **about, **({} if value is None else {"value": value})}
-        return await self._ask("PATCH", self._of(label), body)
+        given = about if value is None else {**about, "value": value}
+        return await self._call(on_agents.edit_block, label=label, version=version, **given)
 
     async def history(self, label: str) -> list[Json]:
         """Return the changes of a block."""
@@ -208,14 +195,11 @@ class MemoryResource(Resource):
 
     async def undo(self, label: str) -> Json:
         """Take back the last change of a block."""
-        return await self._post(self._of(label, "/undo"))
+        return await self._call(on_agents.undo, label=label)
 
     async def search(self, query: str, where: str = "both", *, page: int = 0, count: int = 10) -> Json:
         """Search what was said (`recall`), what was stored (`archival`), or both."""
-        return await self._get("/search", query=query, where=where, page=page, count=count)
-
-    def _of(self, label: str, end: str = "") -> str:
-        return f"/memory/{self._quoted(label)}{end}"
+        return await self._call(on_agents.search_memory, query=query, where=where, page=page, count=count)
 
 
 _WAITS_S: Final = (0.1, 0.3, 1.0, 2.0, 5.0)
@@ -236,57 +220,55 @@ class Client(Resource):
 
     async def status(self) -> Json:
         """Return what runs and what waits."""
-        return await self._get("/status")
+        return await self._call(on_functions.status)
 
     async def doctor(self) -> Json:
         """Return what the machine of the workspace can do."""
-        return await self._get("/doctor")
+        return await self._call(on_records.doctor)
 
     async def agents(self) -> list[Json]:
         """Return the agents, with how much each has said and remembers."""
-        return list((await self._get("/agents"))["agents"])
+        return list((await self._call(on_agents.agents))["agents"])
 
     async def make_agent(self, name: str) -> Json:
         """Make an agent, or return the one of that name."""
-        return await self._post("/agents", {"name": name})
+        return await self._call(on_agents.make, name=name)
 
     async def show_agent(self, name: str = "") -> Json:
         """Return an agent's settings, blocks, sections and sources."""
-        return await self._get(await self._path(name))
+        return await self._of(name, on_agents.show)
 
     async def delete_agent(self, name: str) -> Json:
         """Delete an agent with its conversation and memory."""
-        return await self._ask("DELETE", await self._path(name))
+        return await self._of(name, on_agents.delete)
 
     async def export_agent(self, name: str = "") -> str:
         """Return an agent as one document."""
-        return str((await self._get(await self._path(name, "/export")))["document"])
+        return str((await self._of(name, on_agents.export))["document"])
 
     async def import_agent(self, document: str | bytes | Mapping[str, Any], name: str = "") -> list[Json]:  # Any: JSON
         """Make the agents of a document, and return a report on each."""
-        return list((await self._post("/agents/import", {"document": text_of(document), "name": name}))["agents"])
+        return list((await self._call(on_agents.take_in, document=text_of(document), name=name))["agents"])
 
     async def memory(self, agent: str = "") -> MemoryResource:
         """Return what an agent remembers."""
-        return MemoryResource(self._wire, await self._path(agent))
+        return MemoryResource(self._wire, agent=await self._name(agent))
 
     async def messages(self, agent: str = "", *, after: int = 0, last: int = 0) -> list[Json]:
         """Return the conversation after a number, or its `last` entries."""
-        path = await self._path(agent, "/messages")
-        return list((await self._get(path, after=after, last=last))["messages"])
+        return list((await self._of(agent, on_agents.messages, after=after, last=last))["messages"])
 
     async def post(self, text: str, agent: str = "", *, key: str = "") -> Json:
         """Send a message, and return its event and the last number before it; a `key` makes a repeat harmless."""
-        body = {"text": text, **({"key": key} if key else {})}
-        return await self._post(await self._path(agent, "/messages"), body)
+        return await self._of(agent, on_agents.post, text=text, **({"key": key} if key else {}))
 
     async def converse(self, name: str, agent: str = "") -> str:
         """Return the agent that holds a conversation with this name, which begins now if there is none."""
-        return str((await self._post(await self._path(agent, "/conversations"), {"name": name}))["agent"])
+        return str((await self._of(agent, on_agents.converse, name=name))["agent"])
 
     async def turn_of(self, posted: Json, agent: str = "") -> str | None:
         """Return which turn took a message; None while it waits."""
-        turn = (await self._get(await self._path(agent, f"/messages/{posted['event']}")))["turn"]
+        turn = (await self._of(agent, on_agents.taken, event=posted["event"]))["turn"]
         return None if turn is None else str(turn)
 
     async def turn(self, text: str, agent: str = "") -> AsyncGenerator[Event, None]:
@@ -332,7 +314,8 @@ class Client(Resource):
         Raises:
             ConnectionLost: the server stays away.
         """
-        path, reader, tries = f"{self._base}{await self._path(agent, '/events')}", FrameReader(after), 0
+        path = _OF_HANDLER[on_agents.events].path.format(agent=quote(await self._name(agent), safe=""))
+        reader, tries = FrameReader(after), 0
         while True:
             try:
                 async with aclosing(self._wire.stream(path, reader.last)) as parts:
@@ -351,39 +334,38 @@ class Client(Resource):
 
     async def interrupt(self, agent: str = "") -> bool:
         """End the running turn, and return whether there was one."""
-        return bool((await self._post(await self._path(agent, "/interrupt")))["interrupted"])
+        return bool((await self._of(agent, on_agents.interrupt))["interrupted"])
 
     async def pop(self, agent: str = "") -> str | None:
         """Take the last turn out of the context, and return what began it."""
-        removed = (await self._post(await self._path(agent, "/pop")))["removed"]
+        removed = (await self._of(agent, on_agents.pop))["removed"]
         return None if removed is None else str(removed)
 
     async def retry(self, agent: str = "") -> Json:
         """Take the last turn back, and send the message that began it again; return as `post` does."""
-        return await self._post(await self._path(agent, "/retry"))
+        return await self._of(agent, on_agents.retry)
 
     async def new(self, agent: str = "") -> int:
         """Begin a new conversation, and return how many turns left the context."""
-        return int((await self._post(await self._path(agent, "/new")))["turns"])
+        return int((await self._of(agent, on_agents.new))["turns"])
 
     async def approvals(self) -> list[Json]:
         """Return the questions about grants that wait for an answer, oldest first."""
-        return list((await self._get("/approvals"))["approvals"])
+        return list((await self._call(on_functions.approvals))["approvals"])
 
     async def answer(self, question: str, answer: str, word: str = "", *, wide: bool = False) -> Json:
         """Answer a question with `once`, `yes` or `no`, and a word for the model.
 
         A `wide` yes is for the folder around the file, too.
         """
-        body = {"answer": answer, "word": word, "wide": wide}
-        return await self._post(f"/approvals/{self._quoted(question)}", body)
+        return await self._call(on_functions.answer, id=question, answer=answer, word=word, wide=wide)
 
     async def command(self, words: Sequence[str], texts: Mapping[str, str] | None = None, **typed: str | bool) -> Json:
         """Run a command of `knapper` where the workspace is, and return what it shows.
 
         `texts` are the files that it names; `typed` says where it was typed, as the API has it.
         """
-        return await self._post("/commands", {"words": [*words], "texts": dict(texts or {}), **typed})
+        return await self._call(on_commands.command, words=[*words], texts=dict(texts or {}), **typed)
 
     async def aclose(self) -> None:
         """End the connection, and what was opened for it."""
@@ -398,10 +380,15 @@ class Client(Resource):
     ) -> None:
         await self.aclose()
 
-    async def _path(self, agent: str, end: str = "") -> str:
+    async def _name(self, agent: str) -> str:
+        """Return the name of an agent; that of the usual one is asked for once."""
         if not agent:
             self._usual = agent = self._usual or str((await self.status())["agent"])
-        return f"/agents/{self._quoted(agent)}{end}"
+        return agent
+
+    async def _of(self, agent: str, handler: Handler, **values: Any) -> Json:  # Any: JSON
+        """Return the result of an operation on an agent."""
+        return await self._call(handler, agent=await self._name(agent), **values)
 
 
 async def connect(

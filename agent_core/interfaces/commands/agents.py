@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agent_core.base import machine
-from agent_core.base.errors import UsageError
 
 from ..cli_context import CliContext, must_have, workspace_command
 from ..faults import turn_fault
-from ..question import agreed
 from ..spans import Line, line
 from .verb import AgentName, Door, Opens, Result, slash, verb
 
@@ -70,7 +68,8 @@ async def delete(door: Door, name: AgentName, *, is_sure: bool) -> Result:
     """Delete an agent completely. Removes its conversation and its memory; what it shares with others stays."""
     async with door.state() as state:
         await state.moves.whole(name)
-        if not is_sure and not _agrees(name):
+        question = f"Delete {name} with all that it remembers?"
+        if not is_sure and not await door.agrees(question, "Give -y to delete without asking.", is_final=True):
             return Result(None, aside=[line(("dim", "Nothing was deleted."))], code=1)
         async with state.alone(name):
             await state.moves.delete(name)
@@ -117,12 +116,6 @@ async def import_(door: Door, file: str, **options: Any) -> Result:  # Any: the 
     lines = [row for report in reports for row in report_lines(report, is_tried=request.dry_run)]
     hint = f"Next: knapper run --agent {reports[0].name}" if reports and not request.dry_run else ""
     return Result({"agents": [report.to_json() for report in reports], "dry_run": request.dry_run}, lines, hint)
-
-
-def _agrees(name: str) -> bool:
-    if not sys.stdin.isatty():
-        raise UsageError("There is no terminal for the question.", fix="Give -y to delete without asking.")
-    return agreed(f"Delete {name} with all that it remembers?", is_final=True)
 
 
 @verb(agents, opens=Opens.ASKING)
@@ -213,7 +206,7 @@ async def _work(
     context: CliContext, workspace: "Workspace", slots: int, grace: float, hearers: Sequence[Callable[["Event"], None]]
 ) -> None:
     from ..render.agent_view import BehindLines
-    from ..wrap import write
+    from ..spans import write
     from .serve import stopping
 
     lines = BehindLines()

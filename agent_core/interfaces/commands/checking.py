@@ -3,19 +3,27 @@
 A check is for people, scripts, commit hooks and code scanning.
 """
 
+import hashlib
+import json
 import shlex
 import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from urllib.parse import quote
 
 import click
 
 from agent_core import __version__
 from agent_core.base.errors import UsageError
-from sandbox.wire.lines import bare_lines
+from agent_core.base.matching import compare
+from agent_core.base.plain_files import read_named_text
+from sandbox.wire.lines import bare_lines, lines_of
 
-from ..cli_context import CliContext, print_json, workspace_command
+from ..cli_context import FUNCTION, CliContext, print_json, workspace_command
 from ..progress import ProgressBar
 from ..render.verdicts import (
     Legend,
@@ -29,16 +37,14 @@ from ..render.verdicts import (
     verdict_line,
     verdict_lines,
 )
-from ..sarif import SarifLog
-from ..shell_completion import FUNCTION
-from ..spans import Line, line
-from ..wrap import write
+from ..spans import Line, line, write
 from .verb import Door, Opens, Result, slash, verb
 
-if TYPE_CHECKING:  # for annotations: the commands start without the service
+if TYPE_CHECKING:
     from agent_core.functions.service.audit import AuditReport
     from agent_core.functions.service.judgment import Judgment
     from agent_core.functions.service.library import ImportedFunction
+
 
 Policy = Literal["agent", "human", "import"]
 _COUNTED = ("judged", "refused", "draft", "fixed", "warned")
@@ -97,7 +103,7 @@ class _Told:
     """A printer of verdicts as they come; leaving the block ends the output."""
 
     context: CliContext
-    log: SarifLog | None
+    log: "SarifLog | None"
     progress: ProgressBar
     is_quiet: bool
     with_diffs: bool = False
@@ -134,7 +140,7 @@ class _Told:
             self.log.add(judgment)
         elif is_refused or not self.is_quiet:
             self._print(judgment)
-        self.progress.count(refused=is_refused)
+        self.progress.take(refused=is_refused)
 
     def _print(self, judgment: "Judgment") -> None:
         if self.context.as_json:
@@ -203,7 +209,7 @@ def import_(context: CliContext, path: Path, **options: Any) -> int:  # Any: the
             progress.clear()
             if not context.as_json:
                 write(function_lines(function, is_tried=taking.dry_run), sys.stdout)
-            progress.count(refused=function.outcome == "refused")
+            progress.take(refused=function.outcome == "refused")
 
         report = with_workspace(
             context, lambda workspace: workspace.workshop.bulk.take_over(taking, tell, progress.expect)
@@ -272,3 +278,150 @@ def _log_audit(report: "AuditReport", root: Path) -> None:
         log.add(Judgment({}, name=finding.function, path=path, problems=(finding.problem,)))
     log.close()
     sys.stdout.flush()
+
+
+# Verdicts as a SARIF 2.1.0 log, which editors and code scanning services read, written piece by piece.
+# Refusals are errors, warnings warnings, fixes notes with what they would change. The shape keeps to what GitHub's code
+# scanning takes: rules with descriptions, one location a result, relative addresses, fingerprints.
+
+Document: TypeAlias = dict[str, Any]  # Any: JSON of SARIF
+
+SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+_LEVELS = {"refuses": "error", "warns": "warning"}
+_BASE = "SRCROOT"
+
+
+class SarifLog:
+    """One log with one run; `close` ends it, however much has been written."""
+
+    def __init__(self, write: Callable[[str], object], version: str, root: Path, finder: str = "gate") -> None:
+        """Begin a log of what the `finder` finds."""
+        self._finder = finder
+        self._write = write
+        self._version = version
+        self._root = root.resolve()
+        self._rules: dict[str, Document] = {}
+        self._seen: Counter[str] = Counter()
+        self._began = False
+
+    def add(self, judgment: "Judgment") -> None:
+        """Write the results of one verdict."""
+        for result in self._results(judgment):
+            self._write(",\n" if self._began else self._head())
+            self._write(json.dumps(result))
+            self._began = True
+
+    def close(self, *, whole: bool = True) -> None:
+        """End the log, and record whether everything requested has been judged."""
+        if not self._began:
+            self._write(self._head())
+        driver = {
+            "name": "Knapper",
+            "version": self._version,
+            "semanticVersion": self._version,
+            "rules": list(self._rules.values()),
+        }
+        tail = {
+            "tool": {"driver": driver},
+            "columnKind": "unicodeCodePoints",
+            "originalUriBaseIds": {_BASE: {"description": {"text": "The folder in which the check ran."}}},
+            "invocations": [{"executionSuccessful": whole}],
+        }
+        self._write(f"], {json.dumps(tail)[1:]}]}}\n")
+
+    def _head(self) -> str:
+        return f'{{"$schema": {json.dumps(SCHEMA)}, "version": "2.1.0", "runs": [{{"results": ['
+
+    def _results(self, judgment: "Judgment") -> Iterator[Document]:
+        for problem in judgment.problems:
+            level = _LEVELS[problem.severity]
+            advice = f" — {problem.fix}" if problem.fix else ""
+            place = problem.where.line or 1, problem.where.column
+            yield self._result(judgment, problem.code, level, f"{problem.message}{advice}", place)
+        for number, fix in enumerate(judgment.fixes):
+            result = self._result(judgment, f"fix/{fix.code}", "note", f"The gate {fix.message}.", (1, 0))
+            if number == 0 and (replacement := self._fix(judgment)):
+                result["fixes"] = [replacement]
+            yield result
+
+    def _result(self, judgment: "Judgment", code: str, level: str, message: str, place: tuple[int, int]) -> Document:
+        file, row = _file_of(judgment.path)
+        region: Document = {"startLine": row or place[0]}
+        if place[1] and not row:
+            region["startColumn"] = place[1]
+        name = judgment.name
+        return {
+            "ruleId": code,
+            "ruleIndex": self._rule(code, level),
+            "level": level,
+            "message": {"text": f"{name}: {message}" if name else message},
+            "locations": [
+                {
+                    "physicalLocation": {"artifactLocation": self._address(file), "region": region},
+                    "logicalLocations": [{"name": name or Path(file).stem, "kind": "function" if name else "module"}],
+                }
+            ],
+            "partialFingerprints": {"primaryLocationLineHash": self._fingerprint(file, name, code, region)},
+        }
+
+    def _rule(self, code: str, level: str) -> int:
+        if code not in self._rules:
+            words = code.removeprefix("fix/").replace("-", " ")
+            verb = f"What the {self._finder} {'fixes' if code.startswith('fix/') else 'finds'}"
+            self._rules[code] = {
+                "id": code,
+                "name": "".join(word.capitalize() for word in words.split()),
+                "shortDescription": {"text": words},
+                "fullDescription": {"text": f"{verb}: {words}."},
+                "help": {"text": "Each result says what is wrong there and how it is fixed."},
+                "defaultConfiguration": {"level": level},
+                "properties": {"tags": ["function", self._finder]},
+            }
+        return list(self._rules).index(code)
+
+    def _address(self, file: str) -> Document:
+        path = Path(file).resolve()
+        if path.is_relative_to(self._root):
+            return {"uri": quote(path.relative_to(self._root).as_posix()), "uriBaseId": _BASE}
+        return {"uri": path.as_uri()}
+
+    def _fingerprint(self, file: str, name: str, code: str, document: Document) -> str:
+        """Return a fingerprint that stays the same while lines move: it uses the text of the line, not its number."""
+        lines = _lines_of(file)
+        line = lines[document["startLine"] - 1].strip() if document["startLine"] <= len(lines) else ""
+        text = "\0".join((Path(file).name, name, code, line))
+        digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        self._seen[digest] += 1
+        return f"{digest}:{self._seen[digest]}"
+
+    def _fix(self, judgment: "Judgment") -> Document | None:
+        """Return all fixes of a function as one, if its text is a file of its own."""
+        file, row = _file_of(judgment.path)
+        before, after = _lines_of(file), lines_of(judgment.source)
+        if row or not before or not after:
+            return None
+        changes = [
+            {
+                "deletedRegion": {"startLine": start + 1, "startColumn": 1, "endLine": end + 1, "endColumn": 1},
+                "insertedContent": {"text": "".join(after[low:high])},
+            }
+            for tag, start, end, low, high in compare(before, after).opcodes
+            if tag != "equal"
+        ]
+        change = {"artifactLocation": self._address(file), "replacements": changes}
+        description = "; ".join(fix.message for fix in judgment.fixes)
+        return {"description": {"text": f"The gate {description}."}, "artifactChanges": [change]} if changes else None
+
+
+def _file_of(path: str) -> tuple[str, int]:
+    """Return the file, and the line of a `.jsonl` file that the verdict belongs to."""
+    file, _, row = path.rpartition(":")
+    return (file, int(row)) if file and row.isdigit() else (path, 0)
+
+
+@lru_cache(maxsize=4)  # verdicts come file by file
+def _lines_of(file: str) -> tuple[str, ...]:
+    try:
+        return tuple(lines_of(read_named_text(file))) if file.endswith(".py") else ()
+    except (OSError, UnicodeDecodeError):
+        return ()

@@ -12,8 +12,7 @@ import click
 
 from agent_core.base.errors import SettingsError, UsageError
 
-from ..cli_context import CliContext, workspace_command
-from ..shell_completion import AGENT, MODEL
+from ..cli_context import AGENT, MODEL, CliContext, workspace_command
 from ..spans import Line, line
 
 
@@ -90,7 +89,7 @@ def _confirm(context: CliContext, root: Path, values: dict[str, Any], *, yes: bo
     from agent_core.access.grants.addresses import confirm, unconfirmed
     from agent_core.workspace.model_check import in_force, unconfirmed_server
 
-    from ..address_confirmation import address_lines, ask_to_confirm
+    from ..menu import address_lines, ask_to_confirm
     from ..question import say
 
     settings, environment = in_force(root, values)
@@ -149,7 +148,7 @@ def _check_address(root: Path, settings: Any, *, yes: bool) -> None:  # Any: Set
     from agent_core.access.grants.addresses import UnconfirmedAddress
     from agent_core.workspace.doctor import check_address
 
-    from ..address_confirmation import ask_to_confirm
+    from ..menu import ask_to_confirm
 
     try:
         check_address(settings)

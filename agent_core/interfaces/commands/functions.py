@@ -19,7 +19,6 @@ from agent_core.base.untrusted import one_line
 from sandbox.wire.foreign import LOOSE, Malformed, read_json
 from sandbox.wire.lines import bare_lines
 
-from ..editor import open_editor
 from ..progress import StatusLine
 from ..question import agreed, ask, say
 from ..render.function_view import (
@@ -50,8 +49,7 @@ from ..render.verdicts import (
     value_lines,
     verdict_lines,
 )
-from ..spans import Line, Span, line, plain
-from ..wrap import screen_columns
+from ..spans import Line, Span, line, plain, screen_columns
 from .checking import audit, check, export, import_, tend
 from .verb import (
     ALWAYS,
@@ -127,7 +125,7 @@ async def list_(door: Door, pattern: str = "", *, module: str, standing: str | N
 
 def _listed_at_prompt(door: Door, listing: "FunctionListing", pattern: str) -> Result:
     """Return the list with a head, or all functions as a table to look through."""
-    from ..render.function_tables import functions_table
+    from ..render.function_view import functions_table
 
     if not pattern and listing.functions:
         below = (*list_lines(replace(listing, functions=())), *unused_hint(listing, "/functions unused"))
@@ -228,6 +226,8 @@ async def edit(
         return _with_next(door, await predicted(door, await shop.edit(name, old, new, reason=reason)))
     if file is not None:
         return _with_next(door, await predicted(door, await shop.replace(name, door.read(file), reason=reason)))
+    from ..manual_edits import open_editor
+
     async with door.editor("Give --old and --new, or --file FILE."):
         change = await shop.reload_after(open_editor(*shop.path_of(name)))
     return Result(None) if door.at_prompt else _changed(change)  # the prompt announces it, like any manual change
@@ -379,7 +379,7 @@ async def history(door: Door, name: FunctionName) -> Result:
     """
     data = await door.shop.past.history(name)
     if door.at_prompt:
-        from ..render.function_tables import versions_table
+        from ..render.function_view import versions_table
 
         return Result(data, table=versions_table(data))
     hint = f"It is deleted. Next: knapper functions rollback {name}" if data.deleted else ""

@@ -7,8 +7,7 @@ import click
 from agent_core.base.errors import UsageError
 
 from ..cli_context import CliContext, workspace_command
-from ..columns import columns
-from ..spans import Line, line
+from ..spans import Line, columns, line
 
 
 @click.group()
@@ -39,7 +38,7 @@ def list_(context: CliContext) -> None:
 @workspace_command
 def get(context: CliContext, name: str, source: str | None) -> None:
     """Fetch a model. A broken download resumes where it stopped; the file is checked before it is used."""
-    from ..prefill import fetch
+    from ..menu import fetch
 
     fetched = fetch(name, source)
     context.result(fetched, [line(("ok", "✓ "), str(fetched["path"]))])

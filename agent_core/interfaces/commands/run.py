@@ -17,11 +17,9 @@ from agent_core.base.plain_files import read_named_text, read_plain
 from agent_core.base.workspace_folder import SETTINGS
 from sandbox.wire.foreign import OF_A_FILE, Malformed, read_toml
 
-from ..cli_context import CliContext, loading, workspace_command
-from ..debug_log import debug_file
+from ..cli_context import AGENT, MODEL, CliContext, debug_file, loading, workspace_command
 from ..faults import innermost
 from ..options import RunOptions
-from ..shell_completion import AGENT, MODEL
 
 _OF_WORKSPACE = (
     *(
@@ -151,7 +149,7 @@ def _read_message() -> str:
 
 def _talk(options: RunOptions) -> int:
     if _names_address(options.root):
-        from ..address_confirmation import settle_address
+        from ..menu import settle_address
 
         settle_address(options, can_ask=options.message is None and not options.as_json and _at_terminal())
     if options.message is None and not (options.as_json or options.plain) and _can_prompt():
@@ -173,7 +171,7 @@ def _with_what_lacks(options: RunOptions, error: Exception) -> RunOptions | None
         from agent_core.workspace.local_models import is_missing
 
         if is_missing(options.model):  # it was named for this run, and the settings of a stranger name none here
-            from ..prefill import fetch
+            from ..menu import fetch
 
             fetch(options.model)
             return options
@@ -191,7 +189,7 @@ def _with_what_lacks(options: RunOptions, error: Exception) -> RunOptions | None
         case UnconfirmedServer():
             from agent_core.base.settings import load
 
-            from ..address_confirmation import ask_to_confirm
+            from ..menu import ask_to_confirm
 
             ask_to_confirm(options.root, load(options.root, options.flags()), cause.url)
             return options

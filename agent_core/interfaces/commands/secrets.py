@@ -9,8 +9,7 @@ import click
 from agent_core.base.errors import NoWorkspace, UsageError, WorkspaceError
 
 from ..cli_context import CliContext, workspace_command
-from ..columns import columns
-from ..spans import Line, line
+from ..spans import Line, columns, line
 
 
 @click.group()

@@ -15,8 +15,7 @@ from agent_core.base import machine
 from agent_core.base.errors import UsageError
 
 from ..cli_context import CliContext, must_have, print_json, workspace_command
-from ..spans import line
-from ..wrap import write
+from ..spans import line, write
 from .verb import Door, Opens, Result, verb
 
 if TYPE_CHECKING:
@@ -109,8 +108,7 @@ def login(context: CliContext) -> int:
     from agent_core.base.settings import TOKEN
     from agent_core.workspace.workspace import Workspace
 
-    from ..client.wire import HttpWire
-    from ..server.serving import running_servers
+    from ..client.wire import HttpWire, running_servers
 
     async def run() -> list[str]:
         if context.server:

@@ -1,17 +1,22 @@
 """`knapper sources`: the documents that the user gives an agent."""
 
 import shlex
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..render.source_reports import report_json, report_lines, source_json, source_lines
-from ..spans import line
+from agent_core.base.clock import shown_time
+
+from ..spans import Line, columns, line
 from .verb import Door, OfAgent, Opens, Result, SourcePlace, slash, verb
 
-if TYPE_CHECKING:  # `knapper --help` must not load a workspace
-    from agent_core.memory.source_catalog import Sources
+if TYPE_CHECKING:
+    from agent_core.memory.source_catalog import SourceReport, Sources
+    from agent_core.storage import DocumentRow
+
 
 _name = click.option(
     "--name",
@@ -98,3 +103,61 @@ async def remove(door: Door, source: str, *, agent: OfAgent, loaded: bool) -> Re
     rows = await (door.workspace.loaded_sources() if loaded else await door.sources(agent)).remove(source)
     lines = [line(("ok", "✓ "), "forgot ", ("name", row.name), f" ({row.done:,})") for row in rows]
     return Result({"removed": [source_json(row) for row in rows]}, lines)
+
+
+# Sources as documents and as lines: the result of each that was added, and those that an agent has.
+
+_FILES = {"added": "added", "replaced": "replaced", "resumed": "resumed", "there": "there already"}
+_NAMED = 5
+Json = dict[str, Any]  # Any: JSON
+
+
+def report_lines(reports: Sequence["SourceReport"]) -> list[Line]:
+    """Return the result for each source as a line; that of a folder is one line."""
+    if len(reports) > 1 and reports[0].folder:
+        return [_folder_line(reports)]
+    return [
+        line(
+            ("bad", "✗ ") if report.outcome == "refused" else ("ok", "✓ "),
+            ("name", report.name),
+            str(report)[len(report.name) :],
+        )
+        for report in reports
+    ]
+
+
+def _folder_line(reports: Sequence["SourceReport"]) -> Line:
+    folder, files = reports[0].folder, Counter(str(report.outcome) for report in reports)
+    parts = [f"{files[outcome]:,} {words}" for outcome, words in _FILES.items() if files[outcome]]
+    passages = sum(report.passages for report in reports if report.outcome != "there")
+    refused = [report.name.removeprefix(f"{folder.rstrip('/')}/") for report in reports if report.outcome == "refused"]
+    names = ", ".join(refused[:_NAMED]) + (", …" if len(refused) > _NAMED else "")
+    left_out = f"; left out {len(refused):,} without text to read: {names}" if refused else ""
+    many = f"{passages:,} passage{'s' * (passages != 1)}"
+    told = f": {len(reports):,} files, {', '.join(parts) or 'none added'}; {many}{left_out}."
+    is_any = len(refused) < len(reports)
+    return line(("ok", "✓ ") if is_any else ("bad", "✗ "), ("name", folder), told)
+
+
+def report_json(report: "SourceReport") -> Json:
+    """Return the same as a document."""
+    return asdict(report)
+
+
+def source_json(row: "DocumentRow") -> Json:
+    """Return a source as a document, with the stored `passages` and their `total`."""
+    facts: Json = {"name": row.name, "kind": row.kind, "hash": row.hash, "at": row.at}
+    return {**facts, "passages": row.done, "total": row.total, "complete": row.complete}
+
+
+def source_lines(rows: Sequence["DocumentRow"]) -> list[Line]:
+    """Return the sources as a table."""
+    return columns([_row(row) for row in rows], ["name", "", "dim", "dim", "dim"]) if rows else []
+
+
+def _row(row: "DocumentRow") -> tuple[str, ...]:
+    at = shown_time(row.at)
+    many = f"{row.done:,} passage{'s' * (row.done != 1)}"
+    if not row.complete:
+        many = f"{row.done:,} of {row.total:,} passages; add it again to continue"
+    return row.name, row.kind, row.hash[:8], at, many

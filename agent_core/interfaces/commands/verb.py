@@ -19,8 +19,7 @@ from click.core import ParameterSource
 from agent_core.base.errors import UsageError
 from agent_core.base.plain_files import read_named_text
 
-from ..cli_context import CliContext, loading, workspace_command
-from ..shell_completion import AGENT, FUNCTION
+from ..cli_context import AGENT, FUNCTION, CliContext, loading, workspace_command
 
 if TYPE_CHECKING:  # `knapper --help` must not load a workspace
     from agent_core.functions.debug import Debugger
@@ -31,9 +30,8 @@ if TYPE_CHECKING:  # `knapper --help` must not load a workspace
     from agent_core.storage import CallOwners
     from agent_core.workspace.workspace import Workspace
 
-    from ..choices import Table
     from ..server.identity import Scope
-    from ..spans import Line
+    from ..spans import Line, Table
     from ..state import WorkspaceState
 
 SourceProgress: TypeAlias = Callable[[int, int, str], None]
@@ -127,8 +125,17 @@ class Door:
         return read_here(file)
 
     async def confirm(self, question: str, *, is_final: bool = False) -> bool:
-        """Ask for a yes, with a code if the deed cannot be undone. In the shell, the command itself is a yes."""
+        """Ask for a yes, by the whole word if the deed cannot be undone. In the shell, the command itself is a yes."""
         return True
+
+    async def agrees(self, question: str, fix: str, lines: Sequence["Line"] = (), *, is_final: bool = False) -> bool:
+        """Ask for a yes below these lines. Where nobody can be asked, the error suggests `fix`: an option that agrees.
+
+        Raises:
+            UsageError: nobody can be asked.
+        """
+        self.show(lines)
+        return await self.confirm(question, is_final=is_final)
 
     def show(self, lines: Sequence["Line"]) -> None:
         """Show what belongs to a question, before it is asked."""

@@ -31,7 +31,7 @@ _UNNAMED: Final = ""
 
 @dataclass(frozen=True, slots=True)
 class TeamMessage:
-    """What a member of a team said: by whom, the text, and the team's id of it, if there is one."""
+    """A message of a member of a team: by whom, the text, and the team's id of it, if there is one."""
 
     source: str
     text: str

@@ -187,7 +187,7 @@ _CALLS: Final[tuple[Scope, ...]] = ("chat", "edit")
 
 @dataclass(frozen=True, slots=True)
 class ToolAnswer:
-    """What came of a call of a tool; `value` is its result as JSON, where its schema is known."""
+    """The answer to a call of a tool; `value` is its result as JSON, where its schema is known."""
 
     text: str
     is_error: bool = False
@@ -199,7 +199,7 @@ Handler: TypeAlias = Callable[[dict[str, Any], Identity, OnProgress | None], Awa
 
 @dataclass(slots=True)
 class _Chosen:
-    """Which functions are shown, as it was found out for one snapshot."""
+    """The functions that are shown, as found out for one snapshot."""
 
     snapshot: Snapshot | None = None
     names: list[str] = field(default_factory=list)

@@ -12,8 +12,7 @@ from agent_core.storage.agent_store import HELPER_RUN
 from agent_core.workspace.portable import AgentReport, waiting_of
 from sandbox.wire.lines import bare_lines
 
-from ..columns import columns, money
-from ..spans import Line, Role, indented, line
+from ..spans import Line, Role, columns, indented, line, money
 from .verdicts import problem_lines
 
 if TYPE_CHECKING:  # for annotations

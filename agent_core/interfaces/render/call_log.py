@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final, TypeAlias
 
-from agent_core.base.errors import UsageError
 from agent_core.base.events import CallAnswered, CallStarted, Event, FunctionsChanged, TurnEnded
 from agent_core.base.matching import diff_lines
 from agent_core.base.messages import SEND
@@ -23,9 +22,7 @@ from agent_core.functions.service.judgment import Judgment
 from agent_core.registry.function import reach_words
 from sandbox.wire.lines import bare_lines, lines_of
 
-from ..columns import cut, duration, money, width
-from ..faults import fault_lines
-from ..spans import Line, Role, Span, indented, line, quoted
+from ..spans import Line, Role, Span, cut, duration, indented, line, money, quoted, width
 from .function_view import SourceRow
 from .verdicts import (
     changes_line,
@@ -433,11 +430,6 @@ def typed_command(text: str) -> Command:
     if (assigned := _ASSIGNS.fullmatch(text)) is not None:
         return Command("set", f"{assigned[1]} {assigned[2]}")
     return Command.parse(text)
-
-
-def explained(error: UsageError) -> list[Line]:
-    """Return why a line was not accepted."""
-    return fault_lines(error.message, error.fix)
 
 
 def head_line(stop: DebugStop) -> Line:

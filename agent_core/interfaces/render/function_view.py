@@ -2,33 +2,30 @@
 
 import ast
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from agent_core.base import syntax
 from agent_core.base.clock import shown_time
 from agent_core.base.untrusted import one_line
+from agent_core.functions.service.function_facts import FunctionListing, FunctionSummary
+from agent_core.functions.service.history import FunctionHistory, HistoryEntry, Version, diff
 from agent_core.registry.function import reach_words
 from sandbox.wire.lines import bare_lines
 
-from ..columns import columns, cut, duration
-from ..spans import Line, Span, indented, line
+from ..spans import Choice, Line, Span, Table, columns, cut, duration, indented, line
 from .verdicts import COMMAND, coloured, problem_lines, stage_lines, verdict_lines
 
-if TYPE_CHECKING:  # for annotations
+if TYPE_CHECKING:
     from agent_core.base.events import Quarantined
     from agent_core.functions.gate.verdict import Survivor
     from agent_core.functions.search import SearchReport
     from agent_core.functions.service.call_records import CallTotals, FailureKind, FunctionStatistics, VersionStatistics
     from agent_core.functions.service.effects import FunctionEffect
-    from agent_core.functions.service.function_facts import (
-        Coverage,
-        FunctionDetails,
-        FunctionListing,
-        FunctionSummary,
-    )
-    from agent_core.functions.service.history import BlamedLine, HistoryEntry, Version, VersionDiff
+    from agent_core.functions.service.function_facts import Coverage, FunctionDetails
+    from agent_core.functions.service.history import BlamedLine, VersionDiff
     from agent_core.functions.service.judgment import Judgment, PendingCandidate
     from agent_core.functions.service.quarantine import Released
 
@@ -387,3 +384,39 @@ def pending_hint(candidates: Mapping[str, "PendingCandidate"], command: str, dro
 
 def _who(version: "Version") -> str:
     return f"{version.who} {version.row.turn[-8:]}".rstrip()
+
+
+# Functions, and the versions of one, as tables to look through.
+
+_HEAD = line("version · what · when · who · lines · standing · why")
+
+
+def functions_table(listing: FunctionListing, source: Callable[[str], str], below: tuple[Line, ...]) -> Table:
+    """Return the functions of a listing with their source, and further lines."""
+    head, *lines = list_lines(replace(listing, rejected=()), heads=True)
+    choices = map(partial(_function, source), listing.functions, lines)
+    return Table("functions", head, tuple(choices), below=below)
+
+
+def versions_table(history: FunctionHistory) -> Table:
+    """Return the versions of a function, newest first, each with its change."""
+    befores = (None, *(entry.version for entry in history.versions))
+    choices = map(partial(_version, history.name), befores, history.versions)
+    return Table(f"versions of {history.name}", _HEAD, tuple(choices)[::-1], keeps_order=True)
+
+
+def _function(source: Callable[[str], str], summary: FunctionSummary, summary_line: Line) -> Choice:
+    text = f"{summary.name} {summary.module} {summary.standing} {summary.description}"
+    return Choice(summary.name, summary_line, text, list, lambda: (source(summary.name), 1))
+
+
+def _version(name: str, before: Version | None, entry: HistoryEntry) -> Choice:
+    shown, *_ = history_lines([entry])
+    text = "".join(part for _, part in shown)
+    return Choice(f"{entry.version.number}", shown, text, lambda: _difference(name, before, entry.version))
+
+
+def _difference(name: str, before: Version | None, version: Version) -> list[Line]:
+    old = f"{name} {before.number} ({before.short})" if before else "nothing"
+    new = f"{name} {version.number} ({version.short or version.change_kind})"
+    return coloured(bare_lines(diff(before.source if before else "", version.source, (old, new))))

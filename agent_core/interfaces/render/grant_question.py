@@ -16,10 +16,8 @@ from agent_core.access.grants.approval import BOUND
 from agent_core.base.untrusted import one_line, visible, whole_line
 from sandbox.wire.lines import bare_lines, first_lines
 
-from ..columns import certain
 from ..question import Agreement, Answers
-from ..spans import Line, Role, Span, indented, line
-from ..wrap import folded, screen_columns
+from ..spans import Line, Role, Span, certain, folded, indented, line, screen_columns
 from .verdicts import problem_lines
 
 if TYPE_CHECKING:
@@ -43,7 +41,7 @@ _OF_FILES: tuple[tuple[Key, str], ...] = (
 _OF_HELPERS: tuple[tuple[Key, str], ...] = (("y", "yes"), *KEYS[2:])
 """What is agreed to is done at once: there is nothing to keep, and no next call."""
 _YES_TO_FOLDER: Key = "f"
-_WORDS: dict[str, Key] = {"once": "o", "yes": "y", "no": "n"}
+_WORDS: dict[str, Key] = {"once": "o", "yes": "y", "folder": "f", "no": "n"}
 CONFIRMED: tuple[Key, ...] = ("o", "y", "f")
 """The keys that count once Enter confirms them."""
 ANSWERS: dict[str, Answer] = {"o": "once", "y": "yes", "f": "yes", "n": "no"}
@@ -217,7 +215,7 @@ def _is_new(question: Question) -> bool:
 
 
 @lru_cache(maxsize=8)
-def fitting(question: Question, columns: int, rows: int) -> tuple[list[Line], int, bool]:
+def fitting_rows(question: Question, columns: int, rows: int) -> tuple[list[Line], int, bool]:
     """Return a question in few rows: all that a yes gives, as far as the screen has room, and of the facts what is
     short; how many rows are left out, up to 200; and whether part of what a yes gives is among them.
     """
@@ -265,8 +263,8 @@ async def answered(question: Question, show: Callable[[Iterable[Line]], None], a
         show(page)
         while True:
             agreement = Agreement.to(is_ahead=answers.set_aside())
-            if agreement.code and is_last:
-                show([line(("dim", f"  A yes needs a code: {agreement.why}."))])
+            if agreement.why and is_last:
+                show([line(("dim", f"  A yes takes the whole word: {agreement.why}."))])
             typed = await answers.answer(typed_keys(agreement, question) if is_last else PAGED)
             if typed is None:
                 return Decision("no")
@@ -308,20 +306,21 @@ def _denied(answered: "GrantAnswered") -> Sequence[Line]:
 
 
 def typed_keys(agreement: Agreement, question: Question) -> str:
-    """Return what can be typed below a question."""
-    code = f" {agreement.code}" if agreement.code else ""
+    """Return what can be typed below a question: the words alone, or the letters, too."""
+    once, yes, folder = ("once,", "yes", "folder") if agreement.why else ("o once,", "y yes", "f yes")
     if question.moment in BOUND:
-        return f"y{code} yes, n no, or w and a word; then Enter: "
-    kept = f"y{code} yes for this file, f{code} yes for its folder" if question.folder else f"y{code} yes (kept)"
-    return f"o{code} once, {kept}, n no, or w and a word; then Enter: "
+        return f"{yes}, n no, or w and a word; then Enter: "
+    kept = f"{yes} for this file, {folder} for its folder" if question.folder else f"{yes} (kept)"
+    return f"{once} {kept}, n no, or w and a word; then Enter: "
 
 
 def typed_decision(text: str, agreement: Agreement, question: Question | None = None) -> Decision | None:
-    """Return the answer that a typed line gives, if any. If the question has a code, `o` and `y` need it."""
+    """Return the answer that a typed line gives, if any. A yes that takes a whole word is none by its letter."""
     key, _, word = text.strip().partition(" ")
     if key.lower() == "w" and word.strip():
         return Decision("no", word.strip())
-    return decision_of("n" if key_of(text) == "n" else key_of(agreement.key(text)), question)
+    is_letter = text.strip().lower() in CONFIRMED
+    return None if is_letter and agreement.why else decision_of(key_of(text), question)
 
 
 if TYPE_CHECKING:  # for annotations: the commands start without the service

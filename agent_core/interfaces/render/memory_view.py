@@ -22,9 +22,8 @@ from agent_core.workspace.forgetting import MOST_LINES, ForgetReport, place_of
 from sandbox.wire.foreign import LOOSE, read_json
 from sandbox.wire.lines import bare_lines
 
-from ..columns import columns
 from ..commands.verb import Result
-from ..spans import Line, indented, line
+from ..spans import Line, columns, indented, line
 from .agent_view import day, text_of
 from .verdicts import compact_call
 
@@ -316,40 +315,28 @@ def _hit(item: FoundItem, terms: Collection[str]) -> Json:
     return {"about": about, "text": excerpt(item.text, terms, _HIT)}
 
 
+def _fields(row: object, *names: str) -> Json:
+    """Return attributes as JSON has them."""
+    values = {name: getattr(row, name) for name in names}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
+
 def _block(row: "BlockRow") -> Json:
-    return {
-        "label": row.label,
-        "value": row.value if isinstance(row.value, str) else list(row.value),
-        "limit": row.limit,
-        "description": row.description,
-        "read_only": row.read_only,
-        "shared": row.shared,
-        "position": row.position,
-        "version": row.version,
-        "edited": row.edited,
-    }
+    about = _fields(row, "label", "value", "limit", "description", "read_only", "shared", "position", "version")
+    return {**about, "edited": row.edited}
 
 
 def _section(row: "SectionRow") -> Json:
-    return {"name": row.name, "position": row.position, "text": row.text, "limit": row.limit, "edited": row.edited}
+    return _fields(row, "name", "position", "text", "limit", "edited")
 
 
 def _change(label: str, change: "BlockChange") -> Json:
-    return {
-        "label": label,
-        "version": change.version,
-        "value": change.value if isinstance(change.value, str) else list(change.value),
-        "what": change.action,
-        "by": change.by,
-        "agent": change.agent,
-        "turn": change.turn,
-        "at": change.at,
-    }
+    was = {"label": label, **_fields(change, "version", "value"), "what": change.action}
+    return {**was, **_fields(change, "by", "agent", "turn", "at")}
 
 
 def _blamed(line: BlockLine) -> Json:
-    by = line.by
-    return {"text": line.text, "by": by.by, "agent": by.agent, "turn": by.turn, "version": by.version, "at": by.at}
+    return {"text": line.text, **_fields(line.by, "by", "agent", "turn", "version", "at")}
 
 
 def _hand(change: Json) -> str:

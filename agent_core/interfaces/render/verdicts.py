@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from agent_core.base.clock import shown_time
 from agent_core.base.problem import Problem
@@ -17,11 +17,12 @@ from sandbox.wire.foreign import LOOSE, Malformed, read_json
 from sandbox.wire.lines import bare_lines
 from sandbox.wire.values import TAG, read
 
-from ..columns import columns, duration
-from ..spans import Line, Role, Span, indented, line, quoted
+from ..spans import Line, Role, Span, columns, duration, indented, line, quoted
 
 if TYPE_CHECKING:  # for annotations
     from agent_core.base.events import FunctionsChanged
+    from agent_core.functions.answers import CallReport
+    from agent_core.functions.debug.recording import RecordedOutcome
     from agent_core.functions.gate.verdict import StageReport
     from agent_core.functions.service.audit import AuditFinding, AuditReport
     from agent_core.functions.service.call_service import TraceReport
@@ -221,32 +222,12 @@ def problem_lines(problems: Iterable["Problem"]) -> list[Line]:
     return [problem_line(problem) for problem in problems]
 
 
-class EndedCall(Protocol):
-    """The outcome of a call: one that was just made, or a recorded one."""
-
-    @property
-    def outcome(self) -> str:
-        """The published word."""
-
-    @property
-    def value(self) -> Any:  # Any: a JSON value
-        """The value that it returned."""
-
-    @property
-    def output(self) -> str:
-        """The text that it printed."""
-
-    @property
-    def error(self) -> "Failure | None":
-        """Why it did not return."""
-
-
 def printed_lines(output: str) -> list[Line]:
     """Return what a call printed."""
     return quoted(line(("dim", text)) for text in bare_lines(output))
 
 
-def outcome_lines(call: EndedCall, seconds: float = 0.0) -> list[Line]:
+def outcome_lines(call: "CallReport | RecordedOutcome", seconds: float = 0.0) -> list[Line]:
     """Return the details of an outcome besides its value: printed output, and the error with the function's own
     frames, or after how many seconds the time was over, if that is known.
     """
@@ -347,7 +328,7 @@ def _readable(value: Any) -> str:  # Any: a JSON value
         return text
 
 
-def value_lines(call: EndedCall, *, as_it_is: bool = False) -> list[Line]:
+def value_lines(call: "CallReport | RecordedOutcome", *, as_it_is: bool = False) -> list[Line]:
     """Return the lines of a returned value; nothing if the call did not return. Multiple lines get a bar."""
     if call.outcome != "returned":
         return []
@@ -586,7 +567,7 @@ def trace_lines(report: "TraceReport") -> list[Line]:
     return [*(line(text) for text in ran), *_ended(report.outcome, report.outcome.seconds)]
 
 
-def _ended(call: EndedCall, seconds: float = 0.0) -> Sequence[Line]:
+def _ended(call: "CallReport | RecordedOutcome", seconds: float = 0.0) -> Sequence[Line]:
     shown = value_lines(call) if call.value is not None else []
     return [*shown, *outcome_lines(call, seconds)]
 

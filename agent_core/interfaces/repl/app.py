@@ -10,11 +10,11 @@ import signal
 import sys
 import traceback
 from collections.abc import Coroutine, Mapping
-from contextlib import AbstractAsyncContextManager, suppress
+from contextlib import suppress
 from functools import cached_property, partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any
 
 from prompt_toolkit.filters import Condition, emacs_mode, has_focus
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
@@ -25,64 +25,15 @@ from agent_core.base.errors import KnapperError
 
 from ..options import RunOptions
 from ..spans import line, painted
-from .completion import PromptCompleter
+from .completion import PromptCompleter, shortened
 from .debug import DebugLine
-from .early_settings import taste
-from .prompt import ANSWERABLE, MARK, OpenQuestion, OpenTable, Prompt
-from .safe_display import shortened
+from .prompt import ANSWERABLE, MARK, OpenQuestion, OpenTable, Prompt, taste
+
+if TYPE_CHECKING:  # it is imported after the prompt is shown
+    from .terminal import LoadedSession
 
 _ECHOED = 20
 _ENDING = (signal.SIGTERM, machine.HANGS_UP)
-
-
-class PromptConversation(Protocol):
-    """The conversation behind the prompt."""
-
-    @property
-    def busy(self) -> bool:
-        """True if a turn is running."""
-
-    @property
-    def stoppable(self) -> bool:
-        """True if something is running, or a question is open, that Ctrl-C ends."""
-
-    @property
-    def left(self) -> bool:
-        """True if the user has asked to leave."""
-
-    def names(self) -> list[str]:
-        """Return the function names, for completion."""
-
-    async def offered(self, kind: str, first: str) -> list[tuple[str, str]]:
-        """Return what of a kind can be typed after a word, each with its description, for completion."""
-
-    async def opening(self, options: RunOptions) -> str:
-        """Return the message that is sent before the user's first, if any."""
-
-    def answers(self, text: str) -> bool:
-        """Return whether the line answered an open question."""
-
-    def can_run_beside(self, text: str) -> bool:
-        """Return whether a command is running that the line is meant for, as `/break` is for a call."""
-
-    async def take(self, text: str) -> None:
-        """Process a typed line."""
-
-    async def during(self, text: str) -> None:
-        """Process a line that was typed while a turn runs."""
-
-    async def interrupt(self) -> None:
-        """End the running turn."""
-
-    async def leave(self) -> None:
-        """Accept nothing more, and end what is running."""
-
-
-class SessionLoader(Protocol):
-    """The module `session_loader`, which is imported after the prompt is shown."""
-
-    def session(self, options: RunOptions, prompt: Prompt) -> AbstractAsyncContextManager[PromptConversation]:
-        """Return a conversation that is ready."""
 
 
 class Repl:
@@ -91,7 +42,7 @@ class Repl:
     def __init__(self, options: RunOptions) -> None:
         self._options = options
         self._lines: asyncio.Queue[str | None] = asyncio.Queue()
-        self._session: PromptConversation | None = None
+        self._session: LoadedSession | None = None
         self._group = asyncio.TaskGroup()
         self._failure: KnapperError | None = None
         self._ended_by = 0
@@ -186,7 +137,7 @@ class Repl:
 
     async def _converse(self) -> None:
         try:
-            loader = cast("SessionLoader", await asyncio.to_thread(import_module, f"{__package__}.session_loader"))
+            loader = await asyncio.to_thread(import_module, f"{__package__}.terminal")
             gc.freeze()  # what is loaded stays: looking through it again and again would hold keys up
             gc.enable()
             async with loader.session(self._options, self.prompt) as self._session:
@@ -243,53 +194,36 @@ _TOO_LATE = "The call has ended, so this was not a debugger command. Enter again
 _LEAVING = "Nothing is running. Ctrl-C again, Ctrl-D or /exit leaves."
 
 
-class Wheel(Protocol):
-    """The interface that the keys control."""
-
-    @property
-    def busy(self) -> bool:
-        """True if something is running or waiting that Ctrl-C ends."""
-
-    def send(self, text: str) -> None:
-        """Process what was typed."""
-
-    def interrupt(self) -> None:
-        """End the running turn."""
-
-    def leave(self) -> None:
-        """End the conversation."""
-
-
-def bindings(prompt: Prompt, wheel: Wheel) -> KeyBindings:
+def bindings(prompt: Prompt, repl: Repl) -> KeyBindings:
     """Return the key bindings of a prompt."""
     keys = KeyBindings()
     typing = has_focus(prompt.buffer)
     empty = Condition(lambda: not prompt.buffer.text)
-    keys.add("enter", filter=typing)(lambda event: _enter(prompt, wheel))
+    keys.add("enter", filter=typing)(lambda event: _enter(prompt, repl))
     keys.add("escape", "enter", filter=typing)(lambda event: prompt.buffer.insert_text("\n"))
     # A command right after Esc, which a terminal sends as it sends Alt and the slash: the list of completions has Tab.
     keys.add("escape", "/", filter=typing & emacs_mode)(lambda event: prompt.buffer.insert_text("/"))
-    keys.add("c-c", filter=typing)(lambda event: _stop(prompt, wheel))
-    keys.add("c-d", filter=typing & empty)(lambda event: wheel.leave())
+    keys.add("c-c", filter=typing)(lambda event: _stop(prompt, repl))
+    keys.add("c-d", filter=typing & empty)(lambda event: repl.leave())
     keys.add("c-z", eager=True)(lambda event: event.app.suspend_to_background())
     debugging = has_focus(prompt.debug.buffer)
     no_command = Condition(lambda: not prompt.debug.buffer.text)
     keys.add("enter", filter=debugging)(lambda event: prompt.debug.enter())
-    keys.add("c-c", filter=debugging)(lambda event: wheel.interrupt() if prompt.debug.stops_turn() else None)
+    keys.add("c-c", filter=debugging)(lambda event: repl.interrupt() if prompt.debug.stops_turn() else None)
     keys.add("c-d", filter=debugging & no_command)(lambda event: prompt.debug.end())
-    _bind_answers(keys, prompt, wheel)
+    _bind_answers(keys, prompt, repl)
     _bind_table(keys, prompt)
     return keys
 
 
-def _bind_answers(keys: KeyBindings, prompt: Prompt, wheel: Wheel) -> None:
+def _bind_answers(keys: KeyBindings, prompt: Prompt, repl: Repl) -> None:
     is_asking = Condition(lambda: prompt.asking is not None)
     counts = Condition(lambda: prompt.asking is not None and prompt.asking.state in ANSWERABLE)
     word = Condition(lambda: prompt.asking is not None and prompt.asking.state == "word")
     keys.add("enter", filter=is_asking, eager=True)(lambda event: _open(prompt).enter())
     keys.add("c-c", filter=is_asking, eager=True)(lambda event: _open(prompt).refuse())
     keys.add("escape", filter=counts | word, eager=True)(lambda event: _open(prompt).refuse())
-    keys.add("c-d", filter=is_asking, eager=True)(lambda event: wheel.leave())
+    keys.add("c-d", filter=is_asking, eager=True)(lambda event: repl.leave())
     keys.add(Keys.Any, filter=counts, eager=True)(lambda event: _open(prompt).press(_text(event)))
 
 
@@ -320,7 +254,7 @@ def _text(event: KeyPressEvent) -> str:
     return event.data if event.key_sequence[0].key == event.data else ""
 
 
-def _enter(prompt: Prompt, wheel: Wheel) -> None:
+def _enter(prompt: Prompt, repl: Repl) -> None:
     menu = prompt.buffer.complete_state
     if menu and menu.current_completion:
         prompt.buffer.apply_completion(menu.current_completion)
@@ -331,15 +265,15 @@ def _enter(prompt: Prompt, wheel: Wheel) -> None:
     elif text.strip() or prompt.live.question:  # which Enter alone answers with no
         prompt.buffer.reset(append_to_history=True)
         prompt.line_sent()
-        wheel.send(text)
+        repl.send(text)
 
 
-def _stop(prompt: Prompt, wheel: Wheel) -> None:
-    if wheel.busy:
-        wheel.interrupt()
+def _stop(prompt: Prompt, repl: Repl) -> None:
+    if repl.busy:
+        repl.interrupt()
     elif prompt.buffer.text:
         prompt.buffer.reset()
     elif prompt.bar.hint == _LEAVING:
-        wheel.leave()
+        repl.leave()
     else:
         prompt.bar.hint = _LEAVING

@@ -1,25 +1,36 @@
 """Completion: slash commands and their arguments as they are typed, function names on Tab."""
 
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
-from itertools import islice
-from typing import TYPE_CHECKING, TypeAlias
+from bisect import bisect_right
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from datetime import datetime
+from itertools import accumulate, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeAlias
 
+from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion, PathCompleter
 from prompt_toolkit.document import Document
+from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.formatted_text.utils import fragment_list_to_text
+from prompt_toolkit.history import History
+from prompt_toolkit.layout.processors import Processor, Transformation, TransformationInput
+from prompt_toolkit.layout.utils import explode_text_fragments
 
 from agent_core.base.late import LateModule
-from agent_core.base.untrusted import one_line
+from agent_core.base.plain_files import add_to, read_end
+from agent_core.base.untrusted import one_line, visible
 
 from ..attachments import path_being_typed
-from ..choices import fitting
-from ..columns import certain
+from ..spans import certain, fitting
 
 if TYPE_CHECKING:
     from .. import catalogue
     from ..commands.verb import CommandEntry
-else:  # it knows all verbs
+else:
     catalogue = LateModule("agent_core.interfaces.catalogue")
+
 
 _LEAST_OF_HELP = 3
 _MOST_OF_HELP = 40
@@ -156,3 +167,98 @@ def _following(offers: Iterable[tuple[str, str]], typed: str) -> Iterable[Comple
         for text, says in offers
         if text.startswith(typed)
     ]
+
+
+# The history of a prompt, stored in the workspace's state folder.
+
+MOST_BYTES: Final = 2 << 20  # that are read of a file, its end
+FORGET: Final = "/forget"  # such a line holds what is not to stay
+MOST_CHARS: Final = 64 << 10  # of one message that is offered again
+
+
+class KeptHistory(History):
+    """A history in the workspace's state folder, or in memory for as long as it cannot be stored there."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._path = path
+        self._early: list[str] = []
+
+    def load_history_strings(self) -> Iterable[str]:
+        """Return the stored messages, latest first; none if the file cannot be read."""
+        try:
+            text = read_end(self._path, MOST_BYTES).decode("utf-8", "replace")
+        except OSError:
+            return []
+        return [message for message in _messages(text) if len(message) <= MOST_CHARS][::-1]
+
+    def drop(self, buffer: Buffer) -> None:
+        """Drop all messages, in the buffer too; those that are stored are read again. What is being typed stays."""
+        is_typed = buffer.text not in self.get_strings()
+        self._loaded, self._loaded_strings, self._early = False, [], []
+        buffer.reset(buffer.document if is_typed else None)
+
+    def store_string(self, string: str) -> None:
+        """Store one message; only for this run if the disk is full or not writable, or if it says what to forget."""
+        if string.lstrip(" ").startswith(FORGET):
+            return
+        self._early.append(string.encode("utf-8", "backslashreplace").decode())
+        with suppress(OSError):
+            while self._early and self._path.parent.is_dir() and not self._path.parent.is_symlink():
+                lines = "".join(f"+{line}\n" for line in self._early[0].split("\n"))
+                add_to(self._path, f"\n# {datetime.now()}\n{lines}".encode())
+                del self._early[0]
+
+
+def _messages(text: str) -> Iterator[str]:
+    """Read the `prompt_toolkit` history format: each line of a message after a plus."""
+    lines: list[str] = []
+    for line in [*text.split("\n"), ""]:
+        if line.startswith("+"):
+            lines.append(line[1:])
+        elif lines:
+            yield "\n".join(lines)
+            lines = []
+
+
+# Safe display of what is typed, pasted or suggested from the history: nothing in it acts on the screen. The text itself
+# stays what it is. Of a line that is very long the two ends are shown, with its length between them: drawing is
+# repeated at each key, and must not grow with what was pasted.
+
+LONGEST = 2_000
+"""Characters of a line that are shown whole."""
+_END = 200
+
+
+class Escaped(Processor):
+    """A processor that draws such characters escaped, and shortens very long lines."""
+
+    def apply_transformation(self, transformation_input: TransformationInput) -> Transformation:
+        """Return one line of the input as it is drawn, with the mapping of positions."""
+        fragments = transformation_input.fragments
+        text = fragment_list_to_text(fragments)
+        if len(text) > LONGEST:
+            parts = [*text[:_END], text[_END:-_END], *text[-_END:]]
+            mark = f"[pasted: {len(text):,} characters]"
+            shown: StyleAndTextTuples = [("", visible(part) if len(part) == 1 else mark) for part in parts]
+            return _mapped(shown, [len(part) for part in parts])
+        if visible(text) == text:
+            return Transformation(fragments)
+        shown = [(fragment[0], visible(fragment[1])) for fragment in explode_text_fragments(fragments)]
+        return _mapped(shown, [1] * len(shown))
+
+
+def shortened(line: str) -> str:
+    """Return a sent line as the prompt shows it again."""
+    return line if len(line) <= LONGEST else f"{line[:_END]} [pasted: {len(line):,} characters] {line[-_END:]}"
+
+
+def _mapped(shown: StyleAndTextTuples, sizes: list[int]) -> Transformation:
+    """Return the parts of a line as they are drawn; `sizes` are their lengths in the line itself."""
+    starts = list(accumulate(sizes, initial=0))
+    ends = list(accumulate((len(fragment[1]) for fragment in shown), initial=0))
+    return Transformation(
+        shown,
+        source_to_display=lambda at: ends[min(bisect_right(starts, at) - 1, len(ends) - 1)],
+        display_to_source=lambda at: starts[min(bisect_right(ends, at) - 1, len(starts) - 1)],
+    )

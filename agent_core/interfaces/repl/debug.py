@@ -18,8 +18,7 @@ from prompt_toolkit.filters import Condition
 
 from agent_core.base.untrusted import one_line
 
-from .completion import PromptCompleter
-from .input_history import KeptHistory
+from .completion import KeptHistory, PromptCompleter
 
 MARK: Final = "(debug) "
 QUIET_S: Final = 0.6

@@ -5,13 +5,18 @@ nothing flickers, and not at all once the reader has gone. It uses the terminal'
 dark and light screens.
 """
 
+import asyncio
 import os
 import select
 import sys
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Protocol
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Protocol
 
 from prompt_toolkit.application import Application
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
@@ -37,17 +42,172 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.styles import Style
 from prompt_toolkit.widgets.toolbars import SearchToolbar
 
+from agent_core.base.plain_files import read_plain
 from agent_core.base.untrusted import one_line
-from agent_core.interfaces.columns import cut, cut_middle, width
+from agent_core.base.workspace_folder import SETTINGS
+from sandbox.wire.foreign import OF_A_FILE, Malformed, read_toml
 
-from .completion import completes_while_typing
+from ..spans import cut, cut_middle, width
+from .completion import Escaped, KeptHistory, completes_while_typing
 from .debug import MARK as DEBUG_MARK
 from .debug import DebugLine
-from .early_settings import Taste, taste
-from .input_history import KeptHistory
 from .live import Live
-from .output_pump import Above, Made
-from .safe_display import Escaped
+
+if TYPE_CHECKING:
+    from agent_core.runtime.agent import AgentStatus
+
+# Output above the prompt: produced in slices and shown in frames, so that a key never waits for a flood of text. A
+# slice is the longest that the loop is held for; a frame goes out in one write with the prompt below it.
+
+FRAME_S = 0.03
+SLICE_S = 0.002
+
+Made = str | Iterator[str]
+"""A text, or what makes it in parts, none of which takes long."""
+
+
+class Above:
+    """A queue of text, or of producers of text, in order. `show` prints what has gathered, `moved` redraws the prompt.
+
+    While it `gives_way` nothing is made: a key has been pressed, and is to be seen first.
+    """
+
+    def __init__(
+        self, show: Callable[[str], None], moved: Callable[[], None], gives_way: Callable[[], bool] = lambda: False
+    ) -> None:
+        self._show, self._moved, self._gives_way = show, moved, gives_way
+        self._waiting: deque[Made] = deque()
+        self._made: list[str] = []
+        self._handle: asyncio.Handle | None = None
+        self._shown_at = 0.0
+        self._is_held = False
+
+    @property
+    def waits(self) -> bool:
+        """True if something is not shown yet."""
+        return bool(self._waiting or self._made)
+
+    def add(self, made: Made) -> None:
+        """Print this after everything queued before it."""
+        self._waiting.append(made)
+        self.wake()
+
+    def wake(self) -> None:
+        """Schedule a frame, because something has changed."""
+        if self._handle is None and not self._is_held:
+            loop = asyncio.get_running_loop()
+            delay = self._shown_at + FRAME_S - perf_counter()
+            self._handle = loop.call_later(delay, self._slice) if delay > 0 else loop.call_soon(self._slice)
+
+    def flush(self) -> None:
+        """Show everything now."""
+        while self._waiting:
+            self._make()
+        self._frame()
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Show everything queued, then hold further output while another program has the screen."""
+        self.flush()
+        self._is_held = True
+        try:
+            yield
+        finally:
+            self._is_held = False
+            self.wake()
+
+    def _slice(self) -> None:
+        self._handle = None
+        if self._gives_way():
+            self._go_on()
+            return
+        until = perf_counter() + SLICE_S
+        try:
+            while self._waiting and perf_counter() < until:
+                self._make()
+        finally:
+            if not self._waiting or perf_counter() - self._shown_at >= FRAME_S:
+                self._frame()
+            if self._waiting:
+                self._go_on()
+
+    def _go_on(self) -> None:
+        self._handle = asyncio.get_running_loop().call_soon(self._slice)
+
+    def _make(self) -> None:
+        content = self._waiting[0]
+        part = content if isinstance(content, str) else next(content, None)
+        if part is not None:
+            self._made.append(part)
+        if part is None or part is content:
+            self._waiting.popleft()
+
+    def _frame(self) -> None:
+        self._rest()
+        self._shown_at = perf_counter()
+        text, self._made = "".join(self._made), []
+        if text:
+            self._show(text)
+        else:
+            self._moved()
+
+    def _rest(self) -> None:
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+
+
+# The settings that the prompt needs before it is shown, read without the slow imports of the full settings. What does
+# not fit is left at its default here; the settings themselves are checked behind the prompt, and say so.
+
+_TABLE, _PREFIX = "repl", "KNAPPER_REPL_"
+_MOST_BYTES = 256 << 10  # as the settings have it
+_TRUE = ("1", "true", "yes", "on", "t", "y")
+_LIGHT_GROUNDS = ("7", "15")
+
+
+@dataclass(frozen=True, slots=True)
+class Taste:
+    """The table `repl` of the settings."""
+
+    keys: str = "emacs"
+    theme: str = "auto"
+    bell: bool = False
+    title: bool = False
+    plain: bool = False
+
+    @property
+    def is_light(self) -> bool:
+        """True if the screen is light, according to the settings, or to the terminal in COLORFGBG."""
+        ground = os.environ.get("COLORFGBG", "").rpartition(";")[2]
+        return self.theme == "light" or (self.theme == "auto" and ground in _LIGHT_GROUNDS)
+
+
+def taste(root: Path, environment: Mapping[str, str]) -> Taste:
+    """Return the settings from the file or the environment."""
+    values: dict[str, Any] = _table(root / SETTINGS)  # Any: values of TOML
+    for field in fields(Taste):
+        value = environment.get(f"{_PREFIX}{field.name.upper()}")
+        if value is not None:
+            values[field.name] = value.lower() in _TRUE if field.type is bool else value
+    fitting = {
+        option.name: values[option.name] for option in fields(Taste) if type(values.get(option.name)) is option.type
+    }
+    return Taste(**fitting)
+
+
+def _table(path: Path) -> dict[str, Any]:
+    try:
+        text = read_plain(path, _MOST_BYTES).decode("utf-8")
+    except (OSError, UnicodeDecodeError):
+        return {}
+    if _TABLE not in text:
+        return {}
+    try:
+        table = read_toml(text, values=OF_A_FILE).get(_TABLE)
+    except Malformed:
+        return {}
+    return dict(table) if isinstance(table, dict) else {}
 
 
 class OpenQuestion(Protocol):
@@ -412,26 +572,11 @@ _FORMS = (
 _ALARMS = (" SANDBOX OFF: functions run unprotected ", " SANDBOX OFF ")
 
 
-class BarStatus(Protocol):
-    """The status of an agent that the bar shows."""
-
-    @property
-    def agent(self) -> str: ...  # noqa: D102  (the names say it)
-    @property
-    def model(self) -> str: ...  # noqa: D102
-    @property
-    def context_tokens(self) -> int: ...  # noqa: D102
-    @property
-    def context_limit(self) -> int: ...  # noqa: D102
-    @property
-    def functions_known(self) -> int: ...  # noqa: D102
-
-
 class StatusBar:
     """The bar, redrawn from the current status."""
 
     def __init__(self) -> None:
-        self.status: Callable[[], BarStatus] | None = None
+        self.status: Callable[[], AgentStatus] | None = None
         self.unsafe = False
         self.hint = ""
         self.sandbox = "…"
@@ -455,7 +600,7 @@ class StatusBar:
         facts = self._facts(self.status(), columns - width(alarm) - 1)
         return [("class:bar.alarm", cut(alarm, columns)), *([("", " "), *facts] if facts else [])]
 
-    def _facts(self, status: BarStatus, columns: int) -> StyleAndTextTuples:
+    def _facts(self, status: "AgentStatus", columns: int) -> StyleAndTextTuples:
         parts = _parts(status, "" if self.unsafe else one_line(self.sandbox, 16))
         if spent := self.spent():
             parts["spent"] = [("class:bar", one_line(spent, 40))]
@@ -485,7 +630,7 @@ def gauge(used: int, limit: int) -> StyleAndTextTuples:
     return [(style, "▰" * filled + "▱" * (_CELLS - filled)), (style, f" {share:.0%}")]
 
 
-def _parts(status: BarStatus, sandbox: str) -> dict[str, StyleAndTextTuples]:
+def _parts(status: "AgentStatus", sandbox: str) -> dict[str, StyleAndTextTuples]:
     full = gauge(status.context_tokens, status.context_limit)
     style, share = full[-1][:2]
     return {

@@ -7,30 +7,126 @@ every character. Links are shown as text, never as escape sequences; HTML, pictu
 import io
 import os
 import re
-from collections.abc import Collection, Iterator, Sequence
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from copy import copy
 from functools import lru_cache
-from typing import ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 from markdown_it import MarkdownIt
+from pygments.lexer import ExtendedRegexLexer, LexerContext  # type: ignore[import-untyped]
+from pygments.lexers import get_lexer_by_name  # type: ignore[import-untyped]
+from pygments.token import Token  # type: ignore[import-untyped]
+from pygments.util import ClassNotFound  # type: ignore[import-untyped]
+from rich.color import ColorSystem
 from rich.console import Console, JustifyMethod
 from rich.markdown import Heading, Markdown, MarkdownElement
 from rich.style import Style
+from rich.syntax import RICH_SYNTAX_THEMES, ANSISyntaxTheme
 from rich.theme import Theme
 
-from agent_core.base.untrusted import visible
+from agent_core.base import events
+from agent_core.base.events import Event
+from agent_core.base.untrusted import one_line, visible
 from sandbox.wire.lines import bare_lines
 
-from ..columns import cut, width
-from ..render.function_view import MARK, SourceRow
-from ..spans import line, plain
-from ..wrap import folded
-from .blocks import MOST_CHARS, MOST_SPANS, spans
-from .code import CodeStream, Part, painted, rows
+from ..faults import with_options
+from ..progress import WAITING, reading_text, waiting_text
+from ..render.call_log import CallLog, call_line, call_lines, ended_lines, verdict_part, was_told
+from ..render.function_view import MARK, SourceRow, quarantine_lines
+from ..render.grant_question import denied_lines
+from ..render.verdicts import SLASH, coloured, hints, printed_lines
+from ..spans import Line, cut, folded, indented, line, pieces, plain, width
+from .live import MOST_CHARS, MOST_SPANS, DrawnBlock, Live, RunningCall, WrittenCall, spans
+from .prompt import Made
+
+# Code in colors, line by line as it comes: drawn lines never change. The lexer sees one line at a time and keeps its
+# place between two, so that no text makes it look far. Only lexers that were measured are used, and only for lines that
+# people write: everything else is drawn without colors.
+
+# Of the others, some need minutes for a line, and some have ways of their own to keep their place.
+MEASURED = frozenset(
+    {"Bash", "C", "C++", "CSS", "Diff", "Go", "HTML", "Java", "JavaScript", "Kotlin", "Python", "Ruby", "Rust", "SQL"}
+    | {"Swift", "TOML", "TypeScript", "XML"}
+)
+_MARGIN = "  "
+_LONGEST_LEXED = 500  # characters of a line: what is longer is data
+_PLAIN = Style()
+
+Part: TypeAlias = tuple[Style, str]
+
+
+class CodeStream:
+    """A block of code that is still being written."""
+
+    def __init__(self, language: str, theme: str, *, coloured: bool) -> None:
+        self._lexer: Any = _lexer(language) if coloured else None  # Any: pygments has no types
+        self._styles = ANSISyntaxTheme(RICH_SYNTAX_THEMES[theme])
+        self._stack = ["root"]
+
+    @property
+    def is_coloured(self) -> bool:
+        """True if a lexer is used."""
+        return self._lexer is not None
+
+    def draw(self, text: str, columns: int) -> Iterator[str]:
+        """Draw the next lines, row by row, folded to the width."""
+        for parts in self.lines(text):
+            yield from rows(parts, columns, _MARGIN)
+
+    def lines(self, text: str) -> Iterator[list[Part]]:
+        """Paint the next lines, one after another."""
+        for row in visible(text.removesuffix("\n")).split("\n") if text else ():
+            yield [(self._style(kind, part), part) for kind, part in self._tokens(row.expandtabs(4))]
+
+    def _tokens(self, line: str) -> Iterator[tuple[Any, str]]:
+        if self._lexer is None or len(line) > _LONGEST_LEXED:
+            yield Token, line
+            return
+        context = LexerContext(f"{line}\n", 0, self._stack)
+        position = 0
+        for at, kind, part in ExtendedRegexLexer.get_tokens_unprocessed(self._lexer, context=context):
+            if at == position:  # what a lexer says twice is drawn once
+                yield kind, part.removesuffix("\n")
+                position += len(part)
+        self._stack = context.stack
+        if position < len(line):
+            yield Token, line[position:]
+
+    def _style(self, kind: Any, part: str) -> Style:
+        return self._styles.get_style_for_token(kind) if part.strip() and self._lexer is not None else _PLAIN
+
+
+def rows(parts: Iterable[Part], columns: int, margin: str, first: str | None = None) -> Iterator[str]:
+    """Fold one line behind a margin, which is `first` in the first row, and end each row with a newline."""
+    room, used = max(columns - width(margin), 1), 0
+    row = [margin if first is None else first]
+    for style, text in parts:
+        for number, piece in enumerate(pieces(text, room, used)):
+            if number:
+                yield f"{''.join(row)}\n"
+                row, used = [margin], 0
+            row.append(painted(style, piece))
+            used += width(piece)
+    yield f"{''.join(row).rstrip(' ')}\n"
+
+
+def painted(style: Style, text: str) -> str:
+    """Return the text in its colors."""
+    return style.render(text, color_system=ColorSystem.STANDARD) if text and style is not _PLAIN else text
+
+
+def _lexer(language: str) -> Any:
+    try:
+        lexer = get_lexer_by_name(language or "text")
+    except ClassNotFound:
+        return None
+    return lexer if lexer.name in MEASURED else None
+
 
 _THEME = Theme({"markdown.code": "bold cyan"})  # usually on black, which on a light screen is a bar
 DARK, LIGHT = "ansi_dark", "ansi_light"
-_MARKED, _NEXT, _DIM, _PLAIN = Style.parse("red"), Style.parse("bold yellow"), Style.parse("dim"), Style()
+_MARKED, _NEXT, _DIM = Style.parse("red"), Style.parse("bold yellow"), Style.parse("dim")
 _LONGEST_PAINTED = 100_000  # characters of a source: to come to its last line takes two seconds
 _SGR = re.compile("(\x1b\\[[0-9;]*m)")
 # Without its rules for what would not be seen: a reply is not a page.
@@ -65,7 +161,7 @@ def takes_colour() -> bool:
     return not os.environ.get("NO_COLOR")
 
 
-def code(language: str, theme: str = DARK) -> CodeStream:
+def code_stream(language: str, theme: str = DARK) -> CodeStream:
     """Return a code block that is drawn as it comes."""
     return CodeStream(language, theme, coloured=takes_colour())
 
@@ -136,3 +232,166 @@ def _drawn(thing: Markdown, columns: int) -> str:
 
 def _shown(line: str) -> str:
     return "".join(part if _SGR.fullmatch(part) else visible(part) for part in _SGR.split(line))
+
+
+# A turn: finished blocks above the prompt, the rest in the live part.
+
+
+class Teller:
+    """A listener that keeps the screen and the live part in step with a turn's events."""
+
+    def __init__(self, log: CallLog, live: Live, columns: Callable[[], int], screen: "Screen") -> None:
+        self._log = log
+        self._live = live
+        self._columns = columns
+        self._screen = screen
+        self._began = time.monotonic()
+        self._said: list[str] = []
+        self._code: CodeStream | None = None
+        self._step = 0
+        self._is_apart = True
+
+    def hear(self, event: Event) -> None:
+        """Show what happened."""
+        if not isinstance(event, events.Writing):
+            self._live.written.clear()
+        if event.step != self._step:
+            self._finish_text()
+            self._step = event.step
+            self._live.waiting = WAITING if self._live.waiting else ""
+        match event:
+            case events.TurnStarted():
+                self._begin()
+            case events.Text():
+                self._text(event.text)
+            case events.Thought():
+                self._live.waiting = WAITING
+                self._live.think(event.text)
+            case events.Writing():
+                self._live.written.setdefault(event.place, WrittenCall(event.name)).hear(event.arguments)
+            case events.CallStarted() | events.Progress() | events.Printed() | events.CallAnswered():
+                self._call(event)
+            case _:
+                self._aside(event)
+        self._screen.moved()
+
+    def _call(self, event: events.CallStarted | events.Progress | events.Printed | events.CallAnswered) -> None:
+        match event:
+            case events.CallStarted():
+                self._started(event)
+            case events.Progress():
+                self._progress(event)
+            case events.Printed() if event.call_id in self._live.calls:
+                self._live.calls[event.call_id].hear(event.text)
+            case events.CallAnswered():
+                self._answered(event)
+
+    def _aside(self, event: Event) -> None:
+        match event:
+            case events.Warned():
+                self._lines([line(("warn", f"! {with_options(event.text)}"))])
+            case events.SpeakerChosen():
+                self._finish_text()
+                self._lines([line(("name", event.agent), ("dim", f" · {one_line(event.reason)}"))])
+            case events.Reading():
+                self._live.thought, self._live.waiting = "", reading_text(event)
+            case events.Waiting():
+                self._live.wait(waiting_text(event) or WAITING)
+            case events.Quarantined():
+                self._lines(quarantine_lines(event, SLASH))
+            case events.GrantAnswered():
+                self._lines(denied_lines([event]))
+            case events.TurnEnded():
+                self._ended(event)
+            case _:
+                pass
+
+    def _begin(self) -> None:
+        self._live.wait(WAITING)
+        self._said = []
+
+    def _text(self, text: str) -> None:
+        self._said.append(text)
+        self._live.thought = ""
+        for block in self._live.blocks.feed(text):
+            self._block(block)
+
+    def _finish_text(self) -> None:
+        for block in self._live.blocks.end():
+            self._block(block)
+
+    def _block(self, block: DrawnBlock) -> None:
+        if not self._is_apart:  # the answer stands out from the calls above it
+            self._is_apart = True
+            self._screen.print("\n")
+        code = None
+        if block.code is not None:
+            code = self._code = self._code or code_stream(block.code, self._screen.theme)
+        self._screen.print(self._drawn(block, code))
+        if block.ends:
+            self._code = None
+
+    def _drawn(self, block: DrawnBlock, code: CodeStream | None) -> Iterator[str]:
+        if code is None:
+            yield from markdown(block.text, self._columns(), self._screen.theme)
+        else:
+            yield from code.draw(block.text, self._columns())
+        if block.ends:
+            yield "\n"
+
+    def _started(self, event: events.CallStarted) -> None:
+        self._finish_text()
+        self._live.thought = ""
+        self._log.started(event)
+        self._live.calls[event.call_id] = RunningCall(event.name, event.arguments, time.monotonic())
+
+    def _progress(self, event: events.Progress) -> None:
+        running = self._live.calls.get(event.call_id)
+        if running:
+            total = event.total
+            running.done, running.note = event.done, event.note
+            running.total = total if isinstance(total, int | float) and total > 0 else None
+
+    def _answered(self, event: events.CallAnswered) -> None:
+        self._live.calls.pop(event.call_id, None)
+        call = self._log.answered(event)
+        self._is_apart = False
+        if not self._log.is_full:
+            self._lines(call_lines(call, self._columns()))
+            return
+        self._lines([call_line(call, self._columns())])
+        if call.diff and len(call.diff) < len(bare_lines(call.source)):
+            self._lines(indented(coloured(call.diff)))
+        elif call.source and not (call.earlier and call.earlier.source == call.source):
+            self._screen.print(source(call.source, 1, self._columns(), self._screen.theme))
+        told = [hint for hint in hints(call.verdict) if hint not in call.hints] if call.verdict else []
+        self._lines([*verdict_part(call, told), *printed_lines(call.detail.get("output") or "")])
+
+    def _ended(self, event: events.TurnEnded) -> None:
+        self._finish_text()
+        self._live.clear()
+        if not was_told(event.reply, "".join(self._said)):
+            self._said = []
+            self._text(event.reply)
+            self._finish_text()
+        self._lines([*ended_lines(event, time.monotonic() - self._began, self._columns()), line("")])
+
+    def _lines(self, lines: list[Line]) -> None:
+        self._screen.lines(lines)
+
+
+class Screen:
+    """The terminal operations that the teller may use."""
+
+    def __init__(
+        self, write: Callable[[Made], None], paint: Callable[[list[Line]], Made], moved: Callable[[], None], theme: str
+    ) -> None:
+        self.theme = theme
+        self.print = write
+        self.moved = moved
+        self._paint = paint
+
+    def lines(self, lines: list[Line]) -> None:
+        """Print lines above the prompt."""
+        if lines:
+            self.print(self._paint(lines))

@@ -11,6 +11,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from itertools import islice
+from typing import Literal
 
 from prompt_toolkit.application import in_terminal
 from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples, to_formatted_text
@@ -18,20 +19,305 @@ from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples, to_formatted
 from agent_core.access.grants import Approver, Decision, Question
 from agent_core.base.errors import UsageError
 from agent_core.base.events import CallAnswered, Event
-from agent_core.functions.debug import Command, DebugStop
+from agent_core.base.untrusted import one_line
+from agent_core.functions.debug import Command, DebugStop, stopping_lines
+from agent_core.workspace.group_file import group_names
+from agent_core.workspace.local_models import installed_models
 
-from ..choices import Choice, Table, fitting
-from ..columns import cut, width
-from ..listeners import Listener
+from ..conversation import Conversation, opened
+from ..faults import fault_lines
+from ..options import RunOptions
 from ..question import Agreement
-from ..render.call_log import ENDING, CallLog, command_words, explained, stop_parts, typed_command
-from ..spans import Line, coloured, line, painted, plain
-from ..wrap import folded
+from ..render.call_log import ENDING, CallLog, command_words, stop_parts, typed_command
+from ..render.grant_question import (
+    CONFIRMED,
+    UNSEEN,
+    answer_line,
+    decision_of,
+    explained,
+    fitting_rows,
+    how_to_answer,
+    keys_of,
+    more_rows,
+    pages,
+    transcript_form,
+    typed_answer,
+)
+from ..slash import command, during, take
+from ..spans import (
+    Choice,
+    Line,
+    Role,
+    Span,
+    Table,
+    coloured,
+    cut,
+    fitting,
+    folded,
+    line,
+    painted,
+    plain,
+    width,
+    wrapped,
+)
+from ..spending import priced, short
+from ..state import opened_state
+from ..ui import Listener, Voice
 from . import render
-from .asking import open_question
 from .debug import MARK, DebugLine
-from .prompt import OpenTable, Prompt
-from .turn_renderer import Screen, Teller
+from .prompt import QUIET_S, OpenTable, Prompt
+from .render import Screen, Teller
+
+# One grant question at the prompt: a key answers no; a key and Enter answer once or yes. What is typed ahead answers
+# nothing: keys count at once if the user was not typing as the question appeared, else once the input line is empty and
+# quiet. A line that was begun then answers with a word, such as yes; if it is none, it is not sent, and is found in the
+# history. One that was begun before is put aside by Enter, and is there again after the answer. An answer with more
+# right behind its Enter is a paste.
+
+ALONE_S = 0.25
+CHOSEN_S = 0.05  # until the row says what Enter answers
+LAST_S = 0.05  # after an Enter that answers: a paste brings more
+_BELOW = 3  # rows under the keys and over them: that more is left out, the input line, the bar
+_LONGEST_WORD = 2_000
+_LEAST_PAGE = 8  # rows
+_STYLES: dict[Role, str] = {
+    "": "",
+    "ok": "ansigreen",
+    "bad": "ansired",
+    "warn": "ansiyellow",
+    "dim": "ansibrightblack",
+    "name": "ansicyan",
+    "strong": "bold",
+    "alarm": "bold",
+}
+_ANSWERS = "answers with your line, if it is an answer; it is not sent."
+_ASIDE = "puts your line aside until you have answered; then a key answers."
+_TYPED = "That was typed text: it is in the line below."
+_MORE = "There is more: press d for the next page."
+_ALL = "That was all of it."
+State = Literal["quiet", "armed", "pressed", "chosen", "entered", "word"]
+
+
+class Asking:
+    """The open question; `answer` is set once the user has given it."""
+
+    def __init__(self, question: Question, prompt: Prompt) -> None:
+        self.answer: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
+        self.state: State = "quiet"
+        self._question = question
+        self._prompt = prompt
+        self._note = ""
+        self._pressed = ""
+        self._entered: str | Decision = ""  # the answer that counts if nothing follows its Enter
+        self._pages: Iterator[tuple[list[Line], bool]] | None = None
+        self._seen = False
+        self._draft = ""
+        self._is_answer = self._is_drawn = False  # the line was begun when keys counted
+        self._timer: asyncio.TimerHandle | None = None
+        prompt.buffer.cancel_completion()
+        prompt.app.key_processor.before_key_press += self._typed
+
+    def press(self, key: str) -> None:
+        """Handle a key that may be an answer."""
+        if self.state == "entered":
+            begun = "" if self._prompt.buffer.text else self._pressed
+            self._typing(f"{begun}\n{key if key.isprintable() else ''}", is_answer=True)
+        elif not key or not key.isprintable():
+            self.state = "armed"
+            self._explain(f"That answers nothing. {explained(self._question)}")
+        elif self.state == "armed" and (decision_of(key, self._question) or key in ("w", "d")):
+            self.state, self._pressed = "pressed", key
+            self._wait(CHOSEN_S if key in CONFIRMED else ALONE_S)
+        elif self.state == "pressed" and key == self._pressed == "d":
+            self._wait(ALONE_S)  # a page for each is not wanted yet, and no word begins so
+        else:
+            self._typing((self._pressed if self.state != "armed" else "") + key, is_answer=True)
+
+    def enter(self) -> None:
+        """Handle Enter: send the word, confirm a yes, take the typed line, or say what to press."""
+        if self.state == "word":
+            self._close(Decision("no", self._prompt.buffer.text.strip()[:_LONGEST_WORD]))
+        elif self.state in ("pressed", "chosen"):
+            self._enter(self._pressed)
+        elif self.state == "entered":
+            self._elapsed()
+        elif self._prompt.buffer.text:
+            self._take_line()
+        else:
+            self._explain(f"Enter answers nothing. {explained(self._question)}")
+
+    def _enter(self, answer: str | Decision) -> None:
+        """Take an answer unless more follows at once, as it does in a paste."""
+        self.state, self._entered = "entered", answer
+        self._wait(LAST_S)
+
+    def _take_line(self) -> None:
+        """Answer with the typed line, or say why it answers nothing."""
+        said = typed_answer(self._prompt.buffer.text, self._question)
+        if said is not None and self._is_answer:
+            self._enter(said)
+            return
+        self._put_aside(is_word=said is not None)
+
+    def _put_aside(self, *, is_word: bool) -> None:
+        """Empty the input line, so that keys can count, and say what becomes of it."""
+        buffer, again = self._prompt.buffer, explained(self._question)
+        typed = f"“{one_line(buffer.text.strip(), 40)}”"
+        if is_word:
+            note = f"{typed} was begun before you could answer, so it does not count. {again}"
+        elif self._is_answer:
+            note = f"{typed} answers nothing, and was not sent (↑ has it). {again}"
+        else:
+            note = f"{typed} was begun before you could answer: it is back afterwards. {again}"
+            self._draft = "\n".join(filter(None, [self._draft, buffer.text]))
+        buffer.reset(append_to_history=self._is_answer and not is_word)
+        self.state, self._is_answer = "quiet", False
+        self._explain(note)
+        self._wait(QUIET_S)
+
+    def refuse(self) -> None:
+        """Answer with a no."""
+        self._close(Decision("no"))
+
+    def end(self) -> None:
+        """Restore the input line, and print above it the question and the answer."""
+        self._prompt.app.key_processor.before_key_press -= self._typed
+        if self._timer is not None:
+            self._timer.cancel()
+        if self.state == "word":
+            self._prompt.buffer.reset()
+        self._prompt.bring_back(self._draft)
+        decided = self.answer.done() and not self.answer.cancelled()
+        ending = answer_line(self.answer.result(), self._question) if decided else line("  ", ("dim", "→ not answered"))
+        self._note, self._question, columns = "", transcript_form(self._question), self._prompt.columns
+        self._print([*self._shown(columns, len(self._below(columns, 1)))[0], *wrapped([ending], columns)])
+
+    def draw(self, columns: int) -> StyleAndTextTuples:
+        """Draw the question and the keys to fit the screen. Keys count from now on if the user does not type."""
+        if not self._is_drawn:
+            self._is_drawn = True
+            if self._timer is None and not self._prompt.is_typed_in:
+                self.state = "armed"
+            else:
+                self._wait(QUIET_S)
+        lines, hidden_rows, _ = self._shown(columns, len(self._below(columns, 1)))
+        drawn: StyleAndTextTuples = []
+        for row in [*lines, *self._below(columns, hidden_rows)]:
+            drawn += [*((_STYLES[role], text) for role, text in row), ("", "\n")]
+        return drawn[:-1]
+
+    def _below(self, columns: int, hidden_rows: int) -> list[Line]:
+        how = line(("dim", how_to_answer(self._question)))
+        below = [line(("warn", self._note))] if self._note else [how] if self.state == "armed" else []
+        return wrapped([self._keys(hidden_rows), *below], columns)
+
+    def _keys(self, hidden_rows: int) -> Line:
+        if self.state == "word":
+            return line(("strong", "Type the word for the model and press Enter."), ("dim", " Esc: no, without a word"))
+        if self.state == "chosen":
+            chosen = next(says for key, says in keys_of(self._question) if key == self._pressed)
+            return line(("strong", "Enter"), f" answers {chosen} · ", ("strong", "Esc"), " no")
+        if self.state in ("quiet", "entered") and self._prompt.buffer.text:
+            return line(("strong", "Enter"), " " + (_ANSWERS if self._is_answer else _ASIDE))
+        if self.state == "quiet":
+            return line(("dim", "…"))
+        keys: list[Span] = []
+        for key, says in keys_of(self._question):
+            keys += [("strong", key), ("", f" {says} · ")]
+        return (
+            *keys,
+            *(
+                line(("strong", "d"), f" all of it (+{hidden_rows} rows)")
+                if hidden_rows
+                else line(("strong", "Esc"), " no")
+            ),
+        )
+
+    def _shown(self, columns: int, below: int) -> tuple[list[Line], int, bool]:
+        """Return the rows of the question, how many are left out, and whether what a yes gives is among those."""
+        lines, hidden_rows, is_cut = fitting_rows(self._question, columns, self._room(below))
+        more = [line(("dim", f"  … {more_rows(hidden_rows)}"))] if is_cut else []
+        return [*lines, *more], hidden_rows, is_cut
+
+    def _room(self, below: int) -> int:
+        return max(self._prompt.output.get_size().rows - _BELOW - below, 1)
+
+    def _typed(self, _: object) -> None:
+        """Note that a key was pressed: the keyboard is not quiet yet."""
+        if self.state == "quiet":
+            self._wait(QUIET_S)
+
+    def _wait(self, seconds: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._elapsed)
+
+    def _elapsed(self) -> None:
+        if self.state == "quiet" and not self._prompt.buffer.text:
+            self.state, self._note = "armed", "" if self._note == _TYPED else self._note
+        elif self.state == "pressed" and self._pressed in CONFIRMED:
+            self.state = "chosen"
+        elif self.state == "pressed":
+            self._take(self._pressed)
+        elif self.state == "entered":
+            self._prompt.buffer.reset()
+            self._close(self._entered) if isinstance(self._entered, Decision) else self._take(self._entered)
+        self._prompt.app.invalidate()
+
+    def _take(self, key: str) -> None:
+        self.state = "armed"
+        columns = self._prompt.columns
+        *_, is_cut = self._shown(columns, len(self._below(columns, 1)))
+        if key == "d":
+            self._page(columns)
+        elif key == "w":
+            self.state, self._note = "word", ""
+            self._prompt.buffer.reset()
+            self._prompt.app.layout.focus(self._prompt.buffer)
+        elif is_cut and not self._seen and key != "n":
+            self._explain(f"{UNSEEN} Press d.")
+        else:
+            self._close(decision_of(key, self._question) or Decision("no"))
+
+    def _page(self, columns: int) -> None:
+        """Print the next page, or the first one again after the last."""
+        room = max(self._room(0), _LEAST_PAGE)
+        self._pages = self._pages or pages(self._question, columns, room)
+        page, is_last = next(self._pages)
+        self._seen = self._seen or is_last
+        self._pages = None if is_last else self._pages
+        self._print(page)
+        self._explain(_ALL if is_last else _MORE)
+
+    def _typing(self, text: str, *, is_answer: bool = False) -> None:
+        self.state, self._is_answer = "quiet", is_answer
+        self._prompt.buffer.insert_text(text)
+        self._explain(_TYPED)
+        self._wait(QUIET_S)
+
+    def _explain(self, note: str) -> None:
+        self._note = one_line(note, 400)
+        self._prompt.app.invalidate()
+
+    def _close(self, decision: Decision) -> None:
+        if not self.answer.done():
+            self.answer.set_result(decision)
+
+    def _print(self, lines: list[Line]) -> None:
+        self._prompt.print_above(painted(lines, sys.stdout))
+
+
+@asynccontextmanager
+async def open_question(question: Question, prompt: Prompt) -> AsyncIterator[Asking]:
+    """Show a question on the screen while the block runs."""
+    asking = prompt.asking = Asking(question, prompt)
+    prompt.app.invalidate()
+    try:
+        yield asking
+    finally:
+        prompt.asking = None
+        asking.end()
+
 
 _AROUND = 5  # rows: the title, the head, the rule, the input line, the bar
 LEAST_ROWS = 12
@@ -260,7 +546,7 @@ class Human:
                         self._prompt.debug.run_on()
                     return self._last
             except UsageError as error:
-                self._show(explained(error))
+                self._show(fault_lines(error.message, error.fix))
 
 
 class DebuggerListener:
@@ -280,14 +566,15 @@ class DebuggerListener:
 RINGS_AFTER_S = 10.0
 
 
-class TerminalVoice:
+class TerminalVoice(Voice):
     """A voice that prints above a prompt, and asks through it."""
 
     def __init__(self, prompt: Prompt) -> None:
+        super().__init__()
         self._prompt = prompt
         self._asked: asyncio.Future[str] | None = None
         self._one_at_a_time = asyncio.Lock()  # a question, or a stop of the debugger
-        self.debugger = Human(prompt, self.lines, self._one_at_a_time)
+        self.debugger: Human = Human(prompt, self.lines, self._one_at_a_time)
         self._theme = render.LIGHT if prompt.taste.is_light else render.DARK
 
     def lines(self, lines: Iterable[Line]) -> None:
@@ -386,11 +673,6 @@ class TerminalVoice:
         return agreement.is_given(typed)
 
     @property
-    def is_trusted(self) -> bool:
-        """True: a user types the commands."""
-        return True
-
-    @property
     def is_attended(self) -> bool:
         """True: somebody types."""
         return True
@@ -424,3 +706,204 @@ class TerminalVoice:
         is_command = text.startswith("/")
         self._asked.set_result("" if is_command else text)
         return not is_command
+
+
+# The conversation, connected to the prompt.
+
+
+class LoadedSession:
+    """A conversation as the prompt drives it."""
+
+    def __init__(self, conversation: Conversation, voice: TerminalVoice, rests: asyncio.Event) -> None:
+        self._conversation = conversation
+        self._voice = voice
+        self._rests = rests
+
+    @property
+    def busy(self) -> bool:
+        """True if a turn is running, so what is typed is for it."""
+        return self._conversation.busy
+
+    @property
+    def stoppable(self) -> bool:
+        """True if a turn or a command runs or a question is open: something that Ctrl-C ends."""
+        return self._conversation.stoppable or self._voice.asking
+
+    @property
+    def left(self) -> bool:
+        """True if the user has asked to leave."""
+        return self._conversation.left
+
+    def names(self) -> list[str]:
+        """Return the function names, for completion."""
+        return self._conversation.names()
+
+    async def offered(self, kind: str, first: str) -> list[tuple[str, str]]:
+        """Return what of a kind can be typed after a word, each with its description, for completion."""
+        return await offered(self._conversation, kind, first)
+
+    async def opening(self, options: RunOptions) -> str:
+        """Return the message that is sent before the user's first, if any."""
+        return await self._conversation.opening(options)
+
+    def answers(self, text: str) -> bool:
+        """Return whether the line answered an open question."""
+        return self._voice.answers(text)
+
+    def can_run_beside(self, text: str) -> bool:
+        """Return whether a command is running that the line is meant for, as `/break` is for a call."""
+        return self._conversation.stoppable and text.split()[:1] == ["/break"]
+
+    async def take(self, text: str) -> None:
+        """Process a typed line."""
+        with self._voice.at_work(self._conversation.agent.name):
+            await self._conversation.guarded(take(self._conversation, text))
+        self._voice.rest()
+        self._rests.set()
+
+    async def during(self, text: str) -> None:
+        """Process a line that was typed while a turn runs."""
+        await self._conversation.guarded(during(self._conversation, text))
+
+    async def interrupt(self) -> None:
+        """End the running turn, and answer an open question with no."""
+        if not self._voice.refuse():
+            await self._conversation.interrupt()
+
+    async def leave(self) -> None:
+        """Accept nothing more, and end what is running."""
+        self._conversation.left = True
+        self._voice.refuse()
+        await self._conversation.interrupt()
+
+
+def _connect(conversation: Conversation, voice: TerminalVoice, prompt: Prompt) -> None:
+    """Connect the debugger's line and the bar to the conversation."""
+    voice.debugger.slash = lambda text: conversation.guarded(during(conversation, text))
+    prompt.debug.stops_evaluation = conversation.workspace.debugging.stop_evaluation
+    prompt.bar.unsafe = conversation.workspace.settings.sandbox.unsafe
+    prompt.bar.status = lambda: conversation.agent.status()  # of the one that is talked to then
+    prompt.bar.spent = lambda: short(conversation.spending.total)
+    prompt.bar.running = lambda: len(prompt.live.calls)
+    prompt.bar.rejected = lambda: len({problem.where.path for problem in conversation.workspace.rejected()})
+
+
+@asynccontextmanager
+async def session(options: RunOptions, prompt: Prompt) -> AsyncIterator[LoadedSession]:
+    """Open a conversation that is ready: workspace open, model chosen, the user greeted."""
+    voice = TerminalVoice(prompt)
+    async with opened(options, voice, command) as conversation, conversation.awake():
+        _connect(conversation, voice, prompt)
+        await conversation.greet()
+        async with asyncio.TaskGroup() as group:
+            # The sandbox tests itself while the human thinks; its level is known when it is first needed.
+            group.create_task(conversation.guarded(_show_level(conversation, prompt)))
+            # A model that reads slowly reads what every request begins with.
+            preparing = group.create_task(conversation.guarded(conversation.agent.prepare()))
+            group.create_task(conversation.guarded(conversation.workspace.workshop.finder.prepare()))
+            if options.resume:
+                group.create_task(conversation.guarded(conversation.resume()))
+            group.create_task(conversation.guarded(conversation.begin(options)))
+            rests = asyncio.Event()
+            remembering = group.create_task(conversation.guarded(_remember(conversation, rests)))
+            try:
+                yield LoadedSession(conversation, voice, rests)
+            finally:
+                preparing.cancel()
+                remembering.cancel()
+                await conversation.guarded(conversation.keep_unsaved())
+
+
+async def _remember(conversation: Conversation, rests: asyncio.Event) -> None:
+    """Index what was said and attached between turns, so that it can be searched."""
+    while True:
+        await rests.wait()
+        rests.clear()
+        if not conversation.busy:
+            await conversation.agent.memory.remember()
+
+
+async def _show_level(conversation: Conversation, prompt: Prompt) -> None:
+    if question := await conversation.workspace.one_wall():
+        conversation.voice.lines([line(("warn", "! "), question)])
+        conversation.workspace.answer_one_wall(
+            agrees=await conversation.voice.confirm("Run functions so on this machine?")
+        )
+    prompt.bar.sandbox = await conversation.workspace.sandbox_level()
+    prompt.app.invalidate()
+
+
+Offers = list[tuple[str, str]]
+
+
+async def offered(conversation: Conversation, kind: str, first: str) -> Offers:
+    """Return each name of a kind, such as `<version>`, with its description; `first` is the word before it."""
+    try:
+        return await _OFFERS[kind](conversation, first) if kind in _OFFERS else []
+    except UsageError:  # what stands before it names nothing
+        return []
+
+
+async def _versions(conversation: Conversation, name: str) -> Offers:
+    versions = await conversation.workspace.workshop.past.versions(name)
+    return [
+        (str(version.number), f"{version.short or version.change_kind} {version.who} {version.when}")
+        for version in reversed(versions)
+    ]
+
+
+async def _lines(conversation: Conversation, name: str) -> Offers:
+    snapshot = conversation.workspace.workshop.registry.snapshot()
+    return [(str(number), text.strip()) for number, text in stopping_lines(name, snapshot)]
+
+
+async def _breakpoints(conversation: Conversation, _first: str) -> Offers:
+    placed = conversation.workspace.debugging.breakpoints.placed(conversation.workspace.workshop.registry.snapshot())
+    return [(str(entry.breakpoint.id), entry.text) for entry in placed]
+
+
+async def _candidates(conversation: Conversation, _first: str) -> Offers:
+    return [(name, "") for name in sorted(await conversation.workspace.workshop.all_pending())]
+
+
+async def _modules(conversation: Conversation, _first: str) -> Offers:
+    return [(name, "") for name in sorted(conversation.workspace.workshop.registry.snapshot().modules)]
+
+
+async def _labels(conversation: Conversation, _first: str) -> Offers:
+    return [(row.label, row.description) for row in conversation.agent.memory.blocks.rows]
+
+
+async def _sections(conversation: Conversation, _first: str) -> Offers:
+    return [(row.name, row.text) for row in await conversation.agent.memory.sections.list()]
+
+
+async def _agents(conversation: Conversation, _first: str) -> Offers:
+    async with opened_state(conversation.workspace.root) as state:
+        groups = group_names(conversation.workspace.root)
+        agents = [name for name in await state.moves.names() if name not in groups]
+        return [*((name, "") for name in agents), *((name, "group") for name in groups)]
+
+
+async def _calls(conversation: Conversation, _first: str) -> Offers:
+    return [(str(call.number), call.name) for call in reversed(conversation.log.calls)]
+
+
+async def _models(conversation: Conversation, _first: str) -> Offers:
+    named = {name: priced(model) for name, model in conversation.workspace.settings.models.items()}
+    others = {name: "" for name in [conversation.agent.status().model, *installed_models(), "tour"] if name}
+    return [*(others | named).items()]
+
+
+_OFFERS: dict[str, Callable[[Conversation, str], Awaitable[Offers]]] = {
+    "<version>": _versions,
+    "<line>": _lines,
+    "<breakpoint>": _breakpoints,
+    "<candidate>": _candidates,
+    "<module>": _modules,
+    "<label>": _labels,
+    "<section>": _sections,
+    "<agent>": _agents,
+    "<call>": _calls,
+    "<model>": _models,
+}

@@ -23,13 +23,12 @@ from agent_core.base.clock import Clock
 from agent_core.base.errors import KnapperError, UsageError
 from agent_core.storage import AGAIN
 
-from .agent_host import Listening
+from .agent_host import Listening, Rooms
 from .chat_threads import ChatThreads, no_reply
 from .identity import Identity
 from .journal_events import JournalReader
 from .parts import InvalidBody, Open, read_part
 from .responses import STREAM, failure, json_response
-from .rooms import Rooms
 
 # A2A on the wire, in both versions that clients speak: 1.0 (`SendMessage`) and 0.3 (`message/send`).
 # Pure: requests are read into values, and values written as JSON.
@@ -278,7 +277,7 @@ _NO_TASK, _NOT_CANCELABLE, _UNSUPPORTED = -32001, -32002, -32004
 
 @dataclass(frozen=True, slots=True)
 class _TaskPlace:
-    """Where a task is: the agent that holds the conversation, the context, and the event that began it."""
+    """The place of a task: the agent that holds the conversation, the context, and the event that began it."""
 
     agent: str
     context: str

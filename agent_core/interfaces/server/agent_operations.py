@@ -12,12 +12,12 @@ from agent_core.storage import ENDED, BlockRow
 from agent_core.storage.turn_store import SAID
 from agent_core.workspace.portable import ImportOptions
 
+from ..catalogue import check_message
 from ..manual_edits import set_up_block, undo_block, write_block
 from ..render.agent_view import agent_facts, agents_listing
 from ..render.memory_view import best_hits, found_document, history_document, memory_document, search_all
-from ..slash_shorthands import check_message
+from .agent_host import event_stream
 from .chat_threads import ChatThreads
-from .event_stream import event_stream
 from .failures import ApiRefusal, NotThere
 from .identity import OWNER
 from .journal_events import DONE
@@ -56,13 +56,13 @@ class Document(Part):
 
 
 class After(Part):
-    """Where events begin: after the one with this number."""
+    """The beginning of a stream of events: after the one with this number."""
 
     after: Annotated[int, Field(ge=0, le=_MOST_SEQ)] = 0
 
 
 class HistoryPart(Part):
-    """Which part of a conversation is wanted: so many entries after a number, or so many of the last `before` one."""
+    """A part of a conversation: so many entries after a number, or so many of the last `before` one."""
 
     after: Annotated[int, Field(ge=0, le=_MOST_SEQ)] = 0
     before: Annotated[int, Field(ge=0, le=_MOST_SEQ)] = _MOST_SEQ
@@ -86,7 +86,7 @@ class BlockUndo(Part):
 
 
 class MemoryNeed(Part):
-    """What is looked for in recall and archival memory."""
+    """A search of recall and archival memory."""
 
     query: Annotated[str, Field(min_length=1, max_length=2_000)]
     where: Annotated[str, Field(pattern="^(both|recall|archival)$")] = "both"

@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import gc
+import importlib.util
 import ipaddress
 import socket
 import time
@@ -22,7 +23,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from agent_core import __version__
@@ -33,10 +34,10 @@ from agent_core.storage import prepare_state_dir
 from agent_core.workspace.workspace import Workspace
 from sandbox.wire.foreign import MESSAGE, Malformed, read_json
 
-from ..mcp.http_door import HttpDoor
+from ..client.wire import announced
 from ..state import opened_state
 from .a2a_door import A2aDoor
-from .agent_host import AgentHost
+from .agent_host import AgentHost, Rooms, opened_rooms
 from .catalog import OPERATIONS
 from .chat_completions import ChatDoor
 from .chat_threads import ChatThreads
@@ -45,12 +46,75 @@ from .identity import Identity, NotAllowed, Sessions, TokenBook
 from .operations import Operation
 from .parts import Nothing
 from .responses import answered, error_response, failure, json_response
-from .responses_api import ResponsesDoor
-from .rooms import Rooms, opened_rooms
-from .serving import announced
 
 if TYPE_CHECKING:
     from agent_core.workspace.metrics import Metrics
+
+
+# `/mcp`: streamable HTTP, for whoever passed the guard, with the scopes of their tokens. It is opened by the first
+# request to it, since the package `mcp` takes a second to import.
+
+_MOST_SESSIONS: Final = 500
+_IDLE_S: Final = 30 * 60.0
+
+
+class HttpDoor:
+    """The application at `/mcp`."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._app: asyncio.Future[ASGIApp] | None = None
+        self._work: asyncio.Task[None] | None = None
+        self._stopping = asyncio.Event()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if importlib.util.find_spec("mcp") is None:
+            fix = f"Type: {add_extra('mcp')}"
+            refused = error_response(404, "no-mcp", "This server has no MCP: the package mcp is missing.", fix)
+            await refused(scope, receive, send)
+            return
+        scope["open_stream"]()  # what it answers with
+        if self._app is None:
+            self._app = asyncio.get_running_loop().create_future()
+            self._work = asyncio.create_task(self._serve(self._app))
+        app = await asyncio.shield(self._app)
+        await app({**scope, "user": _user(scope["identity"])}, receive, send)
+
+    @asynccontextmanager
+    async def at_work(self) -> AsyncIterator[None]:
+        """Close at the end of the block what was opened in it."""
+        try:
+            yield
+        finally:
+            self.end_streams()
+            if self._work is not None:
+                await self._work
+
+    def end_streams(self) -> None:
+        """Let all clients go."""
+        self._stopping.set()
+
+    async def _serve(self, ready: asyncio.Future[ASGIApp]) -> None:
+        await asyncio.to_thread(import_module, "agent_core.interfaces.mcp.server")
+        from ..mcp.server import McpDoor, SessionManager  # noqa: PLC0415 - see above
+
+        gc.freeze()  # what is loaded stays: looking through it again and again would hold everybody up
+
+        door = McpDoor(self._workspace, lambda request: request.scope["identity"])
+        manager = SessionManager(door.server, max_sessions=_MOST_SESSIONS, session_idle_timeout=_IDLE_S)
+        async with door.opened(), manager.run():
+            ready.set_result(manager.asgi_app)
+            await self._stopping.wait()
+            door.end_streams()
+
+
+def _user(identity: Identity) -> Any:  # Any: a class of the package
+    """Return the user that owns a session: the SDK lets nobody else use it."""
+    from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser  # noqa: PLC0415 - see above
+    from mcp.server.auth.provider import AccessToken  # noqa: PLC0415 - see above
+
+    return AuthenticatedUser(AccessToken(token="", client_id=identity.name, scopes=sorted(identity.scopes)))
 
 
 # How a browser is let in: a link is made by who can do everything, and used once, by the page that it leads to.
@@ -123,7 +187,7 @@ _MOST_KNOWN: Final = 400  # and with one
 
 @dataclass(frozen=True, slots=True)
 class ServeOptions:
-    """How the server is reached. `names` are other names that clients use for it; `spans` are sent to a collector."""
+    """The ways to reach the server: `names` are other ones that clients use for it; `spans` go to a collector."""
 
     host: str = "127.0.0.1"
     port: int = 8700
@@ -135,7 +199,7 @@ class ServeOptions:
 
     @property
     def is_local(self) -> bool:
-        """Whether only this machine reaches it."""
+        """True if only this machine reaches it."""
         try:
             return self.host == "localhost" or ipaddress.ip_address(self.host).is_loopback
         except ValueError:
@@ -144,7 +208,7 @@ class ServeOptions:
 
 @dataclass(frozen=True, slots=True)
 class Doors:
-    """What was opened: the application, and where to log in to its page."""
+    """The open server: the application, and where to log in to its page."""
 
     app: ASGIApp
     host: AgentHost
@@ -203,7 +267,7 @@ def application(rooms: Rooms, login: LoginDoor, mcp_door: HttpDoor) -> Starlette
     threads = ChatThreads(rooms)
     chat = ChatDoor(rooms, threads)
     routes += [Route("/v1/models", chat.models), Route("/v1/chat/completions", chat.complete, methods=["POST"])]
-    routes += [Route("/v1/responses", ResponsesDoor(rooms, threads).create, methods=["POST"])]
+    routes += [Route("/v1/responses", chat.respond, methods=["POST"])]
     a2a, at = A2aDoor(rooms, threads), "/.well-known/agent-card.json"
     routes += [Route(at, a2a.card), Route(f"/a2a/{{agent}}{at}", a2a.card)]
     routes += [Route("/a2a/{agent}", a2a.call, methods=["POST"]), Route("/mcp", mcp_door)]
@@ -260,8 +324,8 @@ class _Server(uvicorn.Server):
 
 
 class _BoundedRequest(h11.Connection):
-    """What a client sends, read with a bound on each head, since h11 bounds only one that is not whole yet, and on the
-    pieces of each body: every one of them costs as much, and all that came together hold the event loop up together.
+    """The requests of a client, read with a bound on each head, since h11 bounds only one that is not whole yet, and on
+    the pieces of each body: every one of them costs as much, and all that come at once hold the event loop up together.
     """
 
     _pieces = _bytes = 0

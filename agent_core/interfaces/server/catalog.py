@@ -7,15 +7,13 @@ from . import (
     command_operations,
     function_operations,
     page_operations,
-    record_operations,
     source_operations,
-    team_operations,
 )
 from .operations import OPERATIONS_BY_MODULE, Operation
 
 _MODULES: Final = (
     *(agent_operations, page_operations, function_operations),
-    *(source_operations, record_operations, team_operations, command_operations),
+    *(source_operations, command_operations),
 )
 OPERATIONS: Final[tuple[Operation, ...]] = tuple(
     each for module in _MODULES for each in OPERATIONS_BY_MODULE[module.__name__]

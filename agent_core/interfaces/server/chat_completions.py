@@ -1,11 +1,13 @@
-"""The door for programs that speak chat completions: an agent is the model, and its functions run here."""
+"""The doors for programs that speak chat completions or responses: an agent is the model, its functions run here."""
 
+import hashlib
 import json
+import secrets
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
-from typing import Annotated, Final, TypeAlias
+from collections.abc import AsyncGenerator, Callable, Iterator
+from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
 
-from pydantic import Field
+from pydantic import Discriminator, Field, Tag
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
@@ -15,15 +17,15 @@ from agent_core.base.messages import Call
 from agent_core.base.offload import aside
 from agent_core.workspace.group_file import is_group
 
-from .chat_threads import ChatThreads, ClientReply, Thread
-from .client_history import MOST_TOOLS, ClientMessage, Json, Unsupported, offered
+from .agent_host import Rooms
+from .chat_threads import MOST_TOOLS, ChatThreads, ClientMessage, ClientReply, Json, Thread, Unsupported, offered
 from .failures import status_of
 from .identity import CONVERSATION, Identity
-from .openai_parameters import CHAT, Effort, ResponseFormat, Shared, Tokens, Verbosity, sent_on
+from .openai_parameters import CHAT, RESPONSES, Effort, ResponseFormat, Shared, Tokens, Verbosity, sent_on
 from .parts import InvalidBody, Open, read_part
 from .responses import STREAM, json_response
-from .rooms import Rooms
 
+R = TypeVar("R", bound=Shared)
 MOST_MESSAGES: Final = 10_000
 _MOST_PARTS: Final = 1_000  # of a message
 _SPEAKERS: Final = ("system", "developer", "user")
@@ -40,7 +42,7 @@ Parts: TypeAlias = Annotated[list[TextPart], Field(max_length=_MOST_PARTS, fail_
 
 
 class CalledFunction(Open):
-    """What a call of a client's function says."""
+    """A function of a client as it is called."""
 
     name: Annotated[str, Field(max_length=200)]
     arguments: str = "{}"
@@ -93,17 +95,15 @@ class ChatMessage(Open):
 
 
 class StreamOptions(Open):
-    """What a stream holds besides."""
+    """The options of a stream."""
 
     include_usage: bool = False
 
 
 class ChatRequest(Shared):
-    """A request for a reply. `model` is an agent, or `AGENT@CONVERSATION`."""
+    """A request for a reply."""
 
-    model: Annotated[str, Field(min_length=1, max_length=200)]
     messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=MOST_MESSAGES, fail_fast=True)]
-    stream: bool | None = None
     stream_options: StreamOptions | None = None
     max_tokens: Tokens | None = None
     max_completion_tokens: Tokens | None = None
@@ -127,12 +127,15 @@ class ChatRequest(Shared):
 
     def read(self) -> list[ClientMessage]:
         """Return the messages."""
-        agent = self.model.partition("@")[0]
-        return [message.read(agent) for message in self.messages]
+        return [message.read(self.agent) for message in self.messages]
+
+    def forget(self) -> None:
+        """Drop the messages."""
+        self.messages.clear()
 
 
 class ChatDoor:
-    """Answers chat completions by turns of agents."""
+    """Answers chat completions and responses by turns of agents."""
 
     def __init__(self, rooms: Rooms, threads: ChatThreads) -> None:
         self._rooms = rooms
@@ -148,15 +151,24 @@ class ChatDoor:
 
     async def complete(self, request: Request) -> Response:
         """Let an agent reply to the last message of a conversation."""
+        return await self._reply(request, ChatRequest, _Completion)
+
+    async def respond(self, request: Request) -> Response:
+        """Let an agent respond."""
+        return await self._reply(request, ResponsesRequest, _Response)
+
+    async def _reply(
+        self, request: Request, kind: type[R], answer: "Callable[[ChatThreads, Thread, R], _ClientAnswer]"
+    ) -> Response:
         try:
             body = await request.body()
-            asked = await read_part(ChatRequest, body)
+            asked = await read_part(kind, body)
         except InvalidBody as error:
             return misfit(error)
         try:
             if asked.stream:
                 request.scope["open_stream"]()
-            turn = await self._turn(asked, request.scope["identity"], len(body))
+            turn = answer(self._threads, await self._thread(asked, request.scope["identity"], len(body)), asked)
             request.scope["body_done"]()
             if asked.stream:
                 return StreamingResponse(turn.stream(), media_type="text/event-stream", headers=STREAM)
@@ -166,25 +178,17 @@ class ChatDoor:
         except Exception as error:  # noqa: BLE001  (the door's edge: the traceback is kept, and the program goes on)
             return client_error(500, f"Knapper failed. {self._rooms.crash(error)}", "internal")
 
-    async def _turn(self, request: ChatRequest, identity: Identity, size: int) -> "_Completion":
+    async def _thread(self, shared: Shared, identity: Identity, size: int) -> Thread:
+        """Return the conversation that a request of so many bytes goes on with."""
         identity.needs("chat")
-        agent = await model_agent(self._rooms, identity, request.model)
-        client = await client_terms(self._rooms, agent, request, size)
-        messages = await aside(size, request.read)
-        request.messages.clear()  # they would be kept as long as the turn takes
-        thread = await self._threads.take_up(
-            identity, request.model, messages, client, owner=request.owner(identity.name)
+        agent = await self._rooms.known(shared.agent, identity)
+        client = await client_terms(self._rooms, agent, shared, size)
+        messages = await aside(size, shared.read)
+        shared.forget()  # they would be kept as long as the turn takes
+        owner = shared.owner(identity.name)
+        return await self._threads.take_up(
+            identity, shared.model, messages, client, owner=owner, response=shared.previous
         )
-        return _Completion(self._threads, thread, request)
-
-
-async def model_agent(rooms: Rooms, identity: Identity, model: str) -> str:
-    """Return the agent that a client's `model` names.
-
-    Raises:
-        NotThere: there is no such agent, as far as the token may see.
-    """
-    return await rooms.known(model.partition("@")[0], identity)
 
 
 async def client_terms(rooms: Rooms, agent: str, shared: Shared, size: int) -> Json:
@@ -202,36 +206,57 @@ async def client_terms(rooms: Rooms, agent: str, shared: Shared, size: int) -> J
     return {**await aside(size, offered, tools, choice, parallel=parallel, taken=taken), **terms}
 
 
-class _Completion:
-    """One reply on its way to one client."""
+class _ClientAnswer:
+    """The answer of one turn on its way to one client."""
 
-    def __init__(self, threads: ChatThreads, thread: Thread, request: ChatRequest) -> None:
-        self._threads, self._thread, self._request = threads, thread, request
+    def __init__(self, threads: ChatThreads, thread: Thread) -> None:
+        self._threads, self._thread = threads, thread
         self._reply = ClientReply(thread.client)
-        self._id = f"chatcmpl-{thread.name}-{time.time_ns():x}"
         self._created = int(time.time())
 
     async def whole(self) -> Response:
-        """Return the reply in one piece."""
+        """Return the answer in one piece."""
         happened: list[Json] = []
-        async for event in self._turn():
+        async for event in self._threads.turn(self._thread):
             if event is not None:
                 self._reply.take(event)
                 happened += self._reply.shown(event)
-        await self._threads.remember(self._thread, self._reply)
-        ended, calls = self._reply.ended, self._reply.calls
+        await self._remember()
+        ended = self._reply.ended
         if ended is None or not self._reply.is_whole:
             return client_error(502, self._reply.failure(), "turn_failed")
+        return json_response(self._document(ended, happened))
+
+    def stream(self) -> AsyncGenerator[bytes, None]:
+        """Yield the answer in pieces."""
+        raise NotImplementedError
+
+    async def _remember(self) -> None:
+        await self._threads.remember(self._thread, self._reply)
+
+    def _document(self, ended: events.TurnEnded, happened: list[Json]) -> Json:
+        raise NotImplementedError
+
+
+class _Completion(_ClientAnswer):
+    """One reply as a chat completion."""
+
+    def __init__(self, threads: ChatThreads, thread: Thread, chat_request: ChatRequest) -> None:
+        super().__init__(threads, thread)
+        self._request = chat_request
+        self._id = f"chatcmpl-{thread.name}-{time.time_ns():x}"
+
+    def _document(self, ended: events.TurnEnded, happened: list[Json]) -> Json:
         message: Json = {"role": "assistant", "content": ended.reply}
-        if calls:
+        if calls := self._reply.calls:
             message = {**message, "content": ended.reply or None, "tool_calls": [_called(call) for call in calls]}
         choice = {"message": message, "finish_reason": self._finish(), "logprobs": None}
-        return json_response({**self._frame("chat.completion", choice, happened), "usage": _usage(ended)})
+        return {**self._frame("chat.completion", choice, happened), "usage": _usage(ended)}
 
     async def stream(self) -> AsyncGenerator[bytes, None]:
         """Yield the reply in pieces, and what happens here in a field of its own."""
         yield self._chunk({"role": "assistant", "content": ""})
-        async for event in self._turn():
+        async for event in self._threads.turn(self._thread):
             if event is None:
                 yield b": keep-alive\n\n"
                 continue
@@ -239,7 +264,7 @@ class _Completion:
                 yield self._chunk({"content": text})
             if happened := self._reply.shown(event):
                 yield self._chunk({}, happened=happened)
-        await self._threads.remember(self._thread, self._reply)
+        await self._remember()
         for frame in self._last():
             yield frame
         yield b"data: [DONE]\n\n"
@@ -257,9 +282,6 @@ class _Completion:
 
     def _finish(self) -> str:
         return "tool_calls" if self._reply.calls else "length" if self._reply.is_cut else "stop"
-
-    def _turn(self) -> AsyncIterator[events.Event | None]:
-        return self._threads.turn(self._thread)
 
     def _chunk(self, delta: Json, *, finish: str | None = None, happened: list[Json] | None = None) -> bytes:
         choice = {"delta": delta, "finish_reason": finish}
@@ -310,3 +332,258 @@ def misfit(error: InvalidBody) -> Response:
 def client_error(status: int, message: str, code: str, parameter: str | None = None) -> Response:
     """Return an error in the form that these clients read."""
     return json_response(_error_of(message, code, parameter), status)
+
+
+# Responses: one reply as an object or as a stream of its parts.
+
+_MOST: Final = 1_000_000
+_Key: TypeAlias = Annotated[str, Field(max_length=64)]
+_Value: TypeAlias = Annotated[str, Field(max_length=512)]
+
+
+class CallItem(Open):
+    """A call of a client's function, as the client sends it back."""
+
+    type: Literal["function_call"]
+    call_id: Annotated[str, Field(min_length=1, max_length=200)]
+    name: Annotated[str, Field(max_length=200)]
+    arguments: str = "{}"
+
+    def read(self) -> ClientMessage:
+        """Return it as the conversation knows it."""
+        return ClientMessage("assistant", "", (Call(self.call_id, self.name, self.arguments),))
+
+
+class OutputItem(Open):
+    """A client's answer to a call."""
+
+    type: Literal["function_call_output"]
+    call_id: Annotated[str, Field(min_length=1, max_length=200)]
+    name: Annotated[str, Field(max_length=200)] | None = None
+    output: str | Parts
+
+    def read(self) -> ClientMessage:
+        """Return it as the conversation knows it."""
+        text = self.output if isinstance(self.output, str) else "".join(part.text for part in self.output)
+        return ClientMessage("tool", text, answers=self.call_id, name=self.name or "")
+
+
+class ItemMessage(ChatMessage):
+    """A message among the items."""
+
+    type: Literal["message"] = "message"
+    role: Literal["system", "developer", "user", "assistant"]
+
+
+class OtherItem(Open):
+    """An item of another type, by which it is refused."""
+
+    type: str
+
+    def read(self) -> ClientMessage:
+        """Return nothing that was said."""
+        return ClientMessage("user", "")
+
+
+def _kind(item: object) -> str:
+    given = item.get("type", "message") if isinstance(item, dict) else "message"
+    return given if given in ("function_call", "function_call_output", "message") else "other"
+
+
+Item: TypeAlias = Annotated[
+    Annotated[ItemMessage, Tag("message")]
+    | Annotated[CallItem, Tag("function_call")]
+    | Annotated[OutputItem, Tag("function_call_output")]
+    | Annotated[OtherItem, Tag("other")],
+    Discriminator(_kind),
+]
+
+
+class TextOptions(Open):
+    """The options of the text of a response."""
+
+    format: ResponseFormat | None = None
+    verbosity: Verbosity | None = None
+
+
+class ReasoningOptions(Open):
+    """The options of the model's thinking."""
+
+    effort: Effort | None = None
+
+
+class ResponsesRequest(Shared):
+    """A request for a response. `input` is a text, or the items of a conversation."""
+
+    input: (
+        Annotated[str, Field(min_length=1, max_length=_MOST)]
+        | Annotated[list[Item], Field(max_length=MOST_MESSAGES, fail_fast=True)]
+    )
+    instructions: str | None = None
+    previous_response_id: Annotated[str | None, Field(max_length=200)] = None
+    max_output_tokens: Tokens | None = None
+    text: TextOptions | None = None
+    reasoning: ReasoningOptions | None = None
+    metadata: Annotated[dict[_Key, _Value], Field(max_length=16)] | None = None
+    store: bool | None = None
+
+    def terms(self) -> Json:
+        """Return what the client asks of the turn besides its tools.
+
+        Raises:
+            UsageError: a parameter has no effect here.
+        """
+        parameters, shape = sent_on(self, RESPONSES), None
+        if self.reasoning is not None:
+            parameters |= {"reasoning_effort": self.reasoning.effort} if self.reasoning.effort else {}
+        if self.text is not None:
+            shape = self.text.format.read("text.format") if self.text.format else None
+            parameters |= {"verbosity": self.text.verbosity} if self.text.verbosity else {}
+        return {"parameters": parameters, "max_tokens": self.max_output_tokens, "shape": shape}
+
+    def read(self) -> list[ClientMessage]:
+        """Return the messages."""
+        system = [ClientMessage("system", self.instructions)] if self.instructions else []
+        if isinstance(self.input, str):
+            return [*system, ClientMessage("user", self.input)]
+        return [*system, *(item.read() for item in self.input)]
+
+    def forget(self) -> None:
+        """Drop the items."""
+        self.input = ""
+
+    @property
+    def previous(self) -> str:
+        """The id of the response that it goes on from, if it names one."""
+        return self.previous_response_id or ""
+
+
+class _Response(_ClientAnswer):
+    """One response."""
+
+    def __init__(self, threads: ChatThreads, thread: Thread, responses_request: ResponsesRequest) -> None:
+        super().__init__(threads, thread)
+        self._request = responses_request
+        self._id = f"resp_{secrets.token_hex(16)}"
+        self._item = f"msg_{secrets.token_hex(16)}"
+        self._sent = 0
+
+    def _document(self, ended: events.TurnEnded, happened: list[Json]) -> Json:
+        return self._object(self._status, ended.reply) | _vendors(happened)
+
+    async def stream(self) -> AsyncGenerator[bytes, None]:
+        """Yield the parts of the response as they come."""
+        place = {"item_id": self._item, "output_index": 0, "content_index": 0}
+        yield self._event("response.created", response=self._object("in_progress"))
+        begun = False
+        async for event in self._threads.turn(self._thread):
+            if event is None:
+                yield b": keep-alive\n\n"
+            elif text := self._reply.take(event):
+                if not begun:
+                    begun = True
+                    item = self._message("", "in_progress")
+                    yield self._event("response.output_item.added", output_index=0, item=item)
+                    yield self._event("response.content_part.added", **place, part=_part(""))
+                yield self._event("response.output_text.delta", **place, delta=text, logprobs=[])
+            elif happened := self._reply.shown(event):
+                yield self._event("response.in_progress", response=self._object("in_progress"), **_vendors(happened))
+        await self._remember()
+        if not self._reply.is_whole:
+            error = {"code": "server_error", "message": self._reply.failure()}
+            yield self._event("response.failed", response=self._object("failed") | {"error": error})
+            return
+        for frame in (*(self._text_frames(place) if begun else ()), *self._call_frames(int(begun))):
+            yield frame
+        yield self._event(f"response.{self._status}", response=self._object(self._status, self._reply.text))
+
+    @property
+    def _status(self) -> str:
+        return "incomplete" if self._reply.is_cut else "completed"
+
+    async def _remember(self) -> None:
+        """Note how the conversation goes on; a response that is not to be stored is found by its words alone."""
+        await self._threads.remember(self._thread, self._reply, "" if self._request.store is False else self._id)
+
+    def _text_frames(self, place: Json) -> Iterator[bytes]:
+        text = self._reply.text
+        yield self._event("response.output_text.done", **place, text=text, logprobs=[])
+        yield self._event("response.content_part.done", **place, part=_part(text))
+        item = self._message(text, "completed")
+        yield self._event("response.output_item.done", output_index=0, item=item)
+
+    def _call_frames(self, first: int) -> Iterator[bytes]:
+        for index, call in enumerate(self._reply.calls, first):
+            place = {"item_id": _item_id(call), "output_index": index}
+            begun = _call_item(call, "in_progress") | {"arguments": ""}
+            yield self._event("response.output_item.added", output_index=index, item=begun)
+            yield self._event("response.function_call_arguments.delta", **place, delta=call.arguments)
+            done = {"name": call.name, "arguments": call.arguments}
+            yield self._event("response.function_call_arguments.done", **place, **done)
+            yield self._event("response.output_item.done", output_index=index, item=_call_item(call, "completed"))
+
+    def _object(self, status: str, text: str = "") -> Json:
+        ended = self._reply.ended
+        used = ended.usage if ended else {}
+        said = [self._message(text, status)] if text or not self._reply.calls else []
+        read, written = used.get("prompt_tokens", 0), used.get("completion_tokens", 0)
+        usage = {
+            "input_tokens": read,
+            "output_tokens": written,
+            "total_tokens": read + written,
+            "input_tokens_details": {"cached_tokens": used.get("cached_tokens", 0)},
+            "output_tokens_details": {"reasoning_tokens": 0},
+        }
+        return {
+            "id": self._id,
+            "object": "response",
+            "created_at": self._created,
+            "status": status,
+            "error": None,
+            "incomplete_details": {"reason": "max_output_tokens"} if status == "incomplete" else None,
+            "instructions": self._request.instructions,
+            "model": self._request.model,
+            "output": [*said, *(_call_item(call, status) for call in self._reply.calls)] if ended else [],
+            "parallel_tool_calls": self._request.parallel_tool_calls is not False,
+            "previous_response_id": self._request.previous_response_id,
+            "tool_choice": _as_sent(self._request, "tool_choice", "auto"),
+            "tools": _as_sent(self._request, "tools", []),
+            "usage": usage if ended else None,
+            "metadata": self._request.metadata or {},
+            "temperature": self._request.temperature,
+            "top_p": self._request.top_p,
+            "max_output_tokens": self._request.max_output_tokens,
+            "text": _as_sent(self._request, "text", {"format": {"type": "text"}}),
+            "store": self._request.store is not False,
+        }
+
+    def _message(self, text: str, status: str) -> Json:
+        parts = [_part(text)] if text else []
+        return {"type": "message", "id": self._item, "status": status, "role": "assistant", "content": parts}
+
+    def _event(self, kind: str, **fields: Any) -> bytes:  # Any: JSON
+        data = {"type": kind, "sequence_number": self._sent, **fields}
+        self._sent += 1
+        return f"event: {kind}\ndata: {json.dumps(data, default=str)}\n\n".encode()
+
+
+def _as_sent(request: ResponsesRequest, name: str, usual: object) -> object:
+    """Return a field of the request as the client sent it."""
+    return request.model_dump(include={name}, exclude_unset=True).get(name) or usual
+
+
+def _vendors(happened: list[Json]) -> Json:
+    return {"knapper": {"events": happened}} if happened else {}
+
+
+def _item_id(call: Call) -> str:
+    return f"fc_{hashlib.sha256(call.id.encode('utf-8', 'replace')).hexdigest()[:32]}"
+
+
+def _call_item(call: Call, status: str) -> Json:
+    row = {"type": "function_call", "id": _item_id(call), "call_id": call.id, "status": status}
+    return {**row, "name": call.name, "arguments": call.arguments}
+
+
+def _part(text: str) -> Json:
+    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}

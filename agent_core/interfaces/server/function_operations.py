@@ -26,7 +26,7 @@ _Expected = Annotated[str, Field(max_length=10_000)]
 
 
 class FunctionFilter(Part):
-    """Which functions are listed: a part of a name or description, a module, a standing."""
+    """A filter of functions: a part of a name or description, a module, a standing."""
 
     pattern: Annotated[str, Field(max_length=200)] = ""
     module: Annotated[str, Field(max_length=200)] = ""
@@ -34,7 +34,7 @@ class FunctionFilter(Part):
 
 
 class Need(Part):
-    """What a function is needed for."""
+    """A need that a function serves."""
 
     need: Annotated[str, Field(min_length=1, max_length=2_000)]
     count: Annotated[int, Field(ge=1, le=50)] = 5

@@ -97,7 +97,7 @@ class Buckets:
 
 @dataclass(slots=True)
 class _Seen:
-    """What the line of a request says."""
+    """The facts in the line of a request."""
 
     status: int = 0
     is_over: bool = False
@@ -106,7 +106,7 @@ class _Seen:
 
 
 class Shares:
-    """What each client has at once of something that all share."""
+    """The shares of clients in something that all have."""
 
     def __init__(self, most: int, what: str) -> None:
         self._most, self._what = most, what

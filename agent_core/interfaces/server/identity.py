@@ -50,7 +50,7 @@ class Identity:
 
     @property
     def may_log_in(self) -> bool:
-        """Whether it may let a browser in, whose page can do everything: so may only who can, too."""
+        """True if it may let a browser in: its page can do everything, so only who can may do so."""
         return self is LINKER or (not self.agents and self.scopes.issuperset(SCOPES))
 
     def needs(self, *scopes: Scope) -> None:

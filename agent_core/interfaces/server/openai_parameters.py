@@ -14,7 +14,7 @@ from pydantic import Field
 from agent_core.base.untrusted import one_line
 from agent_core.registry.validation import check_schema, schemas_in
 
-from .client_history import Choice, Tools, Unsupported
+from .chat_threads import Choice, ClientMessage, Tools, Unsupported
 from .parts import Open
 
 Json: TypeAlias = dict[str, Any]  # Any: JSON
@@ -299,8 +299,10 @@ RESPONSES: Final[Mapping[str, Effect]] = {
 
 
 class Shared(Open):
-    """The parameters that mean the same at both doors."""
+    """The parameters that mean the same at both doors. `model` is an agent, or `AGENT@CONVERSATION`."""
 
+    model: Annotated[str, Field(min_length=1, max_length=200)]
+    stream: bool | None = None
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     top_p: Annotated[float, Field(ge=0, le=1)] | None = None
     prompt_cache_key: Annotated[str, Field(max_length=200)] | None = None
@@ -317,6 +319,24 @@ class Shared(Open):
             Unsupported: a parameter has no effect here.
         """
         raise NotImplementedError
+
+    def read(self) -> list[ClientMessage]:
+        """Return the messages."""
+        raise NotImplementedError
+
+    def forget(self) -> None:
+        """Drop the messages, once they are read."""
+        raise NotImplementedError
+
+    @property
+    def agent(self) -> str:
+        """The agent that `model` names."""
+        return self.model.partition("@")[0]
+
+    @property
+    def previous(self) -> str:
+        """The id of the response that it goes on from, if it names one."""
+        return ""
 
     def owner(self, token: str) -> str:
         """Return whose conversation it is: the token's, or of one of those for whom the token speaks."""

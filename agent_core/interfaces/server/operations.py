@@ -14,10 +14,10 @@ from typing import Final, TypeAlias
 from agent_core.functions.service import FunctionService
 from agent_core.workspace.workspace import Workspace
 
+from .agent_host import Rooms
 from .failures import misfits
 from .identity import Identity, Scope
 from .parts import InvalidBody, Nothing, Part, checked, read_part
-from .rooms import Rooms
 
 API: Final = "/api/v1"
 _PLACES: Final = re.compile(r"{(\w+)}")

@@ -9,9 +9,9 @@ from starlette.responses import Response, StreamingResponse
 from agent_core.base.errors import KnapperError
 from agent_core.base.json_form import to_json
 
+from .agent_host import Rooms
 from .failures import ApiRefusal
 from .operations import Operation, Sent, Stream
-from .rooms import Rooms
 
 _TRACE = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 STREAM = {"X-Accel-Buffering": "no"}

@@ -1,22 +1,33 @@
 """The API of sources: documents that a client uploads for an agent, in parts, and those that it has."""
 
+import asyncio
 import binascii
 import hashlib
 import re
 import time
 from base64 import b64decode
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from pydantic import Field
 
 from agent_core.base.errors import UsageError
+from agent_core.base.json_form import to_json
+from agent_core.base.plain_files import read_plain
 from agent_core.base.untrusted import one_line
+from agent_core.functions.service.replay import Replays
 from agent_core.memory.source_catalog import Sources
-from agent_core.storage import prepare_state_dir
+from agent_core.registry.module_file import remove_text, save_text
+from agent_core.registry.source import hash_of
+from agent_core.storage import AGENT, prepare_state_dir
+from agent_core.workspace.agent_files import first_problems
+from agent_core.workspace.group_file import FOLDER, GroupFile
+from agent_core.workspace.helper_changes import HelperVerdict
 
-from ..render.source_reports import report_json, source_json
-from .failures import ApiRefusal
+from ..commands.sources import report_json, source_json
+from ..render.agent_view import helper_document, helpers_document
+from .failures import ApiRefusal, NotThere
+from .identity import NotAllowed
 from .operations import Asked, operation
 from .parts import Part
 
@@ -104,3 +115,224 @@ def _bytes(text: str) -> bytes:
         return b64decode(text, validate=True)
     except (binascii.Error, ValueError) as error:
         raise UsageError("The data are not base64.", fix="Encode the bytes of the document as base64.") from error
+
+
+# The grants that were given, recorded calls, and what this machine can do.
+
+
+class OfFunction(Part):
+    """Of which function; without a name, of all."""
+
+    function: Annotated[str, Field(max_length=200)] = ""
+
+
+class CallFilter(OfFunction):
+    """A filter of recorded calls: those of one function, or only those that failed."""
+
+    failed: bool = False
+
+
+class Revoking(Part):
+    """What is revoked: `grants` as in grants.toml, or all of them."""
+
+    grants: dict[str, Any] | None = None  # Any: as in grants.toml, checked there
+    all: bool = False
+
+
+class ReplayVersion(Part):
+    """The code to run: that of the recorded call, `now`, or a version."""
+
+    version: Annotated[str, Field(max_length=64)] = ""
+
+
+async def _number(_: Asked, text: str) -> int:
+    if not (text.isdecimal() and text.isascii() and len(text) < 19):
+        raise UsageError(f"`{text[:80]}` is no call's number.", fix="The list of calls has the numbers.")
+    return int(text)
+
+
+_CallNumber = Annotated[int, _number]
+
+
+@operation("GET", "/grants", ("read", "approve"), "List the grants.")
+async def grants(asked: Asked, of_function: OfFunction) -> object:
+    """List what functions may reach, and how much of it is in force."""
+    return await asked.shop.grants.listing(of_function.function)
+
+
+@operation("POST", "/grants/{name}/revoke", ("approve",), "Revoke grants.")
+async def revoke(asked: Asked, name: str, revoking: Revoking) -> object:
+    """Revoke grants of a function: those that are named, or all."""
+    book = asked.shop.grants
+    if revoking.all == bool(revoking.grants):
+        raise UsageError("Name the grants to revoke, or all of them.", fix='Send {"grants": {…}} or {"all": true}.')
+    return await book.revoke(name, book.wanted(revoking.grants) if revoking.grants else None)
+
+
+@operation("GET", "/calls", ("read",), "List recorded calls.")
+async def calls(asked: Asked, call_filter: CallFilter) -> object:
+    """List the recorded calls, newest first."""
+    return {"calls": await (await _replays(asked)).calls(call_filter.function, failed=call_filter.failed)}
+
+
+@operation("GET", "/calls/{call}", ("read",), "Return a recorded call.")
+async def recorded_call(asked: Asked, call: _CallNumber) -> object:
+    """Return a recorded call: its arguments, what it got, and its outcome."""
+    return await (await _replays(asked)).show(call)
+
+
+@operation("POST", "/calls/{call}/replay", ("edit",), "Make a recorded call again.")
+async def replay(asked: Asked, call: _CallNumber, replay_version: ReplayVersion) -> object:
+    """Make a recorded call again, with what it got then, and compare."""
+    return await (await _replays(asked)).replay(call, replay_version.version)
+
+
+@operation("GET", "/doctor", ("read", "admin"), "Return what this machine can do.")
+async def doctor(asked: Asked) -> object:
+    """Return what this machine can do."""
+    return await asked.workspace.doctor(await asked.rooms.owners(asked.identity))
+
+
+async def _replays(asked: Asked) -> Replays:
+    """Return the calls that the token may read."""
+    return asked.shop.replays.of(await asked.rooms.owners(asked.identity))
+
+
+# Helpers and groups, by the text of their files.
+
+_Reason = Annotated[str, Field(max_length=2_000)]
+
+
+class FileText(Part):
+    """The text of a helper's or a group's file, as TOML."""
+
+    text: Annotated[str, Field(min_length=1, max_length=200_000)]
+    reason: _Reason = ""
+
+
+class HelperVersionChoice(Part):
+    """A version of a helper; without one, the last before."""
+
+    version: Annotated[str, Field(max_length=64)] = ""
+    reason: _Reason = ""
+
+
+@operation("GET", "/helpers", ("read",), "List the helpers.")
+async def helpers(asked: Asked) -> object:
+    """List the helpers, and the files that were rejected."""
+    return await helpers_document(asked.workspace)
+
+
+@operation("GET", "/helpers/{name}", ("read",), "Show a helper.")
+async def helper(asked: Asked, name: str) -> object:
+    """Show a helper: its schema, functions, limits, text and last runs."""
+    document = await helper_document(asked.workspace, name)
+    return {**document, "last_runs": await asked.rooms.shown(document["last_runs"], asked.identity)}
+
+
+@operation("PUT", "/helpers/{name}", ("edit",), "Make or replace a helper.")
+async def put_helper(asked: Asked, name: str, file_text: FileText) -> object:
+    """Make a helper, or replace its file, if its gate admits it."""
+    workspace = asked.workspace
+    await workspace.helpers.refresh(is_told=False)
+    changes, proposal = workspace.helper_changes, workspace.by_user(file_text.reason)
+    put = changes.replace if name in workspace.helpers.helpers else changes.create
+    return _judged(await put(name, file_text.text, proposal))
+
+
+@operation("DELETE", "/helpers/{name}", ("edit",), "Delete a helper.")
+async def delete_helper(asked: Asked, name: str) -> object:
+    """Delete a helper that no other one names."""
+    workspace = asked.workspace
+    return _judged(await workspace.helper_changes.delete(name, workspace.by_user()))
+
+
+@operation("GET", "/helpers/{name}/history", ("read",), "Return its versions.")
+async def helper_history(asked: Asked, name: str) -> object:
+    """Return the versions of a helper."""
+    return {"name": name, "versions": await asked.workspace.helpers.history(name)}
+
+
+@operation("POST", "/helpers/{name}/rollback", ("edit",), "Restore a version.")
+async def restore_helper(asked: Asked, name: str, choice: HelperVersionChoice) -> object:
+    """Go back to an earlier version of a helper."""
+    workspace = asked.workspace
+    proposal = workspace.by_user(choice.reason)
+    return _judged(await workspace.helper_changes.rollback(name, choice.version, proposal))
+
+
+@operation("GET", "/groups", ("read",), "List the groups.")
+async def groups(asked: Asked) -> object:
+    """List the groups, and what is wrong with their files."""
+    folder, names = asked.workspace.groups, await asked.workspace.agent_names()
+    files = {name: file for name, file in folder.read().items() if await asked.rooms.shows(name, asked.identity)}
+    hidden = {_path(name) for name in names if name not in files} if asked.identity.agents else frozenset()
+    problems = {row.where.path: (row,) for row in folder.problems if row.where.path not in hidden}
+    return {
+        "groups": [_group(name, file) for name, file in files.items()],
+        "problems": first_problems(FOLDER, problems),
+    }
+
+
+@operation("GET", "/groups/{name}", ("read",), "Show a group.")
+async def group(asked: Asked, name: str) -> object:
+    """Show a group: its members, purpose and rules."""
+    return _group(name, await _group_file(asked, name))
+
+
+@operation("PUT", "/groups/{name}", ("admin",), "Make or replace a group.")
+async def put_group(asked: Asked, name: str, file_text: FileText) -> object:
+    """Make a group, or replace its file."""
+    workspace, text = asked.workspace, file_text.text
+    if not AGENT.fullmatch(name):
+        raise UsageError(f"`{name[:80]}` cannot be a name.", fix="Use up to 64 letters, digits, `_` and `-`.")
+    members = workspace.groups.parse(text, name).members
+    # The file of a group that is hidden from the token is not its own to write, either.
+    if not all(map(asked.identity.sees, (name, *members))) or not await asked.rooms.shows(name, asked.identity):
+        fix = "Name only agents that the token is for; the group is one of them."
+        raise NotAllowed("The token may use certain agents only.", fix=fix)
+    path = workspace.root / _path(name)
+    old = await asyncio.to_thread(_text, path)
+    await asyncio.to_thread(save_text, workspace.root, _path(name), text, None if old is None else hash_of(old))
+    problems = [problem for problem in workspace.groups.problems if problem.where.path == _path(name)]
+    return {"name": name, "problems": problems}
+
+
+@operation("DELETE", "/groups/{name}", ("admin",), "Delete a group.")
+async def delete_group(asked: Asked, name: str) -> object:
+    """Delete a group's file; what was said in it stays."""
+    workspace = asked.workspace
+    await _group_file(asked, name)
+    old = await asyncio.to_thread(_text, workspace.root / _path(name))
+    await asyncio.to_thread(remove_text, workspace.root, _path(name), hash_of(old or ""))
+    return {"deleted": name}
+
+
+def _judged(verdict: HelperVerdict) -> object:
+    if verdict.admitted:
+        return verdict
+    problems = [to_json(problem) for problem in verdict.problems]
+    message = verdict.denied or next((row["message"] for row in problems), "It was rejected.")
+    raise ApiRefusal(422, "rejected", message, "", problems, verdict=to_json(verdict))
+
+
+async def _group_file(asked: Asked, name: str) -> GroupFile:
+    files = asked.workspace.groups.read()
+    if name not in files or not await asked.rooms.shows(name, asked.identity):
+        raise NotThere(f"There is no group `{name[:80]}`.", fix="The list of groups has the names.")
+    return files[name]
+
+
+def _group(name: str, file: GroupFile) -> dict[str, object]:
+    return {"name": name, **to_json(file)}
+
+
+def _path(name: str) -> str:
+    return f"{FOLDER}/{name}.toml"
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return read_plain(path, 1 << 20).decode("utf-8", "replace")
+    except FileNotFoundError:
+        return None
