@@ -29,9 +29,9 @@ from sandbox.wire.lines import lines_of
 from ..gate import CONTEXT, Candidate, Gate, Policy
 from ..gate.examples.example_text import with_example
 from ..gate.verdict import Fix
-from .foreign import here_already
 from .judgment import Judgment, judgment_on
 from .library_files import LibraryFile, left_behind, read_files, with_names
+from .memgpt_functions import here_already
 from .plan import Author, ChangeSummary, PlannedChange, planned
 from .review_job import ReviewJob
 from .review_pool import Judge

@@ -38,7 +38,7 @@ from sandbox.wire.lines import lines_of
 from ..gate import Candidate
 from ..gate.read import write_escapes
 from .file_checks import parse_line
-from .foreign import adapt, counterpart
+from .memgpt_functions import adapt
 
 # A library read as texts: a `.py` file, a folder, a `.zip`, a `.tar` or `.tar.gz`. Nothing is unpacked to disk.
 # An archive may be hostile: names that leave it, links, devices and encrypted members are reported and skipped; sizes
@@ -373,14 +373,14 @@ def _of_lines(path: Path, prefix: str) -> Iterator[LibraryFile | Problem]:
 
 
 def _modules(library: Library, prefix: str, *, maps: bool) -> Iterator[LibraryFile | Problem]:
-    """Yield each file that can be a module, in order of path, then what takes the place of other packages."""
+    """Yield each file that can be a module, in order of path."""
     files = {name: text for name, text in sorted(library.files.items()) if not _PASSED_OVER.search(name)}
     files = {name: text for name, text in files.items() if text.strip() or not name.endswith("__init__.py")}
     below = [*(prefix.split(".") if prefix else [])]
     targets = {_dotted(name): ".".join([*below, *map(fitting, _dotted(name).split("."))]) for name in files}
     targets.pop("", None)
     targets |= _opened(files, targets)
-    brought, taken = set[str](), dict[str, str]()
+    taken = dict[str, str]()
     for name, text in files.items():
         dotted = _dotted(name)
         if not dotted:
@@ -396,12 +396,9 @@ def _modules(library: Library, prefix: str, *, maps: bool) -> Iterator[LibraryFi
             part = Problem("module-clash", message, Place(shown), "rename one of the two")
         if isinstance(part, LibraryFile):
             taken[part.module] = shown
-            brought |= adapted.brings
             notes = {**_escaped(text, write_escapes(text)), **adapted.mapped}
             part = replace(part, notes=notes, problems=adapted.problems)
         yield part
-    for name, text in map(counterpart, sorted(brought)):
-        yield LibraryFile.of(name, PurePath(f"{name}.py"), text, text)
 
 
 def _escaped(text: str, written: str) -> dict[int, tuple[str, str]]:
