@@ -42,7 +42,8 @@ _HOLLOW = frozenset({"placeholder", "not-implemented", "todo", "hard-coded"})
 @dataclass(frozen=True, slots=True)
 class Taking:
     """An import request; if `is_read`, the reader is asked about each function. `hosted` are the agent's own functions
-    with their parameters; `maps` says whether what was written for another agent is translated.
+    with their parameters; `maps` says whether what was written for another agent is translated. A `text` is what the
+    file `path` holds, which is then not read.
     """
 
     path: Path
@@ -52,6 +53,7 @@ class Taking:
     is_read: bool = False
     maps: bool = True
     hosted: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    text: str = ""
 
 
 Outcome = Literal["joined", "fixed", "skipped", "refused"]
@@ -137,7 +139,7 @@ class Importer:
         held = {name: function.module for name, function in snapshot.functions.items()}
         parts: dict[str, LibraryFile] = {}
         ground, library = snapshot.draft(), Snapshot.empty(snapshot.reserved).draft()
-        for part in read_files(taking.path, taking.prefix, maps=taking.maps, held=held):
+        for part in read_files(taking.path, taking.prefix, taking.text, maps=taking.maps, held=held):
             if isinstance(part, Problem):
                 report.files.append(part)
                 continue

@@ -263,12 +263,15 @@ class LibraryFile:
         return replace(changed, notes={**self.notes, **notes}, problems=self.problems, given=self.given)
 
 
-def read_files(path: Path, prefix: str, *, maps: bool, held: Mapping[str, str]) -> Iterator[LibraryFile | Problem]:
+def read_files(
+    path: Path, prefix: str, text: str, *, maps: bool, held: Mapping[str, str]
+) -> Iterator[LibraryFile | Problem]:
     """Yield the files of a library as modules, and the problems of those that are not taken.
 
     Args:
         path: A `.py` file, a folder, an archive, or a `.jsonl` file with a candidate per line.
         prefix: The package below which the modules come; may be empty.
+        text: What the file at `path` holds, if it is not to be read.
         maps: Whether to translate what was written for another agent.
         held: The modules of the functions that the workspace has, by name.
 
@@ -277,12 +280,13 @@ def read_files(path: Path, prefix: str, *, maps: bool, held: Mapping[str, str]) 
     """
     if prefix and (bad := check_module_name(prefix)):
         raise UsageError(f"--module-prefix: {bad.message}.", fix=bad.fix or "")
-    if not path.exists():
-        raise UsageError(f"{path} is not there.")
+    if not text and not path.exists():
+        fix = "Give the path of a library; or, of a package of the index, what you want: --wrap MODULE.NAME"
+        raise UsageError(f"{path} is not there.", fix=fix)
     if path.suffix == ".jsonl":
         yield from _of_lines(path, prefix)
         return
-    library = read_library(path)
+    library = Library(path.name, "", LibraryLimits(), {path.name: text}) if text else read_library(path)
     yield from library.problems
     message = "tests and setup files are not imported"
     yield from (
