@@ -109,10 +109,10 @@ def joined(first, *others, end: str = '', **marks):
     assert again.summary["skipped"] == 2
 
 
-@pytest.mark.parametrize("case", [pytest.param((False, False), id="a-no"), pytest.param((True, True), id="tried")])
-async def test_without_a_yes_and_in_a_dry_run_nothing_is_written(words: Path, case: tuple[bool, bool]) -> None:
-    report = await wrapped(words, "words.text.slug", agrees=case[0], dry_run=case[1])
-    assert (report is not None) is case[0]
+@pytest.mark.parametrize("is_tried", [pytest.param(False, id="a-no"), pytest.param(True, id="tried")])
+async def test_without_a_yes_and_in_a_dry_run_nothing_is_written(words: Path, is_tried: bool) -> None:
+    report = await wrapped(words, "words.text.slug", agrees=False, dry_run=is_tried)
+    assert (report is not None) is is_tried
     assert not list((words / "functions").glob("*.py"))
     assert not (words / "functions" / "grants.toml").exists()
 
@@ -141,6 +141,9 @@ def test_a_person_types_it(index: Path, root: Path) -> None:
     line = ("functions", "import", "my-words>=1", "--wrap", "words.text.slug")
     asked = knapper(*line, cwd=root, environment=os.environ)
     assert (asked.returncode, "no terminal" in asked.stderr) == (2, True), asked.stderr
+    tried = knapper(*line, "-y", "--dry-run", cwd=root, environment=os.environ)
+    assert (tried.returncode, "is not installed" in tried.stderr) == (2, True), tried.stderr
+    assert [path.name for path in (root / "functions").iterdir()] == []
     done = knapper(*line, "-y", cwd=root, environment=os.environ)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "slug" in done.stdout

@@ -54,6 +54,7 @@ def _shown(hint):
 _TYPES: Final = frozenset({"str", "int", "float", "bool", "bytes", "list", "dict", "tuple", "set"})
 _TYPING: Final = ("Any", "Dict", "Iterable", "List", "Literal", "Mapping", "Optional", "Sequence", "Union")
 _LONGEST: Final = 300  # of a description
+_DRY: Final = "Leave out --dry-run: you are shown what would be installed, and asked."
 _LOOKS: Final = TypeAdapter(list[tuple[list[tuple[str, str, str, str]], str, str]])
 _PARSED: Final = (ast.Name, ast.Constant, ast.Subscript, ast.Tuple, ast.List, ast.BinOp, ast.BitOr, ast.Load)
 
@@ -74,9 +75,12 @@ async def wrap(
     requirement = str(taking.path)
     grants, packages = service.grants.wanted({"packages": (requirement,)}), service.granting.packages
     shown = ", ".join(name.rpartition(".")[2] for name in names)
-    if not agrees(await service.granting.explained(Question(shown, grants, moment="grant"), grants)):
-        return None
-    await packages.install(grants)
+    if taking.dry_run and packages.lacks(grants):
+        raise UsageError(f"{requirement} is not installed, and before it is nothing can be told.", fix=_DRY)
+    if not taking.dry_run:
+        if not agrees(await service.granting.explained(Question(shown, grants, moment="grant"), grants)):
+            return None
+        await packages.install(grants)
     text = await _text(service, grants, names)
     module = fitting(re.split(r"[^\w.-]", requirement)[0].lower())
     report = await service.bulk.take_over(replace(taking, path=Path(f"{module}.py"), text=text), tell, lambda _: None)
