@@ -372,7 +372,7 @@ def _modules(library: Library, prefix: str, *, maps: bool) -> Iterator[LibraryFi
             continue
         shown, is_package = library.base + name, name.endswith("__init__.py")
         adapted = adapt(write_escapes(text), shown, maps=maps)
-        mover = _ImportMover(targets, dotted, targets[dotted], is_package=is_package)
+        mover = ImportMover(targets, dotted, targets[dotted], FOLDER, is_package=is_package)
         moved = mover.moved(adapted.text)
         place = PurePath(*targets[dotted].split("."))
         part = LibraryFile.of(shown, place / "__init__.py" if is_package else place.with_suffix(".py"), moved, text)
@@ -433,15 +433,17 @@ def _is_standard(name: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _ImportMover:
-    """Writes the imports of one module for its new place: `from` a relative one, `import` by the full name.
+class ImportMover:
+    """Writes the imports of one module for its new place as relative ones.
 
-    `targets` are the modules of the library by their paths in it; `own` is this one there, `target` here.
+    `targets` are the modules that come along by their old names, `own` is the old name of this one, `target` its new
+    one. `import a.b`, which binds `a`, has no relative form: it is written with the `root` of the new place.
     """
 
     targets: Mapping[str, str]
     own: str
     target: str
+    root: str
     is_package: bool
 
     def moved(self, text: str) -> str:
@@ -471,10 +473,7 @@ class _ImportMover:
         home = self.targets.get(base) or (inner and inner.rpartition(".")[0])
         if home is None or (not node.level and _is_standard(base)):
             return "", ""
-        around = self.target.split(".")[: None if self.is_package else -1]
-        inside = home.split(".") if home else []
-        shared = next((at for at, word in enumerate(around) if inside[at : at + 1] != [word]), len(around))
-        head = f"from {'.' * (len(around) - shared + 1)}{'.'.join(inside[shared:])}"
+        head = self._head(home)
         opened = {name: member.rpartition(".")[2] for name, member in members.items()}
         renamed = {name: new for name, new in opened.items() if new not in ("", name)}
         if not renamed and head == f"from {'.' * node.level}{node.module or ''}":
@@ -485,22 +484,27 @@ class _ImportMover:
         )
         return "" if renamed else head, f"{head} import {', '.join(names)}"
 
+    def _head(self, home: str) -> str:
+        """Return `from …` for a module or package of the new place."""
+        around, inside = self.target.split(".")[: None if self.is_package else -1], home.split(".") if home else []
+        shared = next((at for at, word in enumerate(around) if inside[at : at + 1] != [word]), len(around))
+        return f"from {'.' * (len(around) - shared + 1)}{'.'.join(inside[shared:])}"
+
     def _whole(self, node: ast.Import) -> str:
-        """Return `import …` with the library's modules by their full names; empty if there are none."""
-        names: list[str] = []
+        """Return `import …` with the modules that come along at their new place; empty if there are none."""
+        stay, moved = list[str](), list[str]()
         for alias in node.names:
             target = "" if _is_standard(alias.name) else self.targets.get(alias.name, "")
-            if target and alias.asname:
-                names.append(f"{FOLDER}.{target} as {alias.asname}")
-            elif target:
-                top = alias.name.partition(".")[0]
-                package = self.targets.get(top) or ".".join(target.split(".")[: -alias.name.count(".") or None])
-                names += [f"{FOLDER}.{target}"] if top != alias.name else []  # `a.b` binds `a`
-                names.append(f"{FOLDER}.{package} as {top}")
-            else:
-                names.append(ast.unparse(alias))
-        written = f"import {', '.join(names)}"
-        return written if written != ast.unparse(node) else ""
+            top, local = alias.name.partition(".")[0], alias.asname or alias.name
+            if not target:
+                stay.append(ast.unparse(alias))
+            elif "." not in local:
+                home, _, own = target.rpartition(".")
+                moved.append(f"{self._head(home)} import {own}" + (f" as {local}" if local != own else ""))
+            else:  # it binds `a` of `a.b`
+                package = self.targets.get(top, ".".join(target.split(".")[: -alias.name.count(".")]))
+                moved.append(f"import {self.root}.{target}, {f'{self.root}.{package}'.strip('.')} as {top}")
+        return "; ".join([*([f"import {', '.join(stay)}"] if stay else []), *moved]) if moved else ""
 
 
 def _apart(parts: list[LibraryFile], held: Mapping[str, str]) -> Iterator[LibraryFile]:
