@@ -147,5 +147,6 @@ def test_a_person_types_it(index: Path, root: Path) -> None:
     done = knapper(*line, "-y", cwd=root, environment=os.environ)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "slug" in done.stdout
-    called = knapper("functions", "call", "slug", "--args", json.dumps({"text": "A b"}), cwd=root)
+    arguments = json.dumps({"text": "A b"})
+    called = knapper("functions", "call", "slug", "--args", arguments, cwd=root, environment=os.environ)
     assert (called.returncode, called.stdout) == (0, "a-b\n"), called.stderr
