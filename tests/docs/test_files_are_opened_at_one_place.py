@@ -10,7 +10,6 @@ ALLOWED = {
     "what differs between systems, for those who are listed here": "base/folders base/machine",
     "a file of this package, or of one that comes with it": """
         base/language functions/foreign/tools
-        functions/service/foreign
         memory/embedding/local memory/embedding/static memory/search_query
         model/dialect model/reading storage/postgres/database
         storage/sqlite/migrate

@@ -9,8 +9,7 @@ import pytest
 
 from agent_core.base.errors import UsageError
 from agent_core.functions.service import Handing
-from agent_core.functions.service.export import relative
-from agent_core.registry.source import ModuleSource
+from agent_core.functions.service.library_files import ImportMover
 from tests.kit.desk import VOWELS
 from tests.workshop.support import Room
 
@@ -133,12 +132,15 @@ async def test_a_folder_is_not_written_over_and_a_wrong_name_is_told(
     [
         pytest.param("a", "from functions.b import c", "from .b import c", id="top"),
         pytest.param("a", "from functions import b", "from . import b", id="whole"),
-        pytest.param("w.a", "from functions.w.b import c", "from ..w.b import c", id="deep"),
-        pytest.param("w.a", "import functions.w.b as b", "from ..w import b as b", id="as"),
-        pytest.param("a", "import functions.w.b\nx = functions.w.b.f", "import p.w.b\nx = p.w.b.f", id="dotted"),
+        pytest.param("w.a", "from functions.w.b import c", "from .b import c", id="deep"),
+        pytest.param("w.a", "import functions.w.b as b", "from . import b", id="as"),
+        pytest.param("b", "import os, functions.w.b as c", "import os; from .w import b as c", id="several"),
+        pytest.param("a", "import functions.w.b", "import p.w.b, p as functions", id="dotted"),
         pytest.param("a", "import functionsx.b", "import functionsx.b", id="another"),
         pytest.param("a", "from .b import c", "from .b import c", id="relative"),
     ],
 )
 async def test_imports_between_modules_are_written_for_the_package(module: str, line: str, becomes: str) -> None:
-    assert relative(line + "\n", ModuleSource.of(module, line), "p") == becomes + "\n"
+    places = {"functions": "", **{f"functions.{name}": name for name in ("a", "b", "w.a", "w.b")}}
+    mover = ImportMover(places, f"functions.{module}", module, "p", is_package=False)
+    assert mover.moved(line + "\n") == becomes + "\n"

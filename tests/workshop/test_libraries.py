@@ -449,7 +449,7 @@ async def test_methods_that_are_left_behind_are_counted_by_class(here: Room, tmp
     text = f"{needed}\n\n{agent}{more}\n\n{CLAMP.replace('value < low', 'value < low + Held().get()')}"
     report = await taken(here, a_library(tmp_path, {"a.py": text}))
     assert outcomes(report) == {"clamp": "joined"}
-    ((where, code, what),) = [(one.path, one.code, one.message) for one in report.files]
+    ((where, code, what),) = [(str(one.where), one.code, one.message) for one in report.files]
     assert (where.endswith("lib/a.py:6"), code) == (True, "methods")
     assert what == "2 methods are not taken of `Agent`: functions stand at the top of a module"
 

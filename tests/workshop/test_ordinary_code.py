@@ -333,7 +333,6 @@ async def test_what_needs_a_grant_joins_as_a_draft_and_is_asked_for_when_called(
 MEMGPT = '''import json
 from typing import Optional
 
-import requests
 from memgpt.agent import Agent
 from memgpt.constants import (
     JSON_ENSURE_ASCII,
@@ -393,16 +392,6 @@ def greeted(self, name: str) -> str:
     """
     self.interface.assistant_message(f"Hello, {name}!")
     return None
-
-
-def fetched(self, url: str) -> dict:
-    """Fetch a page.
-
-    Args:
-        url (str): Its address.
-    """
-    response = requests.get(url, headers={"Accept": "text/html"})
-    return {"status": response.status_code, "body": response.text}
 '''
 
 
@@ -410,7 +399,7 @@ async def test_functions_of_a_memgpt_agent_are_translated_or_are_here_already(he
     report = await taken(here, tmp_path, extras=MEMGPT)
     assert {row.name: row.outcome for row in report.functions} == {
         **dict.fromkeys(("send_message", "archival_memory_insert", "message_chatgpt"), "skipped"),
-        **dict.fromkeys(("as_json", "greeted", "fetched"), "fixed"),
+        **dict.fromkeys(("as_json", "greeted"), "fixed"),
     }, report
     said = {row.name: row.problems[0].message for row in report.functions if row.outcome == "skipped"}
     assert said["send_message"].endswith("is here already: a function of the agent itself; its parameters are the same")
@@ -418,8 +407,6 @@ async def test_functions_of_a_memgpt_agent_are_translated_or_are_here_already(he
     assert "is here already, as `message_llm`" in said["message_chatgpt"]
     assert (await here.shop.call("as_json", {"text": '{"b": "ü"}'})).value == '{"b": "ü"}'
     assert (await here.shop.call("greeted", {"name": "Ada"})).value == "Hello, Ada!"
-    assert "needs-network" not in codes(only(report, "fetched"))  # a call asks for the host once it is known
-    assert (await here.shop.call("fetched", {"url": "http://a.invalid/"})).outcome != "returned"
 
 
 SENT_AT_TIMES = '''from typing import Any

@@ -56,7 +56,7 @@ async def test_no_library_brings_it_in(here: Room, tmp_path: Path, text: str, li
     for path in (tmp_path / "lib", tmp_path / "rows.jsonl"):
         report = await here.shop.bulk.take_over(Taking(path), lambda _: None, lambda _: None)
         assert (report.functions, here.shop.names()) == ([], [])
-        assert any(str(line) in f"{row.path} {row.message}" for row in report.files)
+        assert any(str(line) in f"{row.where} {row.message}" for row in report.files)
 
 
 async def test_a_library_keeps_the_value_of_its_strings(here: Room, tmp_path: Path) -> None:

@@ -1,8 +1,10 @@
 """Functions that were written for a MemGPT agent: what has an equivalent is mapped, all else is named with its line."""
 
+from typing import Any
+
 import pytest
 
-from agent_core.functions.service.foreign import adapt
+from agent_core.functions.service.memgpt_functions import adapt
 
 HEAD = "from memgpt.agent import Agent\n\n\ndef f(self: Agent, text: str) -> str:\n"
 
@@ -46,6 +48,22 @@ def test_what_has_none_is_named_with_its_line_and_what_to_write(line: str, says:
     assert (problem.code, problem.where.line) == ("foreign-context", 2)
     assert line in problem.message
     assert says in (problem.fix or "")
+
+
+def test_names_of_its_modules_are_defined_where_they_were_imported() -> None:
+    text = (
+        "import json\nfrom memgpt.constants import (\n    JSON_ENSURE_ASCII as PLAIN,\n    LIMIT,\n)\n"
+        "from memgpt.utils import extract_date_from_timestamp, json_dumps as dumps, parse_json, printd\n\n\n"
+        "def f(self) -> int:\n    return dumps(parse_json('{}'))\n"
+    )
+    found = adapt(text, "a.py")
+    assert (found.problems, found.text.count("\n")) == ((), text.count("\n"))
+    names: dict[str, Any] = {}
+    exec(found.text, names)
+    assert (names["f"](None), names["PLAIN"], "LIMIT" in names) == ("{}", False, False)
+    assert names["dumps"]({"a": "é"}, indent=None) == '{"a": "é"}'
+    assert [names["extract_date_from_timestamp"](each) for each in ("2026-11-26 10:00", "no")] == ["2026-11-26", None]
+    assert [line for line, _ in sorted(found.mapped.items())] == [2, 6]
 
 
 def test_an_import_that_is_used_is_named_and_one_that_is_not_goes() -> None:

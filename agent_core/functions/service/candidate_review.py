@@ -22,9 +22,9 @@ from ..gate.rules import REACHES_NOTHING
 from ..gate.trial import UNGRANTED, Granted
 from . import change_texts, example_regression
 from .file_sync import own_text
-from .foreign import adapt
 from .grant_service import CandidateGrants, GrantService
 from .judgment import FAILED_EXAMPLES, UNSETTLED, Judgment, PendingCandidate, judgment_on, pending_candidate
+from .memgpt_functions import adapt
 from .plan import ChangeSummary, PlannedChange, planned
 
 if TYPE_CHECKING:
@@ -87,8 +87,7 @@ class CandidateReview:
         if candidate.exact or not self.gate.rules.makes(CONTEXT):
             return candidate, ()
         adapted = adapt(candidate.code, candidate.path)
-        is_missing = any(problem.code == "foreign-import" for problem in adapted.problems)
-        if not adapted.mapped or adapted.brings or is_missing:  # a module that comes along is for an import
+        if not adapted.mapped or any(problem.code == "foreign-import" for problem in adapted.problems):
             return candidate, ()
         return replace(candidate, code=adapted.text.lstrip("\n")), tuple(
             Fix(CONTEXT, *n) for n in adapted.mapped.values()

@@ -7,7 +7,6 @@ that holds something is not written into.
 import ast
 import json
 import os
-import re
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,13 +21,11 @@ from agent_core.registry.depends import ModuleParts, only
 from agent_core.registry.folder_access import is_behind_link
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
-from agent_core.registry.source import FOLDER, ModuleSource
-from agent_core.registry.spans import column_of
+from agent_core.registry.source import FOLDER
 from agent_core.registry.tree import imported_module
-from sandbox.wire.lines import lines_of
 
 from .function_facts import unknown_function
-from .library_files import fitting
+from .library_files import ImportMover, fitting
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,13 +142,16 @@ def _texts(chosen: _Chosen, snapshot: Snapshot, package: str) -> tuple[dict[str,
     """Return the text of each module by its path in the package, and notes for the reader."""
     texts: dict[str, str] = {}
     notes: list[ExportNote] = []
+    places = {FOLDER: "", **{f"{FOLDER}.{module}": module for module in snapshot.modules}}
     for module, names in sorted(chosen.names.items()):
         source = snapshot.modules[module]
         text = source.text if names is None else only(source.text, names)
         if isinstance(text, Problem):
             notes.append(ExportNote(module, f"exported whole: {text.message}"))
             text = source.text
-        texts[source.path.removeprefix(f"{FOLDER}/")] = _declaring_nothing(relative(text, source, package))
+        is_package = source.path.endswith("/__init__.py")
+        mover = ImportMover(places, f"{FOLDER}.{module}", module, package, is_package=is_package)
+        texts[source.path.removeprefix(f"{FOLDER}/")] = _declaring_nothing(mover.moved(text))
     for path in list(texts):
         for folder in list(Path(path).parents)[:-1]:
             texts.setdefault(f"{folder.as_posix()}/__init__.py", "")
@@ -161,34 +161,6 @@ def _texts(chosen: _Chosen, snapshot: Snapshot, package: str) -> tuple[dict[str,
 def _declaring_nothing(text: str) -> str:
     """Return the text with a comment at its top moved so that it declares no encoding."""
     return text if flaw_of(text) is None else f"\n\n{text}"
-
-
-def relative(text: str, source: ModuleSource, package: str) -> str:
-    """Return the text with imports of the workspace's modules rewritten for the package."""
-    lines = lines_of(text)
-    depth = len(source.module.split(".")) + source.path.endswith("/__init__.py")
-    edits: list[tuple[int, int, str, str]] = []
-    for node in ast.walk(syntax.parse(text)):
-        match node:
-            case ast.ImportFrom(module=str(base), level=0) if base.partition(".")[0] == FOLDER:
-                new = f"from {'.' * depth}{base.removeprefix(FOLDER).removeprefix('.')}"
-                edits.append((node.lineno, node.col_offset, rf"from\s+{re.escape(base)}(?=\s)", new))
-            case ast.Import(names=[ast.alias(name=name, asname=str(local))]) if name.startswith(f"{FOLDER}."):
-                above, _, last = name.removeprefix(f"{FOLDER}.").rpartition(".")
-                new = f"from {'.' * depth}{above} import {last} as {local}"
-                edits.append((node.lineno, node.col_offset, rf"import\s+{re.escape(name)}\s+as\s+{local}\b", new))
-            case ast.Import(names=names):
-                for alias in (alias for alias in names if alias.name.startswith(f"{FOLDER}.")):
-                    pattern = rf"(?<![\w.]){re.escape(alias.name)}(?!\w)"
-                    edits.append(
-                        (node.lineno, node.col_offset, f"(.*?){pattern}", rf"\1{package}{alias.name[len(FOLDER) :]}")
-                    )
-            case ast.Name(id=name) if name == FOLDER:
-                edits.append((node.lineno, node.col_offset, FOLDER, package))
-    for line, column, pattern, new in sorted(edits, reverse=True):
-        at = column_of(lines[line - 1], column)
-        lines[line - 1] = lines[line - 1][:at] + re.sub(pattern, new, lines[line - 1][at:], count=1)
-    return "".join(lines)
 
 
 def _frame(package: str, functions: list[Function], texts: Mapping[str, str]) -> dict[str, str]:

@@ -27,16 +27,14 @@ from agent_core.storage import DropPending, FunctionStore, SaveVerdict
 from sandbox.wire.lines import lines_of
 
 from ..gate import CONTEXT, Candidate, Gate, Policy
-from ..gate.examples.example_text import with_example
 from ..gate.verdict import Fix
-from .foreign import here_already
 from .judgment import Judgment, judgment_on
 from .library_files import LibraryFile, left_behind, read_files, with_names
+from .memgpt_functions import here_already
 from .plan import Author, ChangeSummary, PlannedChange, planned
 from .review_job import ReviewJob
 from .review_pool import Judge
 
-_MOST_GIVEN = 8
 # What does nothing: whoever calls it does no more than it does.
 _HOLLOW = frozenset({"placeholder", "not-implemented", "todo", "hard-coded"})
 
@@ -44,7 +42,8 @@ _HOLLOW = frozenset({"placeholder", "not-implemented", "todo", "hard-coded"})
 @dataclass(frozen=True, slots=True)
 class Taking:
     """An import request; if `is_read`, the reader is asked about each function. `hosted` are the agent's own functions
-    with their parameters; `maps` says whether what was written for another agent is translated.
+    with their parameters; `maps` says whether what was written for another agent is translated. A `text` is what the
+    file `path` holds, which is then not read.
     """
 
     path: Path
@@ -54,6 +53,7 @@ class Taking:
     is_read: bool = False
     maps: bool = True
     hosted: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    text: str = ""
 
 
 Outcome = Literal["joined", "fixed", "skipped", "refused"]
@@ -83,38 +83,15 @@ class ImportedModule:
     diff: str
 
 
-@dataclass(frozen=True, slots=True)
-class SkippedFile:
-    """A file of a library that was not taken, with the problem unless it was passed over."""
-
-    path: str
-    code: str
-    message: str
-    problem: Problem | None = None
-
-    @classmethod
-    def of(cls, problem: Problem) -> "SkippedFile":
-        """Return the file that a problem keeps out."""
-        return cls(
-            str(problem.where), problem.code, problem.message, None if problem.code == "passed-over" else problem
-        )
-
-    def to_json(self) -> dict[str, Any]:  # Any: JSON
-        """Return the published shape."""
-        if self.problem is not None:
-            return {**self.problem.to_json(), "path": self.path}
-        return {"path": self.path, "code": self.code, "message": self.message}
-
-
 @dataclass(slots=True)
 class ImportReport:
-    """The result for each function and each module."""
+    """The result for each function and each module; `files` are what was not taken, with the reason."""
 
     from_: str
     dry_run: bool
     functions: list[ImportedFunction] = field(default_factory=list)
     modules: list[ImportedModule] = field(default_factory=list)
-    files: list[SkippedFile] = field(default_factory=list)
+    files: list[Problem] = field(default_factory=list)
 
     @property
     def summary(self) -> dict[str, int]:
@@ -130,7 +107,8 @@ class ImportReport:
 
     def to_json(self) -> dict[str, Any]:  # Any: JSON
         """Return the published shape."""
-        return {**fields_to_json(self), "summary": self.summary}
+        files = [{**problem.to_json(), "path": str(problem.where)} for problem in self.files]
+        return {**fields_to_json(self), "files": files, "summary": self.summary}
 
 
 @dataclass(slots=True)
@@ -161,13 +139,13 @@ class Importer:
         held = {name: function.module for name, function in snapshot.functions.items()}
         parts: dict[str, LibraryFile] = {}
         ground, library = snapshot.draft(), Snapshot.empty(snapshot.reserved).draft()
-        for part in read_files(taking.path, taking.prefix, maps=taking.maps, held=held):
+        for part in read_files(taking.path, taking.prefix, taking.text, maps=taking.maps, held=held):
             if isinstance(part, Problem):
-                report.files.append(SkippedFile.of(part))
+                report.files.append(part)
                 continue
             parts[part.module] = part
             reading = read_module(part.source)
-            report.files += map(SkippedFile.of, left_behind(part, reading.functions))
+            report.files += left_behind(part, reading.functions)
             library = library.with_module(reading)
             ground = ground.with_module(reading) if part.module not in snapshot.modules else ground
         return cls(taking, snapshot, parts, ground.finished(), library.finished(), report, tell)
@@ -183,7 +161,7 @@ class Importer:
                 self.ground = self.ground.without_module(part.module)
                 self.library = self.library.without_module(part.module)
                 message = f"{problem.message}; its modules come without it"
-                self.report.files.append(SkippedFile.of(replace(problem, message=message, where=Place(part.file))))
+                self.report.files.append(replace(problem, message=message, where=Place(part.file)))
 
     @property
     def count(self) -> int:
@@ -219,7 +197,7 @@ class Importer:
             self._told(file, name, "skipped")
             return
         candidate, shown = await aside(len(file.source.text), self._candidate, file, name)
-        verdict = await self._verdict(candidate, file, judge)
+        (verdict,) = await judge(ReviewJob(file.file, self.taking.policy, candidate, is_read=self.taking.is_read))
         troubles = [problem for problem in file.problems if problem.where.line in shown]
         lines = {problem.where.line for problem in troubles}
         # What is foreign needs a grant too, which would not help.
@@ -262,21 +240,6 @@ class Importer:
         message = f"there is already a `{name}` ({holder.path}:{holder.line}), which is not overwritten"
         fix = f"rename one of the two; or take this text with: knapper functions edit {name} --file FILE"
         return Problem("name-taken", message, where, fix)
-
-    async def _verdict(self, candidate: Candidate, file: LibraryFile, judge: Judge) -> Judgment:
-        job = ReviewJob(file.file, self.taking.policy, candidate, is_read=self.taking.is_read)
-        (verdict,) = await judge(job)
-        if not (verdict.admitted and candidate.examples):
-            return verdict
-        text = verdict.source  # with the examples that came next to the code
-        for example in candidate.examples[:_MOST_GIVEN]:
-            more = (
-                with_example(text, candidate.name, example.call, example.expected) if example.call not in text else text
-            )
-            text = text if isinstance(more, Problem) else more
-        extended = replace(candidate, code=text, examples=(), exact=True)
-        (rejudged,) = await judge(replace(job, candidate=extended))
-        return replace(rejudged, fixes=verdict.fixes) if rejudged.admitted and rejudged.agreed else verdict
 
     def _leave_out_hollow(self) -> None:
         """Refuse what uses a function of its module that does nothing."""
@@ -382,7 +345,7 @@ class Importer:
     def _failed(self, file: LibraryFile, problem: Problem) -> None:
         """Report a module that cannot be written, or be imported as it is written, with all that would join of it."""
         if not self.verdicts.get(file.module):
-            self.report.files.append(SkippedFile.of(replace(problem, where=Place(file.file))))
+            self.report.files.append(replace(problem, where=Place(file.file)))
         for name in self.verdicts.pop(file.module, {}):
             self._told(file, name, "refused", (replace(problem, where=replace(problem.where, path=file.file)),))
 

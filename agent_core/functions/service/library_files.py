@@ -17,11 +17,11 @@ import typing
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Set
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path, PurePath, PurePosixPath
-from typing import IO
+from typing import IO, NamedTuple
 
 from agent_core.base import machine, syntax
 from agent_core.base.errors import UsageError
@@ -36,9 +36,10 @@ from agent_core.registry.tree import Definition, imported_module
 from sandbox.wire.lines import lines_of
 
 from ..gate import Candidate
+from ..gate.examples.example_text import with_example
 from ..gate.read import write_escapes
 from .file_checks import parse_line
-from .foreign import adapt, counterpart
+from .memgpt_functions import adapt
 
 # A library read as texts: a `.py` file, a folder, a `.zip`, a `.tar` or `.tar.gz`. Nothing is unpacked to disk.
 # An archive may be hostile: names that leave it, links, devices and encrypted members are reported and skipped; sizes
@@ -65,6 +66,7 @@ class Library:
 
     name: str
     base: str
+    limits: LibraryLimits
     files: dict[str, str] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     _bytes: int = 0
@@ -74,28 +76,51 @@ class Library:
         """Report a member that is not taken."""
         self.problems.append(Problem(code, message, Place(self.base + name), fix))
 
-    def count(self, limits: LibraryLimits) -> None:
-        """Count one more member, of whatever kind."""
+    def take(self, member: "_Member") -> None:
+        """Take one member if it is a Python file that stays inside the library, of an acceptable size.
+
+        Raises:
+            UsageError: there are far too many, or together they are far too large.
+        """
+        name, limits = member.name, self.limits
         self._members += 1
         if self._members > limits.members:
             raise UsageError(f"{self.name} holds more than {limits.members:,} members.", fix="Import part of it.")
+        path = PurePosixPath(name)
+        if path.is_absolute() or ".." in path.parts or "\\" in name or ":" in name or not name.isprintable():
+            shown = name.encode("unicode_escape").decode()
+            self.refuse("unsafe-path", shown, "its name leads out of the archive", "give it a plain name")
+        elif not member.is_plain:
+            self.refuse("link", name, "it is a link or a device, and neither is followed", "put the file itself there")
+        elif path.suffix == ".py" and member.opened and not any(part.startswith(".") for part in path.parts):
+            try:
+                with member.opened() as stream:
+                    self._keep(name, stream.read(limits.file_bytes + 1))
+            except _BROKEN as error:
+                self.refuse("unreadable", name, f"it cannot be read: {error}", "pack it anew, without a password")
 
-    def take(self, name: str, content: bytes, limits: LibraryLimits) -> None:
-        """Take one Python file if it is text of an acceptable size."""
+    def _keep(self, name: str, content: bytes) -> None:
         self._bytes += len(content)
-        if self._bytes > limits.text_bytes:
-            limit = f"{limits.text_bytes >> 20} MiB"
+        if self._bytes > self.limits.text_bytes:
+            limit = f"{self.limits.text_bytes >> 20} MiB"
             raise UsageError(f"{self.name} holds more than {limit} of Python.", fix="Import part of it.")
-        if len(content) > limits.file_bytes:
-            self.refuse("too-large", name, f"it is larger than {limits.file_bytes >> 10} KiB", "split it")
-            return
-        if name in self.files:
+        if len(content) > self.limits.file_bytes:
+            self.refuse("too-large", name, f"it is larger than {self.limits.file_bytes >> 10} KiB", "split it")
+        elif name in self.files:
             self.refuse("twice", name, "it is there twice, and the first is used", "remove one of them")
-            return
-        try:
-            self.files[name] = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
-        except UnicodeDecodeError:
-            self.refuse("encoding", name, "it is not UTF-8", "save it as UTF-8")
+        else:
+            try:
+                self.files[name] = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+            except UnicodeDecodeError:
+                self.refuse("encoding", name, "it is not UTF-8", "save it as UTF-8")
+
+
+class _Member(NamedTuple):
+    """A member of a library; `is_plain` for a file or a folder, and no way to open what is no file."""
+
+    name: str
+    is_plain: bool
+    opened: Callable[[], IO[bytes]] | None
 
 
 def read_library(path: Path, limits: LibraryLimits | None = None) -> Library:
@@ -104,74 +129,58 @@ def read_library(path: Path, limits: LibraryLimits | None = None) -> Library:
     Raises:
         UsageError: there is nothing that can be read, or far too much.
     """
-    limits, library = limits or LibraryLimits(), Library(path.name, f"{path.name}:")
+    is_packed = not path.is_dir() and path.suffix != ".py"
+    folder = path if path.is_dir() and not (path / "__init__.py").is_file() else path.parent
+    base = f"{path.name}:" if is_packed else f"{folder.as_posix()}/".removeprefix("./")
+    library = Library(path.name, base, limits or LibraryLimits())
     try:
-        if path.is_dir():
-            _folder(path, library, limits)
-        elif path.suffix == ".py":
-            library.base = path.as_posix().removesuffix(path.name)
-            library.take(path.name, _content(path, limits.file_bytes), limits)
-        elif zipfile.is_zipfile(path):
-            _zip(path, library, limits)
-        else:
-            _tar(path, library, limits)
+        for member in _packed(path, library.limits) if is_packed else _laid_out(path):
+            library.take(member)
     except _BROKEN as error:
         message = f"{path} cannot be read as a library: {error}."
         raise UsageError(message, fix="Give a .py file, a folder, a .zip, a .tar or .tar.gz, or a .jsonl.") from error
-    if not path.is_dir() and path.suffix != ".py":
+    if is_packed:
         library.files = _without_wrapping(library.files)
     return library
 
 
-def _folder(root: Path, library: Library, limits: LibraryLimits) -> None:
-    is_package = (root / "__init__.py").is_file()
-    base = root.resolve().parent if is_package else root.resolve()
-    library.base = f"{(root.parent if is_package else root).as_posix()}/"
-    for folder, folders, names in os.walk(root.resolve()):
+def _laid_out(root: Path) -> Iterator[_Member]:
+    """Yield a file, or the members of a folder, whose own name counts if it is a package."""
+    if not root.is_dir():
+        yield _Member(root.name, True, partial(_opened_file, root))
+        return
+    root = root.resolve()
+    base = root.parent if (root / "__init__.py").is_file() else root
+    for folder, folders, names in os.walk(root):
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name != "__pycache__")
         for name in sorted([*names, *folders]):
             path = Path(folder, name)
-            inside = path.relative_to(base).as_posix()
-            library.count(limits)
-            if path.is_symlink():
-                library.refuse("link", inside, "it is a link, and links are not followed", "put the file itself there")
-            elif path.suffix == ".py" and path.is_file():
-                library.take(inside, _content(path, limits.file_bytes), limits)
+            opened = partial(_opened_file, path) if path.is_file() else None
+            yield _Member(path.relative_to(base).as_posix(), not path.is_symlink(), opened)
 
 
-def _content(path: Path, limit: int) -> bytes:
-    descriptor = os.open(path, os.O_RDONLY | machine.NONBLOCK | machine.CLOEXEC)
-    with os.fdopen(descriptor, "rb") as stream:
-        return stream.read(limit + 1)
+def _opened_file(path: Path) -> IO[bytes]:
+    return os.fdopen(os.open(path, os.O_RDONLY | machine.NONBLOCK | machine.CLOEXEC), "rb")
 
 
-def _zip(path: Path, library: Library, limits: LibraryLimits) -> None:
-    _check_size(path, limits)
-    with zipfile.ZipFile(path) as archive:
-        for member in archive.infolist():
-            library.count(limits)
-            kind = stat.S_IFMT(member.external_attr >> 16)
-            if not _is_wanted(member.filename, library, is_plain=kind in (0, stat.S_IFREG, stat.S_IFDIR)):
-                continue
-            with _telling(member.filename, library), archive.open(member) as stream:
-                library.take(member.filename, stream.read(limits.file_bytes + 1), limits)
-
-
-def _tar(path: Path, library: Library, limits: LibraryLimits) -> None:
-    _check_size(path, limits)
+def _packed(path: Path, limits: LibraryLimits) -> Iterator[_Member]:
+    """Yield the members of an archive, of which each is to be read before the next."""
+    if path.stat().st_size > limits.archive_bytes:
+        raise UsageError(f"{path} is larger than {limits.archive_bytes >> 20} MiB.", fix="Import part of it.")
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            for member in archive.infolist():
+                is_plain = stat.S_IFMT(member.external_attr >> 16) in (0, stat.S_IFREG, stat.S_IFDIR)
+                yield _Member(member.filename, is_plain, partial(archive.open, member))
+        return
     with path.open("rb") as raw:
-        is_packed = raw.read(2) == _GZIP
+        is_gzip = raw.read(2) == _GZIP
         raw.seek(0)
-        unpacked = _Capped(gzip.GzipFile(fileobj=raw) if is_packed else raw, limits.unpacked_bytes, library.name)
-        with tarfile.open(fileobj=unpacked, mode="r|") as archive:
-            for member in archive:
-                library.count(limits)
-                if not _is_wanted(member.name, library, is_plain=member.isreg() or member.isdir()) or member.isdir():
-                    continue
-                stream = archive.extractfile(member)
-                assert stream is not None
-                with _telling(member.name, library):
-                    library.take(member.name, stream.read(limits.file_bytes + 1), limits)
+        unpacked = _Capped(gzip.GzipFile(fileobj=raw) if is_gzip else raw, limits.unpacked_bytes, path.name)
+        with tarfile.open(fileobj=unpacked, mode="r|") as tar:
+            for entry in tar:
+                stream = tar.extractfile(entry) if entry.isreg() else None
+                yield _Member(entry.name, entry.isreg() or entry.isdir(), stream.__enter__ if stream else None)
 
 
 class _Capped(io.RawIOBase):
@@ -187,35 +196,6 @@ class _Capped(io.RawIOBase):
         content = self._stream.read(size)
         self._left -= len(content)
         return content
-
-
-def _check_size(path: Path, limits: LibraryLimits) -> None:
-    if path.stat().st_size > limits.archive_bytes:
-        raise UsageError(f"{path} is larger than {limits.archive_bytes >> 20} MiB.", fix="Import part of it.")
-
-
-def _is_wanted(name: str, library: Library, *, is_plain: bool) -> bool:
-    """Return whether a member is a Python file with a path that stays inside the library."""
-    path = PurePosixPath(name)
-    if path.is_absolute() or ".." in path.parts or "\\" in name or ":" in name or not name.isprintable():
-        shown = name.encode("unicode_escape").decode()
-        library.refuse("unsafe-path", shown, "its name leads out of the archive", "give it a plain name")
-        return False
-    if not is_plain:
-        library.refuse("link", name, "it is a link or a device, and neither is followed", "put the file itself there")
-        return False
-    return path.suffix == ".py" and not any(part.startswith(".") for part in path.parts)
-
-
-@contextmanager
-def _telling(name: str, library: Library) -> Iterator[None]:
-    """Report a member that cannot be read, and go on with the next."""
-    try:
-        yield
-    except UsageError:
-        raise
-    except _BROKEN as error:
-        library.refuse("unreadable", name, f"it cannot be read: {error}", "pack it anew, without a password")
 
 
 def _without_wrapping(files: dict[str, str]) -> dict[str, str]:
@@ -235,6 +215,7 @@ _PASSED_OVER = re.compile(
 _PROMPT = re.compile(r"^\s*(?:>>>|\.\.\.) ")
 _FROM = re.compile(r"from\s+[.\w]+\s+import\b")
 _BACKPORT = "typing_extensions"
+_MOST_GIVEN = 8  # examples of a line that come into the docstring
 _LONGEST = 64  # of a function's name
 
 
@@ -274,10 +255,6 @@ class LibraryFile:
         """True for the `__init__.py` of a package."""
         return self.source.path.endswith("/__init__.py")
 
-    def statements(self, name: str) -> set[int]:
-        """Return the statements of a function with what it needs of its module, apart from the other functions."""
-        return self.parts.needed([name], frozenset(self.parts.public) - {name})
-
     def with_text(self, text: str, notes: Mapping[int, tuple[str, str]]) -> "LibraryFile":
         """Return the file with another text and further notes; unchanged if that is not Python."""
         changed = LibraryFile.of(self.file, PurePath(self.source.path).relative_to(FOLDER), text, self.author_text)
@@ -286,12 +263,15 @@ class LibraryFile:
         return replace(changed, notes={**self.notes, **notes}, problems=self.problems, given=self.given)
 
 
-def read_files(path: Path, prefix: str, *, maps: bool, held: Mapping[str, str]) -> Iterator[LibraryFile | Problem]:
+def read_files(
+    path: Path, prefix: str, text: str, *, maps: bool, held: Mapping[str, str]
+) -> Iterator[LibraryFile | Problem]:
     """Yield the files of a library as modules, and the problems of those that are not taken.
 
     Args:
         path: A `.py` file, a folder, an archive, or a `.jsonl` file with a candidate per line.
         prefix: The package below which the modules come; may be empty.
+        text: What the file at `path` holds, if it is not to be read.
         maps: Whether to translate what was written for another agent.
         held: The modules of the functions that the workspace has, by name.
 
@@ -300,12 +280,13 @@ def read_files(path: Path, prefix: str, *, maps: bool, held: Mapping[str, str]) 
     """
     if prefix and (bad := check_module_name(prefix)):
         raise UsageError(f"--module-prefix: {bad.message}.", fix=bad.fix or "")
-    if not path.exists():
-        raise UsageError(f"{path} is not there.")
+    if not text and not path.exists():
+        fix = "Give the path of a library; or, of a package of the index, what you want: --wrap MODULE.NAME"
+        raise UsageError(f"{path} is not there.", fix=fix)
     if path.suffix == ".jsonl":
         yield from _of_lines(path, prefix)
         return
-    library = read_library(path)
+    library = Library(path.name, "", LibraryLimits(), {path.name: text}) if text else read_library(path)
     yield from library.problems
     message = "tests and setup files are not imported"
     yield from (
@@ -353,7 +334,10 @@ def _of_lines(path: Path, prefix: str) -> Iterator[LibraryFile | Problem]:
         if candidate is None or isinstance(candidate, Problem):
             yield from filter(None, [candidate])
             continue
-        text = write_escapes(candidate.code)
+        text = escaped = write_escapes(candidate.code)
+        for example in candidate.examples[:_MOST_GIVEN]:  # what agrees within a tolerance is not written down
+            more = "" if example.approx else with_example(text, candidate.name, example.call, example.expected)
+            text = more if isinstance(more, str) and more and example.call not in text else text
         parts = candidate.module.split(".") if candidate.module else [*below, fitting(candidate.name)]
         part = LibraryFile.of(where, PurePath(*parts[:-1], f"{parts[-1]}.py"), text, candidate.code)
         if isinstance(part, Problem):
@@ -368,26 +352,27 @@ def _of_lines(path: Path, prefix: str) -> Iterator[LibraryFile | Problem]:
         else:
             known.add(part.module)
             alone = replace(part.parts, public=(candidate.name,))
-            given = replace(candidate, code=text, module=part.module)
-            yield replace(part, parts=alone, given=given, notes=_escaped(candidate.code, text))
+            others = tuple(example for example in candidate.examples if example.call not in text)
+            given = replace(candidate, code=text, module=part.module, examples=others)
+            yield replace(part, parts=alone, given=given, notes=_escaped(candidate.code, escaped))
 
 
 def _modules(library: Library, prefix: str, *, maps: bool) -> Iterator[LibraryFile | Problem]:
-    """Yield each file that can be a module, in order of path, then what takes the place of other packages."""
+    """Yield each file that can be a module, in order of path."""
     files = {name: text for name, text in sorted(library.files.items()) if not _PASSED_OVER.search(name)}
     files = {name: text for name, text in files.items() if text.strip() or not name.endswith("__init__.py")}
     below = [*(prefix.split(".") if prefix else [])]
     targets = {_dotted(name): ".".join([*below, *map(fitting, _dotted(name).split("."))]) for name in files}
     targets.pop("", None)
     targets |= _opened(files, targets)
-    brought, taken = set[str](), dict[str, str]()
+    taken = dict[str, str]()
     for name, text in files.items():
         dotted = _dotted(name)
         if not dotted:
             continue
         shown, is_package = library.base + name, name.endswith("__init__.py")
         adapted = adapt(write_escapes(text), shown, maps=maps)
-        mover = _ImportMover(targets, dotted, targets[dotted], is_package=is_package)
+        mover = ImportMover(targets, dotted, targets[dotted], FOLDER, is_package=is_package)
         moved = mover.moved(adapted.text)
         place = PurePath(*targets[dotted].split("."))
         part = LibraryFile.of(shown, place / "__init__.py" if is_package else place.with_suffix(".py"), moved, text)
@@ -396,12 +381,9 @@ def _modules(library: Library, prefix: str, *, maps: bool) -> Iterator[LibraryFi
             part = Problem("module-clash", message, Place(shown), "rename one of the two")
         if isinstance(part, LibraryFile):
             taken[part.module] = shown
-            brought |= adapted.brings
             notes = {**_escaped(text, write_escapes(text)), **adapted.mapped}
             part = replace(part, notes=notes, problems=adapted.problems)
         yield part
-    for name, text in map(counterpart, sorted(brought)):
-        yield LibraryFile.of(name, PurePath(f"{name}.py"), text, text)
 
 
 def _escaped(text: str, written: str) -> dict[int, tuple[str, str]]:
@@ -451,15 +433,17 @@ def _is_standard(name: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _ImportMover:
-    """Writes the imports of one module for its new place: `from` a relative one, `import` by the full name.
+class ImportMover:
+    """Writes the imports of one module for its new place as relative ones.
 
-    `targets` are the modules of the library by their paths in it; `own` is this one there, `target` here.
+    `targets` are the modules that come along by their old names, `own` is the old name of this one, `target` its new
+    one. `import a.b`, which binds `a`, has no relative form: it is written with the `root` of the new place.
     """
 
     targets: Mapping[str, str]
     own: str
     target: str
+    root: str
     is_package: bool
 
     def moved(self, text: str) -> str:
@@ -489,10 +473,7 @@ class _ImportMover:
         home = self.targets.get(base) or (inner and inner.rpartition(".")[0])
         if home is None or (not node.level and _is_standard(base)):
             return "", ""
-        around = self.target.split(".")[: None if self.is_package else -1]
-        inside = home.split(".") if home else []
-        shared = next((at for at, word in enumerate(around) if inside[at : at + 1] != [word]), len(around))
-        head = f"from {'.' * (len(around) - shared + 1)}{'.'.join(inside[shared:])}"
+        head = self._head(home)
         opened = {name: member.rpartition(".")[2] for name, member in members.items()}
         renamed = {name: new for name, new in opened.items() if new not in ("", name)}
         if not renamed and head == f"from {'.' * node.level}{node.module or ''}":
@@ -503,61 +484,51 @@ class _ImportMover:
         )
         return "" if renamed else head, f"{head} import {', '.join(names)}"
 
+    def _head(self, home: str) -> str:
+        """Return `from …` for a module or package of the new place."""
+        around, inside = self.target.split(".")[: None if self.is_package else -1], home.split(".") if home else []
+        shared = next((at for at, word in enumerate(around) if inside[at : at + 1] != [word]), len(around))
+        return f"from {'.' * (len(around) - shared + 1)}{'.'.join(inside[shared:])}"
+
     def _whole(self, node: ast.Import) -> str:
-        """Return `import …` with the library's modules by their full names; empty if there are none."""
-        names: list[str] = []
+        """Return `import …` with the modules that come along at their new place; empty if there are none."""
+        stay, moved = list[str](), list[str]()
         for alias in node.names:
             target = "" if _is_standard(alias.name) else self.targets.get(alias.name, "")
-            if target and alias.asname:
-                names.append(f"{FOLDER}.{target} as {alias.asname}")
-            elif target:
-                top = alias.name.partition(".")[0]
-                package = self.targets.get(top) or ".".join(target.split(".")[: -alias.name.count(".") or None])
-                names += [f"{FOLDER}.{target}"] if top != alias.name else []  # `a.b` binds `a`
-                names.append(f"{FOLDER}.{package} as {top}")
-            else:
-                names.append(ast.unparse(alias))
-        written = f"import {', '.join(names)}"
-        return written if written != ast.unparse(node) else ""
+            top, local = alias.name.partition(".")[0], alias.asname or alias.name
+            if not target:
+                stay.append(ast.unparse(alias))
+            elif "." not in local:
+                home, _, own = target.rpartition(".")
+                moved.append(f"{self._head(home)} import {own}" + (f" as {local}" if local != own else ""))
+            else:  # it binds `a` of `a.b`
+                package = self.targets.get(top, ".".join(target.split(".")[: -alias.name.count(".")]))
+                moved.append(f"import {self.root}.{target}, {f'{self.root}.{package}'.strip('.')} as {top}")
+        return "; ".join([*([f"import {', '.join(stay)}"] if stay else []), *moved]) if moved else ""
 
 
 def _apart(parts: list[LibraryFile], held: Mapping[str, str]) -> Iterator[LibraryFile]:
     """Yield the files with functions that share a name defined under their modules' names.
 
     The old name stays in the module, for whatever uses it there. A function keeps its name where the workspace has it
-    from this module, else at the top of a package.
+    from this module, else at the top of a package. As much of the modules' paths is taken as tells them apart.
     """
-    owners: dict[str, list[LibraryFile]] = {}
+    sharing: dict[str, list[LibraryFile]] = {}
     for part in parts:
         for name in part.parts.public:
-            owners.setdefault(name, []).append(part)
-    shared = {name: sharing for name, sharing in owners.items() if len(sharing) > 1}
-    moving = {part.module for sharing in shared.values() for part in sharing}
-    keepers: dict[str, str] = {}
-    for name, sharing in shared.items():
-        packages = sorted((part.module for part in sharing if part.is_package), key=lambda module: module.count("."))
-        is_held = any(part.module == held.get(name) for part in sharing)
-        keepers[name] = held[name] if is_held else next(iter(packages), "")
-    for part in parts:
-        fresh = {name: f"{_prefix(part.module, moving)}_{name}" for name in part.parts.public if name in shared}
-        fresh = {
-            name: new
-            for name, new in fresh.items()
-            if keepers[name] != part.module
-            and new not in owners
-            and held.get(new, part.module) == part.module
-            and len(new) <= _LONGEST
-        }
-        yield _defined_as(part, fresh) if fresh else part
-
-
-def _prefix(module: str, moving: Set[str]) -> str:
-    """Return the shortest end of a module's path that no other has which is not deeper, as the beginning of a name."""
-    paths = {name: [word.strip("_") or word for word in name.split(".")] for name in moving}
-    words = paths.pop(module)
-    others = [path for path in paths.values() if len(path) <= len(words)]
-    size = next((size for size in range(1, len(words)) if all(words[-size:] != path[-size:] for path in others)), 0)
-    return "_".join(words[-size:])
+            sharing.setdefault(name, []).append(part)
+    fresh: dict[str, dict[str, str]] = {part.module: {} for part in parts}
+    for name, owners in sharing.items():
+        paths = {part.module: [word.strip("_") or word for word in part.module.split(".")] for part in owners}
+        size = next((n for n in range(1, 99) if len({(*path[-n:],) for path in paths.values()}) == len(paths)), 0)
+        keeper = next((module for module in paths if module == held.get(name)), "") or min(
+            (part.module for part in owners if part.is_package), key=len, default=""
+        )
+        for module in paths.keys() - {keeper} if len(owners) > 1 else ():
+            new = "_".join([*paths[module][-size:], name])
+            if new not in sharing and held.get(new, module) == module and len(new) <= _LONGEST:
+                fresh[module][name] = new
+    yield from (_defined_as(part, fresh[part.module]) if fresh[part.module] else part for part in parts)
 
 
 def _defined_as(file: LibraryFile, fresh: Mapping[str, str]) -> LibraryFile:

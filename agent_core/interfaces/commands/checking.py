@@ -40,10 +40,11 @@ from ..render.verdicts import (
 from ..spans import Line, line, write
 from .verb import Door, Opens, Result, slash, verb
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # for annotations: the commands start without the service
+    from agent_core.functions.service import FunctionService
     from agent_core.functions.service.audit import AuditReport
     from agent_core.functions.service.judgment import Judgment
-    from agent_core.functions.service.library import ImportedFunction
+    from agent_core.functions.service.library import ImportedFunction, ImportReport
 
 
 Policy = Literal["agent", "human", "import"]
@@ -186,21 +187,28 @@ class _Told:
 
 
 @click.command("import")
-@click.argument("path", type=click.Path(path_type=Path, exists=True))
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option("--wrap", "names", multiple=True, metavar="MODULE.NAME", help="A function of the package PATH: grant it.")
 @click.option("--policy", type=click.Choice(POLICIES), default="import", show_default=True)
 @click.option("--module-prefix", "prefix", default="", help="Put the modules below this package, such as `helpers`.")
 @click.option("--reader", is_flag=True, help="Ask the reader (gate.reader) about each description.")
 @click.option("--dry-run", is_flag=True, help="Report what would be added, and write nothing.")
+@click.option("-y", "--yes", "is_sure", is_flag=True, help="Do not ask before a package is installed.")
 @workspace_command
 def import_(context: CliContext, path: Path, **options: Any) -> int:  # Any: the options above
     """Import a library: a .py file, a folder, a .zip or .tar(.gz), or a .jsonl with one candidate per line.
 
     Each function is judged with its dependencies. Nothing that exists is overwritten, and functions that were imported
     before are skipped. The exit code is 1 if something is rejected.
+
+    With --wrap, PATH is a package of the index, such as "python-slugify>=8", which is not copied: it is installed and
+    granted, and the functions that are named get thin wrappers.
     """
     from agent_core.functions.service import Taking
+    from agent_core.functions.service.package_wrappers import wrap
 
     from ..shell_door import with_workspace
+    from .functions import agrees
 
     taking = Taking(path, options["policy"], options["prefix"], options["dry_run"], is_read=options["reader"])
     with ProgressBar(None, "judged") as progress:
@@ -211,9 +219,17 @@ def import_(context: CliContext, path: Path, **options: Any) -> int:  # Any: the
                 write(function_lines(function, is_tried=taking.dry_run), sys.stdout)
             progress.take(refused=function.outcome == "refused")
 
-        report = with_workspace(
-            context, lambda workspace: workspace.workshop.bulk.take_over(taking, tell, progress.expect)
-        )
+        async def take(functions: "FunctionService") -> "ImportReport | None":
+            if not options["names"]:
+                return await functions.bulk.take_over(taking, tell, progress.expect)
+            return await wrap(
+                functions, taking, options["names"], lambda each: options["is_sure"] or agrees(each), tell
+            )
+
+        report = with_workspace(context, lambda workspace: take(workspace.workshop))
+    if report is None:
+        context.tell("Nothing was granted.")
+        return 1
     context.result(report, summary_lines(report))
     if report.dry_run and not report.has_failed:
         context.hint("Nothing was written. Next: the same command without --dry-run")

@@ -552,7 +552,7 @@ async def grant(door: Door, name: FunctionName, *, is_sure: bool, **options: Any
     question = await grants.question(name, grants.wanted(options))
     if not question.missing:
         raise UsageError(f"`{name}` has all of it already.", fix="See: knapper functions grants")
-    if not is_sure and not _agrees(question):
+    if not is_sure and not agrees(question):
         return Result(None, aside=[line(("dim", "Nothing was granted."))], code=1)
     result = await grants.grant(name, question.missing, version=question.version)
     if isinstance(result, Given):
@@ -603,7 +603,12 @@ async def revoked(functions: "FunctionService", name: str, selection: "Grants | 
     return Result(result, revoked_lines(result))
 
 
-def _agrees(question: "Question") -> bool:
+def agrees(question: "Question") -> bool:
+    """Show what would be granted and installed, page by page, and ask for a yes.
+
+    Raises:
+        UsageError: there is no terminal.
+    """
     from ..render.grant_question import pages
 
     if not sys.stdin.isatty():

@@ -479,9 +479,9 @@ def _is_shown(problem: Problem) -> bool:
 def summary_lines(report: "ImportReport") -> list[Line]:
     """Return what was skipped, the modules that were written, and the counts."""
     lines = [
-        line(("dim", "· "), f"{file.path} passed over: {file.message}")
+        line(("dim", "· "), f"{file.where} passed over: {file.message}")
         if file.code == "passed-over"
-        else line(("warn", "! "), f"{file.path} {file.code}: {file.message}")
+        else line(("warn", "! "), f"{file.where} {file.code}: {file.message}")
         for file in report.files
     ]
     for module in report.modules:

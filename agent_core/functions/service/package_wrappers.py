@@ -1,0 +1,160 @@
+"""Functions of a package of the index: the package is granted, and each has a thin wrapper with its parameters.
+
+A worker that has the package says how they are called. What it says is a stranger's: of it only names, literals, types
+that Python itself has, and a line of description are written.
+"""
+
+import ast
+import keyword
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pydantic import TypeAdapter, ValidationError
+
+from agent_core.access.grants import Grants, Question
+from agent_core.base import syntax
+from agent_core.base.errors import UsageError
+from agent_core.registry.source import ModuleSource
+from agent_core.registry.spans import is_literal
+from sandbox import FunctionCall, Job, Raised, Returned
+
+from .library import ImportedFunction, ImportReport, Taking
+from .library_files import fitting
+
+if TYPE_CHECKING:
+    from .workshop import FunctionService
+
+_LOOK: Final = """
+import importlib
+import inspect
+
+
+def look(names):
+    return [_of(*name.rpartition(".")) for name in names]
+
+
+def _of(module, _, name):
+    function = getattr(importlib.import_module(module), name)
+    signature = inspect.signature(function)
+    parameters = [[each.name, each.kind.name, _shown(each.annotation), _default(each.default)]
+                  for each in signature.parameters.values()]
+    return [parameters, _shown(signature.return_annotation), inspect.getdoc(function) or ""]
+
+
+def _default(value):
+    return "" if value is inspect.Parameter.empty else repr(value)
+
+
+def _shown(hint):
+    return hint if isinstance(hint, str) else "" if hint is inspect.Parameter.empty else inspect.formatannotation(hint)
+"""
+_TYPES: Final = frozenset({"str", "int", "float", "bool", "bytes", "list", "dict", "tuple", "set"})
+_TYPING: Final = ("Any", "Dict", "Iterable", "List", "Literal", "Mapping", "Optional", "Sequence", "Union")
+_LONGEST: Final = 300  # of a description
+_DRY: Final = "Leave out --dry-run: you are shown what would be installed, and asked."
+_LOOKS: Final = TypeAdapter(list[tuple[list[tuple[str, str, str, str]], str, str]])
+_PARSED: Final = (ast.Name, ast.Constant, ast.Subscript, ast.Tuple, ast.List, ast.BinOp, ast.BitOr, ast.Load)
+
+
+async def wrap(
+    service: "FunctionService",
+    taking: Taking,
+    names: Sequence[str],
+    agrees: Callable[[Question], bool],
+    tell: Callable[[ImportedFunction], None],
+) -> ImportReport | None:
+    """Grant a package, and import wrappers of `module.function` each; `path` is its requirement. None if it is refused.
+
+    Raises:
+        UsageError: a function is not there, or does not say how it is called.
+        WorkspaceError: the package cannot be granted, or not be installed.
+    """
+    requirement = str(taking.path)
+    grants, packages = service.grants.wanted({"packages": (requirement,)}), service.granting.packages
+    shown = ", ".join(name.rpartition(".")[2] for name in names)
+    if taking.dry_run and packages.lacks(grants):
+        raise UsageError(f"{requirement} is not installed, and before it is nothing can be told.", fix=_DRY)
+    if not taking.dry_run:
+        if not agrees(await service.granting.explained(Question(shown, grants, moment="grant"), grants)):
+            return None
+        await packages.install(grants)
+    text = await _text(service, grants, names)
+    module = fitting(re.split(r"[^\w.-]", requirement)[0].lower())
+    report = await service.bulk.take_over(replace(taking, path=Path(f"{module}.py"), text=text), tell, lambda _: None)
+    for function in report.functions:
+        if function.outcome in ("joined", "fixed") and not taking.dry_run:
+            await service.grants.grant(function.name, grants)
+    return report
+
+
+async def _text(service: "FunctionService", grants: Grants, names: Sequence[str]) -> str:
+    """Return the module with the wrappers, by what a worker says of each function."""
+    source = ModuleSource.of("wrapped", _LOOK)
+    access = service.granting.packages.together([grants]).access
+    call = FunctionCall("look", {"names": [*names]})
+    outcome = await service.bulk.sandbox.run(Job({"wrapped": source}, "wrapped", call, access=access))
+    try:
+        looks = _LOOKS.validate_python(outcome.value if isinstance(outcome, Returned) else None)
+    except ValidationError as error:
+        said = outcome.failure.message if isinstance(outcome, Raised) else type(outcome).__name__
+        message = f"It cannot be told how {', '.join(names)} can be called: {said[:300]}."
+        raise UsageError(message, fix="Name each as MODULE.FUNCTION, such as slugify.slugify.") from error
+    if len(looks) != len(names):
+        raise UsageError(f"The package {grants.packages[0]} answered for others than {', '.join(names)}.")
+    wrappers = [_wrapper(name, *look) for name, look in zip(names, looks, strict=True)]
+    words = {word for wrapper in wrappers for word in re.findall(r"\w+", wrapper.partition('"""')[0])}
+    imported = [name for name in _TYPING if name in words]
+    head = [f"from typing import {', '.join(imported)}\n"] if imported else []
+    return "\n\n".join([*head, *wrappers])
+
+
+def _wrapper(target: str, parameters: list[tuple[str, str, str, str]], returned: str, description: str) -> str:
+    """Return a function that passes its arguments on. A parameter is left out if its default cannot be written."""
+    module, _, name = target.rpartition(".")
+    taken, passed = list[str](), list[str]()
+    in_order = any(kind == "VAR_POSITIONAL" for _, kind, *_ in parameters)
+    for word, kind, hint, default in parameters:
+        _require_name(word)
+        if kind.startswith("VAR_"):
+            taken.append(f"{'*' if kind == 'VAR_POSITIONAL' else '**'}{word}")
+            passed.append(taken[-1])
+        elif not default or _written(default, is_literal):
+            if kind == "KEYWORD_ONLY" and not any(each.startswith("*") for each in taken):
+                taken.append("*")
+            annotation, value = _written(hint, _is_type), _written(default, is_literal)
+            taken.append(word + (f": {annotation}" if annotation else "") + (f" = {value}" if value else ""))
+            is_placed = kind == "POSITIONAL_ONLY" or (in_order and kind == "POSITIONAL_OR_KEYWORD")
+            passed.append(word if is_placed else f"{word}={word}")
+    result = _written(returned, _is_type)
+    words = description.strip().partition("\n")[0][:_LONGEST].replace("\\", "/").replace('"', "'")
+    arrow = f" -> {result}" if result else ""
+    return f'''def {_require_name(name)}({", ".join(taken)}){arrow}:
+    """{words or f"Call `{target}`."}"""
+    from {".".join(map(_require_name, module.split(".")))} import {name} as _{name}
+
+    return _{name}({", ".join(passed)})
+'''
+
+
+def _require_name(word: str) -> str:
+    if not word.isidentifier() or keyword.iskeyword(word):
+        raise UsageError(f"{word[:80]!r} is no name.", fix="Name each function as MODULE.FUNCTION.")
+    return word
+
+
+def _written(text: str, is_fit: Callable[[ast.expr], bool]) -> str:
+    """Return an expression as Python writes it, or an empty text if it is not of this kind."""
+    try:
+        node = syntax.parse(text, "", "eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ""
+    return ast.unparse(node) if isinstance(node, ast.Expression) and is_fit(node.body) else ""
+
+
+def _is_type(node: ast.expr) -> bool:
+    inner = [*ast.walk(node)]
+    names = {part.id for part in inner if isinstance(part, ast.Name)}
+    return all(isinstance(part, _PARSED) for part in inner) and names <= {*_TYPES, *_TYPING}
