@@ -237,3 +237,8 @@ def test_the_image_is_built_from_all_that_the_package_is_built_from() -> None:
     lines = (ROOT / "deploy" / "Containerfile").read_text().splitlines()
     copied = {name for line in lines if line.startswith("COPY ") for name in line.split()[1:-1]}
     assert needed - copied == set()
+
+
+def test_a_value_of_the_compose_files_is_never_its_own_text() -> None:
+    texts = "".join(path.read_text() for path in (ROOT / "deploy").glob("*.yaml"))
+    assert re.findall(r"\$\{\w+:[-?]\}", texts) == []  # podman-compose 1.0 takes it as it stands, as a password, too
