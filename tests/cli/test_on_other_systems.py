@@ -32,7 +32,7 @@ def elsewhere(*command: str, cwd: Path) -> "subprocess.CompletedProcess[str]":
 
 @pytest.fixture(scope="module")
 def component() -> None:
-    """The component of such a system, built once: where no processor is known, it is another one than this machine's."""
+    """The component of such a system, built once: no processor is known there, so it is not this machine's."""
     if not lacks():
         start = [sys.executable, "-m", "tests.kit.elsewhere", "--build"]
         subprocess.run(start, cwd=REPOSITORY, timeout=1300, check=True)
