@@ -3,9 +3,14 @@
 The host asks the user, opens exactly that file, and hands over its bytes; no descriptor crosses. This is a convenience
 for honest code: whatever goes around it finds only what the kernel shows. What Python opens by itself (`open`, `Path`,
 `csv`, `zipfile`, …) reads and writes through a stream; `os.open` and `sqlite3.connect` get a copy to read, in scratch.
+Asked for a new folder, the host makes it; to remove, rename or link takes a grant of the folder beforehand, and the
+error names it, where the kernel would only say that there is no such file. A function seems to run in the workspace,
+although its worker runs in scratch: `os.path.abspath("data/a.csv")` and `Path.cwd()` name the user's files, `~/` is the
+user's home.
 """
 
 import builtins
+import errno
 import functools
 import gc
 import io
@@ -15,13 +20,22 @@ import sys
 from collections.abc import Callable, Collection
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 
-from . import file_changes, finder, places
+from . import finder
 from .channel import Channel
-from .file_changes import SHUT
 from .host_files import CREATES, PIECE, WRITTEN, HostEntry, HostFile, HostListing, NotGranted, request, value_of
 
+_SHUT: Final = frozenset({errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EROFS})
+"""The errors of the kernel that may mean that a file was not granted."""
+_Kind: TypeAlias = Literal["folder", "names", "marks"]
+_KINDS: Final[dict[Callable[..., None], _Kind]] = {
+    os.mkdir: "folder",
+    **dict.fromkeys((os.remove, os.unlink, os.rmdir, os.rename, os.replace, os.link, os.symlink), "names"),
+    **dict.fromkeys((os.chmod, os.utime, os.truncate), "marks"),
+}
+_MADE: Final = frozenset({"rename", "replace", "truncate"})  # of which the host needs more than the path
+_MOVES: Final = frozenset({"rename", "replace", "link", "symlink"})  # their second argument is a path, too
 _READS: Final = frozenset("rbt")
 _CHANGES: Final = os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
@@ -178,8 +192,19 @@ def install(channel: Channel, scratch: Path, sources: Collection[str]) -> None:
     os.lstat = _stat(opener, opener.lstat, follows=False)
     os.listdir = _listdir(opener)
     os.scandir = _scandir(opener)
-    file_changes.install(opener)
-    places.install(opener)
+    for real, kind in _KINDS.items():
+        setattr(os, real.__name__, _asking(opener, real, kind, 2 if real.__name__ in _MOVES else 1))
+    os.makedirs = _makedirs(opener, os.makedirs)
+    os.listxattr = _listxattr(opener, os.listxattr)
+    os.getcwd = _getcwd(opener)
+    os.getcwdb = lambda: os.fsencode(os.getcwd())
+    os.chdir = _chdir(opener, os.chdir)  # type: ignore[assignment]  # the name of its parameter
+    os.access = _access(opener, os.access)
+    paths = sys.modules["posixpath"]
+    paths.__dict__["realpath"] = _realpath(opener, os.path.realpath)
+    paths.__dict__["expanduser"] = _expanduser(opener, os.path.expanduser)
+    pathlib = sys.modules["pathlib"].__dict__["Path"]
+    pathlib.expanduser = lambda path: type(path)(os.path.expanduser(path))
     _tests(sys.modules["genericpath"])
     _tests(sys.modules["posixpath"])
 
@@ -205,7 +230,7 @@ def _open(opener: Opener) -> Callable[..., Any]:
             try:
                 return real(file, mode, buffering, *texts, **more)
             except OSError as failure:
-                if failure.errno not in SHUT:
+                if failure.errno not in _SHUT:
                     raise
                 error = failure.with_traceback(None)
         raw = opener.stream(path, "".join(sorted({*mode} - set("tb"))), error)
@@ -256,7 +281,7 @@ def _os_open(opener: Opener) -> Callable[..., int]:
         except OSError as error:
             way = flags & (os.O_WRONLY | os.O_RDWR)  # which share a bit on some systems
             is_change = way in (os.O_WRONLY, os.O_RDWR) or bool(flags & _CHANGES)
-            name = opener.named(path, changes=is_change) if dir_fd is None and error.errno in SHUT else None
+            name = opener.named(path, changes=is_change) if dir_fd is None and error.errno in _SHUT else None
             if name is None or flags & os.O_DIRECTORY:
                 raise
             if is_change:
@@ -278,7 +303,7 @@ def _stat(opener: Opener, real: Callable[..., os.stat_result], *, follows: bool)
         try:
             return real(path, dir_fd=dir_fd, **more)
         except OSError as error:
-            name = opener.named(path) if dir_fd is None and error.errno in SHUT else None
+            name = opener.named(path) if dir_fd is None and error.errno in _SHUT else None
             if name is None:
                 raise
             facts = opener.request("file_stat", name, error)
@@ -308,7 +333,7 @@ def _rows(opener: Opener, path: Any) -> list[tuple[str, int]] | None:  # whateve
             opener.scandir(path).close()
         except OSError as failure:
             error = failure.with_traceback(None)
-        if error is None or error.errno not in SHUT:
+        if error is None or error.errno not in _SHUT:
             return None
     name = opener.named(path)
     return None if name is None else opener.request("file_list", name, error)
@@ -345,3 +370,148 @@ def _test(real: Callable[..., bool], test: Callable[[int], bool] | None) -> Call
         return True if test is None else test(mode)
 
     return asking
+
+
+def _asking(opener: Opener, real: Callable[..., None], kind: _Kind, paths: int) -> Callable[..., None]:
+    @functools.wraps(real)
+    def change(*arguments: Any, **more: Any) -> None:  # as os has it
+        if any(value is not None for key, value in more.items() if key.endswith("dir_fd")):
+            return real(*arguments, **more)
+        places = [place for path in arguments[:paths] if (place := opener.named(path, changes=True)) is not None]
+        error: OSError | None = None
+        if kind != "folder" or not places or not opener.starts_elsewhere(places[0]):
+            try:
+                return real(*arguments, **more)
+            except OSError as failure:
+                if failure.errno not in _SHUT:
+                    raise
+                error = failure.with_traceback(None)
+        if not places and error is not None:
+            raise error
+        act = _act(real.__name__, arguments)
+        answers = [opener.request("file_change", place, error, kind=kind, act=act) for place in places[:1]]
+        answers += [opener.request("file_change", place, error, kind=kind) for place in places[1:] if None in answers]
+        return real(*arguments, **more) if None in answers else None
+
+    return change
+
+
+def _act(name: str, arguments: tuple[Any, ...]) -> list[Any]:
+    """Return the change as the host may make it: its name, and what follows the path."""
+    rest = [os.fspath(value) if isinstance(value, os.PathLike) else value for value in arguments[1:]]
+    return [name, *(value for value in rest if isinstance(value, str | int))] if name in _MADE else [name]
+
+
+def _makedirs(opener: Opener, real: Callable[..., None]) -> Callable[..., None]:
+    """Make one request of a path of several new folders."""
+
+    @functools.wraps(real)
+    def makedirs(name: Any, mode: int = 0o777, exist_ok: bool = False) -> None:  # noqa: FBT001, FBT002 - as os has it
+        place = opener.named(name, changes=True)
+        if place is None or not opener.starts_elsewhere(place):
+            return real(name, mode, exist_ok)
+        try:
+            answer = opener.request("file_change", place, None, kind="folder", act=["mkdir"])
+        except FileExistsError:
+            if not exist_ok:
+                raise
+            return None
+        return real(name, mode, exist_ok) if answer is None else None
+
+    return makedirs
+
+
+def _listxattr(opener: Opener, real: Callable[..., list[str]]) -> Callable[..., list[str]]:
+    """Say that a file of the host that may be read has no marks beyond those of `stat`: who copies a file asks."""
+
+    @functools.wraps(real)
+    def listxattr(path: Any = None, *, follow_symlinks: bool = True) -> list[str]:  # as os has it
+        try:
+            return real(path, follow_symlinks=follow_symlinks)
+        except OSError as error:
+            place = opener.named(path) if error.errno in _SHUT else None
+            if place is None:
+                raise
+            opener.request("file_stat", place, error)
+            return []
+
+    return listxattr
+
+
+def _getcwd(opener: Opener) -> Callable[[], str]:
+    @functools.wraps(opener.getcwd)
+    def getcwd() -> str:  # as os has it
+        return (opener.is_in_place() and opener.places()[0]) or opener.getcwd()
+
+    return getcwd
+
+
+def _chdir(opener: Opener, real: Callable[[Any], None]) -> Callable[[Any], None]:
+    @functools.wraps(real)
+    def chdir(path: Any) -> None:  # as os has it
+        if opener.is_workspace(path):
+            opener.return_home(real)
+            return
+        try:
+            real(path)
+        except OSError as error:
+            place = opener.named(path) if error.errno in _SHUT else None
+            if place is not None:
+                opener.request("file_change", place, error, kind="enter")
+            raise
+        opener.has_left = True
+
+    return chdir
+
+
+def _access(opener: Opener, real: Callable[..., bool]) -> Callable[..., bool]:
+    @functools.wraps(real)
+    def access(path: Any, mode: int, *, dir_fd: int | None = None, **more: Any) -> bool:  # as os has it
+        if real(path, mode, dir_fd=dir_fd, **more):
+            return True
+        if dir_fd is not None or opener.named(path) is None:
+            return False
+        try:
+            facts = os.stat(path)
+        except NotGranted:
+            raise
+        except OSError:
+            return False
+        return mode == os.F_OK or bool(facts.st_mode & mode * 0o111)
+
+    return access
+
+
+def _realpath(opener: Opener, real: Callable[..., Any]) -> Callable[..., Any]:
+    """Leave links to the host, which asks for the file that is meant in truth."""
+
+    @functools.wraps(real)
+    def realpath(filename: Any, *, strict: bool = False) -> Any:  # as os.path has it
+        if opener.named(filename) is None:
+            return real(filename, strict=strict)
+        if opener.is_workspace(filename):
+            return os.getcwd()
+        try:
+            opener.lstat(filename)
+        except (OSError, ValueError):
+            if strict:
+                os.stat(filename)
+            return os.path.abspath(filename)
+        text, here = os.fspath(filename), opener.getcwd()
+        return real(os.path.join(os.fsencode(here) if isinstance(text, bytes) else here, text), strict=strict)
+
+    return realpath
+
+
+def _expanduser(opener: Opener, real: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Leave hidden names below the scratch folder, where packages keep what they store for themselves."""
+
+    @functools.wraps(real)
+    def expanduser(path: Any) -> Any:  # as os.path has it
+        text = os.fspath(path)
+        is_users = isinstance(text, str) and text.startswith("~/") and not text.startswith("~/.")
+        if is_users and opener.is_asking and (home := opener.places()[1]):
+            return home + text[1:]
+        return real(path)
+
+    return expanduser

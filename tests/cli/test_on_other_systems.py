@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from sandbox.portable.component import lacks
 from tests.kit.levels import lend
 
+pytestmark = pytest.mark.timeout(600)  # the first one builds
 REPOSITORY = Path(__file__).parents[2]
 FUNCTION = '''def double(number: int) -> int:
     """Double a number.
@@ -28,8 +30,16 @@ def elsewhere(*command: str, cwd: Path) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(start, cwd=cwd, capture_output=True, text=True, env=environment, timeout=100, check=False)
 
 
+@pytest.fixture(scope="module")
+def component() -> None:
+    """The component of such a system, built once: no processor is known there, so it is not this machine's."""
+    if not lacks():
+        start = [sys.executable, "-m", "tests.kit.elsewhere", "--build"]
+        subprocess.run(start, cwd=REPOSITORY, timeout=1300, check=True)
+
+
 @pytest.fixture
-def workspace(tmp_path: Path) -> Path:
+def workspace(tmp_path: Path, component: None) -> Path:
     """A folder with one function."""
     lend(tmp_path / ".local" / "share")
     (tmp_path / "knapper.toml").touch()

@@ -226,3 +226,19 @@ def test_an_installation_without_extras_brings_fewer_than_48_packages() -> None:
             waiting += [need.name for need in needed if need.marker is None or need.marker.evaluate({"extra": ""})]
     assert len(installed) < 48
     assert not installed & {"wordllama", "tokenizers", "requests", "huggingface-hub"}
+
+
+def test_the_image_is_built_from_all_that_the_package_is_built_from() -> None:
+    about = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    packages = [name.rstrip("*") for name in about["tool"]["setuptools"]["packages"]["find"]["include"]]
+    (starters,) = about["tool"]["setuptools"]["data-files"].values()
+    needed = {"pyproject.toml", "setup.py", about["project"]["readme"], *about["project"]["license-files"]}
+    needed |= {*packages, *starters}
+    lines = (ROOT / "deploy" / "Containerfile").read_text().splitlines()
+    copied = {name for line in lines if line.startswith("COPY ") for name in line.split()[1:-1]}
+    assert needed - copied == set()
+
+
+def test_a_value_of_the_compose_files_is_never_its_own_text() -> None:
+    texts = "".join(path.read_text() for path in (ROOT / "deploy").glob("*.yaml"))
+    assert re.findall(r"\$\{\w+:[-?]\}", texts) == []  # podman-compose 1.0 takes it as it stands, as a password, too

@@ -2,7 +2,7 @@
 
 What is missing: `fcntl`, `termios`, `pwd`, `grp` and `resource`, `/proc`, `os.fork` and `os.O_PATH`, signals that
 Windows does not have, signals in a loop of events, names relative to an open folder. With `--import` it imports every
-module of the packages instead, and prints what fails.
+module of the packages instead, and prints what fails; with `--build` it builds the component that such a system runs.
 """
 
 import asyncio
@@ -87,6 +87,12 @@ if __name__ == "__main__":
     leave_linux()
     if sys.argv[1:] == ["--import"]:
         sys.exit("\n".join(_import_all()) or 0)
+    if sys.argv[1:] == ["--build"]:
+        from sandbox.portable.component import find_or_build
+        from tests.kit.levels import STORE
+
+        find_or_build(STORE, print)
+        sys.exit()
     from agent_core.__main__ import main
 
     main()
