@@ -175,8 +175,8 @@ class InnerRecord(CallRecord):
         return ProgramApprovals.of(self._run, self.number)
 
     async def begin(self, version: str | None, *, reaches: bool = True) -> None:
-        """Write that the call starts; of one that only computes, with what the turn writes next: a grant that it gets, a
-        place that it reaches, or its answer. The time until now does not count.
+        """Write that the call starts; of one that only computes, together with what is written next: a grant that it
+        gets, a place that it reaches, or its answer. The time until now does not count.
         """
         where = {"id": self.call.id, "program": self._run.key, "ordinal": self.number}
         what = {"name": self.call.name, "arguments": self.call.arguments, "version": version, "reaches": reaches}
