@@ -25,8 +25,8 @@ def count_vowels(text: str) -> int:
 - It runs in a sandbox with the standard library and pydantic. With `self` first it has \
 self.call("name", argument=value), self.progress(done, total, note), self.scratch (a folder), self.state (JSON it \
 keeps, {{}} at first).
-- Of the world it has what the user grants, who is asked before it joins. Write it as if it had that, host or path \
-spelled out, in a module of its own: self.fetch(url) with .text() and .json(), open() (the user's path is an \
+- Of the world it has what the user grants. Write it as if it had that, host or path spelled out, in a module of its \
+own; the user is asked before it joins: self.fetch(url) with .text() and .json(), open() (the user's path is an \
 argument; no examples then), self.secret("NAME"), other packages.
 - What you learn of the user goes into memory; its answer shows the nearest lines: replace what became untrue.
 - A refusal names problems and fixes: fix all and send it again, or edit_function; if only an expected value was \
