@@ -1,10 +1,14 @@
-"""The second guide's texts, keys and screens, for `guide_walk`, and the script of the model that answers in it."""
+"""The second guide's texts, keys and screens, for `guide_walk`, the picture of docs/programs.md, and the script of the
+model that answers in both.
+"""
 
+import json
 from typing import Final
 
 from tests.kit import Ask, Say, Seen, Step, Wanted
+from tests.kit.terminal import CTRL_D
 
-from .guide_walk_script import File, Part, Picture, Prompt, Said, Shell
+from .guide_walk_script import Escape, File, Part, Picture, Prompt, Said, Shell
 
 HEAD: Final = """\
 # A guide: helpers, agents, and a group
@@ -96,6 +100,58 @@ speaks next. `examples/helpers.py` and `examples/group.py` are programs with the
 """
 
 
+SHOP: Final = '''\
+import json
+
+
+def order(number: int) -> dict[str, float | bool]:
+    """Read an order: its amount, and whether it is late.
+
+    Args:
+        number: The number of the order.
+    """
+    with open("orders.json", encoding="utf-8") as file:
+        return json.load(file)[number]
+
+
+def with_tax(amount: float) -> float:
+    """Add the tax of 20 percent to an amount.
+
+    Args:
+        amount: The amount.
+
+    >>> with_tax(10)
+    12.0
+    >>> with_tax(2.5)
+    3.0
+    """
+    return round(amount * 1.2, 2)
+'''
+ORDERS: Final = json.dumps([{"amount": 9.5 * number, "is_late": number % 2 == 1} for number in range(4)])
+PROGRAM: Final = """\
+late = [row for row in each(order, range(4)) if row["is_late"]]
+sum(with_tax(row["amount"]) for row in late)"""
+COSTS: Final = "The late ones cost 45.60 with tax."
+PROGRAMS: Final = Part(
+    "A program",
+    (
+        Shell("knapper init ~/shop && cd ~/shop"),
+        File("shop/functions/shop.py", SHOP),
+        File("shop/orders.json", ORDERS),
+        Shell("knapper run", until="/help lists"),
+        Prompt("what do the late ones of orders 0 to 3 cost with tax?", until="y yes"),
+        Prompt("y", until="∙ "),
+        Escape(CTRL_D),
+        Shell("knapper calls list"),
+        Picture(
+            "program",
+            "One question for one program, before it runs; then each of its calls is on record, as any call is.",
+            "› what do",
+        ),
+    ),
+)
+
+
 TITLE: Final = "“Nine lives, one sofa.”"
 ANSWERS: Final = (
     ("You are critic, in the group", Say("Short and true. AGREED")),
@@ -103,6 +159,7 @@ ANSWERS: Final = (
     ("asks you", Say(TITLE)),
     ("answers:", Say(f"They say: {TITLE}")),
     ("ask the editor", Ask(Wanted("ask_agent", {"agent": "editor", "question": "A title about cats?"}))),
+    ("the late ones", Ask(Wanted("run_program", {"code": PROGRAM}))),
     ("which words", Ask(Wanted("proofreader", {"text": "teh cat sat"}))),
 )
 """What is said to a message in which these words are."""
@@ -114,6 +171,6 @@ def play(seen: Seen) -> Step:
     if "give_result" in seen.functions and not is_called:
         return Ask(Wanted("unknown_words", {"text": "teh cat sat", "known": ["the", "cat", "sat"]}))
     if is_called:
-        right = Say("One word is wrong: `teh`, which should be `the`.")
+        right = Say(COSTS if last.startswith("45.6") else "One word is wrong: `teh`, which should be `the`.")
         return Ask(Wanted("give_result", {"result": ["teh"]})) if "give_result" in seen.functions else right
     return next(step for words, step in ANSWERS if words in last)

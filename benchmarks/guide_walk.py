@@ -1,9 +1,10 @@
 """Walks through the guide as a new user does, in a pseudo-terminal, and writes it: docs/guide.md and docs/guide/*.svg.
 
-    python -m benchmarks.guide_walk [first] [agents]     (or: make guide, which takes both walks)
+    python -m benchmarks.guide_walk [first] [agents] [program]     (or: make guide, which takes all walks)
 
 All of it happens in an empty home; every command is typed as the guide prints it. In the first walk the last commit is
-installed. The second one, docs/guide-agents.md, is that of this environment, and its model is a script.
+installed. The second one, docs/guide-agents.md, is that of this environment, and its model is a script; so is the third
+one, of which docs/programs.md has the picture.
 """
 
 import os
@@ -33,7 +34,7 @@ from benchmarks.guide_walk_script import (
 )
 from benchmarks.screens import see_dim, still
 from tests.kit import Repeat, scripted
-from tests.kit.terminal import CTRL_D, ENTER, ESCAPE, Terminal
+from tests.kit.terminal import CTRL_D, ENTER, Terminal
 
 ROOT = Path(__file__).parents[1]
 PAGE, FOLDER = ROOT / "docs" / "guide.md", ROOT / "docs" / "guide"
@@ -44,10 +45,10 @@ WORDS_A_MINUTE, KEYS_A_MINUTE = 200, 200  # of one who reads and types neither f
 
 
 def main() -> int:
-    """Take the walks that are named, or both, and write what was seen."""
+    """Take the walks that are named, or all, and write what was seen."""
     see_dim()
     FOLDER.mkdir(exist_ok=True)
-    walks = {"first": first_walk, "agents": agents_walk}
+    walks = {"first": first_walk, "agents": agents_walk, "program": program_walk}
     for name in sys.argv[1:] or walks:
         walks[name]()
     return 0
@@ -56,16 +57,25 @@ def main() -> int:
 def agents_walk() -> None:
     """Walk with several agents, whose model is a script."""
     script = guide_agents_script
-    with tempfile.TemporaryDirectory(prefix="guide-") as folder, scripted([Repeat(script.play)]) as model:
+    page = _scripted_pages(script.HEAD, script.PARTS, script.TAIL)
+    PAGE.with_name("guide-agents.md").write_text(page, "utf-8")
+
+
+def program_walk() -> None:
+    """Walk with a program, for its picture alone."""
+    _scripted_pages("", (guide_agents_script.PROGRAMS,), "")
+
+
+def _scripted_pages(head: str, parts: Sequence[Part], tail: str) -> str:
+    with tempfile.TemporaryDirectory(prefix="guide-") as folder, scripted([Repeat(guide_agents_script.play)]) as model:
         home = Path(folder)
         path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
         own = {"PATH": path, "OPENAI_BASE_URL": model.base_url, "KNAPPER_MODEL_NAME": "scripted"}
         first = _bash(home, home, own)
         try:
-            page = Walk(first, first, home).pages(script.HEAD, script.PARTS, script.TAIL)
+            return Walk(first, first, home).pages(head, parts, tail)
         finally:
             first.close()
-    PAGE.with_name("guide-agents.md").write_text(page, "utf-8")
 
 
 def first_walk() -> None:
@@ -153,7 +163,8 @@ class Walk:
                 self._quiet()
                 self._first.type(act.text)
             case Escape():
-                self._first.type(ESCAPE)
+                self._quiet()
+                self._first.type(act.key)
                 return ""
             case Second():
                 count = self._first.scrolled().count(act.until) + 1
@@ -203,7 +214,8 @@ class Walk:
 
     def _leave(self) -> str:
         self._quiet()
-        self._first.type(CTRL_D)
+        if not self._is_at_shell():
+            self._first.type(CTRL_D)
         self._first.wait(self._is_at_shell, "the shell", PATIENCE_S)
         return ""
 

@@ -39,7 +39,9 @@ class Half:
 
 @dataclass(frozen=True, slots=True)
 class Escape:
-    """The key that leaves a view."""
+    """The key that leaves a view, or the program."""
+
+    key: str = "\x1b"
 
 
 @dataclass(frozen=True, slots=True)

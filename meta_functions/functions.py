@@ -56,7 +56,7 @@ async def create_function(
     Args:
         function_code_with_docstring: Imports, then the one function.
         module_name: Such as `text` or `web.pages`.
-        from_program: Of your last program; the code is then its docstring.
+        from_program: Keep your last program; the code is its docstring.
     """
     code, author = function_code_with_docstring, self.author
     if from_program:  # it has run, so nobody else writes it

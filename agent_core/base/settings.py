@@ -192,6 +192,11 @@ class GrowthSettings(SettingsSection):
         description="The model that writes the functions that agents ask for, which the agent's own model calls: `auto`"
         " (`[models.maker]`, if there is one), `off` or a model's name.",
     )
+    trigger: bool = Field(
+        False,
+        description="Whether an agent's model is asked, when a function that it made joins, for which requests it would"
+        " call it; a model that writes under a schema is not asked.",
+    )
     mask: float = Field(
         0,
         ge=0,

@@ -12,7 +12,7 @@ from .build import (
 )
 from .compaction import Compaction, rebuilt
 from .history import PRESSURE, History, Summary, claim, pop, resume
-from .instructions import INSTRUCTIONS
+from .instructions import INSTRUCTIONS, PROGRAM_FIRST
 from .paging import PageReader, beginning, first_page
 from .shown import CALLER, EXPECTED, RUN_PROGRAM, FunctionNotes, Shown, size_of
 
@@ -22,6 +22,7 @@ __all__ = [
     "EXPECTED",
     "INSTRUCTIONS",
     "PRESSURE",
+    "PROGRAM_FIRST",
     "RUN_PROGRAM",
     "Budget",
     "Compaction",

@@ -19,11 +19,14 @@ from agent_core.base.receipt import Receipt
 from agent_core.functions.answers import InterruptedCall
 from agent_core.functions.service import Author, FunctionService, PlannedChange
 from agent_core.functions.service.function_facts import unknown_function
+from agent_core.functions.service.judgment import Judgment
+from agent_core.functions.service.maker import NEIGHBORS, trigger_test
 from agent_core.memory.blocks import NEAREST, Blocks, EditAuthor, PlannedEdit
 from agent_core.memory.classes import KNOWN, methods_of
 from agent_core.memory.edits import ALREADY
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource
+from agent_core.registry.synopsis import line_of
 from agent_core.storage import content_hash
 from sandbox import Refused
 
@@ -31,8 +34,10 @@ from .call_record import CallRecord, Done, PlannedMessage, PlannedProgram
 from .colleagues import FUNCTIONS
 from .dispatch import FunctionSource, ModelFunction
 from .helper_calls import ABOUT_HELPERS
+from .turn import Turn
 
 if TYPE_CHECKING:
+    from agent_core.model.reply import Model
     from agent_core.registry.function import Function
     from agent_core.registry.snapshot import Snapshot
 
@@ -76,12 +81,17 @@ class HostFunctions(FunctionSource):
         service: FunctionService,
         withheld: Callable[[], Collection[str]] = frozenset,
         programs: RunsPrograms | None = None,
+        trigger_model: Callable[[], "Model | None"] = lambda: None,
     ) -> None:
-        """Create the source; `withheld` says which of them there is nothing to use on now."""
+        """Create the source; `withheld` says which of them there is nothing to use on now.
+
+        `trigger_model` is asked for which requests it would call a new function.
+        """
         self._functions = functions
         self._service = service
         self._withheld = withheld
         self._programs = programs
+        self._trigger_model = trigger_model
 
     def names(self, _: "Snapshot") -> Iterable[str]:
         """Return the names, which are the same in every snapshot."""
@@ -110,6 +120,8 @@ class HostFunctions(FunctionSource):
         try:
             async with turn.ending.interruption:
                 plan = await host.run(turn.hand, **arguments)
+                if isinstance(plan, PlannedChange):
+                    plan = await self._trigger_tested(plan, snapshot, turn)
         except StopRequested:
             return await record.close(InterruptedCall())
         except KnapperError as error:
@@ -133,6 +145,24 @@ class HostFunctions(FunctionSource):
             await record.record(plan.text, plan.outcome, to_json(plan.detail) or {}, plan.writes, turn_receipt=did)
 
         return record.close_with(await self._service.carry_out(plan, store, Author("agent")))
+
+    async def _trigger_tested(self, plan: PlannedChange, snapshot: "Snapshot", turn: Turn) -> PlannedChange:
+        """Return a plan, which for a new function says what its model advises: whether it would call it, and only where
+        it serves.
+        """
+        model, asked = self._trigger_model(), turn.history.last_request()
+        deed, name = plan.completed_change or ("", "")
+        if model is None or not asked or deed != "created" or plan.change is None or plan.change.reading is None:
+            return plan
+        near = await self._service.likely(asked, NEIGHBORS, snapshot.hidden)
+        function = next(function for function in plan.change.reading.functions if function.name == name)
+        known = [function, *(snapshot.functions[other] for other in near if other in snapshot.functions)]
+        lines = [line_of(one) for one in sorted(known, key=lambda one: one.name)]
+        test = await trigger_test(model, name, asked, lines)
+        if test.usage is not None:
+            turn.spend(test.usage.prompt, test.usage.completion, model.name)
+        advice = test.advice(function, plan.detail.source if isinstance(plan.detail, Judgment) else "")
+        return replace(plan, text=f"{plan.text}\n{advice}") if advice else plan
 
 
 def standard() -> dict[str, HostFunction]:

@@ -21,6 +21,7 @@ from agent_core.base.untrusted import one_line
 from agent_core.context import (
     BYTES_PER_TOKEN,
     INSTRUCTIONS,
+    PROGRAM_FIRST,
     RUN_PROGRAM,
     Budget,
     Compaction,
@@ -622,7 +623,8 @@ class StepFunctions:
         # A model that writes under a schema is a small one: it gets fewer instructions, and is shown the rest.
         if mode == "constrained":
             return self._protocol.brief or FOR_SMALL_MODELS
-        return self._protocol.instructions or INSTRUCTIONS
+        text = self._protocol.instructions or INSTRUCTIONS
+        return text.replace(PROGRAM_FIRST, "") if RUN_PROGRAM in self.withheld() else text
 
     def index(self, mode: "Mode", *, is_kept: bool) -> str:
         """Return the index of what can be called beside the tools; none where the model is shown all as tools."""

@@ -175,10 +175,16 @@ class InnerRecord(CallRecord):
         return ProgramApprovals.of(self._run, self.number)
 
     async def begin(self, version: str | None, *, reaches: bool = True) -> None:
-        """Write that the call starts. The time until now does not count."""
+        """Write that the call starts; of one that only computes, together with what is written next: a grant that it
+        gets, a place that it reaches, or its answer. The time until now does not count.
+        """
         where = {"id": self.call.id, "program": self._run.key, "ordinal": self.number}
         what = {"name": self.call.name, "arguments": self.call.arguments, "version": version, "reaches": reaches}
-        await self.turn.append([Entry(INNER_CALL, {**where, **what})])
+        start = Entry(INNER_CALL, {**where, **what})
+        if reaches:
+            await self.turn.append([start])
+        else:  # nobody sees it run twice
+            self.turn.journal.unwritten.append(start)
         self._began = self._clock.monotonic()
 
     async def record(

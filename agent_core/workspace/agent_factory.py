@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from agent_core.functions.sandbox_client import SandboxClient
     from agent_core.functions.service import FunctionService
     from agent_core.memory.embedding import Embedder
+    from agent_core.model.reply import Model
     from agent_core.runtime.agent_models import OpenedModel, OpenModel
     from agent_core.runtime.call_record import CallRecord
     from agent_core.runtime.groups.plan import GroupPlan
@@ -149,9 +150,13 @@ class _AgentParts:
 
     def dispatcher(self, host: Mapping[str, HostFunction], model: ModelSession, programs: Programs) -> Dispatcher:
         """Return what runs the calls of a turn, those of `programs` too."""
-        deps, turn = self.deps, self.deps.settings.turn
+        deps, turn, models = self.deps, self.deps.settings.turn, model.models
+
+        def trigger_model() -> "Model | None":
+            return models.usual if deps.settings.growth.trigger and models.mode == "native" else None
+
         sources = (
-            HostFunctions(host, deps.workshop, model.functions.withheld, programs),
+            HostFunctions(host, deps.workshop, model.functions.withheld, programs, trigger_model),
             HelperFunctions(self.helpers, HelperRunner(deps, partial(_memory, deps)).run),
             WorkspaceFunctions(deps.sandbox, deps.workshop, turn.parallel, self.memory.blocks, self.name),
             ForeignFunctions(self.foreign(), deps.workshop.seen_results, self.name),

@@ -13,7 +13,11 @@ from benchmarks.guide_walk_script import PARTS, File, Half, Part, Picture, Promp
 AGENTS = PAGE.with_name("guide-agents.md")
 GUIDES = {PAGE: PARTS, AGENTS: guide_agents_script.PARTS}
 PICTURES = [
-    (page, act) for page, parts in GUIDES.items() for part in parts for act in part.acts if isinstance(act, Picture)
+    (page, act)
+    for page, parts in {**GUIDES, PAGE.with_name("programs.md"): (guide_agents_script.PROGRAMS,)}.items()
+    for part in parts
+    for act in part.acts
+    if isinstance(act, Picture)
 ]
 MAKE = "the walk is another by now: make guide"
 

@@ -115,6 +115,14 @@ async def test_inner_calls_are_recorded_and_count_for_standing(at_desk: OpenDesk
     ]
 
 
+async def test_only_a_call_that_reaches_something_is_written_down_before_it_starts(at_desk: OpenDesk) -> None:
+    """What is written down together has the same time."""
+    _, desk = await ran(at_desk, "count_vowels('aha')\nnote('x')", person=Person())
+    rows = await desk.workspace.store.history(desk.agent.name, kinds=("inner_call", "inner_result"))
+    computes, reaches = ([row.at for row in rows if row.payload["name"] == name] for name in ("count_vowels", "note"))
+    assert (len({*computes}), len({*reaches})) == (1, 2)
+
+
 async def test_calls_show_says_which_call_of_its_program_one_was(at_desk: OpenDesk) -> None:
     _, desk = await ran(at_desk, "count_vowels('aha')\ncount_vowels('queue')")
     root = desk.workspace.root

@@ -1,24 +1,29 @@
 """The maker: another model that writes the functions that agents ask for, and mends them.
 
 It is shown the request, what the agent wrote and why each attempt was refused, and answers with a source, which passes
-the gate as any other does. The agent's own model calls what joins.
+the gate as any other does. The agent's own model calls what joins: a trigger test asks it whether it would.
 """
 
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from agent_core.base.errors import KnapperError
-from agent_core.base.messages import System, User
+from agent_core.base.messages import Notice, System, User
 from agent_core.base.untrusted import fence, one_line
-from agent_core.model import Model, Request
+from agent_core.model import FunctionShown, Model, Request
+from agent_core.model.reply import TokenUsage
+from agent_core.model.request import REPLY
+from sandbox.wire.foreign import LOOSE, Malformed, read_json
 
 from ..gate.reader import reply_apart
 from .judgment import Judgment
 
 if TYPE_CHECKING:
+    from agent_core.registry.function import Function
+
     from .plan import PlannedChange
 
 MOST_ATTEMPTS: Final = 3
@@ -41,6 +46,99 @@ Answer with the whole source in one code fence, and nothing else."""
 _UNSETTLED: Final = (
     "No example settles what these calls return. Add each to the docstring as an example, with the result that it must"
     " have:"
+)
+
+NEIGHBORS: Final = 6
+"""Functions that a new one is told apart from."""
+_NONE: Final = "none"
+_CHOOSE: Final = "choose_functions"
+_TRIGGER_TOKENS: Final = 600
+_TRIGGER_WAIT_S: Final = 60.0
+_MOST_SHOWN: Final = 120  # characters of a request, and of a line of a description
+_CHOOSING: Final = f"""\
+An assistant may call the functions that are listed, of which it knows these lines alone. One was made just now, for \
+what a user asked. Think of other users:
+- rewordings: two that want the same, each in words and with data of its own.
+- near_misses: two that sound alike, and that this function does not serve.
+Say for each, and for what the user asked, which function you would call by these lines, or {_NONE}.
+- description: the first line of its description, in at most 90 characters, by which each of them is told right; as it \
+is now, if that is right."""
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerTest:
+    """The requests for which a model would not call a new function, or would although it does not serve them; a
+    `description` by which it would be told right. With `error`, the reason why it chose nothing.
+    """
+
+    missed: tuple[tuple[str, str], ...] = ()  # a request, and what would be called for it
+    taken: tuple[str, ...] = ()
+    description: str = ""
+    usage: TokenUsage | None = None
+    error: str = ""
+
+    def advice(self, function: "Function", source: str) -> str:
+        """Return what to do about it: an edit of the first line of its docstring; empty if all is right."""
+        if self.error:
+            return f"(Its trigger test has no result: {self.error}.)"
+        told = [f"for “{text}” {f'`{chosen}`' if chosen != _NONE else 'nothing'}" for text, chosen in self.missed]
+        told += [f"for “{text}” this function, which does not serve it" for text in self.taken]
+        if not told:
+            return ""
+        line = function.description.partition("\n")[0]
+        fix = "Make the first line of its docstring say what it is for, and what not."
+        if line and source.count(line) == 1 and self.description and not {*'"\\'} & {*self.description}:
+            edit = f"function_name={function.name!r}, old_text={line!r}, new_text={self.description!r}"
+            fix = f"Say better what it is for, if it is true: edit_function({edit})."
+        return f"By its description, you would call {'; '.join(told)}. {fix}"
+
+
+async def trigger_test(model: Model, function: str, asked: str, lines: Sequence[str]) -> TriggerTest:
+    """Return what a model says that it would call, shown these lines of the function and of its neighbors."""
+    listed, request = "\n".join(lines), fence(asked[:_MOST_CHARS])
+    text = f"The functions:\n{listed}\n\nThe new one: `{function}`\n\nThe user asked:\n{request}"
+    messages = (System(_CHOOSING), User(text), Notice(f"Call {_CHOOSE}."))
+    try:
+        async with asyncio.timeout(_TRIGGER_WAIT_S):
+            about = Request(messages, (_CHOICES,), _TRIGGER_TOKENS, frozenset({REPLY}), is_apart=True)
+            reply = await reply_apart(model, about)
+    except TimeoutError:
+        return TriggerTest(error=f"no answer within {_TRIGGER_WAIT_S:.0f} s")
+    except KnapperError as refusal:
+        return TriggerTest(error=one_line(refusal.message, 400))
+    written = next((call.arguments for call in reply.calls if call.name == _CHOOSE), "")
+    try:
+        chosen = read_json(written, LOOSE)
+        alike = [(asked, chosen["for_request"]), *((row["request"], row["function"]) for row in chosen["rewordings"])]
+        apart = [(row["request"], row["function"]) for row in chosen["near_misses"]]
+        described = str(chosen["description"])
+    except (Malformed, KeyError, TypeError):
+        return TriggerTest(usage=reply.usage, error="its answer could not be read")
+    missed = tuple((_short(text), _short(called)) for text, called in alike if called != function)
+    taken = tuple(_short(text) for text, called in apart if called == function)
+    return TriggerTest(missed, taken, _short(described), reply.usage)
+
+
+def _short(text: object) -> str:
+    return one_line(str(text), _MOST_SHOWN)
+
+
+_CHOICE: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {"request": {"type": "string"}, "function": {"type": "string"}},
+    "required": ["request", "function"],
+}
+_TWO: Final = {"type": "array", "items": _CHOICE, "minItems": 2, "maxItems": 2}
+_ANSWER: Final[dict[str, Any]] = {
+    "for_request": {"type": "string", "description": f"The function to call for what the user asked, or {_NONE}."},
+    "rewordings": _TWO,
+    "near_misses": _TWO,
+    "description": {"type": "string"},
+}
+_CHOICES: Final = FunctionShown(
+    _CHOOSE,
+    "Say which function each request would call.",
+    {"type": "object", "properties": _ANSWER, "required": [*_ANSWER]},
 )
 
 

@@ -1,0 +1,98 @@
+"""`growth.trigger`: the model that made a function is asked for which requests it would call it, by its line alone."""
+
+import json
+from typing import Any
+
+import pytest
+
+from agent_core.base.events import Usage
+from tests.conftest import OpenDesk
+from tests.kit import Ask, Say, Step, Wanted
+from tests.kit.desk import VOWELS, Desk, answers
+
+NAME = "count_vowels"
+MADE = Ask(Wanted("create_function", {"function_name": NAME, "function_code_with_docstring": VOWELS}))
+FIRST = VOWELS.split('"""')[1].partition("\n")[0]
+BETTER = "Count the letters a, e, i, o and u of one text, not its syllables."
+ASKED = "How many vowels are in queueing?"
+
+
+def chosen(for_request: str = NAME, near_miss: str = "none", **more: Any) -> Step:
+    """The answer to a trigger test."""
+    rewordings = [{"request": f"vowels of {word}, please", "function": NAME} for word in ("rhythm", "aha")]
+    near = [{"request": "How many syllables has queueing?", "function": near_miss}]
+    near += [{"request": "Which vowel comes first?", "function": "none"}]
+    given = {"for_request": for_request, "rewordings": rewordings, "near_misses": near, "description": BETTER, **more}
+    return Ask(Wanted("choose_functions", given))
+
+
+async def made(at_desk: OpenDesk, *script: Step, **flags: Any) -> tuple[Desk, list[str], list[Usage]]:
+    """A desk after a turn that makes a function, the answers in it, and what each model used."""
+    desk = await at_desk([MADE, *script], growth__trigger=True, **flags)
+    events = await desk.say(ASKED)
+    return desk, answers(events), [event for event in events if isinstance(event, Usage)]
+
+
+async def test_a_function_that_would_be_called_where_it_serves_joins_without_a_word(at_desk: OpenDesk) -> None:
+    desk, (told,), used = await made(at_desk, chosen(), Say("Made."))
+    test = desk.model.requests[1]
+    assert [tool["function"]["name"] for tool in test.body["tools"]] == ["choose_functions"]
+    assert ASKED in test.text
+    assert f"{NAME}(text) -> int: Count" in test.text
+    assert "return sum" not in test.text
+    assert "joined" in told
+    assert "you would call" not in told
+    assert len(used) == len(desk.model.requests) + len(desk.model.readings)
+
+
+@pytest.mark.parametrize(
+    ("choice", "says"),
+    [
+        pytest.param(chosen("none"), f"for “{ASKED}” nothing", id="missed"),
+        pytest.param(chosen("count_text"), f"for “{ASKED}” `count_text`", id="another"),
+        pytest.param(
+            chosen(near_miss=NAME),
+            "for “How many syllables has queueing?” this function, which does not serve it",
+            id="taken",
+        ),
+    ],
+)
+async def test_what_fails_advises_other_words_and_the_function_joins(
+    at_desk: OpenDesk, choice: Step, says: str
+) -> None:
+    edit = Wanted("edit_function", {"function_name": NAME, "old_text": FIRST, "new_text": BETTER})
+    desk, (told, edited), _ = await made(at_desk, choice, Ask(edit), Say("Made."))
+    assert f"By its description, you would call {says}. Say better what it is for, if it is true: " in told
+    assert f"edit_function(function_name='{NAME}', old_text='{FIRST}', new_text='{BETTER}')" in told
+    assert "was changed" in edited
+    text = (desk.functions / "grown.py").read_text("utf-8")
+    assert text.count(">>>") == VOWELS.count(">>>")
+    assert text.replace(BETTER, FIRST).strip() == VOWELS.strip()
+
+
+@pytest.mark.parametrize(
+    ("choice", "says"),
+    [
+        pytest.param(chosen(rewordings="two"), "its answer could not be read", id="unreadable"),
+        pytest.param(chosen("none", description='Count """ them'), "Make the first line", id="no-line"),
+    ],
+)
+async def test_an_answer_of_no_use_leaves_the_function_as_it_is(at_desk: OpenDesk, choice: Step, says: str) -> None:
+    desk, (told,), _ = await made(at_desk, choice, Say("Made."))
+    assert says in told
+    assert NAME in desk.workspace.workshop.names()
+
+
+async def test_only_a_new_function_is_tested(at_desk: OpenDesk) -> None:
+    edit = Wanted("edit_function", {"function_name": NAME, "old_text": FIRST, "new_text": BETTER})
+    desk, told, _ = await made(at_desk, chosen(), Ask(edit), Say("Made."))
+    assert "was changed" in told[1]
+    assert len(desk.model.requests) == 4
+
+
+async def test_a_model_that_writes_under_a_schema_is_not_asked(at_desk: OpenDesk) -> None:
+    call = {"name": "create_function", "arguments": MADE.calls[0].arguments}
+    script = [Say(f'{{"thought": "", "call": {json.dumps(call)}}}'), Say('{"thought": "", "reply": "Made."}')]
+    desk = await at_desk(script, growth__trigger=True, model__mode="constrained", model__context_tokens=16_384)
+    (told,) = answers(await desk.say(ASKED))
+    assert "joined" in told
