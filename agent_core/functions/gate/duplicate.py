@@ -21,14 +21,14 @@ from uuid import UUID
 from agent_core.base.offload import aside
 from agent_core.base.problem import Evidence
 from agent_core.base.untrusted import one_line
-from sandbox import Attempt, Attempts, Outcome, Raised, Refused, Returned, TimedOut
+from sandbox import Outcome, Raised, Refused, Returned, TimedOut
 
 from ..search.confusion import first_sentence, mistaken, told_apart
-from .call_arguments import Arguments, edge_calls, recombined, shown
+from .call_arguments import Arguments, edge_calls, read_calls, recombine
 from .clones import sketch
-from .draft import Draft, Finding
+from .draft import Draft, Finding, Subject
 from .examples.agreement import literal_value, same
-from .tree import nodes_of, parse
+from .tree import constants, parse
 
 if TYPE_CHECKING:
     from agent_core.registry.function import Function
@@ -44,7 +44,6 @@ SMALL = 15  # words of a form: what says so little means what its types say
 _FOUND: Final = 200  # functions that a description finds
 _MOST, _EXAMPLES, _LEAST = 8, 4, 2  # functions that are run next to a candidate, examples of each, and the fewest
 _TEXTS, _LONGEST, _OTHERS = 24, 200, 40
-_EACH_S = 0.25
 
 Sameness: TypeAlias = Literal["same", "different", "other arguments", "unknown"]
 """What is known of the results of two functions."""
@@ -191,16 +190,15 @@ class _Known:
     result: object
 
 
-async def check_rewrite(draft: Draft, trial: "TrialTools") -> Draft:
+async def check_rewrite(draft: Draft, subject: Subject, trial: "TrialTools") -> Draft:
     """Return the draft with the function of the workspace that it writes again, if there is one."""
-    own = draft.loaded
-    if own is None or own.takes_self or draft.trial is None or draft.shows("copy") or draft.candidate.replaces:
+    own, modules, wall_s = subject.function, subject.modules, draft.rules.fitted_s
+    if own.takes_self or draft.shows("copy") or draft.candidate.replaces:
         return draft
     mine = _known(own)
     others = {function: known for function in _alike(draft, own) if len(known := _known(function)) >= _LEAST}
     if len(mine) < _LEAST or not others:
         return draft
-    modules, wall_s = draft.trial.modules, draft.rules.fitted_s
     calls = [(function, known) for function, all_known in others.items() for known in all_known]
     given = await _results(own, [known.values for _, known in calls], modules, wall_s, trial)
     wrong = {function for (function, known), outcome in zip(calls, given, strict=True) if not _is(outcome, known)}
@@ -256,7 +254,7 @@ def _are_same(first: Outcome | None, second: Outcome | None) -> bool:
 def _calls(function: "Function") -> Iterator[tuple[object, ...]]:
     """Yield the arguments of the examples, as far as they are given without a gap."""
     calls, names = [example.call for example in function.examples[:_EXAMPLES]], [*function.parameters["properties"]]
-    for arguments in shown(calls, function.name, function.parameters):
+    for arguments in read_calls(calls, function):
         if [*arguments] == names[: len(arguments)]:
             yield tuple(map(_sent, arguments.values()))
 
@@ -280,7 +278,7 @@ def _known(function: "Function") -> list[_Known]:
     """Return the examples of a function whose arguments and result are literals; none if all results are alike."""
     known = []
     for example in function.examples[:_EXAMPLES]:
-        arguments = shown([example.call], function.name, function.parameters)
+        arguments = read_calls([example.call], function)
         result = literal_value(example.expected)
         if len(arguments) == 1 and type(result) is not object and example.call.startswith(function.name):
             known.append(_Known(tuple(map(_sent, arguments[0].values())), result))
@@ -304,8 +302,8 @@ async def _results(
     function: "Function", calls: Sequence[tuple[object, ...]], modules: "Modules", wall_s: float, trial: "TrialTools"
 ) -> tuple[Outcome | None, ...]:
     names = list(function.parameters["properties"])
-    attempts = [Attempt(dict(zip(names, values, strict=False))) for values in calls]
-    return await trial.attempt(modules, function.module, Attempts(function.name, attempts, _EACH_S), wall_s)
+    named = [dict(zip(names, values, strict=False)) for values in calls]
+    return await trial.call_all(function, modules, named, wall_s)
 
 
 def _is(outcome: Outcome | None, known: _Known) -> bool:
@@ -314,17 +312,12 @@ def _is(outcome: Outcome | None, known: _Known) -> bool:
 
 def _others(own_function: "Function", other_function: "Function", draft: Draft) -> list[Arguments]:
     """Return calls that no example has: of the examples' values, generated, and with the texts in the code of both."""
-    calls = shown([example.call for example in own_function.examples], own_function.name, own_function.parameters)
-    more = [arguments for arguments, _name in recombined(calls, own_function.parameters)]
+    calls = read_calls([example.call for example in own_function.examples], own_function)
+    more = recombine(calls, own_function.parameters)
     more += islice(edge_calls(own_function.parameters, calls), _OTHERS)
     trees = (draft.tree, parse(draft.snapshot.modules[other_function.module].text))
-    written = {value for tree in trees if isinstance(tree, ast.Module) for value in _texts(tree)}
+    every = [value for tree in trees if isinstance(tree, ast.Module) for value in constants(tree)]
+    texts = {value for value in every if isinstance(value, str) and len(value) <= _LONGEST}
     names = [name for name, value in calls[0].items() if isinstance(value, str)] if calls else []
-    more += [calls[0] | {name: text} for name in names for text in sorted(written)[:_TEXTS]]
+    more += [calls[0] | {name: text} for name in names for text in sorted(texts)[:_TEXTS]]
     return [call for call in more if len(call) == len(_kinds(own_function))]
-
-
-def _texts(tree: ast.Module) -> Iterator[str]:
-    for node in nodes_of(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) <= _LONGEST:
-            yield node.value

@@ -35,7 +35,8 @@ from .fitted import check_fitted
 from .meaning import judge_meaning
 from .mutation import check_mutants
 from .neighbours import caller_finding, differs, neighbours, try_callers
-from .proof import EXCUSED, ExampleResult, prove, rerun
+from .proof import EXCUSED, ExampleResult, prove
+from .proof import run as run_examples
 from .read import FIXES as READ_FIXES
 from .read import read
 from .reader import DescriptionReader
@@ -492,7 +493,8 @@ class Gate:
         self, function: Function, snapshot: Snapshot, granted: Granted = UNGRANTED
     ) -> tuple[ExampleResult, ...]:
         """Run the examples of an existing function again, and say which of them lack a grant."""
-        return await rerun(function, snapshot, self._trial.reading(granted), granted.grants)
+        trial = self._trial.reading(granted)
+        return await run_examples(function.examples, function, snapshot, trial, granted.grants)
 
     async def compare(self, first_function: Function, second_function: Function, snapshot: Snapshot) -> Sameness:
         """Return whether two existing functions give the same results, on the examples of both."""

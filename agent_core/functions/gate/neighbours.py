@@ -16,7 +16,7 @@ from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.tree import Scope, survey
 
-from .draft import Draft, Finding
+from .draft import NOT_IMPORTED, Draft, Finding
 from .proof import MOST, ExampleResult, run
 from .tree import FunctionNode, defaults, find, parse, takes_self
 from .trial import TrialTools
@@ -54,7 +54,7 @@ async def neighbours(draft: Draft, trial: TrialTools) -> Draft:
     """Return the draft with every caller that the new version would break."""
     name = draft.candidate.name
     if draft.trial is None or draft.function is None:
-        return draft.skip("the module could not be imported")
+        return draft.skip(NOT_IMPORTED)
     module = draft.candidate.module
     if name not in draft.snapshot.functions or draft.trial.modules[module] == draft.snapshot.modules.get(module):
         return draft
@@ -96,14 +96,11 @@ async def _broken(
     user_function: Function, snapshot: Snapshot, new_snapshot: Snapshot, trial: TrialTools
 ) -> list[BrokenCaller]:
     """Return the examples of one caller that only the change can have broken."""
-    results = await run(
-        user_function.examples[:MOST], user_function.module, new_snapshot, trial, returns=user_function.returns
-    )
+    results = await run(user_function.examples[:MOST], user_function, new_snapshot, trial)
     failing = [result for result in results if not result.agreed]
     if not failing:
         return []
-    examples = [result.example for result in failing]
-    old = await run(examples, user_function.module, snapshot, trial, returns=user_function.returns)
+    old = await run([result.example for result in failing], user_function, snapshot, trial)
     return [BrokenCaller(user_function, was, result) for was, result in zip(old, failing, strict=True) if was.agreed]
 
 

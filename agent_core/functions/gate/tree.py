@@ -10,11 +10,12 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Any
+from typing import Any, TypeGuard
 
 from agent_core.base import syntax
 from agent_core.registry.literals import has_many_keys
 from agent_core.registry.source import HUGE_NUMBER, MANY_TOKENS, too_much, tree_of
+from agent_core.registry.tree import survey
 from sandbox.wire.lines import lines_of, place_of
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
@@ -67,8 +68,12 @@ def functions(tree: ast.Module) -> list[FunctionNode]:
 
 @lru_cache(maxsize=256)
 def find(tree: ast.Module, name: str) -> FunctionNode | None:
-    """Return the top-level function of that name: the last one, which is the one that Python keeps."""
-    return next((node for node in reversed(functions(tree)) if node.name == name), None)
+    """Return the top-level function of that name: the last one, which is the one that Python keeps.
+
+    One below an `if` or a `try` counts, as the registry offers it, too.
+    """
+    last = next((node for node in reversed(functions(tree)) if node.name == name), None)
+    return last or survey(tree).definitions.get(name)
 
 
 def parameters(node: FunctionNode) -> list[ast.arg]:
@@ -188,6 +193,11 @@ def calls_of(tree: ast.AST, names: set[str]) -> set[str]:
     return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id in names}
 
 
+def constants(tree: ast.AST) -> list[object]:
+    """Return the constants of a text, each once."""
+    return [*{repr(node.value): node.value for node in nodes_of(tree) if isinstance(node, ast.Constant)}.values()]
+
+
 def literal(node: ast.expr | None) -> tuple[bool, object]:
     """Return whether an expression is a literal, and its value. A missing expression is the literal None."""
     if node is None:
@@ -210,7 +220,11 @@ def expression(text: str) -> ast.expr | None:
 
 def is_bare_call(text: str, name: str) -> bool:
     """Check whether an expression is a call of a function and nothing around it: what it gives is what that returns."""
-    node = expression(text)
+    return is_call_of(expression(text), name)
+
+
+def is_call_of(node: ast.AST | None, name: str) -> TypeGuard[ast.Call]:
+    """Check whether a node is a call of a function by its name."""
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name
 
 

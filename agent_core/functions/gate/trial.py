@@ -6,7 +6,7 @@ Here are also the means that every stage in a worker uses. What a worker says is
 import ast
 import asyncio
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -24,6 +24,7 @@ from agent_core.registry.source import ModuleSource
 from agent_core.registry.validation import check_schema
 from sandbox import (
     Access,
+    Attempt,
     Attempts,
     Job,
     Killed,
@@ -51,10 +52,12 @@ if TYPE_CHECKING:
     from sandbox.wire.requests import RequestHandler
 
     from ..search import FunctionSearch
+    from .call_arguments import Arguments
     from .candidate import Way
     from .reader import DescriptionReader
 
 STAGE = "import"
+_EACH_S = 0.25  # for one of many calls
 _NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 _BUSY = 0.5  # of its time on a processor, or seconds of it: who had that was not kept waiting
 
@@ -121,12 +124,26 @@ class TrialTools:
         async with self.turn:
             return await self.sandbox.run(replace(job, limits=replace(self.limits, wall_s=2 * self.limits.wall_s)))
 
+    async def call_all(
+        self,
+        function: "Function",
+        modules: "Modules",
+        calls: "Sequence[Arguments]",
+        wall_s: float,
+        each_s: float = _EACH_S,
+        *,
+        is_patient: bool = False,
+    ) -> tuple[Outcome | None, ...]:
+        """Call a function within a time, in one worker as far as it gets; None for what was not reached."""
+        work = Attempts(function.name, [Attempt(call) for call in calls], each_s, is_patient=is_patient)
+        return await self.attempt(function, modules, work, wall_s) if calls else ()
+
     async def attempt(
-        self, modules: "Modules", module: str, attempts: Attempts, wall_s: float
+        self, function: "Function", modules: "Modules", attempts: Attempts, wall_s: float
     ) -> tuple[Outcome | None, ...]:
         """Run many attempts within a time, in one worker as far as it gets. The results are advice."""
         limits = replace(self.limits, wall_s=wall_s)
-        return await self.sandbox.attempt(Job(modules, module, attempts, limits, self.access))
+        return await self.sandbox.attempt(Job(modules, function.module, attempts, limits, self.access))
 
 
 def is_short_of_time(outcome: Outcome) -> bool:

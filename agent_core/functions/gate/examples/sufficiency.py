@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from ..capability import EFFECTS, uses_context
-from ..draft import Finding
-from ..tree import FunctionNode, expression, parameters
+from ..draft import Finding, Subject
+from ..tree import expression, parameters
 from .agreement import literal_value
 
 if TYPE_CHECKING:
@@ -30,17 +30,15 @@ _CLOCK = frozenset(("time", "localtime", "gmtime", "ctime", "asctime"))
 _GENERATORS = frozenset(("random", "secrets"))
 
 
-def is_unproven(tree: ast.Module, node: FunctionNode | None, function: "Function") -> Unproven:
+def unprovable(subject: Subject) -> Unproven:
     """Return why examples cannot prove a function; empty if they can."""
-    if node is None:
-        return ""
-    if uses_context(tree) & EFFECTS:
+    if uses_context(subject.tree) & EFFECTS:
         return "effects"
-    if function.returns == "None":
+    if subject.function.returns == "None":
         return "no-result"
-    if not parameters(node):
+    if not parameters(subject.node):
         return "no-parameters"
-    return "chance" if is_by_chance(tree) else ""
+    return "chance" if is_by_chance(subject.tree) else ""
 
 
 def is_by_chance(tree: ast.Module) -> bool:
