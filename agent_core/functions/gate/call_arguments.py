@@ -7,7 +7,7 @@ the declared types. Pure: the same function gives the same calls.
 import ast
 import datetime
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import chain, islice, zip_longest
 from pathlib import PurePosixPath
@@ -19,7 +19,7 @@ from jsonschema.protocols import Validator
 
 from agent_core.registry.typenames import Schema
 
-from .tree import expression, is_call_of, literal
+from .tree import expression, is_bare_call, is_call_of, literal
 
 if TYPE_CHECKING:
     from agent_core.registry.function import Function
@@ -108,6 +108,12 @@ def read_calls(calls: Sequence[str], function: "Function") -> list[Arguments]:
     read = (_arguments(node, function) for node in nodes if is_call_of(node, function.name))
     check = checker(function.parameters)
     return [arguments for arguments in read if arguments is not None and fits(arguments, check)]
+
+
+def read_cases(examples: Iterable[tuple[str, Value]], function: "Function") -> list[tuple[Arguments, Value]]:
+    """Return the arguments of examples that are a call of the function and nothing else, each with its result."""
+    bare = [(call, value) for call, value in examples if is_bare_call(call, function.name)]
+    return [(arguments, value) for call, value in bare for arguments in read_calls([call], function)[:1]]
 
 
 def _arguments(node: ast.Call, function: "Function") -> Arguments | None:

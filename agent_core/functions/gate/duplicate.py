@@ -10,7 +10,7 @@ import ast
 import asyncio
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, time
 from decimal import Decimal
 from itertools import islice
@@ -24,7 +24,7 @@ from agent_core.base.untrusted import one_line
 from sandbox import Outcome, Raised, Refused, Returned, TimedOut
 
 from ..search.confusion import first_sentence, mistaken, told_apart
-from .call_arguments import Arguments, edge_calls, read_calls, recombine
+from .call_arguments import Arguments, edge_calls, read_calls, read_cases, recombine
 from .clones import sketch
 from .draft import Draft, Finding, Subject
 from .examples.agreement import literal_value, same
@@ -56,7 +56,8 @@ async def duplicate(draft: Draft, trial: "TrialTools") -> Draft:
         return draft.skip("there is no function to compare")
     if not draft.snapshot.functions.keys() - {name, *draft.apart}:
         return replace(draft, note="there is no other function yet")
-    digest, size = await aside(draft.size, _sketch, draft)
+    source = draft.snapshot.modules.get(draft.candidate.module)
+    digest, size = await aside(draft.size, sketch, name, draft.text, source.text if source else "")
     pending = await trial.alike.see(draft.snapshot, draft.rules.duplicate_s)
     after = _compared(draft, trial.alike.copies(digest), is_small=size < SMALL)
     late = f"{pending} functions not reached: time was up" if pending else ""
@@ -122,11 +123,6 @@ def _compared(draft: Draft, copies: Sequence[str], *, is_small: bool) -> Draft:
     return draft.with_findings(STAGE, [_finding(code, message, fix, draft, evidence)])
 
 
-def _sketch(draft: Draft) -> tuple[str, int]:
-    source = draft.snapshot.modules.get(draft.candidate.module)
-    return sketch(draft.candidate.name, draft.text, source.text if source else "")
-
-
 def _finding(code: str, message: str, fix: str, draft: Draft, evidence: tuple[Evidence, ...] = ()) -> Finding:
     return Finding(code, message, fix, draft.line, evidence=evidence)
 
@@ -182,14 +178,6 @@ def _kind(schema: dict[str, Any]) -> str:  # Any: JSON Schema
     return kind if isinstance(kind, str) else ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """A call of a function by position, and the result that its example promises."""
-
-    values: tuple[object, ...]
-    result: object
-
-
 async def check_rewrite(draft: Draft, subject: Subject, trial: "TrialTools") -> Draft:
     """Return the draft with the function of the workspace that it writes again, if there is one."""
     own, modules, wall_s = subject.function, subject.modules, draft.rules.fitted_s
@@ -199,14 +187,14 @@ async def check_rewrite(draft: Draft, subject: Subject, trial: "TrialTools") -> 
     others = {function: known for function in _alike(draft, own) if len(known := _known(function)) >= _LEAST}
     if len(mine) < _LEAST or not others:
         return draft
-    calls = [(function, known) for function, all_known in others.items() for known in all_known]
-    given = await _results(own, [known.values for _, known in calls], modules, wall_s, trial)
-    wrong = {function for (function, known), outcome in zip(calls, given, strict=True) if not _is(outcome, known)}
+    calls = [(function, *known) for function, all_known in others.items() for known in all_known]
+    given = await _results(own, [values for _, values, _ in calls], modules, wall_s, trial)
+    wrong = {function for (function, _, result), outcome in zip(calls, given, strict=True) if not _is(outcome, result)}
     for existing in (function for function in others if function not in wrong):
         more = [tuple(map(_sent, call.values())) for call in _others(own, existing, draft)]
-        theirs = await _results(existing, [*(known.values for known in mine), *more], modules, wall_s, trial)
+        theirs = await _results(existing, [*(values for values, _ in mine), *more], modules, wall_s, trial)
         ours = await _results(own, more, modules, wall_s, trial)
-        if all(map(_is, theirs, mine)) and _same_results(ours, theirs[len(mine) :]) == "same":
+        if all(map(_is, theirs, (result for _, result in mine))) and _same_results(ours, theirs[len(mine) :]) == "same":
             name = draft.candidate.name
             message = f"`{name}` gives the same results as a function that is there, on the examples of both and"
             message = f"{message} on other calls: {shown_function(existing)}"
@@ -239,16 +227,13 @@ def _same_results(first: Sequence[Outcome | None], second: Sequence[Outcome | No
         for pair in zip(first, second, strict=True)
         if not any(outcome is None or isinstance(outcome, Refused | TimedOut) for outcome in pair)
     ]
-    if any(not _are_same(*pair) for pair in pairs):
+    values = [
+        (one.value, other.value) for one, other in pairs if isinstance(one, Returned) and isinstance(other, Returned)
+    ]
+    raised = sum(isinstance(one, Raised) and isinstance(other, Raised) for one, other in pairs)
+    if len(values) + raised < len(pairs) or not all(same(*pair, is_float=True) for pair in values):
         return "different"
-    are_returned = sum(all(isinstance(outcome, Returned) for outcome in pair) for pair in pairs)
-    return "same" if are_returned >= _LEAST else "unknown"
-
-
-def _are_same(first: Outcome | None, second: Outcome | None) -> bool:
-    if isinstance(first, Returned) and isinstance(second, Returned):
-        return same(first.value, second.value, is_float=True)
-    return isinstance(first, Raised) and isinstance(second, Raised)
+    return "same" if len(values) >= _LEAST else "unknown"
 
 
 def _calls(function: "Function") -> Iterator[tuple[object, ...]]:
@@ -274,15 +259,14 @@ def _kinds(function: "Function") -> list[str]:
     return ["number" if kind == "integer" else kind for kind in kinds]
 
 
-def _known(function: "Function") -> list[_Known]:
-    """Return the examples of a function whose arguments and result are literals; none if all results are alike."""
-    known = []
-    for example in function.examples[:_EXAMPLES]:
-        arguments = read_calls([example.call], function)
-        result = literal_value(example.expected)
-        if len(arguments) == 1 and type(result) is not object and example.call.startswith(function.name):
-            known.append(_Known(tuple(map(_sent, arguments[0].values())), result))
-    return known if len({repr(each.result) for each in known}) > 1 else []
+def _known(function: "Function") -> list[tuple[tuple[object, ...], object]]:
+    """Return the examples of a function whose arguments, by position, and result are literals; none if all results
+    are alike.
+    """
+    examples = [(example.call, literal_value(example.expected)) for example in function.examples[:_EXAMPLES]]
+    cases = read_cases(((call, result) for call, result in examples if type(result) is not object), function)
+    known = [(tuple(map(_sent, arguments.values())), result) for arguments, result in cases]
+    return known if len({repr(result) for _, result in known}) > 1 else []
 
 
 def _sent(value: object) -> object:
@@ -306,8 +290,8 @@ async def _results(
     return await trial.call_all(function, modules, named, wall_s)
 
 
-def _is(outcome: Outcome | None, known: _Known) -> bool:
-    return isinstance(outcome, Returned) and same(known.result, outcome.value, is_float=True)
+def _is(outcome: Outcome | None, result: object) -> bool:
+    return isinstance(outcome, Returned) and same(result, outcome.value, is_float=True)
 
 
 def _others(own_function: "Function", other_function: "Function", draft: Draft) -> list[Arguments]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from agent_core.base.problem import Evidence
 from sandbox import Outcome, Raised, Returned
 
-from .call_arguments import Arguments, read_calls, recombine, write_call
+from .call_arguments import Arguments, read_cases, recombine, write_call
 from .draft import NOT_IMPORTED, NOTHING_YET, Draft, Finding
 from .duplicate import check_rewrite
 from .substance import HOLLOW
@@ -43,7 +43,9 @@ async def check_fitted(draft: Draft, trial: "TrialTools") -> Draft:
     if draft.shows(*HOLLOW):
         return draft.skip(NOTHING_YET)
     draft = await check_rewrite(draft, own, trial)
-    cases, constants = _cases(draft, own.function), selectors(own.tree)
+    # Without those that the gate asked for.
+    agreed = [(call, value) for call, value in draft.trials.values if call not in draft.candidate.asked]
+    cases, constants = read_cases(agreed, own.function), selectors(own.tree)
     if len(cases) < _MORE or draft.trials.disagreements or not any(links(given, constants) for given, _value in cases):
         return replace(draft, note="its examples hang on no constant of its code")
     examples = [arguments for arguments, _value in cases]
@@ -55,16 +57,6 @@ async def check_fitted(draft: Draft, trial: "TrialTools") -> Draft:
     outcomes = await trial.call_all(own.function, own.modules, calls, draft.rules.fitted_s, is_patient=True)
     finding = _judged(draft, own.function, cases, constants, [*zip(calls, outcomes, strict=True)])
     return replace(draft.with_findings(STAGE, [finding] if finding else []), note=f"{len(calls)} other calls compared")
-
-
-def _cases(draft: Draft, function: "Function") -> list[Case]:
-    """Return the examples that agreed, with arguments that can be read, without those that the gate asked for."""
-    cases = []
-    for call, value in draft.trials.values:
-        if call not in draft.candidate.asked and call.startswith(function.name):
-            arguments = read_calls([call], function)
-            cases += [(arguments[0], value)] if len(arguments) == 1 else []
-    return cases
 
 
 def _judged(

@@ -16,7 +16,7 @@ from agent_core.registry.examples import Example
 from agent_core.registry.function import Function
 from sandbox import Attempt, Attempts, Evaluation, Outcome, Refused
 
-from .call_arguments import read_calls
+from .call_arguments import read_cases
 from .candidate import GivenExample
 from .draft import NOT_IMPORTED, NOTHING_YET, OUTSIDE, Draft, Finding, Subject
 from .examples.agreement import agrees, expectation, literal_value, promises_floats
@@ -24,7 +24,6 @@ from .examples.sufficiency import unprovable
 from .mutants import OPERATORS, Mutant, mutants, stubs
 from .proof import MOST
 from .substance import HOLLOW
-from .tree import is_bare_call
 from .trial import TrialTools
 from .verdict import TOO_FEW
 
@@ -94,12 +93,9 @@ def _echoed(draft: Draft) -> tuple[str, ...]:
     function, examples = draft.own_function, draft.examples
     if function is None or not draft.has("needs-packages") or draft.shows(*TOO_FEW):
         return ()
-    calls = [example.call for example in examples if is_bare_call(example.call, function.name)]
-    given = read_calls(calls, function)
-    results = [literal_value(example.expected) for example in examples]
-    names = function.parameters["properties"] if len(given) == len(results) else ()
-    rows = [*zip(given, results, strict=False)]
-    return tuple(name for name in names if all(name in row and row[name] == result for row, result in rows))
+    cases = read_cases(((example.call, literal_value(example.expected)) for example in examples), function)
+    names = function.parameters["properties"] if len(cases) == len(examples) else ()
+    return tuple(name for name in names if all(name in row and row[name] == result for row, result in cases))
 
 
 def _unfit(draft: Draft, own: Subject | None) -> str:

@@ -29,6 +29,7 @@ from sandbox.access import NOTHING as NO_ACCESS
 from sandbox.wire.lines import lines_of
 from sandbox.wire.requests import RequestRefused, without_handler
 
+from .autofix import computation
 from .call_arguments import edge_calls, read_calls, recombine, write_call
 from .candidate import GivenExample
 from .capability import EFFECTS, called_by_self, uses_context
@@ -123,19 +124,13 @@ def _last_line(lines: Sequence[str], number: int) -> int | None:
 
 def with_docstring(draft: Draft, text: str) -> Draft | None:
     """Return the draft with a text of which only the docstring is another one; None where that is not so."""
-    fixed = draft.with_fix("example-directives", "", text)
-    reading = _placed(fixed) if text != draft.text and _bare(fixed) == _bare(draft) else None
+    fixed = draft.with_fix(EXCUSED, "", text)
+    is_same = draft.tree is not None and fixed.tree is not None and computation(fixed.tree) == computation(draft.tree)
+    reading = _placed(fixed) if text != draft.text and is_same else None
     if reading is None:
         return None
     own = read_module(ModuleSource.of(draft.candidate.module, text, draft.candidate.path), tree=fixed.tree)
     return replace(fixed, own=own, reading=reading, trial=draft.snapshot.with_module(reading))
-
-
-def _bare(draft: Draft) -> str:
-    """Return the draft's tree as text, without the docstring of its function."""
-    tree, own = draft.tree, draft.function
-    nodes = tree.body if tree else []
-    return "".join(ast.dump(part) for node in nodes for part in (own.body[1:] if own and node is own else [node]))
 
 
 def _placed(draft: Draft) -> ModuleReading | None:
@@ -331,7 +326,9 @@ async def prove(draft: Draft, trial: TrialTools) -> Draft:
     twice = contradicted(examples)
     told_of = [result for result in results if not result.agreed and result.call not in twice]
     offers = [_offering(finding, trials.offered) for finding in missing]
-    draft = replace(draft, trials=trials, note=_note(trials.agreed, len(results), len(examples)))
+    ran, left = len(results), len(examples) - len(results)
+    note = f"{trials.agreed} of {ran} examples agree" + (f"; {left} more were not run" if left > 0 else "")
+    draft = replace(draft, trials=trials, note=note if examples else "it has no example")
     return draft.with_findings(STAGE, [*(example_finding(result) for result in told_of), *offers])
 
 
@@ -462,13 +459,6 @@ def lacks_grant(outcome: Outcome, grants: Grants) -> bool:
         return False
     kind = outcome.failure.type.rpartition(".")[2]
     return (grants.is_outward and kind in _SHUT) or (bool(grants.packages) and kind in _ABSENT)
-
-
-def _note(agreed: int, ran: int, written: int) -> str:
-    if not written:
-        return "it has no example"
-    suffix = f"; {written - ran} more were not run" if written > ran else ""
-    return f"{agreed} of {ran} examples agree{suffix}"
 
 
 async def run(

@@ -155,9 +155,10 @@ def is_short_of_time(outcome: Outcome) -> bool:
 
 async def load(draft: Draft, trial: TrialTools) -> Draft:
     """Return the draft with the module it would become, after importing that module in a worker."""
-    blocked = _blocked(draft)
-    if blocked:
-        return draft.skip(blocked)
+    if draft.function is None:
+        return draft.skip("there is no function to import")
+    if draft.has("bad-name", "bad-module", "name-taken", "several-functions", "star-parameter", *FLAWS):
+        return draft.skip("its name, its shape or a character of it has no place in a module")
     lacking = _lacking(draft)
     around = draft.snapshot.modules.get(draft.candidate.module)
     text = placed(draft, around)
@@ -189,16 +190,12 @@ async def _imported(
         return replace(draft, reading=reading).with_findings("capability", [needed]).skip(f"it needs `{package}`")
     problems = tuple(p for p in problems if p.code != "inexpressible-type" or p.where.line == own)  # not of others
     trial = None if problems else draft.snapshot.with_module(reading)
-    placed_problems = [replace(problem, where=_where(draft, around, problem.where)) for problem in problems]
-    return replace(draft, reading=reading, trial=trial).with_problems(placed_problems)
-
-
-def _where(draft: Draft, around: ModuleSource | None, place: Place) -> Place:
-    """Translate a place in the module to one in the candidate; keep its line if the candidate is the whole module."""
-    path = draft.candidate.path
-    if (around is not None and around.text.strip()) or draft.fixes or not place.line:
-        return Place(path)
-    return Place(path, place.line + draft.text[: -len(draft.text.lstrip())].count("\n"))
+    # A line counts if the candidate is the whole module.
+    is_part = bool(around is not None and around.text.strip()) or bool(draft.fixes)
+    above, path = draft.text[: -len(draft.text.lstrip())].count("\n"), draft.candidate.path
+    lines = [0 if is_part or not problem.where.line else problem.where.line + above for problem in problems]
+    placed = [replace(problem, where=Place(path, line)) for problem, line in zip(problems, lines, strict=True)]
+    return replace(draft, reading=reading, trial=trial).with_problems(placed)
 
 
 def placed(draft: Draft, around: ModuleSource | None) -> str | Problem:
@@ -209,26 +206,13 @@ def placed(draft: Draft, around: ModuleSource | None) -> str | Problem:
     return place_function(before, draft.text, candidate.name, path=path, with_statements=is_library)
 
 
-def _blocked(draft: Draft) -> str:
-    if draft.function is None:
-        return "there is no function to import"
-    if draft.has("bad-name", "bad-module", "name-taken", "several-functions", "star-parameter"):
-        return "its name or shape has no place in a module"
-    if draft.has(*FLAWS):
-        return "its text does not read as it runs"
-    return ""
-
-
 def _lacking(draft: Draft) -> str:
     """Return the packages that are missing when the module is loaded; a library's function may import them later."""
     body = draft.tree.body if draft.tree else []
     at_top = ast.Module([node for node in body if isinstance(node, ast.Import | ast.ImportFrom)], [])
     if draft.policy == "import" and not needs_of(uses(at_top, draft.rules.packages)).packages:
         return ""
-    grants = sorted(
-        {problem.code.removeprefix("needs-") for problem in draft.problems if problem.code == "needs-packages"}
-    )
-    return f"it needs the grant {', '.join(f'`{grant}`' for grant in grants)}" if grants else ""
+    return "it needs the grant `packages`" if draft.shows("needs-packages") else ""
 
 
 async def try_module(
@@ -236,18 +220,12 @@ async def try_module(
 ) -> tuple["ModuleReading", tuple[Problem, ...]]:
     """Import a module in a worker, and let the worker resolve the types that the text does not decide."""
     modules = snapshot.with_module(reading).modules
-    where = Place(reading.source.path)
-    unresolved = [function for function in reading.functions if function.unresolved]
-    if not unresolved:
-        outcome = await trial.run(modules, reading.source.module, ModuleImport())
-        refusal = import_problem(outcome, where, modules)
-        return reading, (refusal,) if refusal else ()
-    request = SchemaRequest([function.name for function in unresolved])
-    outcome = await trial.run(modules, reading.source.module, request)
-    refusal = import_problem(outcome, where, modules)
-    if refusal or not isinstance(outcome, Returned):
-        return reading, (refusal,) if refusal else ()
-    return resolve(reading, outcome.value)
+    unresolved = [function.name for function in reading.functions if function.unresolved]
+    work = SchemaRequest(unresolved) if unresolved else ModuleImport()
+    outcome = await trial.run(modules, reading.source.module, work)
+    if refusal := import_problem(outcome, Place(reading.source.path), modules):
+        return reading, (refusal,)
+    return resolve(reading, outcome.value) if unresolved and isinstance(outcome, Returned) else (reading, ())
 
 
 def missing_package(
