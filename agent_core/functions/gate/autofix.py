@@ -11,7 +11,9 @@ import sys
 import tokenize
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import lru_cache
+from importlib import import_module
 
 import docstring_parser
 from docstring_parser.common import DocstringParam, DocstringReturns, DocstringStyle
@@ -24,7 +26,7 @@ from agent_core.registry.examples import find as find_examples
 from sandbox.wire.lines import bare_lines, lines_of, reader_of
 
 from .draft import Draft
-from .examples.example_text import DocstringText, function_in, offset, with_empty_docstring
+from .examples.example_text import DocstringText, offset, with_empty_docstring
 from .tree import (
     BUILTINS,
     FunctionNode,
@@ -32,6 +34,7 @@ from .tree import (
     defaults,
     expression,
     find,
+    function_in,
     functions,
     missing_names,
     nodes_of,
@@ -105,7 +108,7 @@ def _parentheses(text: str, node: FunctionNode) -> tuple[int, int] | None:
 # Imported whole where every use is `name.attribute`.
 _MODULES_WORDS = """math cmath re json itertools collections random statistics string textwrap functools operator
 decimal fractions calendar csv io os sys heapq bisect copy hashlib base64 binascii html unicodedata difflib uuid
-zlib struct typing enum dataclasses contextlib zoneinfo secrets types numbers array"""
+zlib struct typing enum dataclasses contextlib zoneinfo secrets types numbers array datetime time"""
 _MODULES = frozenset(_MODULES_WORDS.split())
 _NAMES = {
     name: module
@@ -138,38 +141,21 @@ _NAMES = {
     }.items()
     for name in names.split()
 }
-# `datetime` and `time` are both a module and a class in it: what is asked of them tells which.
-_OF_DATETIME_CLASS = frozenset(["now", "today", "strptime", "fromisoformat", "utcnow", "combine", "fromtimestamp", ""])
-_OF_MODULES = {
-    "datetime": frozenset({"datetime", "date", "timedelta", "timezone", "UTC"}),
-    "time": frozenset(["time", "sleep", "perf_counter", "monotonic", "strftime", "strptime", "gmtime", "localtime"]),
-}
 
 
 def add_imports(view: View) -> str:
     """Return the text with an import for each missing name that can mean one thing only."""
     heads: dict[str, list[str]] = {}
     for name in sorted(view.missing):
-        is_module = _is_module(name, view.tree)
-        is_class = name == "datetime" and not is_module and _attributes(name, view.tree) <= _OF_DATETIME_CLASS
+        attributes = _attributes(name, view.tree)
+        is_module = name in _MODULES and attributes <= {*dir(import_module(name))}  # each use is `name.attribute`
+        is_class = name == "datetime" and not is_module and attributes <= {"", *dir(datetime)}
         if module := _NAMES.get(name) or (name if is_class else ""):
             heads.setdefault(f"from {module} import ", []).append(name)
         elif is_module:
             heads[f"import {name}"] = []
     lines = [head + ", ".join(names) for head, names in sorted(heads.items(), key=lambda row: (bool(row[1]), row[0]))]
     return insert_imports(view.text, view.tree, lines) if lines else view.text
-
-
-def importable(name: str) -> bool:
-    """Check whether `add_imports` would import a missing name by itself."""
-    return name in _NAMES or name == "datetime"
-
-
-def _is_module(name: str, tree: ast.Module) -> bool:
-    """Check whether a name can only be that of a standard module: every use is `name.attribute`, and fits it."""
-    attributes, known = _attributes(name, tree), _OF_MODULES.get(name)
-    is_known = name in _MODULES if known is None else bool(attributes) and attributes <= known
-    return is_known and "" not in attributes
 
 
 def _attributes(name: str, tree: ast.Module) -> set[str]:
@@ -405,7 +391,7 @@ def _is_type(node: ast.expr, names: frozenset[str] | set[str]) -> bool:
     match node:
         case ast.Name(id=name):
             return (name in _TYPES and name not in names) or (
-                name not in BUILTINS and name[:1].isupper() and (name in names or importable(name))
+                name not in BUILTINS and name[:1].isupper() and (name in names or name in _NAMES)
             )
         case ast.Constant(value=value):
             return value is None or value is ...
@@ -482,7 +468,9 @@ def keeps_meaning(before: str, after: str, name: str) -> bool:
 @lru_cache(maxsize=8)
 def computation(tree: ast.Module) -> str:
     """Return the tree's text without what no computation depends on: docstrings, hints, imports, an unused `self`."""
-    if any(_WATCHING & _names_in(node) for node in nodes_of(tree)):
+    mentioned = [node for node in nodes_of(tree) if isinstance(node, ast.Name | ast.Attribute | ast.alias)]
+    names = (getattr(node, field, "") for node in mentioned for field in ("id", "attr", "name"))
+    if not _WATCHING.isdisjoint(name.rpartition(".")[2] for name in names):
         return ast.dump(tree)
     bare = syntax.parse(ast.unparse(tree))
     bare.body = [node for node in bare.body if not isinstance(node, ast.Import | ast.ImportFrom)]
@@ -496,15 +484,6 @@ def computation(tree: ast.Module) -> str:
             if isinstance(argument, ast.arg):
                 argument.annotation = None
     return ast.dump(bare)
-
-
-def _names_in(node: ast.AST) -> set[str]:
-    """Return the names that one node of a tree mentions."""
-    match node:
-        case ast.Name(id=name) | ast.Attribute(attr=name) | ast.alias(name=name):
-            return {name.rpartition(".")[2]}
-        case _:
-            return set()
 
 
 def _says_no_less(old: str, new: str) -> bool:

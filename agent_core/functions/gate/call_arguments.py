@@ -170,23 +170,23 @@ def write_call(function: "Function", arguments: Mapping[str, Value]) -> str:
     for parameter in function.parameters["properties"]:
         value = arguments.get(parameter)
         if parameter == function.rest:
-            parts += [f"*{_shown(value)}"] if by_name and value else map(_shown, value or ())
+            parts += [f"*{_source(value)}"] if by_name and value else map(_source, value or ())
         elif parameter == function.extra:
-            parts += [f"{key}={_shown(item)}" for key, item in (value or {}).items()]
+            parts += [f"{key}={_source(item)}" for key, item in (value or {}).items()]
         elif parameter in arguments:
-            parts.append(f"{parameter}=" * by_name + _shown(value))
+            parts.append(f"{parameter}=" * by_name + _source(value))
         by_name = by_name or parameter not in arguments or parameter == function.rest
     return f"{function.name}({', '.join(parts)})"
 
 
-def _shown(value: Value) -> str:
+def _source(value: Value) -> str:
     match value:
         case list():
-            return f"[{', '.join(map(_shown, value))}]"
+            return f"[{', '.join(map(_source, value))}]"
         case tuple():
-            return f"({', '.join(map(_shown, value))}{',' * (len(value) == 1)})"
+            return f"({', '.join(map(_source, value))}{',' * (len(value) == 1)})"
         case dict():
-            return f"{{{', '.join(f'{_shown(key)}: {_shown(item)}' for key, item in value.items())}}}"
+            return f"{{{', '.join(f'{_source(key)}: {_source(item)}' for key, item in value.items())}}}"
         case PurePosixPath():
             return f"Path({str(value)!r})"
         case _:

@@ -46,7 +46,7 @@ _MOST, _EXAMPLES, _LEAST = 8, 4, 2  # functions that are run next to a candidate
 _TEXTS, _LONGEST, _OTHERS = 24, 200, 40
 
 Sameness: TypeAlias = Literal["same", "different", "other arguments", "unknown"]
-"""What is known of the results of two functions."""
+"""The result of a comparison of two functions."""
 
 
 async def duplicate(draft: Draft, trial: "TrialTools") -> Draft:

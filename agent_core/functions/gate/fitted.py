@@ -68,15 +68,15 @@ def _judged(
 ) -> Finding | None:
     """Return what is said if every call without the examples' constants got one answer, and with them that of one."""
     ended = [
-        (call, _shown(call, outcome.value) if isinstance(outcome, Returned) else "an error")
+        (call, _answer(call, outcome.value) if isinstance(outcome, Returned) else "an error")
         for call, outcome in calls
         if isinstance(outcome, Returned | Raised)
     ]
     answers = [answer for call, answer in ended if not links(call, constants)]
-    known = {*answers, *(_shown(*case) for case in cases)}
+    known = {*answers, *(_answer(*case) for case in cases)}
     if len(answers) < _LEAST or len(set(answers)) > 1 or any(answer not in known for _call, answer in ended):
         return None
-    special = [case for case in cases if _shown(*case) != answers[0]]
+    special = [case for case in cases if _answer(*case) != answers[0]]
     tied = [case for case in special if links(case[0], constants)]
     seen = _forms(cases)
     more = [key for key in constants - seen - _PLAIN if not (isinstance(key, tuple) and seen & {*key})]
@@ -85,7 +85,7 @@ def _judged(
     if not special or len(tied) < len(special) or is_table:
         return None
     name, line = function.name, draft.line
-    results = {_shown(*case) for case in special if not isinstance(case[1], bool)}
+    results = {_answer(*case) for case in special if not isinstance(case[1], bool)}
     first = write_call(function, calls[0][0])
     message = f"gives every other call one answer (`{first}`: {answers[0]}), and its code names the examples'"
     others = [(call, answer) for call, answer in ended if not links(call, constants)]
@@ -99,7 +99,7 @@ def _judged(
     return Finding("doubt-examples", f"`{name}` {message}", fix, line, evidence=evidence)
 
 
-def _shown(arguments: Arguments, value: Any) -> str:  # Any: a value that crossed
+def _answer(arguments: Arguments, value: Any) -> str:  # Any: a value that crossed
     """Return a result as text, or that it is an argument as it came."""
     is_echo = any(type(value) is type(given) and value == given for given in arguments.values())
     return "its argument" if is_echo else repr(value)[:200]

@@ -37,7 +37,7 @@ from .draft import NOT_IMPORTED, NOTHING_YET, OUTSIDE, Draft, ExampleTrials, Fin
 from .examples.agreement import agrees, doctest_form, promises_floats
 from .examples.sufficiency import ALIKE, Unproven, contradicted, is_by_chance, too_few, unprovable
 from .substance import HOLLOW
-from .tree import expression, find, parse
+from .tree import expression, function_in, parse
 from .trial import TrialTools, placed
 from .verdict import TOO_FEW, Disagreement
 
@@ -169,8 +169,7 @@ def can_be_called(tree: ast.Module, snapshot: Snapshot, guarded: frozenset[str])
             continue
         seen.add(name)
         callee = snapshot.functions.get(name)
-        text = parse(snapshot.modules[callee.module].text) if callee else None
-        node = find(text, name) if isinstance(text, ast.Module) else None
+        node = function_in(snapshot.modules[callee.module].text, name) if callee else None
         if callee is None or node is None or name in guarded or len(seen) > _MOST:
             return False
         inner = ast.Module([node], [])

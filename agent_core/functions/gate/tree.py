@@ -76,6 +76,12 @@ def find(tree: ast.Module, name: str) -> FunctionNode | None:
     return last or survey(tree).definitions.get(name)
 
 
+def function_in(text: str, name: str) -> FunctionNode | None:
+    """Return the function of that name in a text; None if there is none."""
+    tree = parse(text)
+    return find(tree, name) if isinstance(tree, ast.Module) else None
+
+
 def parameters(node: FunctionNode) -> list[ast.arg]:
     """Return every named parameter except a leading `self`, in order."""
     named = [*node.args.posonlyargs, *node.args.args]

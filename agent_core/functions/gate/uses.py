@@ -105,7 +105,7 @@ def heads(name: str) -> list[str]:
 
 
 Held = Mapping[str, Sequence[ast.expr]]
-"""What a text binds to each name; a part of a value is starred."""
+"""The values that a text binds to each name; a part of a value is starred."""
 _DEPTH = 12
 _ADDRESS = re.compile(r"(https?)://([^/?#\s]+)([/?#]|$)")
 _WILD = re.compile(r"[*?\[]")
@@ -285,6 +285,7 @@ _PATH_METHODS = frozenset({"read_text", "write_text", "read_bytes", "write_bytes
 _WRITING = frozenset({"write_text", "write_bytes", "unlink", "mkdir", "rmdir", "touch", "rename"})
 _FILE_METHODS = _PATH_METHODS | _WRITING | {"open", "iterdir", "glob", "rglob", "exists", "is_file", "is_dir", "stat"}
 _BUILTINS = frozenset({"open", "eval", "exec", "compile", "__import__", "input"})
+_SUSPECTS = _BUILTINS | _FILE_METHODS | {"import_module"}
 _IN_MEMORY = ":memory:"  # a database that is no file
 _ELSEWHERE = re.compile(r"version|PY_?\d|platform|TYPE_CHECKING|os\.name")  # tests that are false where it runs
 _PLAIN = ("os", "asyncio", "concurrent.futures")  # their import says nothing yet
@@ -303,7 +304,7 @@ class Use:
 
     @property
     def is_asked_later(self) -> bool:
-        """Whether it is of a host or file that the text does not name: a call asks for it once it names it."""
+        """True for a host or file that the text does not name: a call asks for it once it names it."""
         return self.kind in LATER and self.item == UNSAID
 
     @property
@@ -380,7 +381,7 @@ def uses(
         *(use for node in text.nodes if isinstance(node, ast.Import | ast.ImportFrom) for use in _imports(node, text)),
         *_attributes(text),
         *_context(text),
-        *(_calls(text) if any(_is_suspect(node) for node in text.calls.values()) else ()),
+        *_calls(text),
     ]
     return sorted(dict.fromkeys(all_uses), key=lambda use: (use.finding.line, use.finding.column))
 
@@ -526,23 +527,13 @@ def dotted_name(node: ast.expr, modules: dict[str, str]) -> str | None:
     return ".".join([modules[node.id], *reversed(parts)])
 
 
-def _is_suspect(node: ast.Call) -> bool:
-    match node.func:
-        case ast.Name(id=name):
-            return name in _BUILTINS
-        case ast.Attribute(attr=name):
-            return name in _FILE_METHODS or name == "import_module"
-        case _:
-            return False
-
-
 def _calls(text: _Text) -> Iterator[Use]:
-    defined = bound_names(text.tree)
     for scope in text.tree.body:
-        names, held = defined | local_names(scope), {**text.names, **values_of(scope)}
-        for node in ast.walk(scope):
-            if isinstance(node, ast.Call):
-                yield from _call(node, names, held)
+        calls = [node for node in nodes_of(scope) if isinstance(node, ast.Call)]
+        calls = [node for node in calls if {getattr(node.func, part, "") for part in ("id", "attr")} & _SUSPECTS]
+        if calls:
+            names, held = bound_names(text.tree) | local_names(scope), {**text.names, **values_of(scope)}
+            yield from (use for node in calls for use in _call(node, names, held))
 
 
 def _call(node: ast.Call, defined: frozenset[str], held: Held) -> Iterator[Use]:

@@ -17,7 +17,7 @@ from agent_core.registry.spans import first_line
 from sandbox.wire.lines import bare_lines, lines_of
 
 from ..candidate import Candidate, GivenExample
-from ..tree import FunctionNode, expression, find, parse
+from ..tree import FunctionNode, expression, function_in
 from ..verdict import Disagreement, Verdict
 from .agreement import literal_value
 
@@ -45,7 +45,7 @@ def with_example(code: str, name: str, call: str, expected: str) -> str | Proble
     call = ast.unparse(expression(call) or node) if "\n" in call else call
     if expected.strip() == "None":  # nothing is shown of it, and what has nothing below it is no example
         call, expected = f"{call} is None", "True"
-    shown = [f">>> {call}", *_shown(expected)]
+    shown = [f">>> {call}", *_result_lines(expected)]
     if ast.get_docstring(node, clean=False) is None:
         code = with_empty_docstring(code, node)
     docstring = DocstringText.of(code, function_in(code, name) or node)
@@ -63,7 +63,7 @@ def _wrong_call(name: str, call: str) -> str:
     return "" if name in words else f"`{call[:120]}` does not call `{name}`"
 
 
-def _shown(expected: str) -> list[str]:
+def _result_lines(expected: str) -> list[str]:
     """Return the lines below the prompt: a literal as Python shows it, an error as its traceback, all else as it is."""
     text = expected.strip("\n").rstrip()
     if _ERROR.match(text.strip()):
@@ -140,12 +140,6 @@ def offset(text: str, line: int, column: int) -> int:
     lines = lines_of(text)
     before = lines[line - 1].encode("utf-8")[:column].decode("utf-8")
     return sum(map(len, lines[: line - 1])) + len(before)
-
-
-def function_in(text: str, name: str) -> FunctionNode | None:
-    """Return the function of that name in a text; None if there is none."""
-    tree = parse(text)
-    return find(tree, name) if isinstance(tree, ast.Module) else None
 
 
 def with_empty_docstring(text: str, node: FunctionNode) -> str:
