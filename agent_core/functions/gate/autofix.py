@@ -225,8 +225,8 @@ def add_description(view: View) -> str:
     if docstring is None or docstring.is_raw:
         return view.text
     examples = _trimmed(docstring.lines)
-    said = [line.strip() for line in map(_visible, docstring.escaped(bare_lines(words)))]
-    return docstring.with_lines(text, [*said, *([""] if examples else []), *examples])
+    description = [line.strip() for line in map(_visible, docstring.escaped(bare_lines(words)))]
+    return docstring.with_lines(text, [*description, *([""] if examples else []), *examples])
 
 
 def _visible(words: str) -> str:
@@ -440,13 +440,13 @@ def fix(draft: Draft) -> Draft:
     for _ in range(_ROUNDS):
         before = draft.text
         for repair in repairs:
-            draft = _repaired(repair, draft)
+            draft = _repair(repair, draft)
         if draft.text == before:
             break
     return draft
 
 
-def _repaired(repair: Repair, draft: Draft) -> Draft:
+def _repair(repair: Repair, draft: Draft) -> Draft:
     assert draft.tree is not None
     assert draft.function is not None
     text = repair.apply(View(draft, draft.tree, draft.function))

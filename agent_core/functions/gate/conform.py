@@ -36,12 +36,12 @@ def conform(draft: Draft) -> Draft:
         tree=draft.tree,
         modules=draft.snapshot.modules,
     )
-    problems = [weighed(problem, draft) for problem in reading.problems if problem.code != "redefined"]
+    problems = [weigh(problem, draft) for problem in reading.problems if problem.code != "redefined"]
     findings = [*check(draft.function), *undefined(draft, draft.tree, draft.module_names)]
     return replace(draft, own=reading).with_problems(problems).with_findings(STAGE, findings)
 
 
-def weighed(problem: "Problem", draft: Draft) -> "Problem":
+def weigh(problem: "Problem", draft: Draft) -> "Problem":
     """Return a finding of the registry under the policy: what cannot be offered is always rejected."""
     where = replace(problem.where, line=draft.authors_line(problem.where.line))
     if problem.severity == "refuses":

@@ -226,7 +226,7 @@ class Draft:
     def with_fix(self, code: str, message: str, text: str) -> Self:
         """Return the draft with a fixed text, and the fix on record with its diff."""
         tree = parse(text)
-        fix = Fix(code, message, unified(self.text, text, self.candidate.path))
+        fix = Fix(code, message, unified_diff(self.text, text, self.candidate.path))
         return replace(
             self, text=text, tree=tree if isinstance(tree, ast.Module) else self.tree, fixes=(*self.fixes, fix)
         )
@@ -250,7 +250,7 @@ def _lines_before(before: str, after: str) -> tuple[int, ...]:
     return tuple(lines)
 
 
-def unified(before: str, after: str, path: str) -> str:
+def unified_diff(before: str, after: str, path: str) -> str:
     """Return the changes between two texts as a unified diff."""
     lines = diff_lines(lines_of(before), lines_of(after), (f"a/{path}", f"b/{path}"), 1)
     return "".join(line if line.endswith(("\n", "\r")) else line + "\n" for line in lines)

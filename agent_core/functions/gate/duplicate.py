@@ -59,15 +59,15 @@ async def duplicate(draft: Draft, trial: "TrialTools") -> Draft:
     source = draft.snapshot.modules.get(draft.candidate.module)
     digest, size = await aside(draft.size, sketch, name, draft.text, source.text if source else "")
     pending = await trial.alike.see(draft.snapshot, draft.rules.duplicate_s)
-    after = _compared(draft, trial.alike.copies(digest), is_small=size < SMALL)
+    after = _check_copies(draft, trial.alike.copies(digest), is_small=size < SMALL)
     late = f"{pending} functions not reached: time was up" if pending else ""
     after = replace(after, note="; ".join(filter(None, [late, after.note])), late=pending > 0)
     if trial.finder is None or draft.policy == "import" or after.shows("copy", "near-copy"):
         return after
-    return await _searched(after, trial.finder)
+    return await _check_search(after, trial.finder)
 
 
-async def _searched(draft: Draft, search: "FunctionSearch") -> Draft:
+async def _check_search(draft: Draft, search: "FunctionSearch") -> Draft:
     """Return the draft with the functions that its description finds, and what is wrong if that finds another one
     first, as far as there is time.
     """
@@ -96,13 +96,13 @@ async def _searched(draft: Draft, search: "FunctionSearch") -> Draft:
     # A request that it served is some agent's, and a verdict is read by all: only the description is quoted.
     is_own = pair.request == first_sentence(asked.description)
     what = f"“{one_line(pair.request, _REQUEST)}”" if is_own else f"a request that `{asked.name}` has served"
-    message = f"{what} finds `{other.name}` before `{asked.name}`: {shown_function(other)}"
-    facts = (Evidence(shown_function(asked)), Evidence(shown_function(other)))
+    message = f"{what} finds `{other.name}` before `{asked.name}`: {function_line(other)}"
+    facts = (Evidence(function_line(asked)), Evidence(function_line(other)))
     fix = f"of `{asked.name}`, {told_apart(asked, other)}"
     return draft.with_findings(STAGE, [_finding("confusable", message, fix, draft, facts)])
 
 
-def _compared(draft: Draft, copies: Sequence[str], *, is_small: bool) -> Draft:
+def _check_copies(draft: Draft, copies: Sequence[str], *, is_small: bool) -> Draft:
     name, functions = draft.candidate.name, draft.snapshot.functions
     copies = [copy for copy in copies if copy not in draft.apart]
     if name in copies and not draft.candidate.file:
@@ -114,11 +114,11 @@ def _compared(draft: Draft, copies: Sequence[str], *, is_small: bool) -> Draft:
     if not copies:
         return replace(draft, note="no function computes the same")
     existing = functions[(fitting or copies)[0]]
-    code, evidence = "copy" if fitting else "near-copy", (Evidence(shown_function(existing)),)
-    message = f"`{name}` computes the same as a function that is there: {shown_function(existing)}"
+    code, evidence = "copy" if fitting else "near-copy", (Evidence(function_line(existing)),)
+    message = f"`{name}` computes the same as a function that is there: {function_line(existing)}"
     fix = fix_of_copy(draft, existing)
     if not fitting:
-        message = f"`{name}` computes the same as {shown_function(existing)}, for arguments of other types"
+        message = f"`{name}` computes the same as {function_line(existing)}, for arguments of other types"
         fix = f"one function can serve both: give `{existing.name}` the wider type with edit_function"
     return draft.with_findings(STAGE, [_finding(code, message, fix, draft, evidence)])
 
@@ -135,7 +135,7 @@ def fix_of_copy(draft: Draft, existing_function: "Function") -> str:
     )
 
 
-def shown_function(function: "Function") -> str:
+def function_line(function: "Function") -> str:
     """Return a function as one line: signature, place and first sentence."""
     properties = function.parameters.get("properties", {})
     typed = [f"{name}: {_kind(schema) or 'any'}" for name, schema in properties.items()]
@@ -197,7 +197,7 @@ async def check_rewrite(draft: Draft, subject: Subject, trial: "TrialTools") -> 
         if all(map(_is, theirs, (result for _, result in mine))) and _same_results(ours, theirs[len(mine) :]) == "same":
             name = draft.candidate.name
             message = f"`{name}` gives the same results as a function that is there, on the examples of both and"
-            message = f"{message} on other calls: {shown_function(existing)}"
+            message = f"{message} on other calls: {function_line(existing)}"
             shown_results = ((example.call, example.expected.strip()) for example in existing.examples[:_EXAMPLES])
             evidence = tuple(Evidence("", call, result, result) for call, result in shown_results)
             finding = _finding("rewrite", message, fix_of_copy(draft, existing), draft, evidence)
@@ -205,7 +205,7 @@ async def check_rewrite(draft: Draft, subject: Subject, trial: "TrialTools") -> 
     return draft
 
 
-async def compared(
+async def compare_functions(
     first_function: "Function", second_function: "Function", modules: "Modules", wall_s: float, trial: "TrialTools"
 ) -> Sameness:
     """Return whether two functions give the same results, on the examples of both."""

@@ -87,17 +87,17 @@ def line_of(outcome: Outcome) -> int:
     return frames[-1].line if frames else 0
 
 
-def described(failed: FailedCall, call: str) -> str:
+def describe_failure(failed: FailedCall, call: str) -> str:
     """Return what happens, where, and which of its arguments no example has."""
     names = " and ".join(f"`{name}`" for name in failed.unlike[:2])
     unseen = f"; no example has such a value of {names}" if names and failed.code == "fails-on" else ""
     if failed.code == "slow-on" and isinstance(failed.outcome, TimedOut):
         taken = f"takes longer than {failed.outcome.limit_s:g} s"
         return f"{fence(call, 160)} {taken}; the limit of a call is {failed.allowed_s:g} s"
-    return f"{fence(call, 160)} {how(failed.outcome)}{unseen}"
+    return f"{fence(call, 160)} {describe_outcome(failed.outcome)}{unseen}"
 
 
-def how(outcome: Raised | TimedOut | Killed) -> str:
+def describe_outcome(outcome: Raised | TimedOut | Killed) -> str:
     """Return how a call failed."""
     match outcome:
         case Raised(failure=failure):

@@ -55,11 +55,11 @@ async def check_fitted(draft: Draft, trial: "TrialTools") -> Draft:
     ]
     calls = [*apart[:_MOST], *linked[:_MOST]]
     outcomes = await trial.call_all(own.function, own.modules, calls, draft.rules.fitted_s, is_patient=True)
-    finding = _judged(draft, own.function, cases, constants, [*zip(calls, outcomes, strict=True)])
+    finding = _judge(draft, own.function, cases, constants, [*zip(calls, outcomes, strict=True)])
     return replace(draft.with_findings(STAGE, [finding] if finding else []), note=f"{len(calls)} other calls compared")
 
 
-def _judged(
+def _judge(
     draft: Draft,
     function: "Function",
     cases: Sequence[Case],

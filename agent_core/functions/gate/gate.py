@@ -27,9 +27,9 @@ from .autofix import REPAIRS, fix
 from .candidate import Candidate, Policy
 from .capability import capability, reach_in
 from .conform import check as check_shape
-from .conform import conform, undefined, weighed
+from .conform import conform, undefined, weigh
 from .draft import TOO_DEEP, D, Draft, ExampleTrials
-from .duplicate import Sameness, compared, duplicate
+from .duplicate import Sameness, compare_functions, duplicate
 from .examples.example_text import with_returned_values
 from .fitted import check_fitted
 from .meaning import judge_meaning
@@ -90,7 +90,7 @@ def read_file(file: SavedFile) -> SavedFile:
     reading = read_module(file.source, file.rules.module_bytes, modules=file.snapshot.modules)
     tree = parse(file.text) if reading.parsed else None
     file = replace(file, reading=reading, tree=tree if isinstance(tree, ast.Module) else None)
-    return file.with_problems(weighed(problem, file) for problem in reading.problems)
+    return file.with_problems(weigh(problem, file) for problem in reading.problems)
 
 
 def look(file: SavedFile) -> SavedFile:
@@ -488,7 +488,9 @@ class Gate:
 
     async def compare(self, first_function: Function, second_function: Function, snapshot: Snapshot) -> Sameness:
         """Return whether two existing functions give the same results, on the examples of both."""
-        return await compared(first_function, second_function, snapshot.modules, self._rules.fitted_s, self._trial)
+        return await compare_functions(
+            first_function, second_function, snapshot.modules, self._rules.fitted_s, self._trial
+        )
 
 
 async def _ask_all(stages: Sequence[Stage[D]], draft: D, trial: TrialTools) -> tuple[D, list[StageReport]]:

@@ -30,7 +30,7 @@ from .examples.agreement import doctest_form, literal_value, predictions, same
 from .examples.sufficiency import unprovable
 from .failures import is_right, known_errors
 from .proof import run
-from .reader import described
+from .reader import description_id
 from .rules import CHALLENGED, DISPUTED, REACHES_NOTHING
 from .tree import constants, is_bare_call
 from .verdict import ExpectedCall, ReaderAnswer
@@ -84,14 +84,14 @@ async def judge_meaning(draft: Draft, trial: "TrialTools") -> Draft:
     chosen = chosen[:_FEW] if trial.reader is not None and draft.is_read else chosen
     answer = await _answer(draft, trial, chosen) if is_pure else None
     if answer is not None:
-        said = await _tried(answer, own, trial) if is_open else answer
-        draft = replace(draft, answer=said, late=bool(said.error))
+        answer = await _try_calls(answer, own, trial) if is_open else answer
+        draft = replace(draft, answer=answer, late=bool(answer.error))
     disputed = [call for call in draft.answer.calls if not call.agreed] if draft.answer else []
     draft = draft.with_findings(STAGE, _beyond(draft), is_mild=draft.candidate.insists)
     answered = {example.call for example in draft.candidate.examples} & {*draft.candidate.asked}
     draft = _settled(draft, [call for call in disputed if call.call in answered or not draft.is_challenging])
-    told = {call.call for call in draft.answer.calls} if draft.answer else set()
-    asked = [call.call for call in disputed] + [call for call in chosen if call not in told]
+    answered_calls = {call.call for call in draft.answer.calls} if draft.answer else set()
+    asked = [call.call for call in disputed] + [call for call in chosen if call not in answered_calls]
     calls = tuple(dict.fromkeys(call for call in asked if call not in answered))[: draft.rules.challenges]
     if draft.refuses or not calls or not draft.is_challenging:
         return replace(draft, note=draft.note or _note(draft, trial))
@@ -179,7 +179,7 @@ def description_of(draft: Draft, *, with_calls: bool = True) -> str:
 async def _answer(draft: Draft, trial: "TrialTools", chosen: Sequence[str]) -> ReaderAnswer | None:
     """Return what a reader says, who is asked once for a description."""
     earlier, bare = draft.candidate.answer, description_of(draft, with_calls=False)
-    of = described(bare)
+    of = description_id(bare)
     if earlier is not None and earlier.described == of and not earlier.error:
         return earlier
     if trial.reader is None or not draft.is_read:
@@ -187,7 +187,7 @@ async def _answer(draft: Draft, trial: "TrialTools", chosen: Sequence[str]) -> R
     return replace(await trial.reader.read(description_of(draft), chosen, bare), described=of)
 
 
-async def _tried(answer: ReaderAnswer, subject: Subject, trial: "TrialTools") -> ReaderAnswer:
+async def _try_calls(answer: ReaderAnswer, subject: Subject, trial: "TrialTools") -> ReaderAnswer:
     """Return the answer with what came back of its calls, which are written anew: all that they hold is arguments."""
     function = subject.function
     calls = {
@@ -226,8 +226,11 @@ async def _chosen(draft: Draft, own: Subject, trial: "TrialTools") -> list[str]:
     numbers = [value for value in constants(own.tree) if isinstance(value, int | float) and not isinstance(value, bool)]
     tried = await _results(draft, own, recombine(given, own.function.parameters, numbers)[:_TRIED], trial)
     doubts = [problem for problem in draft.problems if problem.code in CHALLENGED]
-    told = [row.call for doubt in doubts for row in doubt.evidence if row.call and _is_clear(row.call)][:_FEW]
-    return [*told, *_telling(tried, {example.expected.strip() for example in draft.examples}, draft.rules.challenges)]
+    doubted = [row.call for doubt in doubts for row in doubt.evidence if row.call and _is_clear(row.call)][:_FEW]
+    return [
+        *doubted,
+        *_telling(tried, {example.expected.strip() for example in draft.examples}, draft.rules.challenges),
+    ]
 
 
 def is_doubtful(draft: Draft) -> bool:

@@ -125,7 +125,7 @@ _NO_PROOF: Final = {
 async def run_mutants(draft: Draft, own: Subject, trial: TrialTools) -> MutationResult:
     """Return what the examples notice, tried in one worker as far as it gets."""
     function, text = own.function, own.modules[own.function.module].text
-    steps, found, known = _bitten(draft, function, text), list[MutationResult](), 0
+    steps, found, known = _try_bodies(draft, function, text), list[MutationResult](), 0
 
     def more(outcomes: Sequence[Outcome | None]) -> Sequence[Attempt]:
         """Return the next attempts, given the outcomes of all before; none at the end."""
@@ -144,7 +144,7 @@ async def run_mutants(draft: Draft, own: Subject, trial: TrialTools) -> Mutation
     return found[0]
 
 
-def _bitten(draft: Draft, function: Function, text: str) -> _Steps[MutationResult]:
+def _try_bodies(draft: Draft, function: Function, text: str) -> _Steps[MutationResult]:
     """Try stubs on every example, then mutants on the first, then the survivors on the others.
 
     Where an example takes longer than a change may, none is tried: it would be said to pass what was not run.

@@ -36,7 +36,7 @@ class BrokenCaller:
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class CallerTrial:
     """The results of trying callers, and how many of them were reached within the time."""
 
     broken: tuple[BrokenCaller, ...]
@@ -72,7 +72,7 @@ async def neighbours(draft: Draft, trial: TrialTools) -> Draft:
 
 async def try_callers(
     names: Sequence[str], snapshot: Snapshot, new_snapshot: Snapshot, trial: TrialTools, within_s: float
-) -> Tried:
+) -> CallerTrial:
     """Run the examples of callers with the new version, and those that fail also with the old one."""
     users = [
         new_snapshot.functions[name]
@@ -89,7 +89,7 @@ async def try_callers(
             return None
 
     reached = [found for found in await asyncio.gather(*map(try_one, users)) if found is not None]
-    return Tried(tuple(broken for found in reached for broken in found), len(reached), len(users))
+    return CallerTrial(tuple(broken for found in reached for broken in found), len(reached), len(users))
 
 
 async def _broken(

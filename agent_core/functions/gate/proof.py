@@ -35,10 +35,10 @@ from .candidate import GivenExample
 from .capability import EFFECTS, called_by_self, uses_context
 from .draft import NOT_IMPORTED, NOTHING_YET, OUTSIDE, Draft, ExampleTrials, Finding, Subject
 from .examples.agreement import agrees, doctest_form, promises_floats
-from .examples.sufficiency import ALIKE, Unproven, contradicted, is_by_chance, too_few, unprovable
+from .examples.sufficiency import ALIKE, Unproven, contradictions, is_by_chance, too_few, unprovable
 from .substance import HOLLOW
 from .tree import expression, function_in, parse
-from .trial import TrialTools, placed
+from .trial import TrialTools, place_candidate
 from .verdict import TOO_FEW, Disagreement
 
 SKIP = "SKIP"
@@ -126,17 +126,17 @@ def with_docstring(draft: Draft, text: str) -> Draft | None:
     """Return the draft with a text of which only the docstring is another one; None where that is not so."""
     fixed = draft.with_fix(EXCUSED, "", text)
     is_same = draft.tree is not None and fixed.tree is not None and computation(fixed.tree) == computation(draft.tree)
-    reading = _placed(fixed) if text != draft.text and is_same else None
+    reading = _place_anew(fixed) if text != draft.text and is_same else None
     if reading is None:
         return None
     own = read_module(ModuleSource.of(draft.candidate.module, text, draft.candidate.path), tree=fixed.tree)
     return replace(fixed, own=own, reading=reading, trial=draft.snapshot.with_module(reading))
 
 
-def _placed(draft: Draft) -> ModuleReading | None:
+def _place_anew(draft: Draft) -> ModuleReading | None:
     """Return the module with the new text; what a worker reported of its types stays."""
     around, draft_reading = draft.snapshot.modules.get(draft.candidate.module), draft.reading
-    text = placed(draft, around)
+    text = place_candidate(draft, around)
     if isinstance(text, Problem) or draft_reading is None:
         return None
     reading = read_module(ModuleSource.of(draft.candidate.module, text, around.path if around else ""))
@@ -306,7 +306,7 @@ async def prove(draft: Draft, trial: TrialTools) -> Draft:
     """Return the draft with the results of its examples."""
     own = draft.loaded
     if own is None:
-        return _counted(draft).skip(NOT_IMPORTED)
+        return _count_examples(draft).skip(NOT_IMPORTED)
     if draft.has(*HOLLOW):
         return draft.skip(NOTHING_YET)
     unproven = _unproven(draft, own)
@@ -314,7 +314,7 @@ async def prove(draft: Draft, trial: TrialTools) -> Draft:
         message = f"`{own.function.name}` uses what an example cannot have here, so it is added as a draft"
         draft = replace(draft, trials=ExampleTrials(is_unproven=True), note=OUTSIDE)
         return draft.with_findings(STAGE, [Finding("unproven", message)])
-    draft, examples, results = await _tried(draft, own, trial)
+    draft, examples, results = await _run_examples(draft, own, trial)
     if draft.shows("unproven"):
         unproven = "effects"
     trials = _trials(results, unproven)
@@ -322,7 +322,7 @@ async def prove(draft: Draft, trial: TrialTools) -> Draft:
     missing = [*too_few(replace(own.function, line=line), examples, unproven)]
     if any(finding.code in {*TOO_FEW, *ALIKE} for finding in missing) and not draft.candidate.exact:
         trials = replace(trials, offered=await _other_call(results, own, trial))
-    twice = contradicted(examples)
+    twice = contradictions(examples)
     told_of = [result for result in results if not result.agreed and result.call not in twice]
     offers = [_offering(finding, trials.offered) for finding in missing]
     ran, left = len(results), len(examples) - len(results)
@@ -331,7 +331,7 @@ async def prove(draft: Draft, trial: TrialTools) -> Draft:
     return draft.with_findings(STAGE, [*(example_finding(result) for result in told_of), *offers])
 
 
-def _counted(draft: Draft) -> Draft:
+def _count_examples(draft: Draft) -> Draft:
     """Return a draft that waits for a package with what its examples lack already now: no human is asked in vain."""
     function, node = draft.own_function, draft.function
     if function is None or draft.tree is None or node is None or not draft.has("needs-packages") or draft.has(*HOLLOW):
@@ -340,14 +340,14 @@ def _counted(draft: Draft) -> Draft:
     return draft if unproven else draft.with_findings(STAGE, too_few(function, draft.examples, ""))
 
 
-async def _tried(
+async def _run_examples(
     draft: Draft, own: Subject, trial: TrialTools
 ) -> tuple[Draft, list[Example | GivenExample], list[ExampleResult]]:
     """Return the draft, the examples that count and their results, without those that a grant alone can give."""
     examples = draft.examples
     tried = await run(examples[:MOST], own.function, own.snapshot, trial)
     results = [result for result in tried if result.agreed or not lacks_grant(result.outcome, draft.needs)]
-    draft, excused = await _excused(draft, own, results, trial)
+    draft, excused = await _excuse_failures(draft, own, results, trial)
     if unrun := len(tried) - len(results):
         message = f"{unrun} of its examples need what a grant alone gives, so it is added as a draft"
         draft = draft.with_findings(STAGE, [Finding("unproven", f"`{own.function.name}`: {message}")])
@@ -366,7 +366,7 @@ def _unproven(draft: Draft, own: Subject) -> Unproven:
     return unproven
 
 
-async def _excused(
+async def _excuse_failures(
     draft: Draft, subject: Subject, results: Sequence[ExampleResult], trial: TrialTools
 ) -> tuple[Draft, list[ExampleResult] | None]:
     """Return the draft of a library's function with directives for examples that cannot agree here, and the results

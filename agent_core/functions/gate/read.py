@@ -173,17 +173,17 @@ def read(draft: Draft) -> Draft:
     draft = draft.with_findings(STAGE, _names(draft))
     if sized := list(_size(draft)):
         return draft.with_findings(STAGE, sized)
-    draft = _repaired(draft, _UNWRAPPINGS)
+    draft = _repair(draft, _UNWRAPPINGS)
     draft = draft.with_findings(STAGE, _flaws(flaw_of(draft.text)))
     tree = parse(draft.text)
     if isinstance(tree, Unparsable):
         return draft.with_findings(STAGE, [_unparsable(tree, draft.text)])
     draft = replace(draft, tree=tree).with_findings(STAGE, _flaws(name_flaw_of(draft.text, tree)))
-    draft = _repaired(draft, _REPAIRS[:1] if draft.candidate.helpers else _REPAIRS)
+    draft = _repair(draft, _REPAIRS[:1] if draft.candidate.helpers else _REPAIRS)
     return draft.with_findings(STAGE, _shape(draft))
 
 
-def _repaired(draft: Draft, repairs: Sequence[Repair]) -> Draft:
+def _repair(draft: Draft, repairs: Sequence[Repair]) -> Draft:
     for code, message, repair in repairs:
         text = repair(draft.text, draft.candidate.name) if draft.rules.makes(code) else draft.text
         draft = draft.with_fix(code, message, text) if text != draft.text else draft

@@ -102,7 +102,7 @@ _SHAPE_OF_A_SMALL_ONE: Final = {
 }
 
 
-def described(text: str) -> str:
+def description_id(text: str) -> str:
     """Return the name of what a reader is shown, by its content."""
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 

@@ -18,7 +18,17 @@ from sandbox import Killed, Outcome, Raised, Refused, Returned, TimedOut
 from .call_arguments import Arguments, Value, checker, edge_calls, fits, read_calls, recombine, unseen, write_call
 from .draft import NOT_IMPORTED, NOTHING_YET, OUTSIDE, Draft, Finding, Subject
 from .examples.sufficiency import unprovable
-from .failures import FailedCall, described, fix_of, how, is_much, is_right, known_errors, line_of, may_loop
+from .failures import (
+    FailedCall,
+    describe_failure,
+    describe_outcome,
+    fix_of,
+    is_much,
+    is_right,
+    known_errors,
+    line_of,
+    may_loop,
+)
 from .proof import lacks_grant
 from .substance import HOLLOW
 from .tree import constants, is_bare_call
@@ -247,8 +257,8 @@ class RobustTrial:
         """Return the finding about a call that fails."""
         call = write_call(self._function, failed.call)
         code = "fails-on" if failed.code == "not-json" and self._may_send_nothing else failed.code
-        evidence = (Evidence(call=call, returned=how(failed.outcome)),)
-        return Finding(code, described(failed, call), fix_of(failed), self._line(failed), evidence=evidence)
+        evidence = (Evidence(call=call, returned=describe_outcome(failed.outcome)),)
+        return Finding(code, describe_failure(failed, call), fix_of(failed), self._line(failed), evidence=evidence)
 
     def _line(self, failed: FailedCall) -> int:
         """Return the line in the candidate's text, which may be further down in the module."""

@@ -161,7 +161,7 @@ async def load(draft: Draft, trial: TrialTools) -> Draft:
         return draft.skip("its name, its shape or a character of it has no place in a module")
     lacking = _lacking(draft)
     around = draft.snapshot.modules.get(draft.candidate.module)
-    text = placed(draft, around)
+    text = place_candidate(draft, around)
     if isinstance(text, Problem):
         where = replace(text.where, path=draft.candidate.path) if text.where.path == CANDIDATE else text.where
         return draft.with_problems([replace(text, where=where)])
@@ -198,7 +198,7 @@ async def _imported(
     return replace(draft, reading=reading, trial=trial).with_problems(placed)
 
 
-def placed(draft: Draft, around: ModuleSource | None) -> str | Problem:
+def place_candidate(draft: Draft, around: ModuleSource | None) -> str | Problem:
     """Return the text of the module with the candidate in it, or why the candidate cannot be placed."""
     candidate = draft.candidate
     before, path = (around.text, around.path) if around else ("", "module")

@@ -73,7 +73,7 @@ def _missing(function: "Function", examples: Sequence["Example | GivenExample"])
     results = {_result(example) for example in examples}
     calls = {example.call.strip() for example in examples}
     call = f">>> {name}({', '.join(function.parameters['properties'])})"
-    if twice := contradicted(examples):
+    if twice := contradictions(examples):
         message = f"the example `{sorted(twice)[0]}` is there twice, with different results"
         fix = f"take one of the two out; add a line `{call}` with other values and their result"
         yield Finding("contradictory-examples", message, fix, line)
@@ -94,7 +94,7 @@ def _missing(function: "Function", examples: Sequence["Example | GivenExample"])
         yield Finding(code, f"every example of `{name}` {message}", fix, line)
 
 
-def contradicted(examples: Sequence["Example | GivenExample"]) -> set[str]:
+def contradictions(examples: Sequence["Example | GivenExample"]) -> set[str]:
     """Return the calls that are written more than once, with different results."""
     promised: dict[str, set[str]] = {}
     for example in examples:
