@@ -366,14 +366,9 @@ def with_hints(text: str, node: FunctionNode, hints: dict[str, str], result: str
     span = _parentheses(text, node) if result else None
     edits += [(span[1], f" -> {result}")] if span else []
     for at, hint in sorted(edits, reverse=True):
-        text = text[:at] + hint + _spaced(text[at:], hint)
+        # The equals sign of a default gets spaces around it, as a hint requires.
+        text = text[:at] + hint + (re.sub(r"\A\s*=\s*", " = ", text[at:]) if hint.startswith(":") else text[at:])
     return text
-
-
-def _spaced(remainder: str, hint: str) -> str:
-    """Return the equals sign of a default with spaces around it, as a hint requires."""
-    match = re.match(r"\s*=\s*", remainder) if hint.startswith(":") else None
-    return f" = {remainder[match.end() :]}" if match else remainder
 
 
 def _hint(named: str, names: frozenset[str] | set[str]) -> str | None:

@@ -157,7 +157,9 @@ def is_right(raised: Raised, names: frozenset[str]) -> bool:
     if frames and frames[-1].source.lstrip().startswith("raise "):
         return True
     kind = raised.failure.type.rpartition(".")[2]
-    return kind in names or any(issubclass(_class(kind), _class(name)) for name in names if name in _BUILTIN)
+    known_class = _BUILTIN.get(_KINDS.get(kind, kind))
+    bases = tuple(_BUILTIN[name] for name in names & _BUILTIN.keys())
+    return kind in names or (known_class is not None and issubclass(known_class, bases))
 
 
 def may_loop(tree: ast.Module, name: str) -> bool:
@@ -179,11 +181,3 @@ def is_much(value: object) -> bool:
 
 
 _BUILTIN: dict[str, type] = {name: value for name, value in vars(builtins).items() if isinstance(value, type)}
-
-
-class _Unknown:
-    """A class that no known exception is."""
-
-
-def _class(name: str) -> type:
-    return _BUILTIN.get(_KINDS.get(name, name), _Unknown)

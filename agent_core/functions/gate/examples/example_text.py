@@ -32,17 +32,18 @@ def with_example(code: str, name: str, call: str, expected: str) -> str | Proble
     """Return the function's text with one more example in its docstring, or why it cannot be written there."""
     code = code.replace("\r\n", "\n")
     call = call.strip().removeprefix(">>>").strip()
-    wrong = _wrong_call(name, call)
-    if wrong:
-        return Problem(
-            "bad-example", wrong, Place(name), f"give a call such as `{name}(…)`, and its result as Python writes it"
-        )
+    call_node = expression(call)
+    if call_node is None or name not in {inner.id for inner in ast.walk(call_node) if isinstance(inner, ast.Name)}:
+        wrong = f"`{call[:120]}` does not call `{name}`"
+        wrong = wrong if call_node else f"the call of an example is an expression, and `{call[:120]}` is none"
+        fix = f"give a call such as `{name}(…)`, and its result as Python writes it"
+        return Problem("bad-example", wrong, Place(name), fix)
     node = function_in(code, name)
     if node is None:
         return Problem(
             "no-docstring", f"`{name}` is not at the top level of its text", Place(name), "edit its file manually"
         )
-    call = ast.unparse(expression(call) or node) if "\n" in call else call
+    call = ast.unparse(call_node) if "\n" in call else call
     if expected.strip() == "None":  # nothing is shown of it, and what has nothing below it is no example
         call, expected = f"{call} is None", "True"
     shown = [f">>> {call}", *_result_lines(expected)]
@@ -53,14 +54,6 @@ def with_example(code: str, name: str, call: str, expected: str) -> str | Proble
         message = "its docstring is not one plain text between quotes"
         return Problem("no-docstring", message, Place(name, node.body[0].lineno), "write it between three quotes")
     return docstring.replaced(code, _inserted(docstring.inner, docstring.escaped(shown), docstring.indent))
-
-
-def _wrong_call(name: str, call: str) -> str:
-    node = expression(call)
-    if node is None:
-        return f"the call of an example is an expression, and `{call[:120]}` is none"
-    words = {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
-    return "" if name in words else f"`{call[:120]}` does not call `{name}`"
 
 
 def _result_lines(expected: str) -> list[str]:
