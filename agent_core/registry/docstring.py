@@ -4,7 +4,7 @@ The styles are distinguished by cheap marks first, because trying all of them co
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from inspect import cleandoc
 
@@ -46,6 +46,7 @@ class Described:
     parameters: dict[str, str] = field(default_factory=dict)
     types: dict[str, str] = field(default_factory=dict)  # as the docstring names them: advice, never a hint
     returns: str = ""
+    return_type: str = ""
     raises: tuple[str, ...] = ()
     styles: tuple[str, ...] = ()
 
@@ -90,9 +91,15 @@ def _merge(described_so_far: Described, parsed: Docstring) -> Described:
             if entry.type_name:
                 types.setdefault(name, entry.type_name)
     returns = described_so_far.returns or (parsed.returns.description if parsed.returns else None) or ""
+    return_type = described_so_far.return_type or (parsed.returns.type_name if parsed.returns else None) or ""
     raises = tuple(error.type_name for error in parsed.raises if error.type_name)
-    return Described(
-        described_so_far.text, parameters, types, returns, (*described_so_far.raises, *raises), described_so_far.styles
+    return replace(
+        described_so_far,
+        parameters=parameters,
+        types=types,
+        returns=returns,
+        return_type=return_type,
+        raises=(*described_so_far.raises, *raises),
     )
 
 

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_core.functions.gate.call_arguments import Arguments, edge_calls, recombined, shown, unlike, written
+from agent_core.functions.gate.call_arguments import Arguments, edge_calls, read_calls, recombine, unseen, write_call
+from agent_core.registry.function import Function
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource
 from tests.kit.drawing import drawn
@@ -50,11 +51,15 @@ class Colour(enum.Enum):
 """
 
 
-def schema_of(*parameters: str, default: str = "") -> dict[str, Any]:
+def function_of(*parameters: str, default: str = "") -> Function:
     signature = ", ".join(f"p{at}: {hint}{default}" for at, hint in enumerate(parameters))
     (function,) = read_module(ModuleSource.of("m", f"{WORLD}\ndef f({signature}):\n    return 1\n")).functions
     assert not function.unresolved
-    return function.parameters
+    return function
+
+
+def schema_of(*parameters: str, default: str = "") -> dict[str, Any]:
+    return function_of(*parameters, default=default).parameters
 
 
 def as_json(value: Any) -> Any:
@@ -70,7 +75,7 @@ def as_json(value: Any) -> Any:
 
 
 def calls(schema: dict[str, Any], *examples: Arguments) -> list[Arguments]:
-    return [*(call for call, _name in recombined(examples, schema)), *edge_calls(schema, examples)]
+    return [*recombine(examples, schema), *edge_calls(schema, examples)]
 
 
 @settings(max_examples=drawn(40))
@@ -95,9 +100,9 @@ def test_nothing_is_made_up_where_the_type_says_nothing_of_what_is_inside(hint: 
 
 @pytest.mark.parametrize("hints", [("int", "str"), ("list[int]", "dict[str, int]"), ("tuple[int, str]", "float")])
 def test_a_call_reads_as_it_is_written(hints: tuple[str, ...]) -> None:
-    schema = schema_of(*hints)
-    for call in calls(schema):
-        assert shown([written("f", call, [*schema["properties"]])], "f", schema) == [call]
+    function = function_of(*hints)
+    for call in calls(function.parameters):
+        assert read_calls([write_call(function, call)], function) == [call]
 
 
 @pytest.mark.parametrize(
@@ -105,4 +110,4 @@ def test_a_call_reads_as_it_is_written(hints: tuple[str, ...]) -> None:
     [({"p0": 4}, []), ({"p0": 9}, ["p0"]), ({"p0": 2, "p1": [2]}, []), ({"p0": 2, "p1": [], "p2": "x"}, ["p1", "p2"])],
 )
 def test_a_value_like_those_of_the_examples_is_in_their_range(call: Arguments, found: list[str]) -> None:
-    assert unlike(call, [{"p0": 1, "p1": [1, 3]}, {"p0": 5, "p1": [2, 2, 2]}]) == found
+    assert unseen(call, [{"p0": 1, "p1": [1, 3]}, {"p0": 5, "p1": [2, 2, 2]}]) == found

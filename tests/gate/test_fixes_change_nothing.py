@@ -10,13 +10,12 @@ import pytest
 
 from agent_core.functions.gate import Candidate, GivenExample, Rules
 from agent_core.functions.gate.autofix import fix
-from agent_core.functions.gate.call_arguments import recombined, shown, written
+from agent_core.functions.gate.call_arguments import read_calls, recombine, write_call
 from agent_core.functions.gate.draft import Draft
 from agent_core.functions.gate.read import read
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
-from agent_core.registry.typenames import Schema
 from sandbox import Attempt, Attempts, Evaluation, Job, Limits, Outcome, Raised, Returned, Sandbox
 from tests.kit.levels import start
 
@@ -63,9 +62,9 @@ def calls(row: Row) -> list[str]:
     """The examples' calls, and others with an argument changed a little."""
     given = [one["call"] for one in row["examples"]]
     functions = read_module(ModuleSource.of("lib", row["code"])).functions
-    schema: Schema = next((one.parameters for one in functions if one.name == row["name"]), {"properties": {}})
-    made = recombined(shown(given, row["name"], schema), schema)
-    return [*given, *(written(row["name"], call, [*schema["properties"]]) for call, _changed in made[:6])]
+    function = next((one for one in functions if one.name == row["name"]), None)
+    made = recombine(read_calls(given, function), function.parameters) if function else []
+    return [*given, *(write_call(function, call) for call in made[:6] if function)]
 
 
 def said(outcomes: tuple[Outcome | None, ...]) -> Iterator[object]:

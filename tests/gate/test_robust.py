@@ -349,6 +349,33 @@ async def test_what_fails_for_a_package_that_is_not_granted_is_told_by_the_examp
     assert not [problem for problem in look.problems if problem.code in CODES]
 
 
+async def test_a_function_that_a_condition_defines_is_looked_at_as_any_other(workers: Sandbox) -> None:
+    code = """
+        import sys
+
+        if sys.version_info >= (3, 8):
+
+            def f(n: int, factor: int = 2) -> int:
+                \"\"\"Multiply.
+
+                Args:
+                    n: A number.
+                    factor: Another one.
+
+                >>> f(1)
+                2
+                >>> f(2, 3)
+                6
+                \"\"\"
+                return n * factor
+        """
+    gate = Gate(workers, limits=Limits(wall_s=5))
+    verdict = await gate.judge_module(ModuleSource.of("m", dedent(code).lstrip(), "functions/m.py"), Snapshot.empty())
+    look = await gate.look_closer("f", verdict, Snapshot.empty().with_module(verdict.reading))
+    assert "tried" in next(stage.note for stage in look.stages if stage.stage == "robust")
+    assert not [problem for problem in look.problems if problem.code in CODES]
+
+
 async def test_what_was_not_reached_in_time_is_said(workers: Sandbox) -> None:
     rules = Rules(robust_s=0.3, robust_each_s=0.5)
     hurried = gate_of(workers, rules)

@@ -4,7 +4,7 @@ import pytest
 
 from agent_core.access.grants.content import differences
 from agent_core.context.presentation import introspection
-from agent_core.functions.gate.draft import unified
+from agent_core.functions.gate.draft import unified_diff
 from agent_core.functions.service.grant_service import _shown
 from agent_core.functions.service.history import diff
 from agent_core.interfaces.render.function_view import source_lines
@@ -47,7 +47,7 @@ async def test_every_difference_has_the_lines_of_python() -> None:
     new = "+    text.nothing"
     assert new in differences({"a": VOWELS}, [ModuleSource.of("a", RETURNS)]).split("\n")
     assert new in diff(VOWELS, RETURNS, ("a", "b")).split("\n")
-    assert new in unified(VOWELS, RETURNS, "a").replace("\r", "\n").split("\n")
+    assert new in unified_diff(VOWELS, RETURNS, "a").replace("\r", "\n").split("\n")
 
 
 async def test_every_listing_has_the_lines_of_python(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,11 +9,11 @@ import ast
 import re
 import sys
 import tokenize
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import lru_cache
-from inspect import cleandoc
-from textwrap import dedent
+from importlib import import_module
 
 import docstring_parser
 from docstring_parser.common import DocstringParam, DocstringReturns, DocstringStyle
@@ -23,11 +23,10 @@ from agent_core.base.characters import escaped, stray_characters
 from agent_core.registry import docstring
 from agent_core.registry.docstring import Described
 from agent_core.registry.examples import find as find_examples
-from agent_core.registry.examples import without_examples
-from agent_core.registry.spans import first_line
 from sandbox.wire.lines import bare_lines, lines_of, reader_of
 
 from .draft import Draft
+from .examples.example_text import DocstringText, offset, with_empty_docstring
 from .tree import (
     BUILTINS,
     FunctionNode,
@@ -35,6 +34,7 @@ from .tree import (
     defaults,
     expression,
     find,
+    function_in,
     functions,
     missing_names,
     nodes_of,
@@ -62,33 +62,17 @@ class View:
         """The names that nothing defines."""
         return missing_names(self.text, self.tree, self.draft.module_names)
 
+    @property
+    def described(self) -> Described:
+        """The parsed content of the docstring."""
+        return docstring.read(ast.get_docstring(self.node, clean=False))
+
     def module_with(self, name: str) -> str:
         """Return the other module of the workspace that has a function which can be imported; empty if none has."""
         function, own = self.draft.snapshot.functions.get(name), self.draft.candidate
         if function is None or function.takes_self or function.module == own.module or name == own.name:
             return ""
         return function.module
-
-    @property
-    def words(self) -> str:
-        """The docstring as written; empty if there is none."""
-        return ast.get_docstring(self.node, clean=False) or ""
-
-    @property
-    def described(self) -> Described:
-        """The parsed content of the docstring."""
-        return docstring.read(self.words)
-
-    @property
-    def undescribed(self) -> list[str]:
-        """The parameters without a description."""
-        descriptions = self.described.parameters
-        return [parameter.arg for parameter in parameters(self.node) if not descriptions.get(parameter.arg)]
-
-    @property
-    def is_hinted(self) -> bool:
-        """True if every parameter and the result have a type."""
-        return self.node.returns is not None and all(parameter.annotation for parameter in parameters(self.node))
 
 
 def add_self(view: View) -> str:
@@ -102,13 +86,6 @@ def add_self(view: View) -> str:
     place = span[0]
     tail = text[place:].lstrip()
     return text[:place] + ("self" if tail.startswith(")") else "self, ") + text[place:]
-
-
-def offset(text: str, line: int, column: int) -> int:
-    """Return the position in a text of a tree's line and column, which counts bytes."""
-    lines = lines_of(text)
-    before = lines[line - 1].encode("utf-8")[:column].decode("utf-8")
-    return sum(map(len, lines[: line - 1])) + len(before)
 
 
 def _parentheses(text: str, node: FunctionNode) -> tuple[int, int] | None:
@@ -131,7 +108,7 @@ def _parentheses(text: str, node: FunctionNode) -> tuple[int, int] | None:
 # Imported whole where every use is `name.attribute`.
 _MODULES_WORDS = """math cmath re json itertools collections random statistics string textwrap functools operator
 decimal fractions calendar csv io os sys heapq bisect copy hashlib base64 binascii html unicodedata difflib uuid
-zlib struct typing enum dataclasses contextlib zoneinfo secrets types numbers array"""
+zlib struct typing enum dataclasses contextlib zoneinfo secrets types numbers array datetime time"""
 _MODULES = frozenset(_MODULES_WORDS.split())
 _NAMES = {
     name: module
@@ -164,38 +141,21 @@ _NAMES = {
     }.items()
     for name in names.split()
 }
-# `datetime` and `time` are both a module and a class in it: what is asked of them tells which.
-_OF_DATETIME_CLASS = frozenset(["now", "today", "strptime", "fromisoformat", "utcnow", "combine", "fromtimestamp", ""])
-_OF_MODULES = {
-    "datetime": frozenset({"datetime", "date", "timedelta", "timezone", "UTC"}),
-    "time": frozenset(["time", "sleep", "perf_counter", "monotonic", "strftime", "strptime", "gmtime", "localtime"]),
-}
 
 
 def add_imports(view: View) -> str:
     """Return the text with an import for each missing name that can mean one thing only."""
     heads: dict[str, list[str]] = {}
     for name in sorted(view.missing):
-        is_module = _is_module(name, view.tree)
-        is_class = name == "datetime" and not is_module and _attributes(name, view.tree) <= _OF_DATETIME_CLASS
+        attributes = _attributes(name, view.tree)
+        is_module = name in _MODULES and attributes <= {*dir(import_module(name))}  # each use is `name.attribute`
+        is_class = name == "datetime" and not is_module and attributes <= {"", *dir(datetime)}
         if module := _NAMES.get(name) or (name if is_class else ""):
             heads.setdefault(f"from {module} import ", []).append(name)
         elif is_module:
             heads[f"import {name}"] = []
     lines = [head + ", ".join(names) for head, names in sorted(heads.items(), key=lambda row: (bool(row[1]), row[0]))]
     return insert_imports(view.text, view.tree, lines) if lines else view.text
-
-
-def importable(name: str) -> bool:
-    """Check whether `add_imports` would import a missing name by itself."""
-    return name in _NAMES or name == "datetime"
-
-
-def _is_module(name: str, tree: ast.Module) -> bool:
-    """Check whether a name can only be that of a standard module: every use is `name.attribute`, and fits it."""
-    attributes, known = _attributes(name, tree), _OF_MODULES.get(name)
-    is_known = name in _MODULES if known is None else bool(attributes) and attributes <= known
-    return is_known and "" not in attributes
 
 
 def _attributes(name: str, tree: ast.Module) -> set[str]:
@@ -221,13 +181,6 @@ def insert_imports(text: str, tree: ast.Module, imports: list[str]) -> str:
     head = f"{before}\n\n" if before else ""
     gap = "" if tail.startswith(("import ", "from ")) else "\n\n"
     return head + "".join(f"{line}\n" for line in imports) + gap + tail
-
-
-def uses_workspace(view: View) -> bool:
-    """Check whether the text may name a function of the workspace that it does not import rightly."""
-    if not view.draft.snapshot.functions:
-        return False
-    return any(_corrected(node, view) for node in view.tree.body) or any(map(view.module_with, view.missing))
 
 
 def import_from_workspace(view: View) -> str:
@@ -259,96 +212,46 @@ def _corrected(node: ast.stmt, view: View) -> str:
     return f"from functions.{modules.pop()} import {names}"
 
 
-_BREAK = re.compile(r"(?<!\\)((?:\\\\)*)\\n")  # an escaped line break
-_LITERAL = re.compile(r"""^([rRuU]?)(\"\"\"|'''|"|')(.*)\2$""", re.DOTALL)
-
-
-@dataclass(frozen=True, slots=True)
-class Prose:
-    """The raw lines of a docstring, escapes as written; `start` and `end` are its positions in the text."""
-
-    lines: tuple[str, ...]
-    prefix: str
-    start: int
-    end: int
-    indent: str
-
-    def rewritten(self, text: str, lines: list[str]) -> str:
-        """Return the text with other lines in place of this docstring's."""
-        while lines and not lines[-1].strip():
-            lines.pop()
-        body = "\n".join(
-            f"{self.indent}{line}".rstrip() if index and line else line for index, line in enumerate(lines)
-        )
-        close = f"\n{self.indent}" if len(lines) > 1 or body.endswith('"') else ""
-        return f'{text[: self.start]}{self.prefix}"""{body}{close}"""{text[self.end :]}'
-
-
-def prose(text: str, node: FunctionNode) -> Prose | None:
-    """Return the docstring of a function; None if it has none, or one that cannot be rewritten safely."""
-    if ast.get_docstring(node, clean=False) is None:
-        return None
-    literal = node.body[0]
-    start = offset(text, literal.lineno, literal.col_offset)
-    margin = text[:start].rpartition("\n")[2]
-    end = offset(text, literal.end_lineno or 0, literal.end_col_offset or 0)
-    match = _LITERAL.match(text[start:end])
-    if not match or '"""' in match[3] or match[3].endswith(('"', "\\")) or margin.strip():
-        return None
-    is_plain = "\n" not in match[3] and "r" not in match[1].lower()
-    first, _, remainder = (_BREAK.sub("\\1\n", match[3]) if is_plain else match[3]).partition("\n")
-    lines = (
-        (first.strip(), *(line.rstrip() for line in bare_lines(dedent(remainder.expandtabs()))))
-        if remainder
-        else (first.strip(),)
-    )
-    return Prose(lines, match[1], start, end, margin)
-
-
 def add_description(view: View) -> str:
     """Return the text with the separate description as the docstring, if the function has none or only examples."""
     text, words = view.text, view.draft.candidate.description.strip()
     if not words or ">>>" in words or view.described.text:
         return text
-    written = prose(text, view.node)
-    if not view.words:
-        first = view.node.body[0]
-        start = offset(text, first_line(first), first.col_offset)
-        margin = text[:start].rpartition("\n")[2]
-        text = f"{text[:start]}\n{margin}{text[start:]}"
-        written = None if margin.strip() else Prose((), "", start, start, margin)
-    if written is None or "r" in written.prefix.lower():
+    docstring = DocstringText.of(text, view.node)
+    if docstring is None and not ast.get_docstring(view.node, clean=False):
+        text = with_empty_docstring(text, view.node)
+        node = function_in(text, view.node.name)
+        docstring = DocstringText.of(text, node) if node else None
+    if docstring is None or docstring.is_raw:
         return view.text
-    examples = _trimmed([*written.lines])
-    return written.rewritten(
-        text, [*(line.strip() for line in _escaped(words)), *([""] if examples else []), *examples]
-    )
+    examples = _trimmed(docstring.lines)
+    description = [line.strip() for line in map(_visible, docstring.escaped(bare_lines(words)))]
+    return docstring.with_lines(text, [*description, *([""] if examples else []), *examples])
 
 
-def _escaped(words: str) -> list[str]:
-    plain = words.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
-    strays = {*stray_characters(plain)}
-    return bare_lines("".join(escaped(char) if at in strays else char for at, char in enumerate(plain)))
+def _visible(words: str) -> str:
+    strays = {*stray_characters(words)}
+    return "".join(escaped(char) if at in strays else char for at, char in enumerate(words))
 
 
 _HEADER = re.compile(r"^(Args|Arguments|Parameters|Params|Inputs?)\s*:\s*$", re.IGNORECASE)
 _UNDERLINE = re.compile(r"^-{3,}\s*$")
-_OTHER_STYLES = (DocstringStyle.REST, DocstringStyle.EPYDOC, DocstringStyle.NUMPYDOC)
-STYLE_MARKS = (":param", ":arg", ":key", ":type", ":return", ":rtype", ":raise", ":except", "@", "---")
+_OTHER_STYLES = frozenset({"rest", "epydoc", "numpydoc"})
 
 
 def to_google(view: View) -> str:
     """Return the text with a reST, Epydoc or NumPy docstring in the Google style."""
-    written = prose(view.text, view.node)
+    written = _movable(view) if _OTHER_STYLES & {*view.described.styles} else None
     if written is None:
         return view.text
-    lines = list(written.lines)
+    lines = written.lines
     end = _first_example(lines)
     try:
         parsed = docstring_parser.parse("\n".join(lines[:end]))
     except docstring_parser.ParseError:
         return view.text
-    if parsed.style not in _OTHER_STYLES or not (parsed.params or parsed.returns or parsed.raises):
+    is_other = parsed.style is not None and parsed.style.name.lower() in _OTHER_STYLES
+    if not is_other or not (parsed.params or parsed.returns or parsed.raises):
         return view.text
     hinted = _hinted(view)
     for part in parsed.meta:
@@ -359,15 +262,21 @@ def to_google(view: View) -> str:
         elif isinstance(part, DocstringReturns) and view.node.returns is not None:
             part.type_name = None
     composed = _trimmed(bare_lines(docstring_parser.compose(parsed, style=DocstringStyle.GOOGLE)))
-    examples = lines[end:] if end < len(lines) else []
-    return written.rewritten(view.text, [*composed, *([""] if examples else []), *_trimmed(examples)])
+    examples = lines[end:]
+    return written.with_lines(view.text, [*composed, *([""] if examples else []), *_trimmed(examples)])
+
+
+def _movable(view: View) -> DocstringText | None:
+    """Return the docstring, if it is alone on its lines."""
+    written = DocstringText.of(view.text, view.node)
+    return None if written is None or written.margin.strip() else written
 
 
 def _hinted(view: View) -> set[str]:
     return {parameter.arg for parameter in parameters(view.node) if parameter.annotation is not None}
 
 
-def _first_example(lines: list[str]) -> int:
+def _first_example(lines: Sequence[str]) -> int:
     """Return the number of lines before the first example, and before the heading over it."""
     at = next((at for at, line in enumerate(lines) if line.lstrip().startswith(">>>")), len(lines))
     while at and (
@@ -379,7 +288,8 @@ def _first_example(lines: list[str]) -> int:
 
 def describe_parameters(view: View) -> str:
     """Return the text with descriptions from elsewhere in the docstring (`x: …`, `- x (int): …`) under `Args:`."""
-    missing, written = view.undescribed, prose(view.text, view.node)
+    descriptions, written = view.described.parameters, _movable(view)
+    missing = [parameter.arg for parameter in parameters(view.node) if not descriptions.get(parameter.arg)]
     if written is None or not missing:
         return view.text
     kept, entries, at = _taken(written.lines, missing, _hinted(view))
@@ -388,15 +298,15 @@ def describe_parameters(view: View) -> str:
     headers = [index for index, line in enumerate(kept) if _HEADER.match(line)]
     order = [parameter.arg for parameter in parameters(view.node)]
     described = [line for name in sorted(entries, key=order.index) for line in entries[name]]
-    if headers and view.described.parameters:
-        return written.rewritten(view.text, [*kept[: headers[0] + 1], *described, *kept[headers[0] + 1 :]])
+    if headers and descriptions:
+        return written.with_lines(view.text, [*kept[: headers[0] + 1], *described, *kept[headers[0] + 1 :]])
     at = headers[0] if headers else at
     after = kept[at + 1 :] if headers else kept[at:]
     blocks = [_trimmed(kept[:at]), ["Args:", *described], _trimmed(after)]
-    return written.rewritten(view.text, [line for block in blocks if block for line in ["", *block]][1:])
+    return written.with_lines(view.text, [line for block in blocks if block for line in ["", *block]][1:])
 
 
-def _taken(lines: tuple[str, ...], missing: list[str], hinted: set[str]) -> tuple[list[str], dict[str, list[str]], int]:
+def _taken(lines: Sequence[str], missing: list[str], hinted: set[str]) -> tuple[list[str], dict[str, list[str]], int]:
     """Return the lines without those that begin with a parameter's name, these as entries, and where they stood."""
     names = "|".join(map(re.escape, missing))
     stray = re.compile(
@@ -435,8 +345,6 @@ _LONGEST = 200  # characters of what a docstring calls a type
 def hint_from_docstring(view: View) -> str:
     """Return the text with the docstring's types as hints, where the signature has none."""
     node, names = view.node, view.draft.module_names | bound_names(view.tree)
-    if not view.words:
-        return view.text
     hints: dict[str, str] = {}
     for parameter in parameters(node):
         hint = _hint(view.described.types.get(parameter.arg, ""), names)
@@ -444,7 +352,7 @@ def hint_from_docstring(view: View) -> str:
             default = defaults(node.args).get(parameter.arg)
             may_be_none = isinstance(default, ast.Constant) and default.value is None and "None" not in hint
             hints[parameter.arg] = f"{hint} | None" if may_be_none else hint
-    result = _hint(_return_type(cleandoc(view.words)), names) if node.returns is None else None
+    result = _hint(view.described.return_type, names) if node.returns is None else None
     return with_hints(view.text, node, hints, result)
 
 
@@ -458,23 +366,9 @@ def with_hints(text: str, node: FunctionNode, hints: dict[str, str], result: str
     span = _parentheses(text, node) if result else None
     edits += [(span[1], f" -> {result}")] if span else []
     for at, hint in sorted(edits, reverse=True):
-        text = text[:at] + hint + _spaced(text[at:], hint)
+        # The equals sign of a default gets spaces around it, as a hint requires.
+        text = text[:at] + hint + (re.sub(r"\A\s*=\s*", " = ", text[at:]) if hint.startswith(":") else text[at:])
     return text
-
-
-def _spaced(remainder: str, hint: str) -> str:
-    """Return the equals sign of a default with spaces around it, as a hint requires."""
-    match = re.match(r"\s*=\s*", remainder) if hint.startswith(":") else None
-    return f" = {remainder[match.end() :]}" if match else remainder
-
-
-def _return_type(written: str) -> str:
-    try:
-        parsed = docstring_parser.parse(without_examples(written))
-    except docstring_parser.ParseError:
-        return ""
-    named = parsed.returns.type_name if parsed.returns else None
-    return named or ""
 
 
 def _hint(named: str, names: frozenset[str] | set[str]) -> str | None:
@@ -492,7 +386,7 @@ def _is_type(node: ast.expr, names: frozenset[str] | set[str]) -> bool:
     match node:
         case ast.Name(id=name):
             return (name in _TYPES and name not in names) or (
-                name not in BUILTINS and name[:1].isupper() and (name in names or importable(name))
+                name not in BUILTINS and name[:1].isupper() and (name in names or name in _NAMES)
             )
         case ast.Constant(value=value):
             return value is None or value is ...
@@ -515,83 +409,45 @@ _WATCHING = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """One mechanical fix: `apply` returns the fixed text, or the text unchanged.
-
-    `may` is a cheap test that leaves out what certainly has nothing to repair.
-    """
+    """One mechanical fix: `apply` returns the fixed text, or the text unchanged."""
 
     code: str
     message: str
-    may: Callable[[View], object]
     apply: Callable[[View], str]
 
 
-def _has(*marks: str) -> Callable[[View], bool]:
-    return lambda view: any(mark in view.text for mark in marks)
-
-
 REPAIRS: tuple[Repair, ...] = (
-    Repair("missing-self", "added the parameter `self`, which the body uses", _has("self"), add_self),
-    Repair(
-        "given-description",
-        "wrote the description that came with it as its docstring",
-        lambda view: view.draft.candidate.description,
-        add_description,
-    ),
-    Repair("docstring-style", "wrote the docstring's sections in the Google style", _has(*STYLE_MARKS), to_google),
-    Repair(
-        "docstring-sections",
-        "moved the descriptions of parameters under `Args:`",
-        lambda view: view.words and view.undescribed,
-        describe_parameters,
-    ),
-    Repair(
-        "docstring-types",
-        "wrote the types that the docstring names as hints",
-        lambda view: not view.is_hinted,
-        hint_from_docstring,
-    ),
-    Repair(
-        "workspace-import",
-        "added the imports of the functions of the workspace that it calls",
-        uses_workspace,
-        import_from_workspace,
-    ),
-    Repair(
-        "missing-import", "added the imports of standard names that it uses", lambda view: view.missing, add_imports
-    ),
+    Repair("missing-self", "added the parameter `self`, which the body uses", add_self),
+    Repair("given-description", "wrote the description that came with it as its docstring", add_description),
+    Repair("docstring-style", "wrote the docstring's sections in the Google style", to_google),
+    Repair("docstring-sections", "moved the descriptions of parameters under `Args:`", describe_parameters),
+    Repair("docstring-types", "wrote the types that the docstring names as hints", hint_from_docstring),
+    Repair("workspace-import", "added the imports of the workspace's functions that it calls", import_from_workspace),
+    Repair("missing-import", "added the imports of standard names that it uses", add_imports),
 )
 
 
 def fix(draft: Draft) -> Draft:
     """Return the draft with every fix that follows from its own text, until none is left."""
-    view = _view_of(draft)
-    if view is None:
+    if draft.tree is None or draft.function is None:
         return draft.skip("there is no function to fix")
     repairs = [repair for repair in REPAIRS if draft.rules.makes(repair.code)]
     for _ in range(_ROUNDS):
         before = draft.text
         for repair in repairs:
-            if repair.may(view):
-                draft, view = _try(repair, draft, view)
+            draft = _repair(repair, draft)
         if draft.text == before:
             break
     return draft
 
 
-def _view_of(draft: Draft) -> View | None:
-    """Return the draft as a fix sees it; None without the promised function."""
-    node = draft.function
-    return View(draft, draft.tree, node) if draft.tree is not None and node is not None else None
-
-
-def _try(repair: Repair, draft: Draft, view: View) -> tuple[Draft, View]:
-    text = repair.apply(view)
+def _repair(repair: Repair, draft: Draft) -> Draft:
+    assert draft.tree is not None
+    assert draft.function is not None
+    text = repair.apply(View(draft, draft.tree, draft.function))
     if text == draft.text or not keeps_meaning(draft.text, text, draft.candidate.name):
-        return draft, view
-    fixed = draft.with_fix(repair.code, repair.message, text)
-    after = _view_of(fixed)
-    return (fixed, after) if after is not None else (draft, view)
+        return draft
+    return draft.with_fix(repair.code, repair.message, text)
 
 
 def keeps_meaning(before: str, after: str, name: str) -> bool:
@@ -599,13 +455,17 @@ def keeps_meaning(before: str, after: str, name: str) -> bool:
     old, new = parse(before), parse(after)
     if not isinstance(old, ast.Module) or not isinstance(new, ast.Module):
         return False
-    return _computation(old) == _computation(new) and _says_no_less(_words(old, name), _words(new, name))
+    nodes = find(old, name), find(new, name)
+    words = [(ast.get_docstring(node) or "") if node else "" for node in nodes]
+    return all(nodes) and computation(old) == computation(new) and _says_no_less(*words)
 
 
 @lru_cache(maxsize=8)
-def _computation(tree: ast.Module) -> str:
+def computation(tree: ast.Module) -> str:
     """Return the tree's text without what no computation depends on: docstrings, hints, imports, an unused `self`."""
-    if any(_WATCHING & _names_in(node) for node in nodes_of(tree)):
+    mentioned = [node for node in nodes_of(tree) if isinstance(node, ast.Name | ast.Attribute | ast.alias)]
+    names = (getattr(node, field, "") for node in mentioned for field in ("id", "attr", "name"))
+    if not _WATCHING.isdisjoint(name.rpartition(".")[2] for name in names):
         return ast.dump(tree)
     bare = syntax.parse(ast.unparse(tree))
     bare.body = [node for node in bare.body if not isinstance(node, ast.Import | ast.ImportFrom)]
@@ -619,20 +479,6 @@ def _computation(tree: ast.Module) -> str:
             if isinstance(argument, ast.arg):
                 argument.annotation = None
     return ast.dump(bare)
-
-
-def _names_in(node: ast.AST) -> set[str]:
-    """Return the names that one node of a tree mentions."""
-    match node:
-        case ast.Name(id=name) | ast.Attribute(attr=name) | ast.alias(name=name):
-            return {name.rpartition(".")[2]}
-        case _:
-            return set()
-
-
-def _words(tree: ast.Module, name: str) -> str:
-    node = find(tree, name)
-    return (ast.get_docstring(node) or "") if node else ""
 
 
 def _says_no_less(old: str, new: str) -> bool:

@@ -7,11 +7,11 @@ the declared types. Pure: the same function gives the same calls.
 import ast
 import datetime
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import chain, islice, zip_longest
 from pathlib import PurePosixPath
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import jsonschema
 import referencing
@@ -19,7 +19,10 @@ from jsonschema.protocols import Validator
 
 from agent_core.registry.typenames import Schema
 
-from .tree import expression, literal
+from .tree import expression, is_bare_call, is_call_of, literal
+
+if TYPE_CHECKING:
+    from agent_core.registry.function import Function
 
 Value: TypeAlias = Any  # what crosses to a worker
 Arguments: TypeAlias = dict[str, Value]
@@ -99,24 +102,22 @@ def _rows_of(value: Value) -> Value:
             return value
 
 
-def shown(calls: Sequence[str], name: str, parameters: Schema, rest: str = "", extra: str = "") -> list[Arguments]:
-    """Return the arguments that examples pass to a function, if they are literal and valid.
-
-    `rest` and `extra` are the names of its `*args` and `**kwargs`.
-    """
-    nodes = chain.from_iterable(_calls_in(call, name) for call in calls)
-    read = (_arguments(node, list(parameters["properties"]), rest, extra) for node in nodes)
-    check = checker(parameters)
+def read_calls(calls: Sequence[str], function: "Function") -> list[Arguments]:
+    """Return the arguments that examples pass to a function, if they are literal and valid."""
+    nodes = chain.from_iterable(ast.walk(expression(call) or ast.Pass()) for call in calls)
+    read = (_arguments(node, function) for node in nodes if is_call_of(node, function.name))
+    check = checker(function.parameters)
     return [arguments for arguments in read if arguments is not None and fits(arguments, check)]
 
 
-def _calls_in(text: str, name: str) -> Iterator[ast.Call]:
-    for node in ast.walk(expression(text) or ast.Pass()):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name:
-            yield node
+def read_cases(examples: Iterable[tuple[str, Value]], function: "Function") -> list[tuple[Arguments, Value]]:
+    """Return the arguments of examples that are a call of the function and nothing else, each with its result."""
+    bare = [(call, value) for call, value in examples if is_bare_call(call, function.name)]
+    return [(arguments, value) for call, value in bare for arguments in read_calls([call], function)[:1]]
 
 
-def _arguments(node: ast.Call, names: list[str], rest: str, extra: str) -> Arguments | None:
+def _arguments(node: ast.Call, function: "Function") -> Arguments | None:
+    names, rest, extra = [*function.parameters["properties"]], function.rest, function.extra
     placed = names[: names.index(rest)] if rest else names
     if (len(node.args) > len(placed) and not rest) or any(keyword.arg is None for keyword in node.keywords):
         return None
@@ -163,61 +164,53 @@ _MAKERS: dict[str, Callable[..., Value]] = {
 }
 
 
-def written(
-    name: str, arguments: Mapping[str, Value], parameters: Sequence[str], rest: str = "", extra: str = ""
-) -> str:
+def write_call(function: "Function", arguments: Mapping[str, Value]) -> str:
     """Return the call as its author would write it: positional until an argument is omitted."""
     parts, by_name = list[str](), False
-    for parameter in parameters:
+    for parameter in function.parameters["properties"]:
         value = arguments.get(parameter)
-        if parameter == rest:
-            parts += [f"*{_shown(value)}"] if by_name and value else map(_shown, value or ())
-        elif parameter == extra:
-            parts += [f"{key}={_shown(item)}" for key, item in (value or {}).items()]
+        if parameter == function.rest:
+            parts += [f"*{_source(value)}"] if by_name and value else map(_source, value or ())
+        elif parameter == function.extra:
+            parts += [f"{key}={_source(item)}" for key, item in (value or {}).items()]
         elif parameter in arguments:
-            parts.append(f"{parameter}=" * by_name + _shown(value))
-        by_name = by_name or parameter not in arguments or parameter == rest
-    return f"{name}({', '.join(parts)})"
+            parts.append(f"{parameter}=" * by_name + _source(value))
+        by_name = by_name or parameter not in arguments or parameter == function.rest
+    return f"{function.name}({', '.join(parts)})"
 
 
-def _shown(value: Value) -> str:
+def _source(value: Value) -> str:
     match value:
         case list():
-            return f"[{', '.join(map(_shown, value))}]"
+            return f"[{', '.join(map(_source, value))}]"
         case tuple():
-            return f"({', '.join(map(_shown, value))}{',' * (len(value) == 1)})"
+            return f"({', '.join(map(_source, value))}{',' * (len(value) == 1)})"
         case dict():
-            return f"{{{', '.join(f'{_shown(key)}: {_shown(item)}' for key, item in value.items())}}}"
+            return f"{{{', '.join(f'{_source(key)}: {_source(item)}' for key, item in value.items())}}}"
         case PurePosixPath():
             return f"Path({str(value)!r})"
         case _:
             return repr(value).removeprefix(f"{type(value).__module__}.")
 
 
-def recombined(
-    examples: Sequence[Arguments], schema: Schema, numbers: Sequence[float] = ()
-) -> list[tuple[Arguments, str]]:
-    """Return the examples with one argument changed, and which; then with all of them changed, and no name.
+def recombine(examples: Sequence[Arguments], schema: Schema, numbers: Sequence[float] = ()) -> list[Arguments]:
+    """Return the examples with one argument changed, then with all of them changed.
 
     `numbers` are those of the code, where its answers may change; what no example gives takes another value than its
     default.
     """
-    calls: list[tuple[Arguments, str]] = []
-    root = checker(schema)
-    checks = {name: root.evolve(schema=rule) for name, rule in schema["properties"].items()}
+    calls: list[Arguments] = []
+    root, rules = checker(schema), schema["properties"]
     for base in examples[:_BASES]:
-        made = {name: [*islice(_others(name, value, examples, numbers), _MOST)] for name, value in base.items()}
-        rest = {name: rule for name, rule in schema["properties"].items() if name not in base and "default" in rule}
-        made |= {name: [*_undefaulted(rule)] for name, rule in rest.items()}
+        made = {name: islice(_others(name, value, examples, numbers), _MOST) for name, value in base.items()}
+        made |= {name: _undefaulted(rule) for name, rule in rules.items() if name not in base and "default" in rule}
+        checks = {name: root.evolve(schema=rules[name]) for name in made}
         others = {name: [value for value in values if fits(value, checks[name])] for name, values in made.items()}
-        columns = [[(base | {name: value}, name) for value in values] for name, values in others.items()]
-        calls += [call for row in zip_longest(*columns) for call in row if call is not None]
-        if len(others) > 1:
-            for row in islice(zip_longest(*others.values()), _MOST):
-                changed = {name: new for name, new in zip(others, row, strict=True) if new is not None}
-                calls.append((base | changed, ""))
-    unlike = {repr(call): (call, name) for call, name in calls}
-    return [(call, name) for call, name in unlike.values() if call not in examples]
+        columns = [[base | {name: value} for value in values] for name, values in others.items()]
+        calls += (call for row in zip_longest(*columns) for call in row if call is not None)
+        rows = islice(zip_longest(*others.values()), _MOST if len(others) > 1 else 0)
+        calls += (base | {name: new for name, new in zip(others, row, strict=True) if new is not None} for row in rows)
+    return [call for call in {repr(call): call for call in calls}.values() if call not in examples]
 
 
 def _undefaulted(rule: Schema) -> Iterator[Value]:
@@ -366,7 +359,7 @@ def _as_set(row: list[Value]) -> Value:
         return []
 
 
-def unlike(arguments: Arguments, examples: Sequence[Arguments]) -> list[str]:
+def unseen(arguments: Arguments, examples: Sequence[Arguments]) -> list[str]:
     """Return the parameters of which no example has such a value: for all else the author must answer."""
     seen = {name: [example[name] for example in examples if name in example] for name in arguments}
     return [name for name, value in arguments.items() if not _is_within(value, seen[name])]

@@ -207,8 +207,14 @@ def reach_of(grants: Grants, missing: Iterable[str] = (), called: Iterable[str] 
     """
     items = {kind: {*grants.items(kind)} for kind in KINDS} | {"": {*missing}}
     items["functions"] |= {*called}
-    words = tuple(_words(kind, sorted(found)) for kind, found in items.items() if found)
-    return (*words, "keeps state") if grants.stateful else words
+    words = []
+    for kind, found in items.items():
+        shown, unsaid = _REACHES[kind]
+        named = [spelled(item) for item in sorted(found) if item != UNSAID]
+        more = [f"{len(named) - _MOST_ITEMS} more"] if len(named) > _MOST_ITEMS else []
+        listed = [*named[:_MOST_ITEMS], *more, *([unsaid] if UNSAID in found else [])]
+        words += [shown.format(", ".join(listed))] if found else []
+    return (*words, "keeps state") if grants.stateful else tuple(words)
 
 
 @lru_cache(maxsize=512)
@@ -216,13 +222,6 @@ def needs_of_text(text: str) -> Grants:
     """Return the grants that a text needs, as far as it shows them."""
     tree = parse(text)
     return needs_of(uses(tree, ())) if isinstance(tree, ast.Module) else NOTHING
-
-
-def _words(kind: str, items: list[str]) -> str:
-    shown, unsaid = _REACHES[kind]
-    named = [spelled(item) for item in items if item != UNSAID]
-    more = [f"{len(named) - _MOST_ITEMS} more"] if len(named) > _MOST_ITEMS else []
-    return shown.format(", ".join([*named[:_MOST_ITEMS], *more, *([unsaid] if UNSAID in items else [])]))
 
 
 def _called(tree: ast.Module) -> set[str]:

@@ -15,7 +15,7 @@ from agent_core.registry.source import ModuleSource
 
 from .draft import Draft, Finding
 from .rules import severity
-from .tree import BUILTINS, FunctionNode, defaults, missing_names, parameters, takes_self
+from .tree import BUILTINS, FunctionNode, defaults, missing_names, nodes_of, parameters, takes_self
 
 if TYPE_CHECKING:
     from agent_core.base.problem import Problem
@@ -36,23 +36,12 @@ def conform(draft: Draft) -> Draft:
         tree=draft.tree,
         modules=draft.snapshot.modules,
     )
-    problems = [weighed(problem, draft) for problem in reading.problems if problem.code != "redefined"]
-    findings = [*check(draft.function), *undefined(draft.text, draft.tree, draft.module_names)]
-    findings = [_with_self_call(finding, draft) for finding in findings]
+    problems = [weigh(problem, draft) for problem in reading.problems if problem.code != "redefined"]
+    findings = [*check(draft.function), *undefined(draft, draft.tree, draft.module_names)]
     return replace(draft, own=reading).with_problems(problems).with_findings(STAGE, findings)
 
 
-def _with_self_call(finding: Finding, draft: Draft) -> Finding:
-    """Return the finding about a name that is missing, with how to call it if the workspace has that function."""
-    name = finding.message.partition("`")[2].partition("`")[0] if finding.code == "undefined-name" else ""
-    existing = draft.snapshot.functions.get(name)
-    if existing is None or not existing.takes_self:
-        return finding
-    arguments = ", ".join(f"{parameter}=…" for parameter in existing.parameters["properties"])
-    return replace(finding, fix=f'take `self` and call `self.call("{name}", {arguments})`')
-
-
-def weighed(problem: "Problem", draft: Draft) -> "Problem":
+def weigh(problem: "Problem", draft: Draft) -> "Problem":
     """Return a finding of the registry under the policy: what cannot be offered is always rejected."""
     where = replace(problem.where, line=draft.authors_line(problem.where.line))
     if problem.severity == "refuses":
@@ -65,17 +54,17 @@ def check(node: FunctionNode) -> list[Finding]:
     return [*_shape(node), *_docstring(node), *_types(node)]
 
 
-def undefined(text: str, tree: ast.Module, known_names: frozenset[str] = frozenset()) -> Iterator[Finding]:
+def undefined(draft: Draft, tree: ast.Module, known_names: frozenset[str] = frozenset()) -> Iterator[Finding]:
     """Yield names that nothing defines: they would fail when their line is reached."""
-    missing = missing_names(text, tree, known_names)
-    lines: dict[str, int] = {}
-    for node in ast.walk(tree) if missing else ():
-        if isinstance(node, ast.Name) and node.id in missing:
-            lines[node.id] = min(node.lineno, lines.get(node.id, node.lineno))
+    missing = missing_names(draft.text, tree, known_names)
+    reads = [node for node in nodes_of(tree) if isinstance(node, ast.Name)] if missing else []
     for name in sorted(missing):
-        line = lines.get(name, 0)
-        message = f"`{name}` is used but defined nowhere"
-        yield Finding("undefined-name", message, f"define `{name}`, import it, or fix the spelling", line)
+        line = min((node.lineno for node in reads if node.id == name), default=0)
+        fix, existing = f"define `{name}`, import it, or fix the spelling", draft.snapshot.functions.get(name)
+        if existing is not None and existing.takes_self:
+            arguments = ", ".join(f"{parameter}=…" for parameter in existing.parameters["properties"])
+            fix = f'take `self` and call `self.call("{name}", {arguments})`'
+        yield Finding("undefined-name", f"`{name}` is used but defined nowhere", fix, line)
 
 
 def _shape(node: FunctionNode) -> Iterator[Finding]:
@@ -116,7 +105,8 @@ def _types(node: FunctionNode) -> Iterator[Finding]:
         fix = f"write the type that it returns: `def {node.name}(…) -> …:`"
         yield Finding("no-return-type", message, fix, node.lineno)
     for name, default in defaults(node.args).items():
-        if _is_mutable(default):
+        called = default.func if isinstance(default, ast.Call) else None
+        if isinstance(default, _MUTABLE) or (isinstance(called, ast.Name) and called.id in _MUTABLE_CALLS):
             shown = ast.unparse(default)
             message = f"the default `{shown}` of `{name}` is shared by all calls"
             fix = f"write `{name}: … | None = None`, and `{name} = {shown} if {name} is None else {name}` in the body"
@@ -129,8 +119,3 @@ def _types(node: FunctionNode) -> Iterator[Finding]:
         if parameter.arg == "self" and not takes_self(node):
             message = "`self`, the call's context, is not the first parameter"
             yield Finding("self-not-first", message, f"write `def {node.name}(self, …)`", node.lineno)
-
-
-def _is_mutable(default: ast.expr) -> bool:
-    is_call = isinstance(default, ast.Call) and isinstance(default.func, ast.Name) and default.func.id in _MUTABLE_CALLS
-    return is_call or isinstance(default, _MUTABLE)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from functools import lru_cache
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from agent_core.access.grants import NOTHING, Grants
 from agent_core.base.matching import diff_lines
@@ -24,11 +24,15 @@ if TYPE_CHECKING:
     from agent_core.registry.examples import Example
     from agent_core.registry.function import Function, ModuleReading
     from agent_core.registry.snapshot import Snapshot
+    from sandbox.code import Modules
 
     from .candidate import Candidate, GivenExample, Policy, Way
     from .mutants import Mutant
     from .verdict import ReaderAnswer
 
+NOT_IMPORTED: Final = "the module could not be imported"
+NOTHING_YET: Final = "the body does nothing yet"
+OUTSIDE: Final = "it acts on the outside, which is not tried here"
 _QUOTED = 160  # characters of a line that is shown as evidence
 
 
@@ -50,6 +54,24 @@ class Finding:
 TOO_DEEP = Finding(
     "too-deep", "the code is nested too deeply, or has too long a chain, to be judged", "split it into smaller parts"
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The promised function with the module that could be imported: what the stages in a worker run.
+
+    `tree` and `node` are of its own text, `snapshot` has the module.
+    """
+
+    function: "Function"
+    node: FunctionNode
+    tree: ast.Module
+    snapshot: "Snapshot"
+
+    @property
+    def modules(self) -> "Modules":
+        """The modules of the workspace, with its own."""
+        return self.snapshot.modules
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +127,7 @@ class Draft:
     @property
     def examples(self) -> "list[Example | GivenExample]":
         """The examples of the docstring, and those that were sent next to it."""
-        function = self.loaded or self.own_function
+        function = self.loaded.function if self.loaded else self.own_function
         return [*(function.examples if function else ()), *self.candidate.examples]
 
     @property
@@ -126,14 +148,15 @@ class Draft:
         return len(self.text) + (len(around.text) if around else 0)
 
     @property
-    def loaded(self) -> "Function | None":
+    def loaded(self) -> Subject | None:
         """The promised function as its module has it, once that could be imported."""
-        functions = self.reading.functions if self.reading and self.trial else ()
+        functions, own, node = self.reading.functions if self.reading else (), self.own_function, self.function
         function = next((function for function in functions if function.name == self.candidate.name), None)
-        if function is None or self.own is None:
+        if function is None or self.own is None or self.tree is None or node is None or self.trial is None:
             return None
         # The examples' lines are those of the candidate's text: that is what its author sees.
-        return replace(function, examples=self.own_function.examples) if self.own_function else function
+        function = replace(function, examples=own.examples) if own else function
+        return Subject(function, node, self.tree, self.trial)
 
     @property
     def module_names(self) -> frozenset[str]:
@@ -203,7 +226,7 @@ class Draft:
     def with_fix(self, code: str, message: str, text: str) -> Self:
         """Return the draft with a fixed text, and the fix on record with its diff."""
         tree = parse(text)
-        fix = Fix(code, message, unified(self.text, text, self.candidate.path))
+        fix = Fix(code, message, unified_diff(self.text, text, self.candidate.path))
         return replace(
             self, text=text, tree=tree if isinstance(tree, ast.Module) else self.tree, fixes=(*self.fixes, fix)
         )
@@ -227,7 +250,7 @@ def _lines_before(before: str, after: str) -> tuple[int, ...]:
     return tuple(lines)
 
 
-def unified(before: str, after: str, path: str) -> str:
+def unified_diff(before: str, after: str, path: str) -> str:
     """Return the changes between two texts as a unified diff."""
     lines = diff_lines(lines_of(before), lines_of(after), (f"a/{path}", f"b/{path}"), 1)
     return "".join(line if line.endswith(("\n", "\r")) else line + "\n" for line in lines)

@@ -10,7 +10,7 @@ import ast
 import asyncio
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, time
 from decimal import Decimal
 from itertools import islice
@@ -21,14 +21,14 @@ from uuid import UUID
 from agent_core.base.offload import aside
 from agent_core.base.problem import Evidence
 from agent_core.base.untrusted import one_line
-from sandbox import Attempt, Attempts, Outcome, Raised, Refused, Returned, TimedOut
+from sandbox import Outcome, Raised, Refused, Returned, TimedOut
 
 from ..search.confusion import first_sentence, mistaken, told_apart
-from .call_arguments import Arguments, edge_calls, recombined, shown
+from .call_arguments import Arguments, edge_calls, read_calls, read_cases, recombine
 from .clones import sketch
-from .draft import Draft, Finding
+from .draft import Draft, Finding, Subject
 from .examples.agreement import literal_value, same
-from .tree import nodes_of, parse
+from .tree import constants, parse
 
 if TYPE_CHECKING:
     from agent_core.registry.function import Function
@@ -44,10 +44,9 @@ SMALL = 15  # words of a form: what says so little means what its types say
 _FOUND: Final = 200  # functions that a description finds
 _MOST, _EXAMPLES, _LEAST = 8, 4, 2  # functions that are run next to a candidate, examples of each, and the fewest
 _TEXTS, _LONGEST, _OTHERS = 24, 200, 40
-_EACH_S = 0.25
 
 Sameness: TypeAlias = Literal["same", "different", "other arguments", "unknown"]
-"""What is known of the results of two functions."""
+"""The result of a comparison of two functions."""
 
 
 async def duplicate(draft: Draft, trial: "TrialTools") -> Draft:
@@ -57,17 +56,18 @@ async def duplicate(draft: Draft, trial: "TrialTools") -> Draft:
         return draft.skip("there is no function to compare")
     if not draft.snapshot.functions.keys() - {name, *draft.apart}:
         return replace(draft, note="there is no other function yet")
-    digest, size = await aside(draft.size, _sketch, draft)
+    source = draft.snapshot.modules.get(draft.candidate.module)
+    digest, size = await aside(draft.size, sketch, name, draft.text, source.text if source else "")
     pending = await trial.alike.see(draft.snapshot, draft.rules.duplicate_s)
-    after = _compared(draft, trial.alike.copies(digest), is_small=size < SMALL)
+    after = _check_copies(draft, trial.alike.copies(digest), is_small=size < SMALL)
     late = f"{pending} functions not reached: time was up" if pending else ""
     after = replace(after, note="; ".join(filter(None, [late, after.note])), late=pending > 0)
     if trial.finder is None or draft.policy == "import" or after.shows("copy", "near-copy"):
         return after
-    return await _searched(after, trial.finder)
+    return await _check_search(after, trial.finder)
 
 
-async def _searched(draft: Draft, search: "FunctionSearch") -> Draft:
+async def _check_search(draft: Draft, search: "FunctionSearch") -> Draft:
     """Return the draft with the functions that its description finds, and what is wrong if that finds another one
     first, as far as there is time.
     """
@@ -96,13 +96,13 @@ async def _searched(draft: Draft, search: "FunctionSearch") -> Draft:
     # A request that it served is some agent's, and a verdict is read by all: only the description is quoted.
     is_own = pair.request == first_sentence(asked.description)
     what = f"“{one_line(pair.request, _REQUEST)}”" if is_own else f"a request that `{asked.name}` has served"
-    message = f"{what} finds `{other.name}` before `{asked.name}`: {shown_function(other)}"
-    facts = (Evidence(shown_function(asked)), Evidence(shown_function(other)))
+    message = f"{what} finds `{other.name}` before `{asked.name}`: {function_line(other)}"
+    facts = (Evidence(function_line(asked)), Evidence(function_line(other)))
     fix = f"of `{asked.name}`, {told_apart(asked, other)}"
     return draft.with_findings(STAGE, [_finding("confusable", message, fix, draft, facts)])
 
 
-def _compared(draft: Draft, copies: Sequence[str], *, is_small: bool) -> Draft:
+def _check_copies(draft: Draft, copies: Sequence[str], *, is_small: bool) -> Draft:
     name, functions = draft.candidate.name, draft.snapshot.functions
     copies = [copy for copy in copies if copy not in draft.apart]
     if name in copies and not draft.candidate.file:
@@ -114,18 +114,13 @@ def _compared(draft: Draft, copies: Sequence[str], *, is_small: bool) -> Draft:
     if not copies:
         return replace(draft, note="no function computes the same")
     existing = functions[(fitting or copies)[0]]
-    code, evidence = "copy" if fitting else "near-copy", (Evidence(shown_function(existing)),)
-    message = f"`{name}` computes the same as a function that is there: {shown_function(existing)}"
+    code, evidence = "copy" if fitting else "near-copy", (Evidence(function_line(existing)),)
+    message = f"`{name}` computes the same as a function that is there: {function_line(existing)}"
     fix = fix_of_copy(draft, existing)
     if not fitting:
-        message = f"`{name}` computes the same as {shown_function(existing)}, for arguments of other types"
+        message = f"`{name}` computes the same as {function_line(existing)}, for arguments of other types"
         fix = f"one function can serve both: give `{existing.name}` the wider type with edit_function"
     return draft.with_findings(STAGE, [_finding(code, message, fix, draft, evidence)])
-
-
-def _sketch(draft: Draft) -> tuple[str, int]:
-    source = draft.snapshot.modules.get(draft.candidate.module)
-    return sketch(draft.candidate.name, draft.text, source.text if source else "")
 
 
 def _finding(code: str, message: str, fix: str, draft: Draft, evidence: tuple[Evidence, ...] = ()) -> Finding:
@@ -140,7 +135,7 @@ def fix_of_copy(draft: Draft, existing_function: "Function") -> str:
     )
 
 
-def shown_function(function: "Function") -> str:
+def function_line(function: "Function") -> str:
     """Return a function as one line: signature, place and first sentence."""
     properties = function.parameters.get("properties", {})
     typed = [f"{name}: {_kind(schema) or 'any'}" for name, schema in properties.items()]
@@ -183,35 +178,26 @@ def _kind(schema: dict[str, Any]) -> str:  # Any: JSON Schema
     return kind if isinstance(kind, str) else ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """A call of a function by position, and the result that its example promises."""
-
-    values: tuple[object, ...]
-    result: object
-
-
-async def check_rewrite(draft: Draft, trial: "TrialTools") -> Draft:
+async def check_rewrite(draft: Draft, subject: Subject, trial: "TrialTools") -> Draft:
     """Return the draft with the function of the workspace that it writes again, if there is one."""
-    own = draft.loaded
-    if own is None or own.takes_self or draft.trial is None or draft.shows("copy") or draft.candidate.replaces:
+    own, modules, wall_s = subject.function, subject.modules, draft.rules.fitted_s
+    if own.takes_self or draft.shows("copy") or draft.candidate.replaces:
         return draft
     mine = _known(own)
     others = {function: known for function in _alike(draft, own) if len(known := _known(function)) >= _LEAST}
     if len(mine) < _LEAST or not others:
         return draft
-    modules, wall_s = draft.trial.modules, draft.rules.fitted_s
-    calls = [(function, known) for function, all_known in others.items() for known in all_known]
-    given = await _results(own, [known.values for _, known in calls], modules, wall_s, trial)
-    wrong = {function for (function, known), outcome in zip(calls, given, strict=True) if not _is(outcome, known)}
+    calls = [(function, *known) for function, all_known in others.items() for known in all_known]
+    given = await _results(own, [values for _, values, _ in calls], modules, wall_s, trial)
+    wrong = {function for (function, _, result), outcome in zip(calls, given, strict=True) if not _is(outcome, result)}
     for existing in (function for function in others if function not in wrong):
         more = [tuple(map(_sent, call.values())) for call in _others(own, existing, draft)]
-        theirs = await _results(existing, [*(known.values for known in mine), *more], modules, wall_s, trial)
+        theirs = await _results(existing, [*(values for values, _ in mine), *more], modules, wall_s, trial)
         ours = await _results(own, more, modules, wall_s, trial)
-        if all(map(_is, theirs, mine)) and _same_results(ours, theirs[len(mine) :]) == "same":
+        if all(map(_is, theirs, (result for _, result in mine))) and _same_results(ours, theirs[len(mine) :]) == "same":
             name = draft.candidate.name
             message = f"`{name}` gives the same results as a function that is there, on the examples of both and"
-            message = f"{message} on other calls: {shown_function(existing)}"
+            message = f"{message} on other calls: {function_line(existing)}"
             shown_results = ((example.call, example.expected.strip()) for example in existing.examples[:_EXAMPLES])
             evidence = tuple(Evidence("", call, result, result) for call, result in shown_results)
             finding = _finding("rewrite", message, fix_of_copy(draft, existing), draft, evidence)
@@ -219,7 +205,7 @@ async def check_rewrite(draft: Draft, trial: "TrialTools") -> Draft:
     return draft
 
 
-async def compared(
+async def compare_functions(
     first_function: "Function", second_function: "Function", modules: "Modules", wall_s: float, trial: "TrialTools"
 ) -> Sameness:
     """Return whether two functions give the same results, on the examples of both."""
@@ -241,22 +227,19 @@ def _same_results(first: Sequence[Outcome | None], second: Sequence[Outcome | No
         for pair in zip(first, second, strict=True)
         if not any(outcome is None or isinstance(outcome, Refused | TimedOut) for outcome in pair)
     ]
-    if any(not _are_same(*pair) for pair in pairs):
+    values = [
+        (one.value, other.value) for one, other in pairs if isinstance(one, Returned) and isinstance(other, Returned)
+    ]
+    raised = sum(isinstance(one, Raised) and isinstance(other, Raised) for one, other in pairs)
+    if len(values) + raised < len(pairs) or not all(same(*pair, is_float=True) for pair in values):
         return "different"
-    are_returned = sum(all(isinstance(outcome, Returned) for outcome in pair) for pair in pairs)
-    return "same" if are_returned >= _LEAST else "unknown"
-
-
-def _are_same(first: Outcome | None, second: Outcome | None) -> bool:
-    if isinstance(first, Returned) and isinstance(second, Returned):
-        return same(first.value, second.value, is_float=True)
-    return isinstance(first, Raised) and isinstance(second, Raised)
+    return "same" if len(values) >= _LEAST else "unknown"
 
 
 def _calls(function: "Function") -> Iterator[tuple[object, ...]]:
     """Yield the arguments of the examples, as far as they are given without a gap."""
     calls, names = [example.call for example in function.examples[:_EXAMPLES]], [*function.parameters["properties"]]
-    for arguments in shown(calls, function.name, function.parameters):
+    for arguments in read_calls(calls, function):
         if [*arguments] == names[: len(arguments)]:
             yield tuple(map(_sent, arguments.values()))
 
@@ -276,15 +259,14 @@ def _kinds(function: "Function") -> list[str]:
     return ["number" if kind == "integer" else kind for kind in kinds]
 
 
-def _known(function: "Function") -> list[_Known]:
-    """Return the examples of a function whose arguments and result are literals; none if all results are alike."""
-    known = []
-    for example in function.examples[:_EXAMPLES]:
-        arguments = shown([example.call], function.name, function.parameters)
-        result = literal_value(example.expected)
-        if len(arguments) == 1 and type(result) is not object and example.call.startswith(function.name):
-            known.append(_Known(tuple(map(_sent, arguments[0].values())), result))
-    return known if len({repr(each.result) for each in known}) > 1 else []
+def _known(function: "Function") -> list[tuple[tuple[object, ...], object]]:
+    """Return the examples of a function whose arguments, by position, and result are literals; none if all results
+    are alike.
+    """
+    examples = [(example.call, literal_value(example.expected)) for example in function.examples[:_EXAMPLES]]
+    cases = read_cases(((call, result) for call, result in examples if type(result) is not object), function)
+    known = [(tuple(map(_sent, arguments.values())), result) for arguments, result in cases]
+    return known if len({repr(result) for _, result in known}) > 1 else []
 
 
 def _sent(value: object) -> object:
@@ -304,27 +286,22 @@ async def _results(
     function: "Function", calls: Sequence[tuple[object, ...]], modules: "Modules", wall_s: float, trial: "TrialTools"
 ) -> tuple[Outcome | None, ...]:
     names = list(function.parameters["properties"])
-    attempts = [Attempt(dict(zip(names, values, strict=False))) for values in calls]
-    return await trial.attempt(modules, function.module, Attempts(function.name, attempts, _EACH_S), wall_s)
+    named = [dict(zip(names, values, strict=False)) for values in calls]
+    return await trial.call_all(function, modules, named, wall_s)
 
 
-def _is(outcome: Outcome | None, known: _Known) -> bool:
-    return isinstance(outcome, Returned) and same(known.result, outcome.value, is_float=True)
+def _is(outcome: Outcome | None, result: object) -> bool:
+    return isinstance(outcome, Returned) and same(result, outcome.value, is_float=True)
 
 
 def _others(own_function: "Function", other_function: "Function", draft: Draft) -> list[Arguments]:
     """Return calls that no example has: of the examples' values, generated, and with the texts in the code of both."""
-    calls = shown([example.call for example in own_function.examples], own_function.name, own_function.parameters)
-    more = [arguments for arguments, _name in recombined(calls, own_function.parameters)]
+    calls = read_calls([example.call for example in own_function.examples], own_function)
+    more = recombine(calls, own_function.parameters)
     more += islice(edge_calls(own_function.parameters, calls), _OTHERS)
     trees = (draft.tree, parse(draft.snapshot.modules[other_function.module].text))
-    written = {value for tree in trees if isinstance(tree, ast.Module) for value in _texts(tree)}
+    every = [value for tree in trees if isinstance(tree, ast.Module) for value in constants(tree)]
+    texts = {value for value in every if isinstance(value, str) and len(value) <= _LONGEST}
     names = [name for name, value in calls[0].items() if isinstance(value, str)] if calls else []
-    more += [calls[0] | {name: text} for name in names for text in sorted(written)[:_TEXTS]]
+    more += [calls[0] | {name: text} for name in names for text in sorted(texts)[:_TEXTS]]
     return [call for call in more if len(call) == len(_kinds(own_function))]
-
-
-def _texts(tree: ast.Module) -> Iterator[str]:
-    for node in nodes_of(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) <= _LONGEST:
-            yield node.value

@@ -7,7 +7,6 @@ builtins and a few more; a class by another name is itself.
 import ast
 import builtins
 import re
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,11 +14,11 @@ from agent_core.base.untrusted import fence
 from agent_core.registry import docstring
 from sandbox import Killed, Outcome, Raised, TimedOut
 
-if TYPE_CHECKING:
-    from agent_core.registry.examples import Example
+from .tree import nodes_of
 
+if TYPE_CHECKING:
     from .call_arguments import Arguments
-    from .tree import FunctionNode
+    from .draft import Subject
 
 _CRASHES = frozenset({"TypeError", "AttributeError", "RecursionError", "AssertionError", "ReturnTypeError", "Killed"})
 _CODES = {"TimedOut": "hangs-on", "Unsendable": "not-json", "UnboundLocalError": "crashes"}
@@ -88,17 +87,17 @@ def line_of(outcome: Outcome) -> int:
     return frames[-1].line if frames else 0
 
 
-def described(failed: FailedCall, call: str) -> str:
+def describe_failure(failed: FailedCall, call: str) -> str:
     """Return what happens, where, and which of its arguments no example has."""
     names = " and ".join(f"`{name}`" for name in failed.unlike[:2])
     unseen = f"; no example has such a value of {names}" if names and failed.code == "fails-on" else ""
     if failed.code == "slow-on" and isinstance(failed.outcome, TimedOut):
         taken = f"takes longer than {failed.outcome.limit_s:g} s"
         return f"{fence(call, 160)} {taken}; the limit of a call is {failed.allowed_s:g} s"
-    return f"{fence(call, 160)} {how(failed.outcome)}{unseen}"
+    return f"{fence(call, 160)} {describe_outcome(failed.outcome)}{unseen}"
 
 
-def how(outcome: Raised | TimedOut | Killed) -> str:
+def describe_outcome(outcome: Raised | TimedOut | Killed) -> str:
     """Return how a call failed."""
     match outcome:
         case Raised(failure=failure):
@@ -143,18 +142,13 @@ _KINDS = {
 }
 
 
-def named(tree: ast.Module, function: "FunctionNode", examples: Sequence["Example"]) -> frozenset[str]:
+def known_errors(subject: "Subject") -> frozenset[str]:
     """Return the exceptions that a function is known to raise."""
-    described = docstring.read(ast.get_docstring(function)).raises
-    shown = (example.raises.partition(":")[0].strip() for example in examples if example.raises)
-    return frozenset(name.rpartition(".")[2] for name in (*described, *shown, *_raised(tree)))
-
-
-def _raised(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Raise) and node.exc is not None:
-            raised = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
-            yield ast.unparse(raised)
+    described = docstring.read(ast.get_docstring(subject.node)).raises
+    shown = (example.raises.partition(":")[0].strip() for example in subject.function.examples)
+    raised = [node.exc for node in nodes_of(subject.tree) if isinstance(node, ast.Raise) and node.exc is not None]
+    kinds = (ast.unparse(error.func if isinstance(error, ast.Call) else error) for error in raised)
+    return frozenset(name.rpartition(".")[2] for name in (*described, *shown, *kinds) if name)
 
 
 def is_right(raised: Raised, names: frozenset[str]) -> bool:
@@ -163,14 +157,16 @@ def is_right(raised: Raised, names: frozenset[str]) -> bool:
     if frames and frames[-1].source.lstrip().startswith("raise "):
         return True
     kind = raised.failure.type.rpartition(".")[2]
-    return kind in names or any(issubclass(_class(kind), _class(name)) for name in names if name in _BUILTIN)
+    known_class = _BUILTIN.get(_KINDS.get(kind, kind))
+    bases = tuple(_BUILTIN[name] for name in names & _BUILTIN.keys())
+    return kind in names or (known_class is not None and issubclass(known_class, bases))
 
 
 def may_loop(tree: ast.Module, name: str) -> bool:
     """Check whether code can run forever: by a `while`, by itself, by an endless iterator or a list that grows."""
-    calls = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    calls = [node.func for node in nodes_of(tree) if isinstance(node, ast.Call)]
     called = {func.id if isinstance(func, ast.Name) else getattr(func, "attr", "") for func in calls}
-    return bool(called & (_ENDLESS | {name})) or any(isinstance(node, ast.While) for node in ast.walk(tree))
+    return bool(called & (_ENDLESS | {name})) or any(isinstance(node, ast.While) for node in nodes_of(tree))
 
 
 def is_much(value: object) -> bool:
@@ -185,11 +181,3 @@ def is_much(value: object) -> bool:
 
 
 _BUILTIN: dict[str, type] = {name: value for name, value in vars(builtins).items() if isinstance(value, type)}
-
-
-class _Unknown:
-    """A class that no known exception is."""
-
-
-def _class(name: str) -> type:
-    return _BUILTIN.get(_KINDS.get(name, name), _Unknown)

@@ -11,10 +11,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from agent_core.base.problem import Evidence
-from sandbox import Attempt, Attempts, Outcome, Raised, Returned
+from sandbox import Outcome, Raised, Returned
 
-from .call_arguments import Arguments, recombined, shown, written
-from .draft import Draft, Finding
+from .call_arguments import Arguments, read_cases, recombine, write_call
+from .draft import NOT_IMPORTED, NOTHING_YET, Draft, Finding
 from .duplicate import check_rewrite
 from .substance import HOLLOW
 from .tree import literal, nodes_of
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from .trial import TrialTools
 
 STAGE: Final = "fitted"
-_EACH_S = 0.25
 _MOST = 40  # calls
 _LEAST = 5  # calls that ended: fewer tell nothing
 _SHOWN = 3  # calls that are evidence
@@ -38,66 +37,59 @@ Case: TypeAlias = tuple[Arguments, Any]  # the arguments of an example, and the 
 
 async def check_fitted(draft: Draft, trial: "TrialTools") -> Draft:
     """Return the draft with the evidence that it answers its own examples only, or writes a function again."""
-    function, tree = draft.loaded, draft.tree
-    if function is None or tree is None or draft.trial is None or draft.function is None:
-        return draft.skip("the module could not be imported")
+    own = draft.loaded
+    if own is None:
+        return draft.skip(NOT_IMPORTED)
     if draft.shows(*HOLLOW):
-        return draft.skip("the body does nothing yet")
-    modules = draft.trial.modules
-    draft = await check_rewrite(draft, trial)
-    cases = _cases(draft, function)
-    constants = selectors(tree)
+        return draft.skip(NOTHING_YET)
+    draft = await check_rewrite(draft, own, trial)
+    # Without those that the gate asked for.
+    agreed = [(call, value) for call, value in draft.trials.values if call not in draft.candidate.asked]
+    cases, constants = read_cases(agreed, own.function), selectors(own.tree)
     if len(cases) < _MORE or draft.trials.disagreements or not any(links(given, constants) for given, _value in cases):
         return replace(draft, note="its examples hang on no constant of its code")
     examples = [arguments for arguments, _value in cases]
-    made = [arguments for arguments, _name in recombined(examples, function.parameters)]
+    made = recombine(examples, own.function.parameters)
     apart, linked = [
         [call for call in made if bool(links(call, constants)) is is_linked] for is_linked in (False, True)
     ]
     calls = [*apart[:_MOST], *linked[:_MOST]]
-    work = Attempts(function.name, [Attempt(call) for call in calls], _EACH_S, is_patient=True)
-    outcomes = await trial.attempt(modules, function.module, work, draft.rules.fitted_s) if calls else ()
-    finding = _judged(draft, cases, constants, [*zip(calls, outcomes, strict=True)])
+    outcomes = await trial.call_all(own.function, own.modules, calls, draft.rules.fitted_s, is_patient=True)
+    finding = _judge(draft, own.function, cases, constants, [*zip(calls, outcomes, strict=True)])
     return replace(draft.with_findings(STAGE, [finding] if finding else []), note=f"{len(calls)} other calls compared")
 
 
-def _cases(draft: Draft, function: "Function") -> list[Case]:
-    """Return the examples that agreed, with arguments that can be read, without those that the gate asked for."""
-    cases = []
-    for call, value in draft.trials.values:
-        if call not in draft.candidate.asked and call.startswith(function.name):
-            arguments = shown([call], function.name, function.parameters, function.rest, function.extra)
-            cases += [(arguments[0], value)] if len(arguments) == 1 else []
-    return cases
-
-
-def _judged(
-    draft: Draft, cases: Sequence[Case], constants: frozenset[Form], calls: Sequence[tuple[Arguments, Outcome | None]]
+def _judge(
+    draft: Draft,
+    function: "Function",
+    cases: Sequence[Case],
+    constants: frozenset[Form],
+    calls: Sequence[tuple[Arguments, Outcome | None]],
 ) -> Finding | None:
     """Return what is said if every call without the examples' constants got one answer, and with them that of one."""
     ended = [
-        (call, _shown(call, outcome.value) if isinstance(outcome, Returned) else "an error")
+        (call, _answer(call, outcome.value) if isinstance(outcome, Returned) else "an error")
         for call, outcome in calls
         if isinstance(outcome, Returned | Raised)
     ]
     answers = [answer for call, answer in ended if not links(call, constants)]
-    known = {*answers, *(_shown(*case) for case in cases)}
+    known = {*answers, *(_answer(*case) for case in cases)}
     if len(answers) < _LEAST or len(set(answers)) > 1 or any(answer not in known for _call, answer in ended):
         return None
-    special = [case for case in cases if _shown(*case) != answers[0]]
+    special = [case for case in cases if _answer(*case) != answers[0]]
     tied = [case for case in special if links(case[0], constants)]
     seen = _forms(cases)
     more = [key for key in constants - seen - _PLAIN if not (isinstance(key, tuple) and seen & {*key})]
     named = {link for arguments, _value in cases for link in links(arguments, constants)}
-    is_table = named <= {*_listed(draft.loaded.parameters if draft.loaded else {})} or len(more) >= _MORE
+    is_table = named <= {*_listed(function.parameters)} or len(more) >= _MORE
     if not special or len(tied) < len(special) or is_table:
         return None
-    name, line = draft.candidate.name, draft.line
-    results = {_shown(*case) for case in special if not isinstance(case[1], bool)}
-    shown_call = written(name, calls[0][0], [*calls[0][0]])
-    message = f"gives every other call one answer (`{shown_call}`: {answers[0]}), and its code names the examples'"
+    name, line = function.name, draft.line
+    results = {_answer(*case) for case in special if not isinstance(case[1], bool)}
+    first = write_call(function, calls[0][0])
+    message = f"gives every other call one answer (`{first}`: {answers[0]}), and its code names the examples'"
     others = [(call, answer) for call, answer in ended if not links(call, constants)]
-    evidence = tuple(Evidence(call=written(name, call, [*call]), returned=answer) for call, answer in others[:_SHOWN])
+    evidence = tuple(Evidence(call=write_call(function, call), returned=answer) for call, answer in others[:_SHOWN])
     if len(results) > 1:
         arguments = {value for given, _value in tied for value in given.values() if isinstance(value, str | int)}
         keys = sorted(repr(value) for value in arguments if form(value) in constants - _PLAIN)
@@ -107,7 +99,7 @@ def _judged(
     return Finding("doubt-examples", f"`{name}` {message}", fix, line, evidence=evidence)
 
 
-def _shown(arguments: Arguments, value: Any) -> str:  # Any: a value that crossed
+def _answer(arguments: Arguments, value: Any) -> str:  # Any: a value that crossed
     """Return a result as text, or that it is an argument as it came."""
     is_echo = any(type(value) is type(given) and value == given for given in arguments.values())
     return "its argument" if is_echo else repr(value)[:200]

@@ -8,7 +8,7 @@ itself whether it can still run. The verdict is made here, from values.
 import ast
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Generic, TypeAlias
 
@@ -27,15 +27,16 @@ from .autofix import REPAIRS, fix
 from .candidate import Candidate, Policy
 from .capability import capability, reach_in
 from .conform import check as check_shape
-from .conform import conform, undefined, weighed
+from .conform import conform, undefined, weigh
 from .draft import TOO_DEEP, D, Draft, ExampleTrials
-from .duplicate import Sameness, compared, duplicate
+from .duplicate import Sameness, compare_functions, duplicate
 from .examples.example_text import with_returned_values
 from .fitted import check_fitted
 from .meaning import judge_meaning
 from .mutation import check_mutants
 from .neighbours import caller_finding, differs, neighbours, try_callers
-from .proof import EXCUSED, ExampleResult, prove, rerun
+from .proof import EXCUSED, ExampleResult, prove
+from .proof import run as run_examples
 from .read import FIXES as READ_FIXES
 from .read import read
 from .reader import DescriptionReader
@@ -89,7 +90,7 @@ def read_file(file: SavedFile) -> SavedFile:
     reading = read_module(file.source, file.rules.module_bytes, modules=file.snapshot.modules)
     tree = parse(file.text) if reading.parsed else None
     file = replace(file, reading=reading, tree=tree if isinstance(tree, ast.Module) else None)
-    return file.with_problems(weighed(problem, file) for problem in reading.problems)
+    return file.with_problems(weigh(problem, file) for problem in reading.problems)
 
 
 def look(file: SavedFile) -> SavedFile:
@@ -103,7 +104,7 @@ def look(file: SavedFile) -> SavedFile:
         if node := find(file.tree, function.name):
             after = after.with_findings("conform", check_shape(node))
             after = after.with_findings("substance", check_substance(node))
-    return capability(after.with_findings("conform", undefined(file.text, file.tree)))
+    return capability(after.with_findings("conform", undefined(file, file.tree)))
 
 
 async def try_import(file: SavedFile, trial_tools: TrialTools) -> SavedFile:
@@ -210,11 +211,15 @@ async def try_users(file: SavedFile, trial: TrialTools) -> SavedFile:
     before, now = _before(file), file.trial
     if before is None or now is None:
         return file.skip("nothing uses the file yet")
-    users = [name for name in _users(file, before) if _differs(name, before, now)]
+    modules = {*using_modules(file.source.module, before)}
+    others = [name for name, function in before.functions.items() if function.module in modules] if modules else []
+    users = [name for name in others if _differs(name, before, now)]
     if not users:
         return file.skip("what uses the file is unchanged")
     tried = await try_callers(users, before, now, trial, file.rules.neighbours_s)
-    changed = _in_order(file)
+    different = _different(file)  # in the order of the file, what was deleted last
+    names = [function.name for function in file.module.functions if function.name in different]
+    changed = [*names, *sorted(different - {*names})]
     for broken in tried.broken:
         used_names = uses(broken.caller, now)
         name = next((name for name in changed if name in used_names), changed[0] if changed else "")
@@ -224,20 +229,6 @@ async def try_users(file: SavedFile, trial: TrialTools) -> SavedFile:
         breakage = Breakage(name, broken.caller, code_hash(broken.caller, now), differs(broken))
         file = replace(file, breakages=(*file.breakages, breakage))
     return replace(file, note=tried.note)
-
-
-def _in_order(file: SavedFile) -> list[str]:
-    """Return the changed functions in the order of the file; deleted ones come last."""
-    different = _different(file)
-    names = [function.name for function in file.module.functions if function.name in different]
-    return [*names, *sorted(different - {*names})]
-
-
-def _users(file: SavedFile, snapshot: Snapshot) -> Iterator[str]:
-    """Yield functions of other modules that may use this one."""
-    modules = set(using_modules(file.source.module, snapshot))
-    if modules:
-        yield from (name for name, function in snapshot.functions.items() if function.module in modules)
 
 
 def draft_of(name: str, verdict: ModuleVerdict, snapshot: Snapshot, rules: Rules) -> Draft | None:
@@ -492,20 +483,20 @@ class Gate:
         self, function: Function, snapshot: Snapshot, granted: Granted = UNGRANTED
     ) -> tuple[ExampleResult, ...]:
         """Run the examples of an existing function again, and say which of them lack a grant."""
-        return await rerun(function, snapshot, self._trial.reading(granted), granted.grants)
+        trial = self._trial.reading(granted)
+        return await run_examples(function.examples, function, snapshot, trial, granted.grants)
 
     async def compare(self, first_function: Function, second_function: Function, snapshot: Snapshot) -> Sameness:
         """Return whether two existing functions give the same results, on the examples of both."""
-        return await compared(first_function, second_function, snapshot.modules, self._rules.fitted_s, self._trial)
+        return await compare_functions(
+            first_function, second_function, snapshot.modules, self._rules.fitted_s, self._trial
+        )
 
 
 async def _ask_all(stages: Sequence[Stage[D]], draft: D, trial: TrialTools) -> tuple[D, list[StageReport]]:
     """Run stages at the same time and return the draft with their findings; only the first may change the draft
     otherwise.
     """
-    if len(stages) == 1:
-        after, report = await _ask(stages[0], draft, trial)
-        return after, [report]
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(_ask(stage, draft, trial)) for stage in stages[1:]]
         after, report = await _ask(stages[0], draft, trial)

@@ -16,7 +16,6 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from agent_core.base.problem import Evidence
@@ -24,21 +23,19 @@ from agent_core.base.untrusted import fence
 from sandbox import Attempt, Attempts, Outcome, Raised, Returned
 from sandbox.wire.lines import bare_lines
 
-from .call_arguments import Arguments, recombined, shown, written
+from .call_arguments import Arguments, read_calls, recombine, write_call
 from .capability import reach
-from .draft import Draft, Finding
+from .draft import NOT_IMPORTED, Draft, Finding, Subject
 from .examples.agreement import doctest_form, literal_value, predictions, same
-from .examples.sufficiency import is_unproven
-from .failures import is_right, named
+from .examples.sufficiency import unprovable
+from .failures import is_right, known_errors
 from .proof import run
-from .reader import described
+from .reader import description_id
 from .rules import CHALLENGED, DISPUTED, REACHES_NOTHING
-from .tree import is_bare_call, nodes_of
+from .tree import constants, is_bare_call
 from .verdict import ExpectedCall, ReaderAnswer
 
 if TYPE_CHECKING:
-    from agent_core.registry.function import Function
-
     from .trial import TrialTools
 
 STAGE: Final = "reader"
@@ -73,39 +70,37 @@ _FEW = 2  # calls that the gate chooses where none notices more than another
 
 async def judge_meaning(draft: Draft, trial: "TrialTools") -> Draft:
     """Return the draft with what its description leaves open, and with what a reader of it says."""
-    function = draft.loaded
-    if function is None or draft.tree is None or draft.function is None:
-        return draft.skip("the module could not be imported")
-    line = draft.function.lineno
+    own = draft.loaded
+    if own is None:
+        return draft.skip(NOT_IMPORTED)
     if wrong := dict(_wrong(draft)):
         others = [problem for problem in draft.problems if not any(f"`{call}`" in problem.message for call in wrong)]
         return replace(draft, problems=tuple(others)).with_findings(STAGE, wrong.values())
     if draft.refuses:
         return draft.skip("it is refused already")
     is_pure = not reach(draft.text, draft.granted | draft.needs)
-    is_open = is_pure and not (function.takes_self or is_unproven(draft.tree, draft.function, function))
-    chosen = await _chosen(draft, function, trial) if is_open else []
+    is_open = is_pure and not (own.function.takes_self or unprovable(own))
+    chosen = await _chosen(draft, own, trial) if is_open else []
     chosen = chosen[:_FEW] if trial.reader is not None and draft.is_read else chosen
     answer = await _answer(draft, trial, chosen) if is_pure else None
     if answer is not None:
-        said = await _tried(answer, draft, function, trial) if is_open else answer
-        draft = replace(draft, answer=said, late=bool(said.error))
+        answer = await _try_calls(answer, own, trial) if is_open else answer
+        draft = replace(draft, answer=answer, late=bool(answer.error))
     disputed = [call for call in draft.answer.calls if not call.agreed] if draft.answer else []
     draft = draft.with_findings(STAGE, _beyond(draft), is_mild=draft.candidate.insists)
     answered = {example.call for example in draft.candidate.examples} & {*draft.candidate.asked}
     draft = _settled(draft, [call for call in disputed if call.call in answered or not draft.is_challenging])
-    told = {call.call for call in draft.answer.calls} if draft.answer else set()
-    asked = [call.call for call in disputed] + [call for call in chosen if call not in told]
+    answered_calls = {call.call for call in draft.answer.calls} if draft.answer else set()
+    asked = [call.call for call in disputed] + [call for call in chosen if call not in answered_calls]
     calls = tuple(dict.fromkeys(call for call in asked if call not in answered))[: draft.rules.challenges]
     if draft.refuses or not calls or not draft.is_challenging:
         return replace(draft, note=draft.note or _note(draft, trial))
     count = "1 result" if len(calls) == 1 else f"{len(calls)} results"
-    message = f"the examples of `{function.name}` leave open what it does with other arguments"
+    message = f"the examples of `{own.function.name}` leave open what it does with other arguments"
     fix = f"say what {' and '.join(f'`{call}`' for call in calls)} must return"
     draft = replace(draft, challenges=calls, note=f"{count} to predict")
-    return draft.with_findings(
-        STAGE, [Finding(CHALLENGE, message, fix, line, evidence=tuple(Evidence(call=call) for call in calls))]
-    )
+    evidence = tuple(Evidence(call=call) for call in calls)
+    return draft.with_findings(STAGE, [Finding(CHALLENGE, message, fix, draft.line, evidence=evidence)])
 
 
 def _note(draft: Draft, trial: "TrialTools") -> str:
@@ -184,7 +179,7 @@ def description_of(draft: Draft, *, with_calls: bool = True) -> str:
 async def _answer(draft: Draft, trial: "TrialTools", chosen: Sequence[str]) -> ReaderAnswer | None:
     """Return what a reader says, who is asked once for a description."""
     earlier, bare = draft.candidate.answer, description_of(draft, with_calls=False)
-    of = described(bare)
+    of = description_id(bare)
     if earlier is not None and earlier.described == of and not earlier.error:
         return earlier
     if trial.reader is None or not draft.is_read:
@@ -192,18 +187,17 @@ async def _answer(draft: Draft, trial: "TrialTools", chosen: Sequence[str]) -> R
     return replace(await trial.reader.read(description_of(draft), chosen, bare), described=of)
 
 
-async def _tried(answer: ReaderAnswer, draft: Draft, function: "Function", trial: "TrialTools") -> ReaderAnswer:
+async def _try_calls(answer: ReaderAnswer, subject: Subject, trial: "TrialTools") -> ReaderAnswer:
     """Return the answer with what came back of its calls, which are written anew: all that they hold is arguments."""
-    assert draft.trial is not None
-    names = [*function.parameters["properties"]]
+    function = subject.function
     calls = {
-        written(function.name, arguments, names, function.rest, function.extra): call.expected
+        write_call(function, arguments): call.expected
         for call in answer.calls
         if is_bare_call(call.call, function.name)
-        for arguments in shown([call.call], function.name, function.parameters, function.rest, function.extra)[:1]
+        for arguments in read_calls([call.call], function)[:1]
     }
     expected = predictions([*calls], [*calls.values()], function.returns)
-    results = await run(expected, function.module, draft.trial, trial, returns=function.returns)
+    results = await run(expected, function, subject.snapshot, trial)
     tried = tuple(ExpectedCall(result.call, result.expected, result.returned, result.agreed) for result in results)
     return replace(answer, calls=tried)
 
@@ -224,20 +218,19 @@ class TriedCall:
     notices: frozenset[int]
 
 
-async def _chosen(draft: Draft, function: "Function", trial: "TrialTools") -> list[str]:
+async def _chosen(draft: Draft, own: Subject, trial: "TrialTools") -> list[str]:
     """Return the calls that show most of what the examples leave open, if that is much."""
     if not is_doubtful(draft):
         return []
-    given = shown(
-        [example.call for example in draft.examples], function.name, function.parameters, function.rest, function.extra
-    )
-    constants = [node.value for node in nodes_of(draft.tree) if isinstance(node, ast.Constant)] if draft.tree else []
-    numbers = [value for value in constants if isinstance(value, int | float) and not isinstance(value, bool)]
-    anew = [call for call, _ in islice(recombined(given, function.parameters, numbers), _TRIED)]
-    tried = await _results(draft, function, anew, trial)
+    given = read_calls([example.call for example in draft.examples], own.function)
+    numbers = [value for value in constants(own.tree) if isinstance(value, int | float) and not isinstance(value, bool)]
+    tried = await _results(draft, own, recombine(given, own.function.parameters, numbers)[:_TRIED], trial)
     doubts = [problem for problem in draft.problems if problem.code in CHALLENGED]
-    told = [row.call for doubt in doubts for row in doubt.evidence if row.call and _is_clear(row.call)][:_FEW]
-    return [*told, *_telling(tried, {example.expected.strip() for example in draft.examples}, draft.rules.challenges)]
+    doubted = [row.call for doubt in doubts for row in doubt.evidence if row.call and _is_clear(row.call)][:_FEW]
+    return [
+        *doubted,
+        *_telling(tried, {example.expected.strip() for example in draft.examples}, draft.rules.challenges),
+    ]
 
 
 def is_doubtful(draft: Draft) -> bool:
@@ -251,26 +244,21 @@ def is_doubtful(draft: Draft) -> bool:
     return is_weak or draft.shows(*CHALLENGED)
 
 
-async def _results(
-    draft: Draft, function: "Function", calls: Sequence[Arguments], trial: "TrialTools"
-) -> list[TriedCall]:
+async def _results(draft: Draft, own: Subject, calls: Sequence[Arguments], trial: "TrialTools") -> list[TriedCall]:
     """Return the calls that end in something that somebody can work out."""
-    assert draft.trial is not None
-    assert draft.tree is not None
-    assert draft.function is not None
+    function = own.function
     texts = [None, *(mutant.text for mutant in draft.unnoticed[:_MOST_CHANGES])]
     attempts = [Attempt(arguments, text) for arguments in calls for text in texts]
     if not attempts:
         return []
     work = Attempts(function.name, attempts, draft.rules.robust_each_s)
-    outcomes = await trial.attempt(draft.trial.modules, function.module, work, draft.rules.challenge_s)
-    allowed, names = named(draft.tree, draft.function, function.examples), [*function.parameters["properties"]]
+    outcomes = await trial.attempt(function, own.modules, work, draft.rules.challenge_s)
+    allowed = known_errors(own)
     rows = [outcomes[at : at + len(texts)] for at in range(0, len(outcomes), len(texts))]
     return [
         TriedCall(text, result, frozenset(at for at, other in enumerate(others) if _differ(own, other)))
         for arguments, (own, *others) in zip(calls, rows, strict=True)
-        if _is_clear(text := written(function.name, arguments, names, function.rest, function.extra))
-        and (result := _result(own, allowed))
+        if _is_clear(text := write_call(function, arguments)) and (result := _result(own, allowed))
     ]
 
 

@@ -147,16 +147,12 @@ def _inside(site: Site, field: str, child: ast.AST) -> Site:
         node=child,
         parent=node,
         statement=child if isinstance(child, ast.stmt) else site.statement,
-        condition=_condition(site, field),
+        condition=(node.test, field == "body")
+        if isinstance(node, ast.If | ast.IfExp) and field != "test"
+        else site.condition,
         in_while=site.in_while or isinstance(node, ast.While),
         in_table=site.in_table or _is_table(site),
     )
-
-
-def _condition(site: Site, field: str) -> Condition | None:
-    if isinstance(site.node, ast.If | ast.IfExp) and field != "test":
-        return site.node.test, field == "body"
-    return site.condition
 
 
 def _is_table(site: Site) -> bool:
@@ -290,19 +286,14 @@ def _swap(swaps: Mapping[type[ast.AST], tuple[str, str]], notices: str) -> Opera
 
 
 def _constant(site: Site, text: SplicedText) -> Iterator[TextChange]:
-    if not isinstance(site.node, ast.Constant) or site.in_table or _is_answer(site):
-        return
-    value = site.node.value
-    new = _replacement(value)
-    if new is not None:
+    value = site.node.value if isinstance(site.node, ast.Constant) else None
+    # `_give_else` already changes a truth value that is one of several results.
+    is_answer = site.returns > 1 and isinstance(site.parent, ast.Return) and isinstance(value, bool)
+    new = None if site.in_table or is_answer else _replacement(value)
+    if new is not None and isinstance(site.node, ast.Constant):
         around = site.parent if isinstance(site.parent, ast.expr | ast.stmt) else site.node
         notices = f"an example in which the {value!r} of `{text.of(around)}` matters"
         yield TextChange(text.start(site.node), text.end(site.node), new, notices)
-
-
-def _is_answer(site: Site) -> bool:
-    """Check whether `_give_else` already changes this place."""
-    return site.returns > 1 and isinstance(site.parent, ast.Return) and isinstance(getattr(site.node, "value", 0), bool)
 
 
 def _replacement(value: object) -> str | None:

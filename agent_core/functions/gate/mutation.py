@@ -16,15 +16,14 @@ from agent_core.registry.examples import Example
 from agent_core.registry.function import Function
 from sandbox import Attempt, Attempts, Evaluation, Outcome, Refused
 
-from .call_arguments import shown
+from .call_arguments import read_cases
 from .candidate import GivenExample
-from .draft import Draft, Finding
+from .draft import NOT_IMPORTED, NOTHING_YET, OUTSIDE, Draft, Finding, Subject
 from .examples.agreement import agrees, expectation, literal_value, promises_floats
-from .examples.sufficiency import is_unproven
+from .examples.sufficiency import unprovable
 from .mutants import OPERATORS, Mutant, mutants, stubs
 from .proof import MOST
 from .substance import HOLLOW
-from .tree import is_bare_call
 from .trial import TrialTools
 from .verdict import TOO_FEW
 
@@ -77,16 +76,16 @@ class MutationResult:
 
 async def check_mutants(draft: Draft, trial: TrialTools) -> Draft:
     """Return the draft with the changes that its examples would not notice."""
-    function, line = draft.loaded, draft.line
-    if (reason := _unfit(draft)) or function is None:
+    own, line = draft.loaded, draft.line
+    if (reason := _unfit(draft, own)) or own is None:
         certain = findings(MutationResult(_echoed(draft)), draft.candidate.name, line)
         return draft.with_findings(STAGE, certain).skip(reason)
-    outcome = await run_mutants(draft, function, trial)
+    outcome = await run_mutants(draft, own, trial)
     is_weak = draft.policy == "import" and bool(outcome.stubs or outcome.weak_stubs)
     trials = replace(draft.trials, is_unproven=draft.trials.is_unproven or is_weak)
     draft = replace(draft, unnoticed=outcome.survivors, mutants_tried=outcome.tried, trials=trials)
     draft = replace(draft, note=outcome.note, late=not outcome.is_whole)
-    return draft.with_findings(STAGE, findings(outcome, function.name, line))
+    return draft.with_findings(STAGE, findings(outcome, own.function.name, line))
 
 
 def _echoed(draft: Draft) -> tuple[str, ...]:
@@ -94,25 +93,20 @@ def _echoed(draft: Draft) -> tuple[str, ...]:
     function, examples = draft.own_function, draft.examples
     if function is None or not draft.has("needs-packages") or draft.shows(*TOO_FEW):
         return ()
-    calls = [example.call for example in examples if is_bare_call(example.call, function.name)]
-    given = shown(calls, function.name, function.parameters, function.rest, function.extra)
-    results = [literal_value(example.expected) for example in examples]
-    names = function.parameters["properties"] if len(given) == len(results) else ()
-    rows = [*zip(given, results, strict=False)]
-    return tuple(name for name in names if all(name in row and row[name] == result for row, result in rows))
+    cases = read_cases(((example.call, literal_value(example.expected)) for example in examples), function)
+    names = function.parameters["properties"] if len(cases) == len(examples) else ()
+    return tuple(name for name in names if all(name in row and row[name] == result for row, result in cases))
 
 
-def _unfit(draft: Draft) -> str:
+def _unfit(draft: Draft, own: Subject | None) -> str:
     """Return why its examples cannot be tried on other bodies; empty if they can."""
-    function = draft.loaded
-    if function is None or draft.tree is None:
-        return "the module could not be imported"
-    count = len(draft.examples)
-    unproven = is_unproven(draft.tree, draft.function, function)
+    if own is None:
+        return NOT_IMPORTED
+    count, unproven = len(draft.examples), unprovable(own)
     if unproven or not count:
         return _NO_PROOF[unproven]
     if draft.shows(*HOLLOW):
-        return "the body does nothing yet"
+        return NOTHING_YET
     if draft.shows(*TOO_FEW):
         return "its examples are too few"
     are_wrong = draft.trials.disagreements or draft.trials.agreed < min(count, MOST)
@@ -121,17 +115,17 @@ def _unfit(draft: Draft) -> str:
 
 _NO_PROOF: Final = {
     "": "there are no examples",
-    "effects": "it acts on the outside, which is not tried here",
+    "effects": OUTSIDE,
     "chance": "chance or the clock decides its result",
     "no-parameters": "it takes nothing that an example could vary",
     "no-result": "it gives no result",
 }
 
 
-async def run_mutants(draft: Draft, function: Function, trial: TrialTools) -> MutationResult:
+async def run_mutants(draft: Draft, own: Subject, trial: TrialTools) -> MutationResult:
     """Return what the examples notice, tried in one worker as far as it gets."""
-    assert draft.trial is not None
-    steps, found, known = _bitten(draft, function, draft.trial.modules[function.module].text), list[MutationResult](), 0
+    function, text = own.function, own.modules[own.function.module].text
+    steps, found, known = _try_bodies(draft, function, text), list[MutationResult](), 0
 
     def more(outcomes: Sequence[Outcome | None]) -> Sequence[Attempt]:
         """Return the next attempts, given the outcomes of all before; none at the end."""
@@ -144,13 +138,13 @@ async def run_mutants(draft: Draft, function: Function, trial: TrialTools) -> Mu
             return ()
 
     work = Attempts(function.name, next(steps), _AT_MOST_S, more)
-    outcomes = [*await trial.attempt(draft.trial.modules, function.module, work, draft.rules.mutation_s)]
+    outcomes = [*await trial.attempt(function, own.modules, work, draft.rules.mutation_s)]
     while not found:  # what was not reached has no outcome
         outcomes += [None] * len(more(outcomes))
     return found[0]
 
 
-def _bitten(draft: Draft, function: Function, text: str) -> _Steps[MutationResult]:
+def _try_bodies(draft: Draft, function: Function, text: str) -> _Steps[MutationResult]:
     """Try stubs on every example, then mutants on the first, then the survivors on the others.
 
     Where an example takes longer than a change may, none is tried: it would be said to pass what was not run.

@@ -14,11 +14,11 @@ from agent_core.base.untrusted import fence
 from agent_core.registry.depends import callers, dependents
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
-from agent_core.registry.tree import Scope, survey
+from agent_core.registry.tree import survey
 
-from .draft import Draft, Finding
+from .draft import NOT_IMPORTED, Draft, Finding
 from .proof import MOST, ExampleResult, run
-from .tree import FunctionNode, defaults, find, parse, takes_self
+from .tree import FunctionNode, defaults, function_in, nodes_of, parse, takes_self
 from .trial import TrialTools
 from .uses import local_names
 
@@ -36,7 +36,7 @@ class BrokenCaller:
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class CallerTrial:
     """The results of trying callers, and how many of them were reached within the time."""
 
     broken: tuple[BrokenCaller, ...]
@@ -54,7 +54,7 @@ async def neighbours(draft: Draft, trial: TrialTools) -> Draft:
     """Return the draft with every caller that the new version would break."""
     name = draft.candidate.name
     if draft.trial is None or draft.function is None:
-        return draft.skip("the module could not be imported")
+        return draft.skip(NOT_IMPORTED)
     module = draft.candidate.module
     if name not in draft.snapshot.functions or draft.trial.modules[module] == draft.snapshot.modules.get(module):
         return draft
@@ -72,7 +72,7 @@ async def neighbours(draft: Draft, trial: TrialTools) -> Draft:
 
 async def try_callers(
     names: Sequence[str], snapshot: Snapshot, new_snapshot: Snapshot, trial: TrialTools, within_s: float
-) -> Tried:
+) -> CallerTrial:
     """Run the examples of callers with the new version, and those that fail also with the old one."""
     users = [
         new_snapshot.functions[name]
@@ -89,21 +89,18 @@ async def try_callers(
             return None
 
     reached = [found for found in await asyncio.gather(*map(try_one, users)) if found is not None]
-    return Tried(tuple(broken for found in reached for broken in found), len(reached), len(users))
+    return CallerTrial(tuple(broken for found in reached for broken in found), len(reached), len(users))
 
 
 async def _broken(
     user_function: Function, snapshot: Snapshot, new_snapshot: Snapshot, trial: TrialTools
 ) -> list[BrokenCaller]:
     """Return the examples of one caller that only the change can have broken."""
-    results = await run(
-        user_function.examples[:MOST], user_function.module, new_snapshot, trial, returns=user_function.returns
-    )
+    results = await run(user_function.examples[:MOST], user_function, new_snapshot, trial)
     failing = [result for result in results if not result.agreed]
     if not failing:
         return []
-    examples = [result.example for result in failing]
-    old = await run(examples, user_function.module, snapshot, trial, returns=user_function.returns)
+    old = await run([result.example for result in failing], user_function, snapshot, trial)
     return [BrokenCaller(user_function, was, result) for was, result in zip(old, failing, strict=True) if was.agreed]
 
 
@@ -124,56 +121,40 @@ def differs(broken: BrokenCaller) -> str:
 
 def _misfits(draft: Draft, node: FunctionNode) -> Iterator[tuple[str, Finding]]:
     """Yield the callers that pass arguments that fit the old signature and do not fit the new one."""
-    name = draft.candidate.name
-    old = _definition(draft.snapshot, draft.snapshot.functions[name])
-    for user in (draft.snapshot.functions[caller] for caller in callers(name, draft.snapshot)):
-        body = _definition(draft.snapshot, user)
-        misfits = [
-            call
-            for call in _calls(body, user, draft.snapshot.functions[name], draft.snapshot)
-            if old is not None and not misfit(call, old) and misfit(call, node)
-        ]
-        for call in misfits[:1]:
-            message = (
-                f"`{user.name}` ({user.path}:{call.lineno}) calls `{ast.unparse(call)[:120]}`, but {misfit(call, node)}"
-            )
+    name, snapshot = draft.candidate.name, draft.snapshot
+    function = snapshot.functions[name]
+    old = function_in(snapshot.modules[function.module].text, name)
+    for user in (snapshot.functions[caller] for caller in callers(name, snapshot)):
+        calls = _calls(user, function, snapshot) if old is not None else ()
+        call = next((call for call in calls if old is not None and not misfit(call, old) and misfit(call, node)), None)
+        if call is not None:
+            shown_call, place = ast.unparse(call)[:120], f"{user.path}:{call.lineno}"
+            message = f"`{user.name}` ({place}) calls `{shown_call}`, but {misfit(call, node)}"
             fix = f"keep the signature, with a default for what is new in `{name}`"
-            fact = Evidence(f"{user.path}:{call.lineno}: {ast.unparse(call)[:120]}")
-            yield user.name, Finding("breaks-caller", message, fix, evidence=(fact,))
+            yield user.name, Finding("breaks-caller", message, fix, evidence=(Evidence(f"{place}: {shown_call}"),))
 
 
-def _definition(snapshot: Snapshot, function: Function) -> FunctionNode | None:
-    tree = parse(snapshot.modules[function.module].text)
-    return find(tree, function.name) if isinstance(tree, ast.Module) else None
-
-
-def _calls(
-    body: FunctionNode | None, user_function: Function, function: Function, snapshot: Snapshot
-) -> Iterator[ast.Call]:
+def _calls(user_function: Function, function: Function, snapshot: Snapshot) -> Iterator[ast.Call]:
     """Yield the calls of a function inside another one that certainly mean it."""
-    tree = parse(snapshot.modules[user_function.module].text)
+    text = snapshot.modules[user_function.module].text
+    tree, body = parse(text), function_in(text, user_function.name)
     if body is None or not isinstance(tree, ast.Module):
         return
-    inner = [node for node in ast.walk(body) if isinstance(node, ast.Import | ast.ImportFrom)]
-    scopes = [survey(ast.Module(list(inner), [])), survey(tree)]
-    own = local_names(body)
-    for node in ast.walk(body):
-        if isinstance(node, ast.Call) and _means(node, function, scopes, user_function.module == function.module, own):
-            yield node
-
-
-def _means(call: ast.Call, function: Function, scopes: list[Scope], is_near: bool, own: set[str]) -> bool:  # noqa: FBT001
-    match call.func:
-        case ast.Name(id=name) if name in own:
-            return False
-        case ast.Name(id=name) if name == function.name and is_near:
-            return True
-        case ast.Attribute(value=ast.Name(id="self"), attr="call"):
-            named = call.args[:1]
-            return bool(named) and isinstance(named[0], ast.Constant) and named[0].value == function.name
-        case func:
-            origins = {scope.origin(func) for scope in scopes}
-            return f"functions.{function.module}.{function.name}" in origins
+    inner = [node for node in nodes_of(body) if isinstance(node, ast.Import | ast.ImportFrom)]
+    scopes, own = [survey(ast.Module(list(inner), [])), survey(tree)], local_names(body)
+    is_near = user_function.module == function.module
+    for node in nodes_of(body):
+        match node:
+            case ast.Call(func=ast.Name(id=name)) if name in own:
+                pass
+            case ast.Call(func=ast.Name(id=function.name)) if is_near:
+                yield node
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="self"), attr="call"), args=[first, *_]):
+                if isinstance(first, ast.Constant) and first.value == function.name:
+                    yield node
+            case ast.Call(func=func):
+                if f"functions.{function.module}.{function.name}" in {scope.origin(func) for scope in scopes}:
+                    yield node
 
 
 def misfit(call: ast.Call, node: FunctionNode) -> str:

@@ -29,15 +29,16 @@ from sandbox.access import NOTHING as NO_ACCESS
 from sandbox.wire.lines import lines_of
 from sandbox.wire.requests import RequestRefused, without_handler
 
-from .call_arguments import edge_calls, recombined, shown, written
+from .autofix import computation
+from .call_arguments import edge_calls, read_calls, recombine, write_call
 from .candidate import GivenExample
 from .capability import EFFECTS, called_by_self, uses_context
-from .draft import Draft, ExampleTrials, Finding
+from .draft import NOT_IMPORTED, NOTHING_YET, OUTSIDE, Draft, ExampleTrials, Finding, Subject
 from .examples.agreement import agrees, doctest_form, promises_floats
-from .examples.sufficiency import ALIKE, Unproven, contradicted, is_by_chance, is_unproven, too_few
+from .examples.sufficiency import ALIKE, Unproven, contradictions, is_by_chance, too_few, unprovable
 from .substance import HOLLOW
-from .tree import expression, find, parse
-from .trial import TrialTools, placed
+from .tree import expression, function_in, parse
+from .trial import TrialTools, place_candidate
 from .verdict import TOO_FEW, Disagreement
 
 SKIP = "SKIP"
@@ -123,25 +124,19 @@ def _last_line(lines: Sequence[str], number: int) -> int | None:
 
 def with_docstring(draft: Draft, text: str) -> Draft | None:
     """Return the draft with a text of which only the docstring is another one; None where that is not so."""
-    fixed = draft.with_fix("example-directives", "", text)
-    reading = _placed(fixed) if text != draft.text and _bare(fixed) == _bare(draft) else None
+    fixed = draft.with_fix(EXCUSED, "", text)
+    is_same = draft.tree is not None and fixed.tree is not None and computation(fixed.tree) == computation(draft.tree)
+    reading = _place_anew(fixed) if text != draft.text and is_same else None
     if reading is None:
         return None
     own = read_module(ModuleSource.of(draft.candidate.module, text, draft.candidate.path), tree=fixed.tree)
     return replace(fixed, own=own, reading=reading, trial=draft.snapshot.with_module(reading))
 
 
-def _bare(draft: Draft) -> str:
-    """Return the draft's tree as text, without the docstring of its function."""
-    tree, own = draft.tree, draft.function
-    nodes = tree.body if tree else []
-    return "".join(ast.dump(part) for node in nodes for part in (own.body[1:] if own and node is own else [node]))
-
-
-def _placed(draft: Draft) -> ModuleReading | None:
+def _place_anew(draft: Draft) -> ModuleReading | None:
     """Return the module with the new text; what a worker reported of its types stays."""
     around, draft_reading = draft.snapshot.modules.get(draft.candidate.module), draft.reading
-    text = placed(draft, around)
+    text = place_candidate(draft, around)
     if isinstance(text, Problem) or draft_reading is None:
         return None
     reading = read_module(ModuleSource.of(draft.candidate.module, text, around.path if around else ""))
@@ -174,13 +169,12 @@ def can_be_called(tree: ast.Module, snapshot: Snapshot, guarded: frozenset[str])
             continue
         seen.add(name)
         callee = snapshot.functions.get(name)
-        text = parse(snapshot.modules[callee.module].text) if callee else None
-        node = find(text, name) if isinstance(text, ast.Module) else None
+        node = function_in(snapshot.modules[callee.module].text, name) if callee else None
         if callee is None or node is None or name in guarded or len(seen) > _MOST:
             return False
         inner = ast.Module([node], [])
         is_caller = uses_context(inner) & EFFECTS == {"call"}
-        if is_unproven(inner, node, callee) not in ("", "no-parameters") and not is_caller:
+        if unprovable(Subject(callee, node, inner, snapshot)) not in ("", "no-parameters") and not is_caller:
             return False
         waiting += called_by_self(inner)
     return True
@@ -310,85 +304,85 @@ class ExampleResult:
 
 async def prove(draft: Draft, trial: TrialTools) -> Draft:
     """Return the draft with the results of its examples."""
-    function = draft.loaded
-    if function is None or draft.tree is None:
-        return _counted(draft).skip("the module could not be imported")
+    own = draft.loaded
+    if own is None:
+        return _count_examples(draft).skip(NOT_IMPORTED)
     if draft.has(*HOLLOW):
-        return draft.skip("the body does nothing yet")
-    unproven = _unproven(draft, function, len(draft.examples))
-    line = draft.function.lineno if draft.function else function.line  # of the candidate's text, as its author sees it
+        return draft.skip(NOTHING_YET)
+    unproven = _unproven(draft, own)
+    line = own.node.lineno  # of the candidate's text, as its author sees it
     if unproven == "effects":
-        message = f"`{function.name}` uses what an example cannot have here, so it is added as a draft"
-        draft = replace(draft, trials=ExampleTrials(is_unproven=True))
-        return replace(
-            draft.with_findings(STAGE, [Finding("unproven", message, line=line)]),
-            note="it acts on the outside, which is not tried here",
-        )
-    draft, examples, results = await _tried(draft, function, trial)
+        message = f"`{own.function.name}` uses what an example cannot have here, so it is added as a draft"
+        draft = replace(draft, trials=ExampleTrials(is_unproven=True), note=OUTSIDE)
+        return draft.with_findings(STAGE, [Finding("unproven", message, line=line)])
+    draft, examples, results = await _run_examples(draft, own, trial)
     if draft.shows("unproven"):
         unproven = "effects"
     trials = _trials(results, unproven)
-    missing = [*too_few(replace(function, line=line), examples, unproven)]
+    missing = [*too_few(replace(own.function, line=line), examples, unproven)]
     if any(finding.code in {*TOO_FEW, *ALIKE} for finding in missing) and not draft.candidate.exact:
-        trials = replace(trials, offered=await _other_call(results, draft, trial))
-    twice = contradicted(examples)
+        trials = replace(trials, offered=await _other_call(results, own, trial))
+    twice = contradictions(examples)
     told_of = [result for result in results if not result.agreed and result.call not in twice]
     offers = [_offering(finding, trials.offered) for finding in missing]
-    draft = replace(draft, trials=trials, note=_note(trials.agreed, len(results), len(examples)))
+    ran, left = len(results), len(examples) - len(results)
+    note = f"{trials.agreed} of {ran} examples agree" + (f"; {left} more were not run" if left > 0 else "")
+    draft = replace(draft, trials=trials, note=note if examples else "it has no example")
     return draft.with_findings(STAGE, [*(example_finding(result) for result in told_of), *offers])
 
 
-def _counted(draft: Draft) -> Draft:
+def _count_examples(draft: Draft) -> Draft:
     """Return a draft that waits for a package with what its examples lack already now: no human is asked in vain."""
-    function, examples = draft.own_function, draft.examples
-    if function is None or draft.tree is None or not draft.has("needs-packages") or draft.has(*HOLLOW):
+    function, node = draft.own_function, draft.function
+    if function is None or draft.tree is None or node is None or not draft.has("needs-packages") or draft.has(*HOLLOW):
         return draft
-    unproven = _unproven(draft, function, len(examples))
-    return draft if unproven else draft.with_findings(STAGE, too_few(function, examples, ""))
+    unproven = _unproven(draft, Subject(function, node, draft.tree, draft.snapshot))
+    return draft if unproven else draft.with_findings(STAGE, too_few(function, draft.examples, ""))
 
 
-async def _tried(
-    draft: Draft, function: Function, trial: TrialTools
+async def _run_examples(
+    draft: Draft, own: Subject, trial: TrialTools
 ) -> tuple[Draft, list[Example | GivenExample], list[ExampleResult]]:
     """Return the draft, the examples that count and their results, without those that a grant alone can give."""
-    assert draft.trial is not None
     examples = draft.examples
-    tried = await run(examples[:MOST], function.module, draft.trial, trial, returns=function.returns)
-    results = [result for result in tried if not wants_grant(result, draft.needs)]
-    draft, excused = await _excused(draft, results, trial)
+    tried = await run(examples[:MOST], own.function, own.snapshot, trial)
+    results = [result for result in tried if result.agreed or not lacks_grant(result.outcome, draft.needs)]
+    draft, excused = await _excuse_failures(draft, own, results, trial)
     if unrun := len(tried) - len(results):
         message = f"{unrun} of its examples need what a grant alone gives, so it is added as a draft"
-        line = draft.function.lineno if draft.function else function.line
-        draft = draft.with_findings(STAGE, [Finding("unproven", f"`{function.name}`: {message}", line=line)])
+        draft = draft.with_findings(
+            STAGE, [Finding("unproven", f"`{own.function.name}`: {message}", line=own.node.lineno)]
+        )
     return (draft, examples, results) if excused is None else (draft, [item.example for item in excused], excused)
 
 
-def _unproven(draft: Draft, function: Function, count: int) -> Unproven:
+def _unproven(draft: Draft, own: Subject) -> Unproven:
     """Return why its examples cannot prove a function, or not without more."""
-    assert draft.tree is not None
-    unproven = is_unproven(draft.tree, draft.function, function)
-    if unproven == "effects" and draft.trial and can_be_called(draft.tree, draft.trial, draft.guarded):
+    unproven = unprovable(own)
+    if unproven == "effects" and draft.trial and can_be_called(own.tree, draft.trial, draft.guarded):
         return "calls"
     if not unproven and (draft.needs.read or draft.needs.write):
         return "calls"  # what it does depends on files, which an example has only if it makes them itself
-    if not unproven and count < _ENOUGH and {"scratch", "state"} & uses_context(draft.tree):
+    if not unproven and len(draft.examples) < _ENOUGH and {"scratch", "state"} & uses_context(own.tree):
         return "calls"  # its files and its state are those of earlier calls, which an example does not have
     return unproven
 
 
-async def _excused(
-    draft: Draft, results: Sequence[ExampleResult], trial: TrialTools
+async def _excuse_failures(
+    draft: Draft, subject: Subject, results: Sequence[ExampleResult], trial: TrialTools
 ) -> tuple[Draft, list[ExampleResult] | None]:
     """Return the draft of a library's function with directives for examples that cannot agree here, and the results
     of the others; None if there is nothing to excuse.
     """
-    function, failing = draft.loaded, [result for result in results if not result.agreed and result.line]
+    function, failing = subject.function, [result for result in results if not result.agreed and result.line]
     if draft.policy != "import" or not draft.rules.makes(EXCUSED) or not failing:
         return draft, None
-    assert function is not None
-    assert draft.trial is not None
-    again = await run([result.example for result in failing], function.module, draft.trial, trial)
-    reasons = {result.line: _reason(result, repeat, draft) for result, repeat in zip(failing, again, strict=True)}
+    again = await run([result.example for result in failing], function, subject.snapshot, trial)
+    is_float, outward = promises_floats(function.returns), draft.needs.is_outward
+    reasons = {
+        result.line: _reason(result, repeat, subject.tree, is_float=is_float, is_outward=outward)
+        for result, repeat in zip(failing, again, strict=True)
+    }
     directives = {line: directive for line, (directive, _) in reasons.items() if directive}
     fixed = with_docstring(draft, with_directives(draft.text, directives)) if directives else None
     if fixed is None or fixed.own is None:
@@ -401,7 +395,6 @@ async def _excused(
     findings = [
         Finding("example-left-out", f"an example is left out: {reasons[line][1]}", None, line) for line in left_out
     ]
-    is_float = promises_floats(function.returns)
     others = [(result, remaining.get(result.line)) for result in results]
     return fixed.with_findings(STAGE, findings), [
         _result(example, result.outcome, is_float) if example else result
@@ -410,15 +403,15 @@ async def _excused(
     ]
 
 
-def _reason(result: ExampleResult, repeat_result: ExampleResult, draft: Draft) -> tuple[str, str]:
+def _reason(
+    result: ExampleResult, repeat_result: ExampleResult, code: ast.Module, *, is_float: bool, is_outward: bool
+) -> tuple[str, str]:
     """Return the directive for an example that does not agree, and why it is left out; both empty if it is wrong."""
     assert isinstance(result.example, Example)
-    assert draft.tree is not None
-    is_float = bool(draft.loaded and promises_floats(draft.loaded.returns))
     options = option_for(result.example, result.outcome, is_float=is_float)
-    if draft.needs.is_outward and not options:
+    if is_outward and not options:
         return f"+{SKIP}", "it needs what a grant alone gives"
-    reason = "" if options else excuse(result.example, result.outcome, repeat_result.outcome, draft.tree)
+    reason = "" if options else excuse(result.example, result.outcome, repeat_result.outcome, code)
     return options or (f"+{SKIP}" if reason else ""), reason
 
 
@@ -432,22 +425,20 @@ def _trials(results: Sequence[ExampleResult], unproven: str) -> ExampleTrials:
     return ExampleTrials(agreed, tuple(_disagreements(results)), is_unproven, values, slowest_s=slowest_s)
 
 
-async def _other_call(results: Sequence[ExampleResult], draft: Draft, trial_tools: TrialTools) -> Disagreement | None:
+async def _other_call(results: Sequence[ExampleResult], subject: Subject, trial: TrialTools) -> Disagreement | None:
     """Return a call with another result than the examples that agree, or than they return if none agrees.
 
     It is made of the examples' values, or stands at the edges of the types.
     """
     known_results = {result.returned for result in results if result.agreed}
     known_results = known_results or {disagreement.returned for disagreement in _disagreements(results)}
-    own, trial = draft.loaded, draft.trial
-    if not known_results or trial is None or own is None:
+    if not known_results:
         return None
-    schema, names = own.parameters, [*own.parameters["properties"]]
-    given = shown([result.call for result in results], own.name, schema, own.rest, own.extra)
-    anew = (arguments for arguments, _name in recombined(given, schema))
-    calls = (written(own.name, call, names, own.rest, own.extra) for call in (*anew, *edge_calls(schema, given)))
+    own, schema = subject.function, subject.function.parameters
+    given = read_calls([result.call for result in results], own)
+    calls = (write_call(own, call) for call in (*recombine(given, schema), *edge_calls(schema, given)))
     tried = [GivenExample(call, "") for call in islice(dict.fromkeys(calls), _MOST_OFFERED)]
-    for result in await run(tried, own.module, trial, trial_tools):
+    for result in await run(tried, own, subject.snapshot, trial):
         is_line = len(result.returned) <= _LONGEST and "\n" not in result.returned and result.returned != "None"
         if isinstance(result.outcome, Returned) and is_line and result.returned not in known_results:
             return Disagreement(result.call, "", result.returned, 0)
@@ -463,11 +454,6 @@ def _offering(finding: Finding, offered: Disagreement | None) -> Finding:
     return replace(finding, fix=fix)
 
 
-def wants_grant(result: ExampleResult, grants: Grants) -> bool:
-    """Check whether an example failed because outside access is not granted, which only makes it a draft."""
-    return not result.agreed and lacks_grant(result.outcome, grants)
-
-
 def lacks_grant(outcome: Outcome, grants: Grants) -> bool:
     """Check whether a call failed as calls do for which some of these grants are not given."""
     if not isinstance(outcome, Raised):
@@ -476,38 +462,29 @@ def lacks_grant(outcome: Outcome, grants: Grants) -> bool:
     return (grants.is_outward and kind in _SHUT) or (bool(grants.packages) and kind in _ABSENT)
 
 
-def _note(agreed: int, ran: int, written: int) -> str:
-    if not written:
-        return "it has no example"
-    suffix = f"; {written - ran} more were not run" if written > ran else ""
-    return f"{agreed} of {ran} examples agree{suffix}"
-
-
 async def run(
-    examples: Sequence[Example | GivenExample], module: str, snapshot: Snapshot, trial: TrialTools, *, returns: str = ""
+    examples: Sequence[Example | GivenExample],
+    function: Function,
+    snapshot: Snapshot,
+    trial: TrialTools,
+    grants: Grants | None = None,
 ) -> tuple[ExampleResult, ...]:
-    """Run every example in a worker of its own, as parallel as the sandbox allows; `returns` is the promised type."""
-    is_float = promises_floats(returns)
+    """Run every example in a worker of its own, as parallel as the sandbox allows.
+
+    Of a function that has `grants`, those that lack one are said not to have run.
+    """
+    is_float = promises_floats(function.returns)
+
+    async def tried(example: Example | GivenExample) -> ExampleResult:
+        callees, work = Callees(snapshot, trial), Evaluation(example.setup, example.call)
+        result = _result(example, await trial.run(snapshot.modules, function.module, work, callees), is_float)
+        if result.agreed or grants is None:
+            return result
+        return replace(result, unrun=why_unrun(function.name, result.outcome, callees.refused, grants))
+
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(_outcome(example, module, Callees(snapshot, trial))) for example in examples]
-    return tuple(_result(example, task.result(), is_float) for example, task in zip(examples, tasks, strict=True))
-
-
-async def rerun(function: Function, snapshot: Snapshot, trial: TrialTools, grants: Grants) -> tuple[ExampleResult, ...]:
-    """Run the examples of a function that has these grants; those that lack one are said not to have run."""
-    is_float, name = promises_floats(function.returns), function.name
-
-    async def tried(example: Example) -> ExampleResult:
-        handler = Callees(snapshot, trial)
-        result = _result(example, await _outcome(example, function.module, handler), is_float)
-        return replace(result, unrun="" if result.agreed else why_unrun(name, result.outcome, handler.refused, grants))
-
-    return tuple(await asyncio.gather(*map(tried, function.examples)))
-
-
-async def _outcome(example: Example | GivenExample, module: str, callees: Callees) -> Outcome:
-    work = Evaluation(example.setup, example.call)
-    return await callees.trial.run(callees.snapshot.modules, module, work, callees)
+        tasks = [group.create_task(tried(example)) for example in examples]
+    return tuple(task.result() for task in tasks)
 
 
 def _result(example: Example | GivenExample, outcome: Outcome, is_float: bool) -> ExampleResult:  # noqa: FBT001 - a fact

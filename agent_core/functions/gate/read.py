@@ -153,6 +153,7 @@ def _is_python(text: str) -> bool:
 
 NAME = re.compile(r"^[a-zA-Z_][a-zA-Z0-9_]{0,63}$", re.ASCII)
 STAGE = "read"
+_BINDING = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Assign, ast.AnnAssign)
 ESCAPES = "hidden-characters"
 Repair: TypeAlias = tuple[str, str, Callable[[str, str], str]]  # its code, what is said of it, and how it is made
 _UNWRAPPINGS: tuple[Repair, ...] = (
@@ -172,17 +173,17 @@ def read(draft: Draft) -> Draft:
     draft = draft.with_findings(STAGE, _names(draft))
     if sized := list(_size(draft)):
         return draft.with_findings(STAGE, sized)
-    draft = _repaired(draft, _UNWRAPPINGS)
+    draft = _repair(draft, _UNWRAPPINGS)
     draft = draft.with_findings(STAGE, _flaws(flaw_of(draft.text)))
     tree = parse(draft.text)
     if isinstance(tree, Unparsable):
         return draft.with_findings(STAGE, [_unparsable(tree, draft.text)])
     draft = replace(draft, tree=tree).with_findings(STAGE, _flaws(name_flaw_of(draft.text, tree)))
-    draft = _repaired(draft, _REPAIRS[:1] if draft.candidate.helpers else _REPAIRS)
+    draft = _repair(draft, _REPAIRS[:1] if draft.candidate.helpers else _REPAIRS)
     return draft.with_findings(STAGE, _shape(draft))
 
 
-def _repaired(draft: Draft, repairs: Sequence[Repair]) -> Draft:
+def _repair(draft: Draft, repairs: Sequence[Repair]) -> Draft:
     for code, message, repair in repairs:
         text = repair(draft.text, draft.candidate.name) if draft.rules.makes(code) else draft.text
         draft = draft.with_fix(code, message, text) if text != draft.text else draft
@@ -219,11 +220,6 @@ def _names(draft: Draft) -> Iterator[Finding]:
     unusable = check_module_name(module)
     if unusable:
         yield Finding("bad-module", f"the module cannot be `{module[:80]}`: {unusable.message}", unusable.fix or "")
-    yield from _name_conflict(draft)
-
-
-def _name_conflict(draft: Draft) -> Iterator[Finding]:
-    name = draft.candidate.name
     if name in draft.snapshot.helpers:
         message = f"there is already a helper `{name}` (helpers/{name}.toml), which agents call by that name"
         yield Finding("name-taken", message, "choose another name")
@@ -268,7 +264,10 @@ def _unparsable(error: Unparsable, text: str) -> Finding:
 
 def _shape(draft: Draft) -> Iterator[Finding]:
     assert draft.tree is not None
-    yield from (_statement(node) for node in draft.tree.body if not _belongs(node))
+    fix = "move it into the function, or leave it out; only imports, constants, classes and functions stand at the top"
+    for node in (node for node in draft.tree.body if not _belongs(node)):
+        message = f"`{bare_lines(ast.unparse(node))[0][:80]}` would run whenever the module is imported"
+        yield Finding("top-level-statement", message, fix, node.lineno, node.col_offset + 1)
     name, helpers = draft.candidate.name, draft.candidate.helpers
     named = [node for node in functions(draft.tree) if node.name not in helpers]
     public = [node for node in named if node.name == name or not node.name.startswith("_")]
@@ -298,19 +297,5 @@ def _absent(name: str, others: list[str]) -> Finding:
 
 
 def _belongs(node: ast.stmt) -> bool:
-    match node:
-        case ast.Import() | ast.ImportFrom() | ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-            return True
-        case ast.Assign() | ast.AnnAssign():
-            return True
-        case ast.Expr(value=ast.Constant(value=str())):
-            return True
-        case _:
-            return False
-
-
-def _statement(node: ast.stmt) -> Finding:
-    shown = bare_lines(ast.unparse(node))[0][:80]
-    message = f"`{shown}` would run whenever the module is imported"
-    fix = "move it into the function, or leave it out; only imports, constants, classes and functions stand at the top"
-    return Finding("top-level-statement", message, fix, node.lineno, node.col_offset + 1)
+    is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+    return is_text or isinstance(node, _BINDING)

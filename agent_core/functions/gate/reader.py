@@ -10,6 +10,7 @@ import json
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any, Final, get_args
 
 from agent_core.base.errors import KnapperError
@@ -101,7 +102,7 @@ _SHAPE_OF_A_SMALL_ONE: Final = {
 }
 
 
-def described(text: str) -> str:
+def description_id(text: str) -> str:
     """Return the name of what a reader is shown, by its content."""
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -140,21 +141,23 @@ class DescriptionReader:
             error = one_line(refusal.message, _LONGEST)
         if error or self._model is None:
             return ReaderAnswer(self.name, seconds=time.perf_counter() - began, error=error)
-        seconds, usage = time.perf_counter() - began, reply.usage
-        answer = _answer(reply, is_small=is_small)
-        spent: dict[str, Any] = {"is_small": is_small, "prompt_tokens": usage.prompt}
-        spent |= {"completion_tokens": usage.completion, "seconds": seconds}
-        if answer is None:
-            return ReaderAnswer(self._model.name, asked=asked, error="its answer could not be read", **spent)
-        reach, thought = answer.get("reach"), answer.get("thought", reply.thought)
-        return ReaderAnswer(
+        whole = ReaderAnswer(
             self._model.name,
-            "",
-            next((known for known in get_args(Reach) if known == reach), "unknown"),
-            tuple(_expected(answer, asked)),
-            asked,
-            one_line(thought, 160) if isinstance(thought, str) else "",
-            **spent,
+            asked=asked,
+            is_small=is_small,
+            prompt_tokens=reply.usage.prompt,
+            completion_tokens=reply.usage.completion,
+            seconds=time.perf_counter() - began,
+        )
+        answer = _answer(reply, is_small=is_small)
+        if answer is None:
+            return replace(whole, error="its answer could not be read")
+        reach, thought = answer.get("reach"), answer.get("thought", reply.thought)
+        return replace(
+            whole,
+            reach=next((known for known in get_args(Reach) if known == reach), "unknown"),
+            calls=tuple(_expected(answer, asked)),
+            thought=one_line(thought, 160) if isinstance(thought, str) else "",
         )
 
     async def aclose(self) -> None:

@@ -4,28 +4,36 @@ Many calls share a worker, so what they show is advice, confirmed in workers of 
 anything in the examples may be outside what the author promises: it is a warning that says so.
 """
 
-import ast
 import asyncio
+import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, groupby, islice, zip_longest
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from agent_core.base.problem import Evidence
-from sandbox import Attempt, Attempts, Killed, Outcome, Raised, Refused, Returned, TimedOut
+from sandbox import Killed, Outcome, Raised, Refused, Returned, TimedOut
 
-from .call_arguments import Arguments, Value, checker, edge_calls, fits, recombined, shown, unlike, written
-from .draft import Draft, Finding
-from .examples.sufficiency import is_unproven
-from .failures import FailedCall, described, fix_of, how, is_much, is_right, line_of, may_loop, named
+from .call_arguments import Arguments, Value, checker, edge_calls, fits, read_calls, recombine, unseen, write_call
+from .draft import NOT_IMPORTED, NOTHING_YET, OUTSIDE, Draft, Finding, Subject
+from .examples.sufficiency import unprovable
+from .failures import (
+    FailedCall,
+    describe_failure,
+    describe_outcome,
+    fix_of,
+    is_much,
+    is_right,
+    known_errors,
+    line_of,
+    may_loop,
+)
 from .proof import lacks_grant
 from .substance import HOLLOW
-from .tree import is_bare_call, nodes_of
+from .tree import constants, is_bare_call
 
 if TYPE_CHECKING:
-    from agent_core.registry.function import Function
-
     from .trial import TrialTools
 
 STAGE = "robust"
@@ -33,7 +41,6 @@ _MOST = 3  # failures that are reported
 _USE = "use it in the body, or leave it out of the parameters and of `Args:`"
 _ALONE_S = 1.0  # for a call that seems to hang
 _FIRST = 0.5  # the part of the time in which all calls are tried once
-_LONG = 3600.0
 _LARGEST = 20_000  # characters of one call
 _PATIENT_S = 4.0  # for one that had little of a processor meanwhile
 _BUSY_S = 0.5  # on a processor: who had less of it waits for something, or for the processor
@@ -78,89 +85,75 @@ def _is_telling(rows: Sequence[dict[str, str]]) -> bool:
     return sum(len(row) - 1 for row in pairs) >= _PAIRS and len(values) >= _KINDS and len(results) >= _RESULTS
 
 
-def variations(calls: Sequence[EndedCall], name: str, values: Sequence[Any]) -> Iterator[Arguments]:
+def _variations(calls: Sequence[EndedCall], name: str, values: Sequence[Value]) -> Iterator[Arguments]:
     """Yield calls that returned, of many results, with other values of a parameter: `values` first, then those seen."""
-    returned = [(arguments, outcome) for arguments, outcome in calls if isinstance(outcome, Returned)]
-    seen: dict[str, Value] = {}
-    for arguments, _outcome in returned:
-        if name in arguments:
-            seen.setdefault(repr(arguments[name]), arguments[name])
-    kinds = {type(value) for value in seen.values()}
-    wanted = {
-        repr(value): value for value in (*values, *((True, False) if bool in kinds else ())) if type(value) in kinds
-    }
-    pool = [*islice((wanted | seen).values(), _VALUES)]
-    bases = {repr(outcome.value): arguments for arguments, outcome in reversed(returned) if name in arguments}
+    returned = [(call, outcome.value) for call, outcome in calls if isinstance(outcome, Returned) and name in call]
+    kinds = {type(call[name]) for call, _value in returned}
+    wanted = [value for value in (*values, True, False) if type(value) in kinds]
+    pool = {repr(value): value for value in (*wanted, *(call[name] for call, _value in returned))}
+    bases = {repr(value): call for call, value in reversed(returned)}
     for base in islice(reversed(bases.values()), _BASES):
-        yield from (base | {name: value} for value in pool if repr(value) != repr(base[name]))
+        yield from (base | {name: new} for new in islice(pool.values(), _VALUES) if repr(new) != repr(base[name]))
 
 
-async def robust(draft: Draft, trial_tools: "TrialTools") -> Draft:
+async def robust(draft: Draft, trial: "TrialTools") -> Draft:
     """Return the draft with the calls that fail."""
-    function = draft.loaded
-    reason = _not_for(draft, function)
-    if reason or function is None:
+    own = draft.loaded
+    reason = _unfit(draft, own)
+    if reason or own is None:
         return draft.skip(reason)
-    trial = Trial(draft, function, trial_tools)
+    tried = RobustTrial(draft, own, trial)
     try:
-        calls = list(trial.calls())
+        calls = list(tried.calls())
     except RecursionError:
         return draft.skip("its arguments are nested too deeply")
-    outcomes = await trial.first(calls)
+    outcomes = await tried.first(calls)
     refused = next((outcome.reason for outcome in outcomes if isinstance(outcome, Refused)), "")
     if not any(isinstance(outcome, Returned | Raised | TimedOut | Killed) for outcome in outcomes):
         skipped = draft.skip(refused or ("time was up" if calls else "no arguments are known for it"))
         return replace(skipped, late=bool(calls) and not refused)
-    reached = sum(outcome is not None for outcome in outcomes)
-    idle = await trial.idle([*zip(calls, outcomes, strict=True)])
-    failures = await trial.smallest(trial.failures(calls, outcomes))
-    findings = [*idle, *map(trial.told, failures)]
-    late = (
-        f"{reached} of {len(calls)} calls tried: time was up"
-        if reached < len(calls)
-        else f"{reached} call{'' if reached == 1 else 's'} tried"
-    )
-    return replace(draft.with_findings(STAGE, findings), note=late, late=reached < len(calls))
+    idle = await tried.idle([*zip(calls, outcomes, strict=True)])
+    failures = await tried.smallest(tried.failures(calls, outcomes))
+    reached = len(calls) - outcomes.count(None)
+    note = f"{reached} call{'' if reached == 1 else 's'} tried"
+    note = note if reached == len(calls) else f"{reached} of {len(calls)} calls tried: time was up"
+    draft = draft.with_findings(STAGE, [*idle, *map(tried.finding, failures)])
+    return replace(draft, note=note, late=reached < len(calls))
 
 
-def _not_for(draft: Draft, function: "Function | None") -> str:
-    if function is None or draft.tree is None:
-        return "the module could not be imported"
+def _unfit(draft: Draft, own: Subject | None) -> str:
+    """Return why a function cannot be tried with other arguments; empty if it can."""
+    if own is None:
+        return NOT_IMPORTED
     if draft.shows(*HOLLOW):
-        return "the body does nothing yet"
+        return NOTHING_YET
     if draft.shows("example-raises", "example-hangs", "example-stopped"):
         return "its own examples fail"
-    if function.takes_self:
+    if own.function.takes_self:
         return "what it does depends on `self`, which is empty here"
-    if not function.parameters["properties"]:
+    if not own.function.parameters["properties"]:
         return "it takes no arguments"
-    is_outward = draft.needs.is_outward or is_unproven(draft.tree, draft.function, function) == "effects"
-    return "it acts on the outside, which is not tried here" if is_outward else ""
+    return OUTSIDE if draft.needs.is_outward or unprovable(own) == "effects" else ""
 
 
-class Trial:
+class RobustTrial:
     """One function, the calls of its examples, and the workers in which others are tried."""
 
-    def __init__(self, draft: Draft, function: "Function", trial: "TrialTools") -> None:
-        assert draft.tree is not None
-        assert draft.function is not None
-        assert draft.trial is not None
-        self._draft, self._function, self._trial = draft, function, trial
-        self._modules = draft.trial.modules
-        calls = [example.call for example in draft.examples]
-        self._examples = shown(calls, function.name, function.parameters, function.rest, function.extra)
-        self._right = named(draft.tree, draft.function, function.examples)
-        self._by_chance = is_unproven(draft.tree, draft.function, function) == "chance"
+    def __init__(self, draft: Draft, subject: Subject, trial: "TrialTools") -> None:
+        self._draft, self._subject, self._function, self._trial = draft, subject, subject.function, trial
+        self._examples = read_calls([example.call for example in draft.examples], subject.function)
+        self._right = known_errors(subject)
+        self._by_chance = unprovable(subject) == "chance"
         # What a library returns for some arguments may be of no use here; for others it is.
-        self._is_sent = any(is_bare_call(call, function.name) for call, _ in draft.trials.values)
+        self._is_sent = any(is_bare_call(call, subject.function.name) for call, _ in draft.trials.values)
         self._may_send_nothing = draft.policy == "import" and self._is_sent
         self._until = time.monotonic() + draft.rules.robust_s
 
     def calls(self) -> Iterator[Arguments]:
         """Yield the calls to try: of the examples' values put together anew, and at edges of the types, in turn."""
         schema, most = self._function.parameters, self._draft.rules.robust_calls
-        anew = (call for call, _name in recombined(self._examples, schema))
-        in_turn = chain.from_iterable(zip_longest(islice(anew, most // 2), edge_calls(schema, self._examples)))
+        anew = recombine(self._examples, schema)[: most // 2]
+        in_turn = chain.from_iterable(zip_longest(anew, edge_calls(schema, self._examples)))
         calls = {repr(call): call for call in in_turn if call is not None}
         if self._is_sent:
             known = {*map(repr, self._examples)}
@@ -176,16 +169,14 @@ class Trial:
         return outcomes
 
     async def _outcomes(
-        self, calls: Sequence[Arguments], most_s: float = _LONG, each_s: float = 0
+        self, calls: Sequence[Arguments], most_s: float = math.inf, each_s: float = 0
     ) -> tuple[Outcome | None, ...]:
         """Return how calls end, in one worker as far as it gets; None for those that were not reached."""
-        remaining_s = min(self._until - time.monotonic(), most_s)
-        if remaining_s <= 0:
+        most_s = min(self._until - time.monotonic(), most_s, self._trial.limits.wall_s)
+        if most_s <= 0:
             return (None,) * len(calls)
-        attempts = [Attempt(call) for call in calls]
-        work = Attempts(self._function.name, attempts, each_s or self._draft.rules.robust_each_s)
-        most_s = min(remaining_s, self._trial.limits.wall_s)
-        return await self._trial.attempt(self._modules, self._function.module, work, most_s)
+        each_s = each_s or self._draft.rules.robust_each_s
+        return await self._trial.call_all(self._function, self._subject.modules, calls, most_s, each_s)
 
     async def idle(self, calls: Sequence[EndedCall]) -> list[Finding]:
         """Return the doubts about parameters that change nothing, with calls that should show a difference."""
@@ -196,20 +187,18 @@ class Trial:
         return [doubt for name in doubtful if (doubt := await self._doubt(calls, name))]
 
     async def _doubt(self, calls: Sequence[EndedCall], name: str) -> Finding | None:
-        own, schema = self._function, self._function.parameters
-        assert self._draft.tree is not None
+        own, check = self._function, checker(self._function.parameters)
         shown_values = [example[name] for example in self._examples if name in example]
-        values = [*shown_values, *_constants(self._draft.tree)]
-        check = checker(schema)
-        wanted = [call for call in variations(calls, name, values) if fits(call, check)]
+        plain = [value for value in constants(self._subject.tree) if isinstance(value, str | int | float)]
+        values = [*shown_values, *(value for value in plain if len(str(value)) < _LONG_TEXT)]
+        wanted = [call for call in _variations(calls, name, values) if fits(call, check)]
         more = [*zip(wanted, await self._outcomes(wanted), strict=True)]
         tried = [*calls, *more]
         rows, reached = _rows_of(tried, name), sum(outcome is not None for _arguments, outcome in tried)
         if reached < _REACHED * len(tried) or _matters(rows) or not _is_telling(rows):
             return None  # what was not reached might differ
-        names = [*schema["properties"]]
         telling = {
-            written(own.name, call, names, own.rest, own.extra): outcome.shown
+            write_call(own, call): outcome.shown
             for call, outcome in more
             if isinstance(outcome, Returned) and call not in self._examples
         }
@@ -221,7 +210,7 @@ class Trial:
         """Yield the calls that failed."""
         for call, outcome in zip(calls, outcomes, strict=True):
             if isinstance(outcome, Raised | TimedOut | Killed) and not self._is_right(outcome):
-                failure = FailedCall(call, outcome, tuple(unlike(call, self._examples)))
+                failure = FailedCall(call, outcome, tuple(unseen(call, self._examples)))
                 if not (self._by_chance and failure.code == "fails-on"):
                     yield failure
 
@@ -250,8 +239,8 @@ class Trial:
         """Return how a call ends by itself, with more time if the machine was busy."""
         (outcome,) = await self._outcomes([arguments], each_s=_ALONE_S)
         if isinstance(outcome, TimedOut) and _WAITING_S <= (outcome.cpu_s or 0.0) < _BUSY_S:
-            work = Attempts(self._function.name, [Attempt(arguments)], _PATIENT_S)
-            (outcome,) = await self._trial.attempt(self._modules, self._function.module, work, 2 * _PATIENT_S)
+            function, modules = self._function, self._subject.modules
+            (outcome,) = await self._trial.call_all(function, modules, [arguments], 2 * _PATIENT_S, _PATIENT_S)
         return outcome
 
     def _is_slow(self, failed: FailedCall) -> bool:
@@ -261,16 +250,15 @@ class Trial:
         cpu_s = failed.outcome.cpu_s
         if cpu_s is not None and cpu_s < _BUSY_S:
             return True
-        is_loop = self._draft.tree is not None and may_loop(self._draft.tree, self._function.name)
+        is_loop = may_loop(self._subject.tree, self._function.name)
         return is_much(failed.call) or not is_loop or self._draft.trials.slowest_s >= _SLOW_S
 
-    def told(self, failed: FailedCall) -> Finding:
+    def finding(self, failed: FailedCall) -> Finding:
         """Return the finding about a call that fails."""
-        own = self._function
-        call = written(own.name, failed.call, list(own.parameters["properties"]), own.rest, own.extra)
+        call = write_call(self._function, failed.call)
         code = "fails-on" if failed.code == "not-json" and self._may_send_nothing else failed.code
-        evidence = (Evidence(call=call, returned=how(failed.outcome)),)
-        return Finding(code, described(failed, call), fix_of(failed), self._line(failed), evidence=evidence)
+        evidence = (Evidence(call=call, returned=describe_outcome(failed.outcome)),)
+        return Finding(code, describe_failure(failed, call), fix_of(failed), self._line(failed), evidence=evidence)
 
     def _line(self, failed: FailedCall) -> int:
         """Return the line in the candidate's text, which may be further down in the module."""
@@ -278,11 +266,3 @@ class Trial:
         line = line_of(failed.outcome)
         is_inside = self._function.line <= line <= self._function.end_line
         return line - self._function.line + start if start and is_inside else start
-
-
-def _constants(tree: ast.Module) -> list[object]:
-    """Return the texts and numbers of the code: an argument may matter only where it is one of them."""
-    constants = {repr(node.value): node.value for node in nodes_of(tree) if isinstance(node, ast.Constant)}
-    return [
-        value for value in constants.values() if isinstance(value, str | int | float) and len(str(value)) < _LONG_TEXT
-    ]

@@ -47,9 +47,10 @@ def _hollow(node: FunctionNode, *, may_have_gaps: bool) -> Iterator[Finding]:
         message, line = shown or f"`{node.name}` has no body yet", statements[0].lineno if statements else node.lineno
         yield Finding("placeholder", message, "write the code that computes the result", line)
         return
-    unfinished = next((raised for raised in own_nodes(statements) if _is_not_implemented(raised)), None)
+    raises = [(node, ast.unparse(node.exc or node)) for node in own_nodes(statements) if isinstance(node, ast.Raise)]
+    unfinished = next((node for node, error in raises if error.partition("(")[0] == "NotImplementedError"), None)
     is_gap = unfinished not in statements and any(answer.value for answer in _answers(statements))
-    if isinstance(unfinished, ast.Raise) and not (may_have_gaps and is_gap):
+    if unfinished is not None and not (may_have_gaps and is_gap):
         message = f"`{node.name}` raises NotImplementedError, so a part of it is not written"
         fix = "write that part; for input that is not supported raise ValueError with a reason"
         yield Finding("not-implemented", message, fix, unfinished.lineno)
@@ -153,11 +154,6 @@ def _is_idle(node: ast.stmt) -> bool:
 
 def _is_nothing(node: ast.stmt) -> bool:
     return isinstance(node, ast.Pass) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
-
-
-def _is_not_implemented(node: ast.AST) -> bool:
-    raised = node.exc if isinstance(node, ast.Raise) else None
-    return isinstance(raised, ast.expr) and ast.unparse(raised).partition("(")[0] == "NotImplementedError"
 
 
 def _unused(node: FunctionNode) -> Iterator[Finding]:

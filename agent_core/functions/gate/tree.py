@@ -10,11 +10,12 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Any
+from typing import Any, TypeGuard
 
 from agent_core.base import syntax
 from agent_core.registry.literals import has_many_keys
 from agent_core.registry.source import HUGE_NUMBER, MANY_TOKENS, too_much, tree_of
+from agent_core.registry.tree import survey
 from sandbox.wire.lines import lines_of, place_of
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
@@ -67,8 +68,18 @@ def functions(tree: ast.Module) -> list[FunctionNode]:
 
 @lru_cache(maxsize=256)
 def find(tree: ast.Module, name: str) -> FunctionNode | None:
-    """Return the top-level function of that name: the last one, which is the one that Python keeps."""
-    return next((node for node in reversed(functions(tree)) if node.name == name), None)
+    """Return the top-level function of that name: the last one, which is the one that Python keeps.
+
+    One below an `if` or a `try` counts, as the registry offers it, too.
+    """
+    last = next((node for node in reversed(functions(tree)) if node.name == name), None)
+    return last or survey(tree).definitions.get(name)
+
+
+def function_in(text: str, name: str) -> FunctionNode | None:
+    """Return the function of that name in a text; None if there is none."""
+    tree = parse(text)
+    return find(tree, name) if isinstance(tree, ast.Module) else None
 
 
 def parameters(node: FunctionNode) -> list[ast.arg]:
@@ -141,8 +152,6 @@ def nodes_of(tree: ast.AST) -> tuple[ast.AST, ...]:
 
     Three times as fast as `ast.walk`, and kept for a while.
     """
-    if isinstance(tree, ast.Module):  # made of its statements' own, which are asked for too
-        return (tree, *(node for statement in tree.body for node in nodes_of(statement)))
     return tuple(_walk([tree], within=True))
 
 
@@ -188,6 +197,11 @@ def calls_of(tree: ast.AST, names: set[str]) -> set[str]:
     return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id in names}
 
 
+def constants(tree: ast.AST) -> list[object]:
+    """Return the constants of a text, each once."""
+    return [*{repr(node.value): node.value for node in nodes_of(tree) if isinstance(node, ast.Constant)}.values()]
+
+
 def literal(node: ast.expr | None) -> tuple[bool, object]:
     """Return whether an expression is a literal, and its value. A missing expression is the literal None."""
     if node is None:
@@ -210,7 +224,11 @@ def expression(text: str) -> ast.expr | None:
 
 def is_bare_call(text: str, name: str) -> bool:
     """Check whether an expression is a call of a function and nothing around it: what it gives is what that returns."""
-    node = expression(text)
+    return is_call_of(expression(text), name)
+
+
+def is_call_of(node: ast.AST | None, name: str) -> TypeGuard[ast.Call]:
+    """Check whether a node is a call of a function by its name."""
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name
 
 
@@ -220,14 +238,8 @@ _ALWAYS = BUILTINS | IMPLICIT
 
 def missing_names(text: str, tree: ast.Module, known_names: frozenset[str] = frozenset()) -> set[str]:
     """Return global names read somewhere and defined nowhere; `known_names` come from the surrounding module."""
-    missing = _missing(text, tree)
-    return set(missing - known_names) if missing else set()
-
-
-@lru_cache(maxsize=64)
-def _missing(text: str, tree: ast.Module) -> frozenset[str]:
     bound = bound_names(tree)
-    return frozenset() if "*" in bound else _globals_read(text) - bound - _ALWAYS
+    return set() if "*" in bound else {*_globals_read(text)} - bound - _ALWAYS - known_names
 
 
 @lru_cache(maxsize=64)

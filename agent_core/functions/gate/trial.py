@@ -6,7 +6,7 @@ Here are also the means that every stage in a worker uses. What a worker says is
 import ast
 import asyncio
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -24,6 +24,7 @@ from agent_core.registry.source import ModuleSource
 from agent_core.registry.validation import check_schema
 from sandbox import (
     Access,
+    Attempt,
     Attempts,
     Job,
     Killed,
@@ -51,10 +52,12 @@ if TYPE_CHECKING:
     from sandbox.wire.requests import RequestHandler
 
     from ..search import FunctionSearch
+    from .call_arguments import Arguments
     from .candidate import Way
     from .reader import DescriptionReader
 
 STAGE = "import"
+_EACH_S = 0.25  # for one of many calls
 _NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 _BUSY = 0.5  # of its time on a processor, or seconds of it: who had that was not kept waiting
 
@@ -121,12 +124,26 @@ class TrialTools:
         async with self.turn:
             return await self.sandbox.run(replace(job, limits=replace(self.limits, wall_s=2 * self.limits.wall_s)))
 
+    async def call_all(
+        self,
+        function: "Function",
+        modules: "Modules",
+        calls: "Sequence[Arguments]",
+        wall_s: float,
+        each_s: float = _EACH_S,
+        *,
+        is_patient: bool = False,
+    ) -> tuple[Outcome | None, ...]:
+        """Call a function within a time, in one worker as far as it gets; None for what was not reached."""
+        work = Attempts(function.name, [Attempt(call) for call in calls], each_s, is_patient=is_patient)
+        return await self.attempt(function, modules, work, wall_s) if calls else ()
+
     async def attempt(
-        self, modules: "Modules", module: str, attempts: Attempts, wall_s: float
+        self, function: "Function", modules: "Modules", attempts: Attempts, wall_s: float
     ) -> tuple[Outcome | None, ...]:
         """Run many attempts within a time, in one worker as far as it gets. The results are advice."""
         limits = replace(self.limits, wall_s=wall_s)
-        return await self.sandbox.attempt(Job(modules, module, attempts, limits, self.access))
+        return await self.sandbox.attempt(Job(modules, function.module, attempts, limits, self.access))
 
 
 def is_short_of_time(outcome: Outcome) -> bool:
@@ -138,12 +155,13 @@ def is_short_of_time(outcome: Outcome) -> bool:
 
 async def load(draft: Draft, trial: TrialTools) -> Draft:
     """Return the draft with the module it would become, after importing that module in a worker."""
-    blocked = _blocked(draft)
-    if blocked:
-        return draft.skip(blocked)
+    if draft.function is None:
+        return draft.skip("there is no function to import")
+    if draft.has("bad-name", "bad-module", "name-taken", "several-functions", "star-parameter", *FLAWS):
+        return draft.skip("its name, its shape or a character of it has no place in a module")
     lacking = _lacking(draft)
     around = draft.snapshot.modules.get(draft.candidate.module)
-    text = placed(draft, around)
+    text = place_candidate(draft, around)
     if isinstance(text, Problem):
         where = replace(text.where, path=draft.candidate.path) if text.where.path == CANDIDATE else text.where
         return draft.with_problems([replace(text, where=where)])
@@ -172,34 +190,20 @@ async def _imported(
         return replace(draft, reading=reading).with_findings("capability", [needed]).skip(f"it needs `{package}`")
     problems = tuple(p for p in problems if p.code != "inexpressible-type" or p.where.line == own)  # not of others
     trial = None if problems else draft.snapshot.with_module(reading)
-    placed_problems = [replace(problem, where=_where(draft, around, problem.where)) for problem in problems]
-    return replace(draft, reading=reading, trial=trial).with_problems(placed_problems)
+    # A line counts if the candidate is the whole module.
+    is_part = bool(around is not None and around.text.strip()) or bool(draft.fixes)
+    above, path = draft.text[: -len(draft.text.lstrip())].count("\n"), draft.candidate.path
+    lines = [0 if is_part or not problem.where.line else problem.where.line + above for problem in problems]
+    placed = [replace(problem, where=Place(path, line)) for problem, line in zip(problems, lines, strict=True)]
+    return replace(draft, reading=reading, trial=trial).with_problems(placed)
 
 
-def _where(draft: Draft, around: ModuleSource | None, place: Place) -> Place:
-    """Translate a place in the module to one in the candidate; keep its line if the candidate is the whole module."""
-    path = draft.candidate.path
-    if (around is not None and around.text.strip()) or draft.fixes or not place.line:
-        return Place(path)
-    return Place(path, place.line + draft.text[: -len(draft.text.lstrip())].count("\n"))
-
-
-def placed(draft: Draft, around: ModuleSource | None) -> str | Problem:
+def place_candidate(draft: Draft, around: ModuleSource | None) -> str | Problem:
     """Return the text of the module with the candidate in it, or why the candidate cannot be placed."""
     candidate = draft.candidate
     before, path = (around.text, around.path) if around else ("", "module")
     is_library = draft.policy == "import"
     return place_function(before, draft.text, candidate.name, path=path, with_statements=is_library)
-
-
-def _blocked(draft: Draft) -> str:
-    if draft.function is None:
-        return "there is no function to import"
-    if draft.has("bad-name", "bad-module", "name-taken", "several-functions", "star-parameter"):
-        return "its name or shape has no place in a module"
-    if draft.has(*FLAWS):
-        return "its text does not read as it runs"
-    return ""
 
 
 def _lacking(draft: Draft) -> str:
@@ -208,10 +212,7 @@ def _lacking(draft: Draft) -> str:
     at_top = ast.Module([node for node in body if isinstance(node, ast.Import | ast.ImportFrom)], [])
     if draft.policy == "import" and not needs_of(uses(at_top, draft.rules.packages)).packages:
         return ""
-    grants = sorted(
-        {problem.code.removeprefix("needs-") for problem in draft.problems if problem.code == "needs-packages"}
-    )
-    return f"it needs the grant {', '.join(f'`{grant}`' for grant in grants)}" if grants else ""
+    return "it needs the grant `packages`" if draft.shows("needs-packages") else ""
 
 
 async def try_module(
@@ -219,18 +220,12 @@ async def try_module(
 ) -> tuple["ModuleReading", tuple[Problem, ...]]:
     """Import a module in a worker, and let the worker resolve the types that the text does not decide."""
     modules = snapshot.with_module(reading).modules
-    where = Place(reading.source.path)
-    unresolved = [function for function in reading.functions if function.unresolved]
-    if not unresolved:
-        outcome = await trial.run(modules, reading.source.module, ModuleImport())
-        refusal = import_problem(outcome, where, modules)
-        return reading, (refusal,) if refusal else ()
-    request = SchemaRequest([function.name for function in unresolved])
-    outcome = await trial.run(modules, reading.source.module, request)
-    refusal = import_problem(outcome, where, modules)
-    if refusal or not isinstance(outcome, Returned):
-        return reading, (refusal,) if refusal else ()
-    return resolve(reading, outcome.value)
+    unresolved = [function.name for function in reading.functions if function.unresolved]
+    work = SchemaRequest(unresolved) if unresolved else ModuleImport()
+    outcome = await trial.run(modules, reading.source.module, work)
+    if refusal := import_problem(outcome, Place(reading.source.path), modules):
+        return reading, (refusal,)
+    return resolve(reading, outcome.value) if unresolved and isinstance(outcome, Returned) else (reading, ())
 
 
 def missing_package(

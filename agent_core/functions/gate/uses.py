@@ -8,8 +8,8 @@ This is advice for a human's decision and a clear message to the model: the sand
 import ast
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ from agent_core.access.packages.projects import project_of
 from agent_core.registry.depends import is_program
 
 from .draft import Finding
-from .tree import bound_names, context_nodes, defaults, nodes_of, own_nodes
+from .tree import bound_names, context_nodes, defaults, nodes_of
 
 if TYPE_CHECKING:
     from .candidate import Way
@@ -104,7 +104,8 @@ def heads(name: str) -> list[str]:
     return [".".join(parts[:size]) for size in range(len(parts), 0, -1)]
 
 
-Held = Mapping[str, ast.expr]
+Held = Mapping[str, Sequence[ast.expr]]
+"""The values that a text binds to each name; a part of a value is starred."""
 _DEPTH = 12
 _ADDRESS = re.compile(r"(https?)://([^/?#\s]+)([/?#]|$)")
 _WILD = re.compile(r"[*?\[]")
@@ -113,42 +114,57 @@ _BELOW = frozenset({"iterdir", "glob", "rglob", "joinpath", "walk"})
 _SIDE = frozenset({"resolve", "absolute", "expanduser", "rstrip", "strip", "lstrip"})
 
 
-def name_bindings(tree: ast.AST) -> Held:
-    """Return the names that a text binds exactly once, each with its value; a parameter with its default."""
-    bindings: dict[str, list[ast.expr | None]] = {}
+def values_of(tree: ast.AST) -> Held:
+    """Return the names that a text binds, each with its values: a parameter with a text that is its default, or with
+    its type.
+    """
+    held: dict[str, list[ast.expr]] = {}
     for node in nodes_of(tree):
         for name, value in _bindings(node):
-            bindings.setdefault(name, []).append(value)
-    return {name: values[0] for name, values in bindings.items() if len(values) == 1 and values[0] is not None}
+            held.setdefault(name, []).append(value)
+    return held
 
 
-def _bindings(node: ast.AST) -> Iterator[tuple[str, ast.expr | None]]:
+def _bindings(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
     match node:
         case (
             ast.Assign(targets=[ast.Name(id=name)], value=value)
             | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value)
+            | ast.For(target=ast.Name(id=name) | ast.Tuple(elts=[_, ast.Name(id=name)]), iter=value)
+            | ast.comprehension(target=ast.Name(id=name), iter=value)
+            | ast.withitem(context_expr=value, optional_vars=ast.Name(id=name))
         ):
             yield name, value
-        case ast.For(target=ast.Name(id=name), iter=value) | ast.comprehension(target=ast.Name(id=name), iter=value):
-            yield name, value
-        case ast.For(target=ast.Tuple(elts=[_, ast.Name(id=name)]), iter=value):
-            yield name, value
-        case ast.withitem(context_expr=value, optional_vars=ast.Name(id=name)):
-            yield name, value
-        case ast.AugAssign(target=ast.Name(id=name)):
-            yield name, None
+        case ast.Assign(targets=targets, value=value):
+            names = [inner.id for target in targets for inner in nodes_of(target) if isinstance(inner, ast.Name)]
+            yield from ((name, ast.Starred(value)) for name in names)
+        case ast.AugAssign(target=ast.Name(id=name), value=value):
+            yield name, ast.Starred(value)
         case ast.arguments():
-            yield from _defaults(node)
-        case _:
-            pass
+            by_name = defaults(node)
+            for parameter in [*node.posonlyargs, *node.args, *node.kwonlyargs]:
+                default = by_name.get(parameter.arg)
+                if isinstance(default, ast.Constant) and default.value:  # a text, which the user can be asked about
+                    yield parameter.arg, default
+                else:
+                    yield parameter.arg, ast.Starred(parameter.annotation or ast.Constant(None))
 
 
-def _defaults(node: ast.arguments) -> Iterator[tuple[str, ast.expr | None]]:
-    """Yield the parameters, each with its default if that is a text, which the user can be asked about."""
-    by_name = defaults(node)
-    for parameter in [*node.posonlyargs, *node.args, *node.kwonlyargs]:
-        default = by_name.get(parameter.arg)
-        yield parameter.arg, default if isinstance(default, ast.Constant) and default.value else None
+def reads(node: ast.AST, words: frozenset[str], held: Held) -> bool:
+    """Check whether an expression reads one of these names, or `self.scratch` if that is among them, by itself or by
+    what its names are bound to.
+    """
+    waiting, seen = [node], set[str]()
+    while waiting:
+        for child in ast.walk(waiting.pop()):
+            if isinstance(child, ast.Attribute) and child.attr == "scratch" and "self.scratch" in words:
+                return True
+            if isinstance(child, ast.Name) and child.id in words:
+                return True
+            if isinstance(child, ast.Name) and child.id not in seen:
+                seen.add(child.id)
+                waiting += held.get(child.id, ())
+    return False
 
 
 def text_prefix(node: ast.expr, held: Held, depth: int = _DEPTH) -> tuple[str, bool]:
@@ -167,8 +183,8 @@ def text_prefix(node: ast.expr, held: Held, depth: int = _DEPTH) -> tuple[str, b
             parts = values
         case ast.FormattedValue(value=value, conversion=-1, format_spec=None):
             parts = [value]
-        case ast.Name(id=name) if name in held:
-            parts = [held[name]]
+        case ast.Name(id=name) if len(held.get(name, ())) == 1:
+            parts = [*held[name]]
     return _joined(parts, held, depth, is_path=is_path) if parts else ("", False)
 
 
@@ -255,7 +271,8 @@ def path_of(node: ast.expr | None, held: Held) -> str | None:
     return written("read", text) if text else UNSAID
 
 
-MAKERS = frozenset({"Path", "pathlib"})
+_SCRATCH = frozenset({"self.scratch"})
+_PATHS = frozenset({"Path", "pathlib"})
 
 
 def local_names(function: ast.AST) -> set[str]:
@@ -264,46 +281,11 @@ def local_names(function: ast.AST) -> set[str]:
     return stored | {node.arg for node in ast.walk(function) if isinstance(node, ast.arg)}
 
 
-def paths(function: ast.AST) -> set[str]:
-    """Return the names that hold a path: declared as one, or made by `Path`."""
-    declared = {
-        node.arg
-        for node in ast.walk(function)
-        if isinstance(node, ast.arg) and node.annotation is not None and mentions(node.annotation, {"Path"})
-    }
-    return _derived(function, {*MAKERS, *declared}) - MAKERS
-
-
-def _derived(function: ast.AST, sources: set[str]) -> set[str]:
-    """Return the sources, and the names that are assigned from them, in the order of the text."""
-    names = set(sources)
-    for node in own_nodes(list(ast.iter_child_nodes(function))):  # any child will do
-        match node:
-            case ast.Assign(targets=targets, value=value) if mentions(value, names):
-                names |= {node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)}
-            case ast.With(items=items):
-                for item in items:
-                    if isinstance(item.optional_vars, ast.Name) and mentions(item.context_expr, names):
-                        names.add(item.optional_vars.id)
-            case ast.For(target=ast.Name(id=name), iter=value) if mentions(value, names):
-                names.add(name)
-    return names
-
-
-def mentions(node: ast.AST, names: set[str]) -> bool:
-    """Check whether an expression reads one of these names, or `self.scratch` if that is among them."""
-    for child in ast.walk(node):
-        if isinstance(child, ast.Name) and child.id in names:
-            return True
-        if isinstance(child, ast.Attribute) and child.attr == "scratch" and "self.scratch" in names:
-            return True
-    return False
-
-
 _PATH_METHODS = frozenset({"read_text", "write_text", "read_bytes", "write_bytes"})
 _WRITING = frozenset({"write_text", "write_bytes", "unlink", "mkdir", "rmdir", "touch", "rename"})
 _FILE_METHODS = _PATH_METHODS | _WRITING | {"open", "iterdir", "glob", "rglob", "exists", "is_file", "is_dir", "stat"}
 _BUILTINS = frozenset({"open", "eval", "exec", "compile", "__import__", "input"})
+_SUSPECTS = _BUILTINS | _FILE_METHODS | {"import_module"}
 _IN_MEMORY = ":memory:"  # a database that is no file
 _ELSEWHERE = re.compile(r"version|PY_?\d|platform|TYPE_CHECKING|os\.name")  # tests that are false where it runs
 _PLAIN = ("os", "asyncio", "concurrent.futures")  # their import says nothing yet
@@ -322,7 +304,7 @@ class Use:
 
     @property
     def is_asked_later(self) -> bool:
-        """Whether it is of a host or file that the text does not name: a call asks for it once it names it."""
+        """True for a host or file that the text does not name: a call asks for it once it names it."""
         return self.kind in LATER and self.item == UNSAID
 
     @property
@@ -336,42 +318,43 @@ class _Text:
     """A module in the form in which uses are looked for in it."""
 
     tree: ast.Module
-    nodes: tuple[ast.AST, ...]
     packages: tuple[str, ...]
     guarded: frozenset[str]
-    calls: dict[int, ast.Call] = field(hash=False)  # by the id of what is called
-    aliases: dict[str, str] = field(hash=False)
-    own: frozenset[str] = frozenset()
+    own: frozenset[str]
 
-    @classmethod
-    def of(cls, tree: ast.Module, packages: tuple[str, ...], guarded: frozenset[str], own: frozenset[str]) -> "_Text":
-        nodes = nodes_of(tree)
-        calls = {id(node.func): node for node in nodes if isinstance(node, ast.Call)}
-        imports = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
-        return cls(tree, nodes, packages, guarded, calls, imported_names(imports), own)
+    @cached_property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        """Every node of the text."""
+        return nodes_of(self.tree)
+
+    @cached_property
+    def calls(self) -> dict[int, ast.Call]:
+        """The calls, by the id of what is called."""
+        return {id(node.func): node for node in self.nodes if isinstance(node, ast.Call)}
+
+    @cached_property
+    def aliases(self) -> dict[str, str]:
+        """The imported names, and what they stand for."""
+        return imported_names(node for node in self.nodes if isinstance(node, ast.Import | ast.ImportFrom))
+
+    @cached_property
+    def names(self) -> Held:
+        """The names and the values they are bound to."""
+        return values_of(self.tree)
 
     @cached_property
     def optional(self) -> frozenset[int]:
         """The imports, by id, without which the text goes on: `try: import …`, or for another Python or system."""
         tries = [node for node in self.nodes if isinstance(node, ast.Try) and any(map(_takes_absence, node.handlers))]
-        others = [node for node in self.nodes if isinstance(node, ast.If)]
-        others = [node for node in others if _ELSEWHERE.search(ast.unparse(node.test)) or is_program(node)]
-        bodies = [
-            statement
-            for body in [*(node.body for node in tries), *(node.body for node in others)]
-            for statement in body
-        ]
-        return frozenset(id(node) for statement in bodies for node in nodes_of(statement))
+        tests = [node for node in self.nodes if isinstance(node, ast.If)]
+        tests = [node for node in tests if _ELSEWHERE.search(ast.unparse(node.test)) or is_program(node)]
+        bodies = [node.body for node in tries] + [node.body for node in tests]
+        return frozenset(id(node) for body in bodies for statement in body for node in nodes_of(statement))
 
     def reads(self, node: ast.Import | ast.ImportFrom) -> bool:
         """Check whether the text reads one of the names that an import binds."""
         bound = {alias.asname or alias.name.partition(".")[0] for alias in node.names}
         return "*" in bound or any(isinstance(other, ast.Name) and other.id in bound for other in self.nodes)
-
-    @cached_property
-    def names(self) -> Held:
-        """The names and the values they are bound to; computed lazily, since most texts do not need it."""
-        return name_bindings(self.tree)
 
 
 def _takes_absence(handler: ast.ExceptHandler) -> bool:
@@ -393,12 +376,12 @@ def uses(
     """Return every use in a module, in text order. Calls of `guarded` functions need a grant; `own` are the modules of
     the workspace.
     """
-    text = _Text.of(tree, packages, guarded, own)
+    text = _Text(tree, packages, guarded, own)
     all_uses = [
         *(use for node in text.nodes if isinstance(node, ast.Import | ast.ImportFrom) for use in _imports(node, text)),
         *_attributes(text),
         *_context(text),
-        *(_calls(text) if any(_is_suspect(node) for node in text.calls.values()) else ()),
+        *_calls(text),
     ]
     return sorted(dict.fromkeys(all_uses), key=lambda use: (use.finding.line, use.finding.column))
 
@@ -544,44 +527,31 @@ def dotted_name(node: ast.expr, modules: dict[str, str]) -> str | None:
     return ".".join([modules[node.id], *reversed(parts)])
 
 
-def _is_suspect(node: ast.Call) -> bool:
-    match node.func:
-        case ast.Name(id=name):
-            return name in _BUILTINS
-        case ast.Attribute(attr=name):
-            return name in _FILE_METHODS or name == "import_module"
-        case _:
-            return False
-
-
 def _calls(text: _Text) -> Iterator[Use]:
-    defined = bound_names(text.tree)
     for scope in text.tree.body:
-        names, scratch, path_names = defined | local_names(scope), _derived(scope, {"self.scratch"}), paths(scope)
-        own = {**text.names, **name_bindings(scope)}
-        for node in ast.walk(scope):
-            if isinstance(node, ast.Call):
-                yield from _call(node, names, scratch, path_names, own)
+        calls = [node for node in nodes_of(scope) if isinstance(node, ast.Call)]
+        calls = [node for node in calls if {getattr(node.func, part, "") for part in ("id", "attr")} & _SUSPECTS]
+        if calls:
+            names, held = bound_names(text.tree) | local_names(scope), {**text.names, **values_of(scope)}
+            yield from (use for node in calls for use in _call(node, names, held))
 
 
-def _call(
-    node: ast.Call, defined: set[str] | frozenset[str], scratch: set[str], path_names: set[str], held_own: Held
-) -> Iterator[Use]:
+def _call(node: ast.Call, defined: frozenset[str], held: Held) -> Iterator[Use]:
     match node.func:
         case ast.Name(id=name) if name not in defined:
-            yield from _builtin(name, node, scratch, held_own)
+            yield from _builtin(name, node, held)
         case ast.Attribute(attr=method, value=target) if method in _FILE_METHODS:
-            is_path = method in _PATH_METHODS or mentions(target, path_names | MAKERS)
-            if is_path and not mentions(target, scratch):
+            is_path = method in _PATH_METHODS or reads(target, _PATHS, held)
+            if is_path and not reads(target, _SCRATCH, held):
                 writes = _writes(node, 0) if method == "open" else method in _WRITING
-                yield _use("write" if writes else "read", path_of(target, held_own), ast.unparse(node.func), node)
+                yield _use("write" if writes else "read", path_of(target, held), ast.unparse(node.func), node)
         case ast.Attribute(attr="import_module"):
             yield _dynamic(ast.unparse(node.func), node)
 
 
-def _builtin(name: str, node: ast.Call, scratch: set[str], held_own: Held) -> Iterator[Use]:
-    if name == "open" and not any(mentions(argument, scratch) for argument in node.args):
-        path = path_of(node.args[0] if node.args else None, held_own)
+def _builtin(name: str, node: ast.Call, held: Held) -> Iterator[Use]:
+    if name == "open" and not any(reads(argument, _SCRATCH, held) for argument in node.args):
+        path = path_of(node.args[0] if node.args else None, held)
         yield _use("write" if _writes(node) else "read", path, "open()", node)
     elif name == "input":
         message = "`input()` would wait for a terminal, and there is none"

@@ -11,7 +11,7 @@ from agent_core.registry.snapshot import Snapshot
 from agent_core.storage import KindRow, RecordedRow, Stats
 
 from ..gate import Gate
-from ..gate.call_arguments import written
+from ..gate.call_arguments import write_call
 from ..search import FunctionSearch
 from ..search.confusion import NEAR, Confusion, confusions, told_apart
 from . import function_facts
@@ -268,9 +268,8 @@ async def _calls_that_returned(view: ViewContext) -> dict[str, tuple[str, str]]:
 def _as_example(function: Function, row: RecordedRow) -> tuple[str, str] | None:
     """Return a recorded call and its result as an example has them, if both are short and plain."""
     arguments, value = row.data["arguments"], row.data["outcome"]["value"]
-    names = [*function.parameters.get("properties", {})]
-    if value is None or not isinstance(arguments, dict) or not arguments.keys() <= {*names}:
+    if value is None or not isinstance(arguments, dict) or not arguments.keys() <= {*function.parameters["properties"]}:
         return None
-    call = written(function.name, arguments, names, function.rest, function.extra)
+    call = write_call(function, arguments)
     is_short = max(len(call), len(repr(value))) <= _LONGEST_CALL
     return (call, repr(value)) if is_short else None

@@ -15,7 +15,7 @@ from agent_core.registry.source import ModuleSource, path_of
 from agent_core.storage import BeginState, DropPending, FunctionStore, SavePending, SaveVerdict
 
 from ..gate import CONTEXT, Candidate, Fix, Gate, GivenExample, Policy, Verdict
-from ..gate.draft import unified
+from ..gate.draft import unified_diff
 from ..gate.examples.agreement import error_of
 from ..gate.examples.example_text import with_example, with_returned_values
 from ..gate.rules import REACHES_NOTHING
@@ -247,7 +247,7 @@ async def confirmed(
 def _diff(verdict: Verdict, snapshot: "Snapshot") -> str:
     """Return how a candidate differs from the function that it would replace; empty if it is new."""
     before = own_text(verdict.name, snapshot)
-    return unified(before, verdict.source, f"{verdict.name}.py") if before and verdict.source else ""
+    return unified_diff(before, verdict.source, f"{verdict.name}.py") if before and verdict.source else ""
 
 
 def held_to_what_was_proved(

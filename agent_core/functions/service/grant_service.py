@@ -38,7 +38,7 @@ from sandbox.wire.lines import bare_lines
 from sandbox.wire.requests import standing_still
 
 from ..gate.capability import imported_at_the_top, lacking, packages_used, uses_at_import
-from ..gate.draft import unified
+from ..gate.draft import unified_diff
 from ..gate.trial import Granted
 from ..gate.uses import modules_of_workspace, needs_of, uses
 
@@ -189,7 +189,7 @@ class GrantService:
         question = question or Question(verdict.name, granted=state.now, version=function.version)
         before = snapshot.functions.get(verdict.name)
         old = snapshot.text_of(before) if before else ""
-        diff = question.diff or unified(old, verdict.source, function.path)
+        diff = question.diff or unified_diff(old, verdict.source, function.path)
         question = replace(question, why=summary.reason, lines=verdict.asking, diff=diff, moment="join")
         decision = await self._ask(question, state.now | question.missing)
         if decision.answer == "no":

@@ -7,7 +7,7 @@ by its type and message. A worker's own words are only ever compared, never beli
 import ast
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -123,7 +123,9 @@ def same(expected: Any, got: Any, *, is_float: bool = False, approx: float | Non
     if isinstance(expected, list | tuple):
         return len(expected) == len(got) and all(map(inner, expected, got))
     if isinstance(expected, dict | Pairs):
-        return _same_mapping(expected, got, inner)
+        old, new = by_text(expected), by_text(got)
+        same_keys = len(expected) == len(got) and old.keys() == new.keys()
+        return same_keys and all(inner(value, new[key]) for key, value in old.items())
     return bool(expected == got)
 
 
@@ -131,13 +133,6 @@ def _kind(value: Any) -> str:
     if isinstance(value, Members):
         return value.kind
     return "dict" if isinstance(value, Pairs) else type(value).__name__
-
-
-def _same_mapping(expected: Any, got: Any, inner: Callable[[Any, Any], bool]) -> bool:
-    if len(expected) != len(got):
-        return False
-    old, new = by_text(expected), by_text(got)
-    return old.keys() == new.keys() and all(inner(value, new[key]) for key, value in old.items())
 
 
 def _is_close(expected: float, got: float, relative: float, absolute: float) -> bool:
@@ -207,17 +202,10 @@ def _expected(text: str, returns: str) -> str:
         return text if isinstance(value, str) else repr(text)
     if is_literal:
         return repr(tuple(value)) if isinstance(value, list) and returns.startswith(("tuple", "Tuple")) else text
-    value = _from_json(text)
-    if type(value) is not object:
-        return repr(value)
-    return repr(text) if "str" in re.findall(r"\w+", returns) else text
-
-
-def _from_json(text: str) -> Any:  # Any: JSON
     try:
-        return read_json(text, LOOSE)
+        return repr(read_json(text, LOOSE))
     except Malformed:
-        return object()
+        return repr(text) if "str" in re.findall(r"\w+", returns) else text
 
 
 def _tolerance(text: str) -> float:

@@ -7,22 +7,24 @@ one, so who asks has to know which is which.
 
 import ast
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from textwrap import dedent
 from typing import Final
 
 from agent_core.base.problem import Place, Problem
+from agent_core.registry.spans import first_line
 from sandbox.wire.lines import bare_lines, lines_of
 
-from ..autofix import offset
 from ..candidate import Candidate, GivenExample
-from ..tree import FunctionNode, expression, find, parse
+from ..tree import FunctionNode, expression, function_in
 from ..verdict import Disagreement, Verdict
 from .agreement import literal_value
 
 _ERROR = re.compile(r"^[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Iteration|Warning)(?::.*)?$")
 _TRACEBACK: Final = "Traceback (most recent call last):"
-_LITERAL = re.compile(r"""(?P<raw>[rR]?)(?P<quotes>\"{3}|'{3}|"|')(?P<inner>.*)(?P=quotes)""", re.DOTALL)
+_LITERAL = re.compile(r"""(?P<prefix>[rRuU]?)(?P<quotes>\"{3}|'{3}|"|')(?P<inner>.*)(?P=quotes)""", re.DOTALL)
+_BREAK = re.compile(r"(?<!\\)((?:\\\\)*)\\n")  # an escaped line break
 _QUOTES: Final = '"""'
 
 
@@ -30,39 +32,31 @@ def with_example(code: str, name: str, call: str, expected: str) -> str | Proble
     """Return the function's text with one more example in its docstring, or why it cannot be written there."""
     code = code.replace("\r\n", "\n")
     call = call.strip().removeprefix(">>>").strip()
-    wrong = _wrong_call(name, call)
-    if wrong:
-        return Problem(
-            "bad-example", wrong, Place(name), f"give a call such as `{name}(…)`, and its result as Python writes it"
-        )
-    tree = parse(code)
-    node = find(tree, name) if isinstance(tree, ast.Module) else None
+    call_node = expression(call)
+    if call_node is None or name not in {inner.id for inner in ast.walk(call_node) if isinstance(inner, ast.Name)}:
+        wrong = f"`{call[:120]}` does not call `{name}`"
+        wrong = wrong if call_node else f"the call of an example is an expression, and `{call[:120]}` is none"
+        fix = f"give a call such as `{name}(…)`, and its result as Python writes it"
+        return Problem("bad-example", wrong, Place(name), fix)
+    node = function_in(code, name)
     if node is None:
         return Problem(
             "no-docstring", f"`{name}` is not at the top level of its text", Place(name), "edit its file manually"
         )
-    call = ast.unparse(expression(call) or node) if "\n" in call else call
+    call = ast.unparse(call_node) if "\n" in call else call
     if expected.strip() == "None":  # nothing is shown of it, and what has nothing below it is no example
         call, expected = f"{call} is None", "True"
-    shown = [f">>> {call}", *_shown(expected)]
+    shown = [f">>> {call}", *_result_lines(expected)]
     if ast.get_docstring(node, clean=False) is None:
-        return _with_docstring(code, node, shown)
-    docstring = _Docstring.of(code, node)
+        code = with_empty_docstring(code, node)
+    docstring = DocstringText.of(code, function_in(code, name) or node)
     if docstring is None:
         message = "its docstring is not one plain text between quotes"
         return Problem("no-docstring", message, Place(name, node.body[0].lineno), "write it between three quotes")
-    return docstring.rewritten(code, _inserted(docstring.inner, docstring.escaped(shown), docstring.indent))
+    return docstring.replaced(code, _inserted(docstring.inner, docstring.escaped(shown), docstring.indent))
 
 
-def _wrong_call(name: str, call: str) -> str:
-    node = expression(call)
-    if node is None:
-        return f"the call of an example is an expression, and `{call[:120]}` is none"
-    words = {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
-    return "" if name in words else f"`{call[:120]}` does not call `{name}`"
-
-
-def _shown(expected: str) -> list[str]:
+def _result_lines(expected: str) -> list[str]:
     """Return the lines below the prompt: a literal as Python shows it, an error as its traceback, all else as it is."""
     text = expected.strip("\n").rstrip()
     if _ERROR.match(text.strip()):
@@ -73,36 +67,79 @@ def _shown(expected: str) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Docstring:
-    """The docstring of a function as it is written: what is between its quotes, from `start` to `end` in the text."""
+class DocstringText:
+    """The docstring of a function as it is written: what is between its quotes, from `start` to `end` in the text.
+
+    `margin` is what stands before it on its first line.
+    """
 
     start: int
     end: int
-    raw: str
+    prefix: str
     quotes: str
     inner: str
-    indent: str
+    margin: str
 
     @classmethod
-    def of(cls, text: str, node: FunctionNode) -> "_Docstring | None":
-        """Return it; None if it is not one plain text between quotes."""
+    def of(cls, text: str, node: FunctionNode) -> "DocstringText | None":
+        """Return it; None if there is none, or if it is not one plain text between quotes."""
+        if ast.get_docstring(node, clean=False) is None:
+            return None
         literal = node.body[0]
         start = offset(text, literal.lineno, literal.col_offset)
         end = offset(text, literal.end_lineno or 0, literal.end_col_offset or 0)
         match = _LITERAL.fullmatch(text[start:end])
-        if match is None or (len(match["quotes"]) == 1 and '"' in match["inner"]):
+        is_triple = match is not None and len(match["quotes"]) == 3
+        if match is None or not (is_triple or ('"""' not in match["inner"] and not match["inner"].endswith('"'))):
             return None
-        quotes = match["quotes"] if len(match["quotes"]) == 3 else _QUOTES
-        margin = text[text.rfind("\n", 0, start) + 1 : start]
-        return cls(start, end, match["raw"], quotes, match["inner"], "    " if margin.strip() else margin)
+        quotes = match["quotes"] if is_triple else _QUOTES
+        return cls(start, end, match["prefix"], quotes, match["inner"], text[:start].rpartition("\n")[2])
+
+    @property
+    def is_raw(self) -> bool:
+        """True if a backslash in it is one."""
+        return "r" in self.prefix.lower()
+
+    @property
+    def indent(self) -> str:
+        """The indentation of its further lines."""
+        return "    " if self.margin.strip() else self.margin
+
+    @property
+    def lines(self) -> list[str]:
+        """Its lines without their indentation; an escaped line break in a text on one line ends one."""
+        is_plain = "\n" not in self.inner and not self.is_raw
+        first, *others = bare_lines(_BREAK.sub("\\1\n", self.inner) if is_plain else self.inner) or [""]
+        return [first.strip(), *(line.rstrip() for line in bare_lines(dedent("\n".join(others).expandtabs())))]
 
     def escaped(self, lines: Iterable[str]) -> list[str]:
         """Return lines as they are written in it."""
-        return [_escaped(line, self.quotes, is_raw=bool(self.raw)) for line in lines]
+        marks = "".join(f"\\{quote}" for quote in self.quotes)
+        return [line if self.is_raw else line.replace("\\", "\\\\").replace(self.quotes, marks) for line in lines]
 
-    def rewritten(self, text: str, inner: str) -> str:
+    def replaced(self, text: str, inner: str) -> str:
         """Return the text with something else between the quotes."""
-        return f"{text[: self.start]}{self.raw}{self.quotes}{inner}{self.quotes}{text[self.end :]}"
+        return f"{text[: self.start]}{self.prefix}{self.quotes}{inner}{self.quotes}{text[self.end :]}"
+
+    def with_lines(self, text: str, lines: Sequence[str]) -> str:
+        """Return the text with other lines between the quotes."""
+        first, *others = "\n".join(lines).rstrip().split("\n")
+        inner = "\n".join([first, *(f"{self.margin}{line}" if line else "" for line in others)])
+        return self.replaced(text, f"{inner}\n{self.margin}" if others or inner.endswith('"') else inner)
+
+
+def offset(text: str, line: int, column: int) -> int:
+    """Return the position in a text of a tree's line and column, which counts bytes."""
+    lines = lines_of(text)
+    before = lines[line - 1].encode("utf-8")[:column].decode("utf-8")
+    return sum(map(len, lines[: line - 1])) + len(before)
+
+
+def with_empty_docstring(text: str, node: FunctionNode) -> str:
+    """Return the text with an empty docstring; unchanged if the body stands on the line of its `def`."""
+    start = offset(text, first_line(node.body[0]), node.body[0].col_offset)
+    margin = text[:start].rpartition("\n")[2]
+    return text if margin.strip() else f'{text[:start]}""""""\n{margin}{text[start:]}'
 
 
 def _inserted(inner: str, shown: list[str], indent: str) -> str:
@@ -115,22 +152,6 @@ def _inserted(inner: str, shown: list[str], indent: str) -> str:
     pad = lines[last][: len(lines[last]) - len(lines[last].lstrip())] if last else indent
     after = next((at for at in range(last, len(lines)) if not lines[at].strip()), len(lines))
     return "\n".join([*lines[:after], *(pad + line for line in shown), *(lines[after:] or [indent])])
-
-
-def _with_docstring(code: str, node: FunctionNode, shown: list[str]) -> str | Problem:
-    """Return the text with a docstring that holds the example alone."""
-    start = offset(code, node.body[0].lineno, node.body[0].col_offset)
-    line = code.rfind("\n", 0, start) + 1
-    indent = code[line:start]
-    if indent.strip():
-        message = f"the body of `{node.name}` stands on the line of its `def`"
-        return Problem("no-docstring", message, Place(node.name, node.lineno), "write it on lines of its own")
-    text = "".join(f"{indent}{_escaped(line, _QUOTES, is_raw=False)}\n" for line in shown)
-    return f"{code[:line]}{indent}{_QUOTES}\n{text}{indent}{_QUOTES}\n{code[line:]}"
-
-
-def _escaped(line: str, quotes: str, *, is_raw: bool) -> str:
-    return line if is_raw else line.replace("\\", "\\\\").replace(quotes, "".join(f"\\{quote}" for quote in quotes))
 
 
 def with_returned_values(candidate: Candidate, verdict: Verdict) -> Candidate:
@@ -153,9 +174,8 @@ def with_returned_values(candidate: Candidate, verdict: Verdict) -> Candidate:
 
 def _rewrite(text: str, name: str, disagreement: Disagreement) -> str:
     """Return the text with the lines under one prompt replaced."""
-    tree = parse(text)
-    node = find(tree, name) if isinstance(tree, ast.Module) else None
-    docstring = _Docstring.of(text, node) if node else None
+    node = function_in(text, name)
+    docstring = DocstringText.of(text, node) if node else None
     lines = docstring.inner.split("\n") if docstring else []
     at = disagreement.line - node.body[0].lineno if node else 0
     if docstring is None or not 0 <= at < len(lines):
@@ -166,4 +186,4 @@ def _rewrite(text: str, name: str, disagreement: Disagreement) -> str:
     end = next(is_end, len(lines))
     shown = [] if disagreement.returned == "None" else bare_lines(disagreement.returned)
     new = [f"{indent}{line}" for line in docstring.escaped(line or "<BLANKLINE>" for line in shown)]
-    return docstring.rewritten(text, "\n".join([*lines[:start], *new, *(lines[end:] or [indent])]))
+    return docstring.replaced(text, "\n".join([*lines[:start], *new, *(lines[end:] or [indent])]))

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from ..capability import EFFECTS, uses_context
-from ..draft import Finding
-from ..tree import FunctionNode, expression, parameters
+from ..draft import Finding, Subject
+from ..tree import expression, nodes_of, parameters
 from .agreement import literal_value
 
 if TYPE_CHECKING:
@@ -30,23 +30,23 @@ _CLOCK = frozenset(("time", "localtime", "gmtime", "ctime", "asctime"))
 _GENERATORS = frozenset(("random", "secrets"))
 
 
-def is_unproven(tree: ast.Module, node: FunctionNode | None, function: "Function") -> Unproven:
+def unprovable(subject: Subject) -> Unproven:
     """Return why examples cannot prove a function; empty if they can."""
-    if node is None:
-        return ""
-    if uses_context(tree) & EFFECTS:
+    if uses_context(subject.tree) & EFFECTS:
         return "effects"
-    if function.returns == "None":
+    if subject.function.returns == "None":
         return "no-result"
-    if not parameters(node):
+    if not parameters(subject.node):
         return "no-parameters"
-    return "chance" if is_by_chance(tree) else ""
+    return "chance" if is_by_chance(subject.tree) else ""
 
 
 def is_by_chance(tree: ast.Module) -> bool:
     """Check whether code calls something that differs each time: chance, or the clock."""
-    drawn = {*_CHANCE, *_imported(tree)}
-    for node in ast.walk(tree):
+    nodes = nodes_of(tree)
+    imports = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.module in _GENERATORS]
+    drawn = _CHANCE.union(alias.asname or alias.name for node in imports for alias in node.names)
+    for node in nodes:
         match node:
             case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name)) if name in drawn:
                 return True
@@ -55,12 +55,6 @@ def is_by_chance(tree: ast.Module) -> bool:
             case ast.Call(func=ast.Attribute(value=ast.Name(id="time"), attr=name), args=[]) if name in _CLOCK:
                 return True
     return False
-
-
-def _imported(tree: ast.Module) -> set[str]:
-    """Return the names that are imported from a module of chance."""
-    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module in _GENERATORS]
-    return {alias.asname or alias.name for node in imports for alias in node.names}
 
 
 def too_few(
@@ -79,7 +73,7 @@ def _missing(function: "Function", examples: Sequence["Example | GivenExample"])
     results = {_result(example) for example in examples}
     calls = {example.call.strip() for example in examples}
     call = f">>> {name}({', '.join(function.parameters['properties'])})"
-    if twice := contradicted(examples):
+    if twice := contradictions(examples):
         message = f"the example `{sorted(twice)[0]}` is there twice, with different results"
         fix = f"take one of the two out; add a line `{call}` with other values and their result"
         yield Finding("contradictory-examples", message, fix, line)
@@ -88,7 +82,8 @@ def _missing(function: "Function", examples: Sequence["Example | GivenExample"])
         message = f"`{name}` has {times if calls else 'no example'}; two with different results are needed"
         fix = f"add under `Examples:` a line `{call}` with real values, and its result on the line below"
         yield Finding("too-few-examples", message, fix, line)
-    elif len(results) < 2 and not all(map(_compares, calls)):
+    # What holds a result to something else says little by its own, which is always `True`.
+    elif len(results) < 2 and not all(isinstance(expression(example), ast.Compare) for example in calls):
         result = next(iter(results))
         if opposite := {"True": "False", "False": "True"}.get(result):
             code, message = "one-sided-examples", f"gives {result}; one that gives {opposite} is needed too"
@@ -99,12 +94,7 @@ def _missing(function: "Function", examples: Sequence["Example | GivenExample"])
         yield Finding(code, f"every example of `{name}` {message}", fix, line)
 
 
-def _compares(call: str) -> bool:
-    """Check for an example that holds a result to something: what it gives says little, whether it agrees all."""
-    return isinstance(expression(call), ast.Compare)
-
-
-def contradicted(examples: Sequence["Example | GivenExample"]) -> set[str]:
+def contradictions(examples: Sequence["Example | GivenExample"]) -> set[str]:
     """Return the calls that are written more than once, with different results."""
     promised: dict[str, set[str]] = {}
     for example in examples:
