@@ -37,6 +37,7 @@ if TYPE_CHECKING:  # a verb that only reads loads no gate, no sandbox, and no se
     from ..foreign import library
     from ..foreign.library import ForeignFunction
     from ..gate import Gate, candidate, capability
+    from ..kept_program import SeenProgram
     from ..sandbox_client import SandboxClient
     from ..search import FunctionSearch, SearchReport
     from ..state import FunctionStates
@@ -98,6 +99,7 @@ class ServiceParts:
     hosted: Callable[[], Mapping[str, tuple[str, ...]]]
     maker: "Callable[[], FunctionMaker | None]"
     mender: "Callable[[], FunctionMaker | None]"
+    repeated: "Callable[[], Awaitable[Sequence[Sequence[SeenProgram]]]]"
     sandbox: "Callable[[], SandboxClient]"
     search: "Callable[[], FunctionSearch]"
     starters: Callable[[], frozenset[str]]
@@ -218,6 +220,8 @@ class FunctionService:
             self.registry.snapshot,
             self.finish,
             self._parts.mender(),
+            self.finder,
+            self._parts.repeated,
         )
 
     def close(self) -> None:

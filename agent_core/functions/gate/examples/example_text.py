@@ -54,6 +54,18 @@ def with_example(code: str, name: str, call: str, expected: str) -> str | Proble
     return docstring.rewritten(code, _inserted(docstring.inner, docstring.escaped(shown), docstring.indent))
 
 
+def with_words(code: str, name: str, other: str) -> str | None:
+    """Return a function's text with the docstring that it has in another text; None if one of them has no plain one."""
+    trees = [parse(text) for text in (code, other)]
+    nodes = [find(tree, name) if isinstance(tree, ast.Module) else None for tree in trees]
+    docstrings = [
+        _Docstring.of(text, node) if node and ast.get_docstring(node, clean=False) is not None else None
+        for text, node in zip((code, other), nodes, strict=True)
+    ]
+    own, new = docstrings
+    return f"{code[: own.start]}{other[new.start : new.end]}{code[own.end :]}" if own and new else None
+
+
 def _wrong_call(name: str, call: str) -> str:
     node = expression(call)
     if node is None:
