@@ -1,12 +1,15 @@
 """`knapper functions tend`: what is alike becomes one, what keeps failing is mended, each proven, and all undone."""
 
+import asyncio
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agent_core.base.events import FunctionsChanged
 from agent_core.functions.service.plan import Author
 from agent_core.functions.service.tending import TendingBudget
 from tests.conftest import OpenDesk
@@ -392,6 +395,44 @@ async def test_a_fix_may_be_the_same_as_what_its_author_told_it_apart_from(at_de
     for name in ("share", "ration"):
         mended = await workshop.replace(name, FIXED.replace("share(", f"{name}("), author=Author("agent"))
         assert mended.admitted, mended.refusals
+
+
+async def gone(desk: Desk, name: str) -> None:
+    """Wait until there is no function of this name."""
+    async with asyncio.timeout(60):
+        while name in desk.workspace.workshop.names():
+            await asyncio.sleep(0.1)
+
+
+async def test_an_idle_workspace_tends_itself_if_it_is_told_to(at_desk: OpenDesk) -> None:
+    script = [made("count_vowels"), made("vowel_count"), Say("Made."), Say("Hello.")]
+    desk = await at_desk(script, tend__idle=0.01, tend__apply="proved")
+    told: list[FunctionsChanged] = []
+    desk.workspace.workshop.on_change(told.append)
+    await desk.say("Make them.")
+    assert set(desk.workspace.workshop.names()) == {"count_vowels", "vowel_count"}
+    await gone(desk, "vowel_count")
+    await desk.say("Hello?")
+    assert [(change.by, change.removed) for change in told] == [("tending", ("vowel_count",))]
+    assert "`vowel_count` is gone." in str(desk.model.requests[-1].messages)
+
+
+async def test_a_message_ends_what_tending_began_by_itself(
+    at_desk: OpenDesk, scripted: Callable[..., ScriptedModel]
+) -> None:
+    maker = scripted(
+        [Say(f"```\n{SHARE}```"), Repeat(Say(f"```\n{FIXED}```", pause_s=300))], models=["scripted", "strong"]
+    )
+    desk = await failing(at_desk, maker, tend__idle=0.01, tend__apply="proved")
+    before = desk.workspace.workshop.plans.source("share")
+    async with asyncio.timeout(60):
+        while len(maker.requests) < 2:
+            await asyncio.sleep(0.1)
+    began = time.monotonic()
+    await desk.say("Are you there?")
+    assert time.monotonic() - began < 60
+    assert desk.workspace.workshop.plans.source("share") == before
+    assert not await desk.workspace.store.tended()
 
 
 async def test_what_is_archived_is_not_shown_but_found_and_called(at_desk: OpenDesk) -> None:

@@ -73,6 +73,14 @@ class TendingStep:
     done: bool = False
     why_not: str = ""
 
+    @property
+    def told(self) -> str:
+        """What is said of it where nobody asked: what was done that no list of functions shows, or is proposed."""
+        if self.why_not or (self.done and self.kind != "archive"):
+            return ""
+        way = "archived by tending" if self.done else f"tending proposes to {self.kind} it (functions tend shows it)"
+        return f"{way}: {self.reason}"
+
 
 @dataclass(frozen=True, slots=True)
 class TendingReport:
@@ -289,8 +297,12 @@ class Tending:
                     proven = _Proven(replace(step, why_not=why, evidence=("no function calls it",)))
             if proven.step.why_not or not applies:
                 return proven.step
-            # Who interrupts tending waits for no model and no replay, and leaves no step half done.
-            return await asyncio.shield(self._apply(run, proven))
+            applying = asyncio.ensure_future(self._apply(run, proven))
+            try:
+                return await asyncio.shield(applying)
+            except asyncio.CancelledError:  # a step that was begun is done to its end
+                await asyncio.wait([applying])
+                raise
         except KnapperError as error:
             return replace(step, why_not=str(error))
 
