@@ -66,7 +66,8 @@ _MAKES: Final = (
         "sum(n for at, n in enumerate({0}) if at)"),
 )
 # fmt: on
-_EXAMPLES: Final = ([3, 14, 8, 21, 17, 2, 9, 40, 11, 6], [5, 30, 12, 1, 25, 7, 16, 33, 10, 4, 19])
+_CHANCE: Final = random.Random(7)
+_EXAMPLES: Final = tuple([_CHANCE.randrange(1, 41) for _ in range(length)] for length in (16, 19, 12))
 _LONG_AGO: Final = 400 * 86_400.0
 _A_REPLY: Final = 40
 
@@ -118,8 +119,11 @@ class PlantedFunction:
     def source(self, body: str = "", *, number: str = "", calls: Sequence[str] = ()) -> str:
         """Return its source, or that with another body; with its `number` as a parameter, that of the general one."""
         body, name = body or self.body, self.pair if number else self.name
+        first = self.numbers[0]
         given = (
-            [f"{rows}, {which}" for rows, which in zip(_EXAMPLES, self.numbers, strict=True)] if number else _EXAMPLES
+            [f"{rows}, {which}" for rows, which in zip(_EXAMPLES, (first, first + 1, first), strict=True)]
+            if number
+            else _EXAMPLES
         )
         head = f"def {name}({self.noun}: list[int]{f', {number}: int' if number else ''})"
         made: dict[str, Any] = {}
@@ -127,7 +131,7 @@ class PlantedFunction:
         calls = [*(f"{name}({each})" for each in given), *calls]
         examples = "".join(f"    >>> {call}\n    {eval(call, made)!r}\n" for call in dict.fromkeys(calls))
         result = "list[int]" if self.is_of_lists else "int"
-        words = self.words.replace(str(self.numbers[0]), "a number", 1) if number else self.words
+        words = self.words.replace(str(first), "a number", 1) if number else self.words
         more = f"        {number}: The number.\n" if number else ""
         return (
             f'{head} -> {result}:\n    """{words}\n\n    Args:\n'
@@ -144,6 +148,13 @@ class PlantedFunction:
         )
 
 
+def _numbers(parts: tuple[int, int, int], chance: random.Random) -> tuple[int, int]:
+    """Return the numbers of a function, such that its results are not all the same."""
+    is_limit = _DOES[parts[1]][0] in ("atmost", "atleast", "mod")
+    first = chance.randrange(9, 14) if _TAKES[parts[0]][0] == "below" else chance.randrange(4, 9)
+    return first, chance.randrange(11, 15) if is_limit else chance.randrange(2, 6)
+
+
 def library(count: int, seed: int) -> list[PlantedFunction]:
     """Return the library; the shares of what is planted are the same for every `count`."""
     chance = random.Random(seed)
@@ -156,7 +167,7 @@ def library(count: int, seed: int) -> list[PlantedFunction]:
     for at in range(count - copies - pairs - broken):
         parts, noun = forms[at], chance.choice(_NOUNS)
         name = "_".join([noun, *(each[part][0] for each, part in zip((_TAKES, _DOES, _MAKES), parts, strict=True))])
-        one = PlantedFunction(name, noun, parts, (chance.randrange(4, 9), chance.randrange(11, 19)))
+        one = PlantedFunction(name, noun, parts, _numbers(parts, chance))
         if at < copies:
             copied = replace(one, name=f"all_{name}", is_copy=True, copy_of=name, is_edited=at % 6 == 0)
             planted += [one, copied]
@@ -173,8 +184,8 @@ def library(count: int, seed: int) -> list[PlantedFunction]:
     for take, does in chance.sample(few, broken):
         noun = chance.choice(_NOUNS)
         name = f"mean_{noun}_{_TAKES[take][0]}_{_DOES[does][0]}"
-        numbers = chance.randrange(4, 9), chance.randrange(11, 19)
-        planted.append(PlantedFunction(name, noun, (take, does, 0), numbers, is_broken=True))
+        parts = take, does, 0
+        planted.append(PlantedFunction(name, noun, parts, _numbers(parts, chance), is_broken=True))
     return planted
 
 

@@ -28,7 +28,7 @@ from .call_arguments import Arguments, edge_calls, recombined, shown
 from .clones import sketch
 from .draft import Draft, Finding
 from .examples.agreement import literal_value, same
-from .tree import nodes_of, parse
+from .tree import find, nodes_of, parse
 
 if TYPE_CHECKING:
     from agent_core.registry.function import Function
@@ -205,7 +205,8 @@ async def check_rewrite(draft: Draft, trial: "TrialTools") -> Draft:
     given = await _results(own, [known.values for _, known in calls], modules, wall_s, trial)
     wrong = {function for (function, known), outcome in zip(calls, given, strict=True) if not _is(outcome, known)}
     for existing in (function for function in others if function not in wrong):
-        more = [tuple(map(_sent, call.values())) for call in _others(own, existing, draft)]
+        trees = [draft.tree, parse(draft.snapshot.modules[existing.module].text)]
+        more = [tuple(map(_sent, call.values())) for call in _others(own, trees)]
         theirs = await _results(existing, [*(known.values for known in mine), *more], modules, wall_s, trial)
         ours = await _results(own, more, modules, wall_s, trial)
         if all(map(_is, theirs, mine)) and _same_results(ours, theirs[len(mine) :]) == "same":
@@ -222,7 +223,7 @@ async def check_rewrite(draft: Draft, trial: "TrialTools") -> Draft:
 async def compared(
     first_function: "Function", second_function: "Function", modules: "Modules", wall_s: float, trial: "TrialTools"
 ) -> Sameness:
-    """Return whether two functions give the same results, on the examples of both."""
+    """Return whether two functions give the same results, on the examples of both and on other calls of them."""
     if first_function.takes_self or second_function.takes_self:
         return "unknown"
     if not _kinds(first_function) or _kinds(first_function) != _kinds(second_function):
@@ -230,6 +231,9 @@ async def compared(
     calls = [call for function in (first_function, second_function) for call in _calls(function)]
     if not calls:
         return "unknown"
+    trees = [_own_tree(function, modules) for function in (first_function, second_function)]
+    for function in (first_function, second_function):
+        calls += [tuple(map(_sent, call.values())) for call in _others(function, trees)]
     ours = await _results(first_function, calls, modules, wall_s, trial)
     return _same_results(ours, await _results(second_function, calls, modules, wall_s, trial))
 
@@ -312,19 +316,41 @@ def _is(outcome: Outcome | None, known: _Known) -> bool:
     return isinstance(outcome, Returned) and same(known.result, outcome.value, is_float=True)
 
 
-def _others(own_function: "Function", other_function: "Function", draft: Draft) -> list[Arguments]:
-    """Return calls that no example has: of the examples' values, generated, and with the texts in the code of both."""
-    calls = shown([example.call for example in own_function.examples], own_function.name, own_function.parameters)
-    more = [arguments for arguments, _name in recombined(calls, own_function.parameters)]
-    more += islice(edge_calls(own_function.parameters, calls), _OTHERS)
-    trees = (draft.tree, parse(draft.snapshot.modules[other_function.module].text))
-    written = {value for tree in trees if isinstance(tree, ast.Module) for value in _texts(tree)}
-    names = [name for name, value in calls[0].items() if isinstance(value, str)] if calls else []
-    more += [calls[0] | {name: text} for name in names for text in sorted(written)[:_TEXTS]]
-    return [call for call in more if len(call) == len(_kinds(own_function))]
+def _others(function: "Function", trees: Sequence[object]) -> list[Arguments]:
+    """Return calls that no example has: of the examples' values, generated, and with the literals in these trees."""
+    calls = shown([example.call for example in function.examples], function.name, function.parameters)
+    more = [arguments for arguments, _name in recombined(calls, function.parameters)]
+    more += islice(edge_calls(function.parameters, calls), _OTHERS)
+    written = {value for tree in trees if isinstance(tree, ast.AST) for value in _texts(tree)}
+    near = {
+        value + step for tree in trees if isinstance(tree, ast.AST) for value in _numbers(tree) for step in (-1, 0, 1)
+    }
+    for name, value in calls[0].items() if calls else ():
+        match value:
+            case str():
+                more += [calls[0] | {name: text} for text in sorted(written)[:_TEXTS]]
+            case bool():
+                pass
+            case int():
+                more += [calls[0] | {name: number} for number in sorted(near)[:_TEXTS]]
+            case [int(), *_]:
+                more += [calls[0] | {name: [number]} for number in sorted(near)[:_TEXTS]]
+    return [call for call in more if len(call) == len(_kinds(function))]
 
 
-def _texts(tree: ast.Module) -> Iterator[str]:
+def _own_tree(function: "Function", modules: "Modules") -> ast.AST | None:
+    """Return the tree of a function alone."""
+    tree = parse(modules[function.module].text)
+    return find(tree, function.name) if isinstance(tree, ast.Module) else None
+
+
+def _texts(tree: ast.AST) -> Iterator[str]:
     for node in nodes_of(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) <= _LONGEST:
+            yield node.value
+
+
+def _numbers(tree: ast.AST) -> Iterator[int]:
+    for node in nodes_of(tree):
+        if isinstance(node, ast.Constant) and type(node.value) is int:
             yield node.value

@@ -496,7 +496,7 @@ class Gate:
         return await rerun(function, snapshot, self._trial.reading(granted), granted.grants)
 
     async def compare(self, first_function: Function, second_function: Function, snapshot: Snapshot) -> Sameness:
-        """Return whether two existing functions give the same results, on the examples of both."""
+        """Return whether two existing functions give the same results, on the examples of both and on other calls."""
         return await compared(first_function, second_function, snapshot.modules, self._rules.fitted_s, self._trial)
 
 

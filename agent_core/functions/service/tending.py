@@ -362,9 +362,10 @@ class Tending:
         for call in calls:
             if not (await self.replays.replay(call.call, NOW, function=kept)).same:
                 return _Proven(replace(step, why_not=f"`{kept}` does not return the same for the call {call.call}"))
-        same = f"both give the same results on the examples of both, and for {len(calls)} recorded calls of `{left}`"
+        alike = "both give the same results on the examples of both and on other calls"
         changes, evidence = await self._taken_over(left, kept, snapshot)
-        return _Proven(replace(step, evidence=(same, *evidence)), tuple(changes))
+        evidence = [f"{alike}, and for {len(calls)} recorded calls of `{left}`", *evidence]
+        return _Proven(replace(step, evidence=tuple(evidence)), tuple(changes))
 
     async def _taken_over(
         self, left: str, kept: str, snapshot: Snapshot, more: str = ""
