@@ -106,6 +106,11 @@ def late_fee(days: int, free: int, price: int) -> int:
     """
     return max(0, days - free) * price
 '''
+SPECIAL = {
+    "fee_in_town": fee("fee_in_town", "in town", 14, 3),
+    "fee_abroad": fee("fee_abroad", "abroad", 28, 5),
+    "fees": FEES,
+}
 WRONG = GENERAL.replace("* price", "* price + (days > 80)")
 MORE = WRONG.replace(
     "    >>> late_fee(3, 14, 3)\n", "    >>> late_fee(90, 14, 3)\n    229\n    >>> late_fee(3, 14, 3)\n"
@@ -246,26 +251,20 @@ def a_maker(scripted: Callable[..., ScriptedModel], *written: str) -> dict[str, 
     return {"models": {"maker": {"name": "strong", "base_url": maker.base_url}}}
 
 
-async def with_fees(at_desk: OpenDesk, scripted: Callable[..., ScriptedModel], *written: str) -> Desk:
-    """Two functions that differ in two literals, one that calls one of them, and a maker that then writes these."""
-    sources = {
-        "fee_in_town": fee("fee_in_town", "in town", 14, 3),
-        "fee_abroad": fee("fee_abroad", "abroad", 28, 5),
-        "fees": FEES,
-    }
-    makes = [making(name, source) for name, source in sources.items()]
+async def with_fees(at_desk: OpenDesk, **settings: Any) -> Desk:
+    """Two functions that differ in two literals, and one that calls one of them."""
+    makes = [making(name, source) for name, source in SPECIAL.items()]
     calls = [called("fee_in_town", {"days": 90}, {"days": 15}), called("fee_abroad", {"days": 30})]
-    script = [*makes, *calls, called("fees", {"many": [16, 20]}), Repeat(Say("Done."))]
-    desk = await at_desk(script, **a_maker(scripted, *sources.values(), *written))
+    desk = await at_desk([*makes, *calls, called("fees", {"many": [16, 20]}), Repeat(Say("Done."))], **settings)
     told = answers(await desk.say("Make them, and call them."))
-    assert {*sources} <= set(desk.workspace.workshop.names()), told
+    assert {*SPECIAL} <= set(desk.workspace.workshop.names()), told
     return desk
 
 
 async def test_two_that_differ_in_literals_become_one_that_a_model_writes(
     at_desk: OpenDesk, scripted: Callable[..., ScriptedModel]
 ) -> None:
-    desk = await with_fees(at_desk, scripted, MORE, GENERAL, GENERAL)
+    desk = await with_fees(at_desk, **a_maker(scripted, *SPECIAL.values(), MORE, GENERAL, GENERAL))
     workshop = desk.workspace.workshop
     before = {name: workshop.plans.source(name) for name in workshop.names()}
     (proposed,) = [step for step in await tended(desk, applies=False) if step["kind"] == "generalize"]
@@ -283,7 +282,9 @@ async def test_two_that_differ_in_literals_become_one_that_a_model_writes(
 async def test_a_general_function_that_answers_one_recorded_call_otherwise_is_never_taken(
     at_desk: OpenDesk, scripted: Callable[..., ScriptedModel]
 ) -> None:
-    desk = await with_fees(at_desk, scripted, MORE, GENERAL.replace(", price: int", ""), MORE)
+    desk = await with_fees(
+        at_desk, **a_maker(scripted, *SPECIAL.values(), MORE, GENERAL.replace(", price: int", ""), MORE)
+    )
     (step,) = [step for step in await tended(desk) if step["kind"] == "generalize"]
     assert not step["done"]
     assert "ends otherwise" in step["why_not"]
@@ -400,7 +401,7 @@ async def test_a_fix_may_be_the_same_as_what_its_author_told_it_apart_from(at_de
 async def gone(desk: Desk, name: str) -> None:
     """Wait until there is no function of this name."""
     async with asyncio.timeout(60):
-        while name in desk.workspace.workshop.names():
+        while name in desk.workspace.workshop.names():  # noqa: ASYNC110 - nothing tells it
             await asyncio.sleep(0.1)
 
 
@@ -426,7 +427,7 @@ async def test_a_message_ends_what_tending_began_by_itself(
     desk = await failing(at_desk, maker, tend__idle=0.01, tend__apply="proved")
     before = desk.workspace.workshop.plans.source("share")
     async with asyncio.timeout(60):
-        while len(maker.requests) < 2:
+        while len(maker.requests) < 2:  # noqa: ASYNC110 - nothing tells it
             await asyncio.sleep(0.1)
     began = time.monotonic()
     await desk.say("Are you there?")

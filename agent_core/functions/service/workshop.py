@@ -269,8 +269,8 @@ class FunctionService:
             both = sorted(before.keys() & after.keys())
             changed = tuple(name for name in both if before[name].body_hash != after[name].body_hash)
             if gone or came or changed or noted:
-                parts = {"loaded": came, "changed": changed, "removed": gone}
-                self.tell(events.FunctionsChanged(turn="", by="tending", noted=noted, **parts))
+                change = events.FunctionsChanged(turn="", loaded=came, changed=changed, removed=gone, noted=noted)
+                self.tell(replace(change, by="tending"))
 
     def close(self) -> None:
         """Release the folders of packages that were used."""
