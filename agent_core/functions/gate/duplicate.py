@@ -221,19 +221,29 @@ async def check_rewrite(draft: Draft, trial: "TrialTools") -> Draft:
 
 
 async def compared(
-    first_function: "Function", second_function: "Function", modules: "Modules", wall_s: float, trial: "TrialTools"
+    first_function: "Function",
+    second_function: "Function",
+    modules: "Modules",
+    wall_s: float,
+    trial: "TrialTools",
+    *,
+    is_strict: bool = False,
 ) -> Sameness:
-    """Return whether two functions give the same results, on the examples of both and on other calls of them."""
+    """Return whether two functions give the same results, on the examples of both; if it `is_strict`, also on other
+    calls, with the literals in their code and the numbers beside these.
+    """
     if first_function.takes_self or second_function.takes_self:
         return "unknown"
     if not _kinds(first_function) or _kinds(first_function) != _kinds(second_function):
         return "other arguments"
-    calls = [call for function in (first_function, second_function) for call in _calls(function)]
+    both = first_function, second_function
+    calls = [call for function in both for call in _calls(function)]
     if not calls:
         return "unknown"
-    trees = [_own_tree(function, modules) for function in (first_function, second_function)]
-    for function in (first_function, second_function):
-        calls += [tuple(map(_sent, call.values())) for call in _others(function, trees)]
+    if is_strict:
+        trees = [_own_tree(function, modules) for function in both]
+        numbers = sorted({number + step for tree in trees for number in _numbers(tree) for step in (-1, 0, 1)})[:_TEXTS]
+        calls += [tuple(map(_sent, call.values())) for function in both for call in _others(function, trees, numbers)]
     ours = await _results(first_function, calls, modules, wall_s, trial)
     return _same_results(ours, await _results(second_function, calls, modules, wall_s, trial))
 
@@ -316,25 +326,22 @@ def _is(outcome: Outcome | None, known: _Known) -> bool:
     return isinstance(outcome, Returned) and same(known.result, outcome.value, is_float=True)
 
 
-def _others(function: "Function", trees: Sequence[object]) -> list[Arguments]:
-    """Return calls that no example has: of the examples' values, generated, and with the literals in these trees."""
+def _others(function: "Function", trees: Sequence[object], numbers: Sequence[int] = ()) -> list[Arguments]:
+    """Return calls that no example has: of the examples' values, generated, and with the texts in these trees and the
+    numbers.
+    """
     calls = shown([example.call for example in function.examples], function.name, function.parameters)
     more = [arguments for arguments, _name in recombined(calls, function.parameters)]
     more += islice(edge_calls(function.parameters, calls), _OTHERS)
     written = {value for tree in trees if isinstance(tree, ast.AST) for value in _texts(tree)}
-    near = {
-        value + step for tree in trees if isinstance(tree, ast.AST) for value in _numbers(tree) for step in (-1, 0, 1)
-    }
     for name, value in calls[0].items() if calls else ():
         match value:
             case str():
                 more += [calls[0] | {name: text} for text in sorted(written)[:_TEXTS]]
-            case bool():
-                pass
-            case int():
-                more += [calls[0] | {name: number} for number in sorted(near)[:_TEXTS]]
+            case int() if not isinstance(value, bool):
+                more += [calls[0] | {name: number} for number in numbers]
             case [int(), *_]:
-                more += [calls[0] | {name: [number]} for number in sorted(near)[:_TEXTS]]
+                more += [calls[0] | {name: [number]} for number in numbers]
     return [call for call in more if len(call) == len(_kinds(function))]
 
 
@@ -350,7 +357,7 @@ def _texts(tree: ast.AST) -> Iterator[str]:
             yield node.value
 
 
-def _numbers(tree: ast.AST) -> Iterator[int]:
-    for node in nodes_of(tree):
+def _numbers(tree: ast.AST | None) -> Iterator[int]:
+    for node in nodes_of(tree) if tree else ():
         if isinstance(node, ast.Constant) and type(node.value) is int:
             yield node.value

@@ -495,9 +495,16 @@ class Gate:
         """Run the examples of an existing function again, and say which of them lack a grant."""
         return await rerun(function, snapshot, self._trial.reading(granted), granted.grants)
 
-    async def compare(self, first_function: Function, second_function: Function, snapshot: Snapshot) -> Sameness:
-        """Return whether two existing functions give the same results, on the examples of both and on other calls."""
-        return await compared(first_function, second_function, snapshot.modules, self._rules.fitted_s, self._trial)
+    async def compare(
+        self, first_function: Function, second_function: Function, snapshot: Snapshot, *, is_strict: bool = False
+    ) -> Sameness:
+        """Return whether two existing functions give the same results, on the examples of both; if it `is_strict`, on
+        other calls, too.
+        """
+        rules, trial = self._rules, self._trial
+        return await compared(
+            first_function, second_function, snapshot.modules, rules.fitted_s, trial, is_strict=is_strict
+        )
 
 
 async def _ask_all(stages: Sequence[Stage[D]], draft: D, trial: TrialTools) -> tuple[D, list[StageReport]]:

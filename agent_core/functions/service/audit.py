@@ -198,7 +198,7 @@ def confused(confusion: Confusion, snapshot: Snapshot, calls: Mapping[str, int],
 def _merged(confusion: Confusion, snapshot: Snapshot, calls: Mapping[str, int]) -> AuditFinding:
     kept, left = sorted((confusion.name, confusion.other), key=lambda name: (-calls[name], name))
     likeness = "a request cannot tell it from" if confusion.request else "it says nearly the same as"
-    message = f"{likeness} `{kept}`, and both give the same results on the examples of both and other calls"
+    message = f"{likeness} `{kept}`, and both give the same results on the examples of both"
     fix = f"call `{kept}` in its place, and delete it"
     return _finding(snapshot.functions[left], "confusable", message, fix, "merge", ("delete", left), (kept,))
 

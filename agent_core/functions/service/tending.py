@@ -29,7 +29,7 @@ from agent_core.registry.source import ModuleSource
 from agent_core.storage import FAILURES, SaveTended, Store, TendedRow, UndoTended
 from sandbox.wire.lines import bare_lines, lines_of
 
-from ..gate import Candidate, GivenExample
+from ..gate import Candidate, Gate, GivenExample
 from ..gate.clones import differing, special_ones
 from ..gate.examples.example_text import with_words
 from ..kept_program import SeenProgram
@@ -157,6 +157,7 @@ class Tending:
 
     store: Store
     audit: Audit
+    gate: Gate
     quarantine: Quarantine
     plans: ChangePlanner
     past: VersionHistory
@@ -358,6 +359,11 @@ class Tending:
             return _Proven(replace(step, why_not=why))
         if why := _mismatch(left, kept, snapshot):
             return _Proven(replace(step, why_not=why))
+        likeness = await self.gate.compare(snapshot.functions[left], snapshot.functions[kept], snapshot, is_strict=True)
+        if likeness != "same":
+            return _Proven(
+                replace(step, why_not=f"on calls that are no examples, they are not proven the same: {likeness}")
+            )
         calls = [call for call in await self._repeatable(left) if call.outcome == "returned"]
         for call in calls:
             if not (await self.replays.replay(call.call, NOW, function=kept)).same:

@@ -216,6 +216,7 @@ class FunctionService:
         return tending.Tending(
             self._store,
             self.auditing,
+            self._parts.gate(),
             self.quarantine,
             self.plans,
             self.past,
