@@ -196,7 +196,8 @@ def _steps(planted: Sequence[PlantedFunction], chance: random.Random) -> Iterato
         alike = [other.name for other in planted if other.noun == one.noun and other is not one]
         given = {"function_name": one.name, "function_code_with_docstring": one.source(), "module_name": one.noun}
         wanted.append(Wanted("create_function", {**given, "reason": f"differs from {', '.join(alike)}"}))
-    for one in planted:
+    # Only the newest calls are on record: those come last that have to prove what a model wrote.
+    for one in sorted(planted, key=lambda one: (one.is_broken, bool(one.pair))):
         if not one.is_stale:
             rows = [[chance.randrange(1, 40) for _ in range(length)] for length in (2, 4, 5)]
             rows += [[]] * 3 if one.is_broken else []

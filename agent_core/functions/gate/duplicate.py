@@ -228,24 +228,28 @@ async def compared(
     trial: "TrialTools",
     *,
     is_strict: bool = False,
+    more: tuple[object, ...] = (),
 ) -> Sameness:
     """Return whether two functions give the same results, on the examples of both; if it `is_strict`, also on other
-    calls, with the literals in their code and the numbers beside these.
+    calls, with the literals in their code and the numbers beside these. The second is given `more` arguments at the
+    end; its own examples are left out then.
     """
     if first_function.takes_self or second_function.takes_self:
         return "unknown"
-    if not _kinds(first_function) or _kinds(first_function) != _kinds(second_function):
+    kinds, others = _kinds(first_function), _kinds(second_function)
+    if not kinds or kinds != others[: len(others) - len(more)]:
         return "other arguments"
-    both = first_function, second_function
-    calls = [call for function in both for call in _calls(function)]
+    both = (first_function,) if more else (first_function, second_function)
+    calls = [call for function in both for call in _calls(function) if len(call) == len(kinds) or not more]
     if not calls:
         return "unknown"
     if is_strict:
-        trees = [_own_tree(function, modules) for function in both]
+        trees = [_own_tree(function, modules) for function in (first_function, second_function)]
         numbers = sorted({number + step for tree in trees for number in _numbers(tree) for step in (-1, 0, 1)})[:_TEXTS]
         calls += [tuple(map(_sent, call.values())) for function in both for call in _others(function, trees, numbers)]
     ours = await _results(first_function, calls, modules, wall_s, trial)
-    return _same_results(ours, await _results(second_function, calls, modules, wall_s, trial))
+    theirs = await _results(second_function, [(*call, *more) for call in calls], modules, wall_s, trial)
+    return _same_results(ours, theirs)
 
 
 def _same_results(first: Sequence[Outcome | None], second: Sequence[Outcome | None]) -> Sameness:

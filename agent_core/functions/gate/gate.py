@@ -496,14 +496,20 @@ class Gate:
         return await rerun(function, snapshot, self._trial.reading(granted), granted.grants)
 
     async def compare(
-        self, first_function: Function, second_function: Function, snapshot: Snapshot, *, is_strict: bool = False
+        self,
+        first_function: Function,
+        second_function: Function,
+        snapshot: Snapshot,
+        *,
+        is_strict: bool = False,
+        more: tuple[object, ...] = (),
     ) -> Sameness:
-        """Return whether two existing functions give the same results, on the examples of both; if it `is_strict`, on
-        other calls, too.
+        """Return whether two functions give the same results, on the examples of both; if it `is_strict`, on other
+        calls, too. The second is given `more` arguments at the end.
         """
         rules, trial = self._rules, self._trial
         return await compared(
-            first_function, second_function, snapshot.modules, rules.fitted_s, trial, is_strict=is_strict
+            first_function, second_function, snapshot.modules, rules.fitted_s, trial, is_strict=is_strict, more=more
         )
 
 

@@ -473,6 +473,8 @@ class Tending:
         if not columns:
             return _Proven(replace(step, why_not="they are the same"))
         calls = {name: await self._repeatable(name) for name in names}
+        if silent := next((name for name in names if not calls[name]), ""):
+            return _Proven(replace(step, why_not=f"no recorded call of `{silent}` could prove another function"))
         task = [_GENERAL, *_listed(names, columns)]
         facts = [("The functions as they are", "\n\n".join(own_text(name, snapshot) or "" for name in names))]
         facts += [("What is to be done", "\n".join(task))]
@@ -505,6 +507,11 @@ class Tending:
             draft = _with(snapshot, plan)
             for name in names:
                 more = {key: ast.literal_eval(text) for key, text in given[name].items()}
+                both = snapshot.functions[name], draft.functions[function.name]
+                likeness = await self.gate.compare(*both, draft, is_strict=True, more=tuple(more.values()))
+                if likeness != "same":
+                    how = f"On calls that are no examples, it is not proven to do what `{name}` does"
+                    return plan, f"{how}, with {_arguments(given[name])}: {likeness}"
                 for recorded in calls[name]:
                     replayed = await self.replays.replay(
                         recorded.call, NOW, on=draft, function=function.name, more=more
