@@ -331,6 +331,15 @@ def weighed_vowels(words: list[str], weight: int) -> int:
     assert "weighed_vowels" not in desk.workspace.workshop.names()
 
 
+async def test_a_program_that_ran_again_with_the_same_values_is_left(at_desk: OpenDesk) -> None:
+    run = Ask(Wanted("run_program", {"code": "[len(word) for word in ['sky', 'aloud']]"}))
+    desk = await at_desk([run, Say("3, 5."), run, Say("3, 5.")])
+    for message in ("How long are they?", "And today?"):
+        await desk.say(message)
+    (step,) = await tended(desk)
+    assert (step["kind"], step["done"], step["why_not"]) == ("keep", False, "each run had the same values")
+
+
 NEAR = "".join(
     f'''\
 def book_{word}(title: str) -> str:

@@ -504,24 +504,9 @@ class Tending:
             )
             if plan.outcome == "refused":
                 return plan, ""
-            draft = _with(snapshot, plan)
-            for name in names:
-                more = {key: ast.literal_eval(text) for key, text in given[name].items()}
-                both = snapshot.functions[name], draft.functions[function.name]
-                likeness = await self.gate.compare(*both, draft, is_strict=True, more=tuple(more.values()))
-                if likeness != "same":
-                    how = f"On calls that are no examples, it is not proven to do what `{name}` does"
-                    return plan, f"{how}, with {_arguments(given[name])}: {likeness}"
-                for recorded in calls[name]:
-                    replayed = await self.replays.replay(
-                        recorded.call, NOW, on=draft, function=function.name, more=more
-                    )
-                    if not replayed.same:
-                        ends = f"with {_arguments(given[name])}, it ends otherwise: {replayed.difference}"
-                        return plan, f"The call {recorded.call} of `{name}`, {recorded.arguments}: {ends}"
             made.clear()
             made.update({function.name: {name: _arguments(given[name]) for name in names}})
-            return plan, ""
+            return plan, await self._why_otherwise(function.name, given, calls, _with(snapshot, plan))
 
         plan = await self._written("general function", "", facts, judge)
         ((general, more),) = made.items()
@@ -537,14 +522,36 @@ class Tending:
         done = replace(step, function=general, others=tuple(names), evidence=tuple(evidence), diff=diff)
         return _Proven(done, tuple(changes))
 
+    async def _why_otherwise(
+        self,
+        general: str,
+        given: Mapping[str, Mapping[str, str]],
+        calls: Mapping[str, Sequence[RecordedCall]],
+        draft: Snapshot,
+    ) -> str:
+        """Return which call a general function answers otherwise than a special one, if there is one."""
+        for name, arguments in given.items():
+            more = {key: ast.literal_eval(text) for key, text in arguments.items()}
+            for call in calls[name]:
+                replayed = await self.replays.replay(call.call, NOW, on=draft, function=general, more=more)
+                if not replayed.same:
+                    ends = f"with {_arguments(arguments)}, it ends otherwise: {replayed.difference}"
+                    return f"The call {call.call} of `{name}`, {call.arguments}: {ends}"
+            both = draft.functions[name], draft.functions[general]
+            likeness = await self.gate.compare(*both, draft, is_strict=True, more=tuple(more.values()))
+            if likeness != "same":
+                how = f"With {_arguments(arguments)}, it is not proven to do what `{name}` does, on calls that are"
+                return f"{how} no examples: {likeness}"
+        return ""
+
     async def _keep(self, step: TendingStep, runs: Sequence[SeenProgram]) -> _Proven:
         """Have a model write a function of a program that was repeated, and prove it: it returns what the runs did."""
         rows = [run.program.literals() for run in runs]
         columns = differing(rows)
+        if not columns:
+            return _Proven(replace(step, why_not="each run had the same values"))
         values = [*zip(*columns, strict=True)]
         results = {row: repr(run.value) for row, run in zip(values, runs, strict=True)}
-        if len(results) < 2:
-            return _Proven(replace(step, why_not="each run had the same values"))
         names = [f"the run {at}" for at in range(1, len(runs) + 1)]
         facts = [("A program that ran again and again", runs[-1].program.code)]
         facts += [("What is to be done", "\n".join([_KEEP, *_listed(names, columns)]))]
