@@ -530,17 +530,17 @@ class Tending:
         draft: Snapshot,
     ) -> str:
         """Return which call a general function answers otherwise than a special one, if there is one."""
-        for name, arguments in given.items():
-            more = {key: ast.literal_eval(text) for key, text in arguments.items()}
-            for call in calls[name]:
-                replayed = await self.replays.replay(call.call, NOW, on=draft, function=general, more=more)
-                if not replayed.same:
-                    ends = f"with {_arguments(arguments)}, it ends otherwise: {replayed.difference}"
-                    return f"The call {call.call} of `{name}`, {call.arguments}: {ends}"
+        more = {name: {key: ast.literal_eval(text) for key, text in row.items()} for name, row in given.items()}
+        for name, call in [(name, call) for name in given for call in calls[name]]:
+            replayed = await self.replays.replay(call.call, NOW, on=draft, function=general, more=more[name])
+            if not replayed.same:
+                ends = f"with {_arguments(given[name])}, it ends otherwise: {replayed.difference}"
+                return f"The call {call.call} of `{name}`, {call.arguments}: {ends}"
+        for name, row in more.items():
             both = draft.functions[name], draft.functions[general]
-            likeness = await self.gate.compare(*both, draft, is_strict=True, more=tuple(more.values()))
+            likeness = await self.gate.compare(*both, draft, is_strict=True, more=tuple(row.values()))
             if likeness != "same":
-                how = f"With {_arguments(arguments)}, it is not proven to do what `{name}` does, on calls that are"
+                how = f"With {_arguments(given[name])}, it is not proven to do what `{name}` does, on calls that are"
                 return f"{how} no examples: {likeness}"
         return ""
 
