@@ -531,7 +531,7 @@ class Tending:
     ) -> str:
         """Return which call a general function answers otherwise than a special one, if there is one."""
         more = {name: {key: ast.literal_eval(text) for key, text in row.items()} for name, row in given.items()}
-        for name, call in [(name, call) for name in given for call in calls[name]]:
+        for name, call in [(special, call) for special in given for call in calls[special]]:
             replayed = await self.replays.replay(call.call, NOW, on=draft, function=general, more=more[name])
             if not replayed.same:
                 ends = f"with {_arguments(given[name])}, it ends otherwise: {replayed.difference}"
