@@ -220,7 +220,7 @@ async def check_rewrite(draft: Draft, trial: "TrialTools") -> Draft:
     return draft
 
 
-async def compared(
+async def compared(  # noqa: PLR0913 - what may differ from the examples of both
     first_function: "Function",
     second_function: "Function",
     modules: "Modules",
@@ -229,10 +229,12 @@ async def compared(
     *,
     is_strict: bool = False,
     more: tuple[object, ...] = (),
+    fixed_in: "Modules | None" = None,
 ) -> Sameness:
     """Return whether two functions give the same results, on the examples of both; if it `is_strict`, also on other
     calls, with the literals in their code and the numbers beside these. The second is given `more` arguments at the
-    end; its own examples are left out then.
+    end; its own examples are left out then. If it is the first one, fixed in these modules, calls in which the first
+    does not return say nothing.
     """
     if first_function.takes_self or second_function.takes_self:
         return "unknown"
@@ -248,7 +250,9 @@ async def compared(
         numbers = sorted({number + step for tree in trees for number in _numbers(tree) for step in (-1, 0, 1)})[:_TEXTS]
         calls += [tuple(map(_sent, call.values())) for function in both for call in _others(function, trees, numbers)]
     ours = await _results(first_function, calls, modules, wall_s, trial)
-    theirs = await _results(second_function, [(*call, *more) for call in calls], modules, wall_s, trial)
+    calls = [(*call, *more) for call in calls]
+    theirs = await _results(second_function, calls, fixed_in or modules, wall_s, trial)
+    ours = tuple(one if isinstance(one, Returned) or not fixed_in else None for one in ours)
     return _same_results(ours, theirs)
 
 

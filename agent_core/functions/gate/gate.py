@@ -503,14 +503,15 @@ class Gate:
         *,
         is_strict: bool = False,
         more: tuple[object, ...] = (),
+        fixed_in: Snapshot | None = None,
     ) -> Sameness:
-        """Return whether two functions give the same results, on the examples of both; if it `is_strict`, on other
-        calls, too. The second is given `more` arguments at the end.
+        """Return whether two existing functions give the same results, on the examples of both; if it `is_strict`, on
+        other calls, too. The second is given `more` arguments at the end, or is the first one as another snapshot has
+        it: then it may return where the first did not.
         """
-        rules, trial = self._rules, self._trial
-        return await compared(
-            first_function, second_function, snapshot.modules, rules.fitted_s, trial, is_strict=is_strict, more=more
-        )
+        texts, fixed, wall_s = snapshot.modules, fixed_in.modules if fixed_in else None, self._rules.fitted_s
+        functions = first_function, second_function
+        return await compared(*functions, texts, wall_s, self._trial, is_strict=is_strict, more=more, fixed_in=fixed)
 
 
 async def _ask_all(stages: Sequence[Stage[D]], draft: D, trial: TrialTools) -> tuple[D, list[StageReport]]:

@@ -631,6 +631,10 @@ class Tending:
             documented = outcome.error is not None and is_documented(outcome.error.type, draft.functions[name], draft)
             if outcome.outcome != "returned" and not (outcome.outcome == "raised" and documented):
                 return f"the call {call.call}, {call.arguments}, still fails: {outcome.outcome} {outcome.error or ''}"
+        now = self.snapshot()
+        both = now.functions[name], draft.functions[name]
+        if await self.gate.compare(*both, now, is_strict=True, fixed_in=draft) == "different":
+            return f"For calls that are not on record, it does not return what `{name}` returns now."
         return ""
 
     async def _repeatable(self, name: str) -> list[RecordedCall]:
