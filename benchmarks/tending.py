@@ -1,10 +1,11 @@
 """`python -m benchmarks.tending [--functions 400] [--seed N] [--json]`: is a planted library tended right, and undone?
 
-Functions on lists of numbers, which an agent made: of 400, 60 are near-copies of others, written otherwise; 40 pairs
-differ by a number alone, so that no merge of them is right; 30 were not called for long; 20 fail at an empty list, and
-a scripted maker mends them, each fourth wrongly; a person edited 10 of the copies and 10 of those not called. Says what
-of this was merged, mended and archived, rightly and wrongly, whether what was recorded replays alike, and what one undo
-brings back.
+Functions on lists of numbers, which an agent made, each of three parts: what it takes, what it does with each, what it
+makes of all. Of 400, 60 are near-copies of others, written otherwise; 40 pairs differ by a number alone, and a scripted
+maker writes one function for each pair, every third so that some call ends otherwise; 30 were not called for long; 20
+fail at an empty list, and the maker mends them, each fourth wrongly; a person edited 10 of the copies and 10 of those
+not called. Says what of this was merged, made general, mended and archived, rightly and wrongly, whether what was
+recorded replays alike, what a search finds before and after, and what one undo brings back.
 """
 
 import argparse
@@ -33,94 +34,158 @@ _NOUNS: Final = (
     *("drops", "bids", "rents", "wages", "tips", "stops", "laps", "eggs", "jars", "beds"),
     *("logs", "keys", "mails", "posts", "songs", "films", "games", "trips", "rooms", "boats"),
 )
+# What to take, to do with each, and to make of all: words, the same in other words, code, and code that does the same.
 # fmt: off
-_KINDS: Final = {  # its words, its body, and the body of a copy
-    "count_large": ("Count the {0} above {1}.",
-        "sum(1 for n in {0} if n > {1})", "len([n for n in {0} if not n <= {1}])"),
-    "cap": ("Limit each of the {0} to {1}.",
-        "[min(n, {1}) for n in {0}]", "[n if n < {1} else {1} for n in {0}]"),
-    "pick_every": ("Take one of {1} of the {0}.",
-        "{0}[::{1}]", "[n for at, n in enumerate({0}) if at % {1} == 0]"),
-    "scale": ("Multiply the {0} by {1}.",
-        "[n * {1} for n in {0}]", "list(map(({1}).__mul__, {0}))"),
-    "raise": ("Add {1} to each of the {0}.",
-        "[n + {1} for n in {0}]", "[n - -{1} for n in {0}]"),
-    "rest_of": ("Divide the {0} by {1}; keep the rests.",
-        "[n % {1} for n in {0}]", "[n - n // {1} * {1} for n in {0}]"),
-    "sum_divisible": ("Add up the {0} that {1} divides.",
-        "sum(n for n in {0} if n % {1} == 0)", "sum((n % {1} == 0) * n for n in {0})"),
-    "drop_first": ("Leave out the first {1} of the {0}.",
-        "{0}[{1}:]", "[n for at, n in enumerate({0}) if at >= {1}]"),
-    "price": ("Price the {0}: {1} each, one more for each above nine.",
-        "sum(n * {1} + max(0, n - 9) for n in {0})", "sum({1} * n + (n - 9 if n > 9 else 0) for n in {0})"),
-}
+_TAKES: Final[Sequence[tuple[str, str, str, str, str]]] = (
+    ("above", "those above {0}", "only what exceeds {0}", "n > {0}", "not n <= {0}"),
+    ("below", "those below {0}", "only what is less than {0}", "n < {0}", "not n >= {0}"),
+    ("but", "all but {0}", "without any {0}", "n != {0}", "not n == {0}"),
+    ("multiples", "those that {0} divides", "only multiples of {0}", "n % {0} == 0", "n // {0} * {0} == n"),
+    ("rest", "those that {0} does not divide", "no multiples of {0}", "n % {0}", "n % {0} != 0"),
+)
+_DOES: Final[Sequence[tuple[str, str, str, str, str]]] = (
+    ("times", "multiply each by {0}", "{0} times as much", "n * {0}", "{0} * n"),
+    ("plus", "add {0} to each", "{0} more", "n + {0}", "{0} + n"),
+    ("minus", "take {0} from each", "{0} less", "n - {0}", "-({0} - n)"),
+    ("squared", "square each", "to the second power", "n * n", "n ** 2"),
+    ("by", "divide each by {0}, rounded down", "how often {0} goes into it", "n // {0}", "(n - n % {0}) // {0}"),
+    ("mod", "keep what is left of each by {0}", "its remainder by {0}", "n % {0}", "n - n // {0} * {0}"),
+    ("atmost", "limit each to {0}", "{0} as its ceiling", "min(n, {0})", "n if n < {0} else {0}"),
+    ("atleast", "raise each to {0}", "{0} as its floor", "max(n, {0})", "n if n > {0} else {0}"),
+)
+_MAKES: Final[Sequence[tuple[str, str, str, str, str]]] = (
+    ("total", "add them up", "the total", "sum({0})", "sum(n for n in {0})"),
+    ("sorted", "sort them", "in ascending order", "sorted({0})", "sorted({0}, key=int)"),
+    ("reversed", "turn them around", "from back to front", "{0}[::-1]", "list(reversed({0}))"),
+    ("half", "halve their sum", "half of the total", "sum({0}) // 2", "sum({0}) >> 1"),
+    ("start", "keep the first three", "the beginning only", "{0}[:3]", "[n for at, n in enumerate({0}) if at < 3]"),
+    ("kinds", "count the different ones", "how many values there are", "len(set({0}))", "len(dict.fromkeys({0}))"),
+    ("other", "add up every other one", "the sum of each second", "sum({0}[::2])",
+        "sum(n for at, n in enumerate({0}) if at % 2 == 0)"),
+    ("later", "add up all but the first", "the sum after the start", "sum({0}[1:])",
+        "sum(n for at, n in enumerate({0}) if at)"),
+)
 # fmt: on
-_BROKEN: Final = ("mean", "Average the {0}, rounded down, plus {1}.", "sum({0}) // len({0}) + {1}")
-_EXAMPLES: Final = ([3, 14, 8, 21, 17, 2, 9, 40, 11, 6], [5, 30, 12, 1, 25, 7, 16, 33, 10, 4, 19])
+_CHANCE: Final = random.Random(7)
+_EXAMPLES: Final = tuple([_CHANCE.randrange(1, 41) for _ in range(length)] for length in (16, 19, 12))
 _LONG_AGO: Final = 400 * 86_400.0
 _A_REPLY: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
 class PlantedFunction:
-    """One function of the library, with what stands for it: `copy_of` names the one that it does the same as."""
+    """One function of the library, with what stands for it: `copy_of` names the one that it does the same as, `pair` is
+    the name that it has in common with the one from which its number alone differs.
+    """
 
     name: str
-    kind: str
     noun: str
-    body: str
-    words: str
+    parts: tuple[int, int, int]
+    numbers: tuple[int, int]
+    is_copy: bool = False
     copy_of: str = ""
+    pair: str = ""
     is_stale: bool = False
     is_broken: bool = False
     is_edited: bool = False
 
-    def source(self, body: str = "", words: str = "") -> str:
-        """Return its source, or that with another body."""
-        body = body or self.body
-        examples = "".join(
-            f"    >>> {self.name}({rows})\n    {eval(body, {self.noun: rows})!r}\n" for rows in _EXAMPLES
+    @property
+    def words(self) -> str:
+        """What its description says."""
+        take, does, makes = self._each(1)
+        which = f"all the {self.noun}" if self.copy_of else f"the {self.noun}"
+        return f"Of {which}, take {take}, {does}, and {'average them' if self.is_broken else makes}."
+
+    @property
+    def need(self) -> str:
+        """What somebody says who needs it, in other words."""
+        take, does, makes = self._each(2)
+        return f"I have {self.noun}: {take}, {does}; {makes}"
+
+    @property
+    def is_of_lists(self) -> bool:
+        """Whether it returns a list."""
+        return not self.is_broken and _MAKES[self.parts[2]][0] in ("sorted", "reversed", "start")
+
+    @property
+    def body(self) -> str:
+        """What it returns."""
+        code = 4 if self.is_copy else 3
+        inside = f"[{self._each(code)[1]} for n in {self.noun} if {self._each(code)[0]}]"
+        if self.is_broken:
+            return f"sum({inside}) // len({self.noun})"
+        return _MAKES[self.parts[2]][code].format(inside)
+
+    def source(self, body: str = "", *, number: str = "", calls: Sequence[str] = ()) -> str:
+        """Return its source, or that with another body; with its `number` as a parameter, that of the general one."""
+        body, name = body or self.body, self.pair if number else self.name
+        first = self.numbers[0]
+        given = (
+            [f"{rows}, {which}" for rows, which in zip(_EXAMPLES, (first, first + 1, first), strict=True)]
+            if number
+            else _EXAMPLES
         )
-        result = "int" if isinstance(eval(body, {self.noun: [1, 2]}), int) else "list[int]"
+        head = f"def {name}({self.noun}: list[int]{f', {number}: int' if number else ''})"
+        made: dict[str, Any] = {}
+        exec(f"{head}:\n    return {body}", made)
+        calls = [*(f"{name}({each})" for each in given), *calls]
+        examples = "".join(f"    >>> {call}\n    {eval(call, made)!r}\n" for call in dict.fromkeys(calls))
+        result = "list[int]" if self.is_of_lists else "int"
+        words = self.words.replace(str(first), "a number", 1) if number else self.words
+        more = f"        {number}: The number.\n" if number else ""
         return (
-            f'def {self.name}({self.noun}: list[int]) -> {result}:\n    """{words or self.words}\n\n    Args:\n'
-            f'        {self.noun}: The {self.noun}, as numbers.\n\n{examples}    """\n    return {body}\n'
+            f'{head} -> {result}:\n    """{words}\n\n    Args:\n'
+            f'        {self.noun}: The {self.noun}, as numbers.\n{more}\n{examples}    """\n    return {body}\n'
         )
+
+    def _each(self, column: int) -> tuple[str, str, str]:
+        take, does, makes = self.parts
+        first, second = self.numbers
+        return (
+            _TAKES[take][column].format(first),
+            _DOES[does][column].format(second),
+            _MAKES[makes][column],
+        )
+
+
+def _numbers(parts: tuple[int, int, int], chance: random.Random) -> tuple[int, int]:
+    """Return the numbers of a function, such that its results are not all the same."""
+    is_limit = _DOES[parts[1]][0] in ("atmost", "atleast", "mod")
+    first = chance.randrange(9, 14) if _TAKES[parts[0]][0] == "below" else chance.randrange(4, 9)
+    return first, chance.randrange(11, 15) if is_limit else chance.randrange(2, 6)
 
 
 def library(count: int, seed: int) -> list[PlantedFunction]:
     """Return the library; the shares of what is planted are the same for every `count`."""
     chance = random.Random(seed)
-    kinds = [(kind, noun) for kind in _KINDS for noun in _NOUNS]
-    chance.shuffle(kinds)
+    forms = [
+        (take, does, makes) for take in range(len(_TAKES)) for does in range(len(_DOES)) for makes in range(len(_MAKES))
+    ]
+    chance.shuffle(forms)
     copies, pairs, stale, broken = (round(count * share) for share in (0.15, 0.1, 0.075, 0.05))
     planted = []
     for at in range(count - copies - pairs - broken):
-        kind, noun = kinds[at]
-        words, body, other = _KINDS[kind]
-        number = chance.randrange(2, 9)
-        name = f"{kind}_{noun}"
-        own = words.format(noun, number)
+        parts, noun = forms[at], chance.choice(_NOUNS)
+        name = "_".join([noun, *(each[part][0] for each, part in zip((_TAKES, _DOES, _MAKES), parts, strict=True))])
+        one = PlantedFunction(name, noun, parts, _numbers(parts, chance))
         if at < copies:
-            twin = own.replace("the ", "all the ", 1)
-            planted.append(PlantedFunction(name, kind, noun, body.format(noun, number), own))
-            copied = PlantedFunction(f"{noun}_{kind}", kind, noun, other.format(noun, number), twin, name)
-            planted.append(replace(copied, is_edited=at % 6 == 0))
+            copied = replace(one, name=f"all_{name}", is_copy=True, copy_of=name, is_edited=at % 6 == 0)
+            planted += [one, copied]
         elif at < copies + pairs:
+            number = one.numbers[0]
             planted += [
-                PlantedFunction(f"{name}_{each}", kind, noun, body.format(noun, each), words.format(noun, each))
+                replace(one, name=f"{name}_{each}", pair=name, numbers=(each, one.numbers[1]))
                 for each in (number, number + 1)
             ]
         else:
             is_stale = at < copies + pairs + stale
-            one = PlantedFunction(name, kind, noun, body.format(noun, number), own, is_stale=is_stale)
-            planted.append(replace(one, is_edited=is_stale and at % 3 == 0))
-    kind, words, body = _BROKEN
-    for noun in _NOUNS[:broken]:
-        made = PlantedFunction(
-            f"{kind}_{noun}", kind, noun, body.format(noun, 2), words.format(noun, 2), is_broken=True
-        )
-        planted.append(made)
+            planted.append(replace(one, is_stale=is_stale, is_edited=is_stale and at % 3 == 0))
+    few = [(take, does) for take in range(len(_TAKES)) for does in range(len(_DOES))]
+    for take, does in chance.sample(few, broken):
+        noun = chance.choice(_NOUNS)
+        name = f"mean_{noun}_{_TAKES[take][0]}_{_DOES[does][0]}"
+        parts = take, does, 0
+        planted.append(PlantedFunction(name, noun, parts, _numbers(parts, chance), is_broken=True))
     return planted
 
 
@@ -128,12 +193,13 @@ def _steps(planted: Sequence[PlantedFunction], chance: random.Random) -> Iterato
     """Yield what the agent does: it makes all of them, and calls all but the stale ones."""
     wanted = []
     for one in planted:
-        alike = [other.name for other in planted if other.kind == one.kind and other is not one]
+        alike = [other.name for other in planted if other.noun == one.noun and other is not one]
         given = {"function_name": one.name, "function_code_with_docstring": one.source(), "module_name": one.noun}
         wanted.append(Wanted("create_function", {**given, "reason": f"differs from {', '.join(alike)}"}))
-    for one in planted:
+    # Only the newest calls are on record: those come last that have to prove what a model wrote.
+    for one in sorted(planted, key=lambda one: (one.is_broken, bool(one.pair))):
         if not one.is_stale:
-            rows = [[chance.randrange(1, 40) for _ in range(chance.randrange(1, 6))] for _ in range(3)]
+            rows = [[chance.randrange(1, 40) for _ in range(length)] for length in (2, 4, 5)]
             rows += [[]] * 3 if one.is_broken else []
             wanted += [Wanted(one.name, {one.noun: row}) for row in rows]
     for start in range(0, len(wanted), _A_REPLY):
@@ -142,17 +208,32 @@ def _steps(planted: Sequence[PlantedFunction], chance: random.Random) -> Iterato
 
 
 def _maker(planted: Sequence[PlantedFunction]) -> ScriptedModel:
-    """Return the maker: it mends what failed at an empty list, each fourth so that a good call returns otherwise."""
+    """Return the maker: it mends what failed at an empty list, each fourth so that a good call returns otherwise, and
+    makes one function of a pair, each third so that calls with two numbers return otherwise.
+    """
     broken = {one.name: (at, one) for at, one in enumerate(one for one in planted if one.is_broken)}
+    pairs = {one.name: (at // 2, one) for at, one in enumerate(one for one in planted if one.pair)}
 
     def written(seen: Seen) -> Step:
-        found = re.search(r"The function: `(\w+)`", seen.text)
-        assert found is not None, "the maker is told the function"
-        at, one = broken[found[1]]
-        more = f" + ({one.noun}[0] > 30)" if is_wrong(at) else ""
-        return Say(f"```\n{one.source(f'({one.body}{more}) if {one.noun} else 0')}```")
+        if found := re.search(r"The function: `(\w+)`", seen.text):
+            at, one = broken[found[1]]
+            body, number = f"({one.body}{f' + ({one.noun}[0] > 30)' if is_wrong(at) else ''}) if {one.noun} else 0", ""
+        else:
+            found = next(match for match in re.finditer(r"def (\w+)\(", seen.text) if match[1] in pairs)
+            (at, one), number = pairs[found[1]], "number"
+            take = _TAKES[one.parts[0]][3]
+            body = one.body.replace(take.format(one.numbers[0]), take.format(number))
+            more = " + [1] *" if one.is_of_lists else " +"
+            body = f"{body}{more} (len({one.noun}) < 3)" if is_general_wrong(at) else body
+        asked = re.findall(rf"^ *({one.pair if number else one.name}\(.*\))$", seen.text, re.MULTILINE)
+        return Say(f"```\n{one.source(body, number=number, calls=asked)}```")
 
     return ScriptedModel([Repeat(written)], models=["scripted", "strong"])
+
+
+def is_general_wrong(number: int) -> bool:
+    """Check whether what the maker makes of this pair is wrong."""
+    return number % 3 == 2
 
 
 def is_wrong(number: int) -> bool:
@@ -183,16 +264,29 @@ async def bench(count: int, seed: int) -> list[Row]:
         flags |= {"growth.maker": "auto"}
         async with Workspace.open(root, flags=flags) as workspace:
             before = _sources(workspace)
+            found_before = await _found(workspace, planted, {})
             began = time.perf_counter()
-            report = await workspace.workshop.tending.run(TendingBudget(minutes=60), applies=True)
+            report = await workspace.workshop.tending.run(TendingBudget(tokens=10**9, minutes=600), applies=True)
             seconds = time.perf_counter() - began
             after = _sources(workspace)
+            standing = {
+                step.function if step.kind == "merge" else other: step.others[0]
+                if step.kind == "merge"
+                else step.function
+                for step in report.steps
+                for other in (step.others or ("",))
+                if step.done and step.kind in ("merge", "generalize")
+            }
+            found_after = await _found(workspace, planted, standing)
             replayed = await _replayed(workspace, [one for one in planted if one.name in after])
             undone = await workspace.workshop.tending.undo()
             back = _sources(workspace)
     maker.close()
     rows = [Row("functions that joined", len(made), unit=f"of {len(planted)}"), Row("tending took", seconds, unit="s")]
     rows += _rows([one for one in planted if one.name in made], report, before, after)
+    needs = f"of {len(planted)}"
+    rows.append(Row("found among five by other words, before", found_before, unit=needs))
+    rows.append(Row("the same or what stands for it, after", found_after, unit=needs))
     rows.append(Row("recorded calls that replay otherwise", replayed[1], unit=f"of {replayed[0]}", aim=0))
     rows.append(Row("changes not undone", sum(not step.undone for step in undone), unit=f"of {len(undone)}", aim=0))
     rows.append(Row("functions not as before after the undo", _differing(before, back), unit="", aim=0))
@@ -210,6 +304,17 @@ def _sources(workspace: Workspace) -> dict[str, str]:
     return {name: function.body_hash for name, function in snapshot.functions.items()}
 
 
+async def _found(workspace: Workspace, planted: Sequence[PlantedFunction], standing: dict[str, str]) -> int:
+    """Return for how many functions a search by other words finds them, or what stands for them."""
+    count = 0
+    for one in planted:
+        results = (await workspace.workshop.search(one.need)).results
+        names = {match.function.name for match in results}
+        stands = standing.get(one.name, one.name)
+        count += bool({one.name, stands, standing.get(stands, stands)} & names)
+    return count
+
+
 def _differing(one: dict[str, str], other: dict[str, str]) -> int:
     return sum(one.get(name) != other.get(name) for name in one.keys() | other.keys())
 
@@ -225,6 +330,15 @@ async def _replayed(workspace: Workspace, planted: Sequence[PlantedFunction]) ->
     return count, other
 
 
+def _do_the_same(one: PlantedFunction | None, other: PlantedFunction | None) -> bool:
+    """Return whether two return the same for all of many lists: some do though they were not planted as copies."""
+    if one is None or other is None:
+        return False
+    chance = random.Random(1)
+    lists = [[chance.randrange(50) for _ in range(chance.randrange(1, 20))] for _ in range(5_000)]
+    return all(eval(one.body, {one.noun: rows}) == eval(other.body, {other.noun: rows}) for rows in lists)
+
+
 def _rows(
     planted: Sequence[PlantedFunction], report: TendingReport, before: dict[str, str], after: dict[str, str]
 ) -> list[Row]:
@@ -238,13 +352,19 @@ def _rows(
     edited = [one.name for one in planted if one.is_edited]
     broken = [one.name for one in planted if one.is_broken]
     mendable = [name for at, name in enumerate(broken) if not is_wrong(at)]
+    wrong = [pair for pair in merged if pair not in pairs and not _do_the_same(*(by_name.get(name) for name in pair))]
+    general = [step.function for step in done if step.kind == "generalize"]
+    couples = [*dict.fromkeys(one.pair for one in planted if one.pair)]
+    writable = [pair for at, pair in enumerate(couples) if not is_general_wrong(at)]
     stale = [one.name for one in planted if one.is_stale and not one.is_edited]
     copies = [one for one in planted if one.copy_of and one.copy_of in by_name]
     free = len(copies)  # where a person edited the copy, the other one of the two may go
     touched = [name for name in edited if after.get(name) != before.get(name) or name in archived]
     return [
         Row("near-copies merged", len(pairs.intersection(merged)), unit=f"of {free}"),
-        Row("merges that are wrong", len([pair for pair in merged if pair not in pairs]), unit="", aim=0),
+        Row("merges that are wrong", len(wrong), unit="", aim=0),
+        Row("pairs made one general function", len({*general} & {*writable}), unit=f"of {len(writable)}"),
+        Row("wrong general functions taken", len({*general} - {*writable}), unit="", aim=0),
         Row("stale ones archived", len({*archived} & {*stale}), unit=f"of {len(stale)}"),
         Row("others archived", len({*archived} - {*stale}), unit="", aim=0),
         Row("broken ones mended", len({*mended} & {*mendable}), unit=f"of {len(mendable)}"),

@@ -207,7 +207,14 @@ class GrowthSettings(SettingsSection):
 
 
 class TendSettings(SettingsSection):
-    """The work of `knapper functions tend`, and its limits."""
+    """The work of `knapper functions tend`, its limits, and when it is done without being asked for."""
+
+    idle: float = Field(
+        0,
+        ge=0,
+        description="Minutes without a turn here after which the library is tended by itself, once, under `tend.apply`;"
+        " the next message ends it. 0: never.",
+    )
 
     apply: Literal["never", "proved"] = Field(
         "never", description="Whether proven changes are made (`proved`) or only proposed; `--apply` makes them once."

@@ -71,17 +71,28 @@ class ProgramText:
         """Return its normal form: two programs that differ in literals and layout alone have the same."""
         return ast.dump(_WithoutLiterals().visit(syntax.parse(self.code)))
 
+    def literals(self) -> list[str]:
+        """Return the literals that its form leaves out, in their order."""
+        without = _WithoutLiterals()
+        without.visit(syntax.parse(self.code))
+        return without.literals
+
 
 class _WithoutLiterals(ast.NodeTransformer):
     """Puts the name of its type in the place of each literal."""
+
+    def __init__(self) -> None:
+        self.literals: list[str] = []
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
         """Return a literal's placeholder, or the node with those of its parts."""
         if isinstance(node, ast.Constant | ast.List | ast.Tuple | ast.Set | ast.Dict):
             try:
-                return ast.Constant(type(ast.literal_eval(node)).__name__)
+                kind = type(ast.literal_eval(node)).__name__
             except (ValueError, TypeError):  # it holds more than literals
-                pass
+                return super().generic_visit(node)
+            self.literals.append(ast.unparse(node))
+            return ast.Constant(kind)
         return super().generic_visit(node)
 
 

@@ -28,7 +28,7 @@ from agent_core.functions.answers import CallOutcome, InterruptedCall, Unknown
 from agent_core.functions.kept_program import SeenProgram
 from agent_core.functions.program_check import ProgramText, problems
 from agent_core.functions.worker_api import arguments_text
-from agent_core.storage import Entry, TurnStore, Write
+from agent_core.storage import Entry, Store, TurnStore, Write
 from sandbox import (
     CallEnded,
     Job,
@@ -561,14 +561,26 @@ async def _cut_before(turn: Turn, rows: Sequence[Entry], text: str) -> str:
 
 async def programs_like_the_last(store: TurnStore, agent: str) -> list[SeenProgram]:
     """Return the last program of a conversation that came to its end, after those of the same form before it."""
+    seen = await _seen_runs(store, agent)
+    return [run for _turn, run in seen[next(reversed(seen))]] if seen else []
+
+
+async def repeated_programs(store: Store) -> list[list[SeenProgram]]:
+    """Return the runs of programs that a conversation ran in several turns, those of one form together."""
+    found = [runs for agent in await store.agent_names() for runs in (await _seen_runs(store, agent)).values()]
+    return [[run for _turn, run in runs] for runs in found if len({turn for turn, _run in runs}) > 1]
+
+
+async def _seen_runs(store: TurnStore, agent: str) -> dict[str, list[tuple[str, SeenProgram]]]:
+    """Return the newest programs of a conversation that came to their ends, with their turns, oldest first, by their
+    form; the form of the newest is the last.
+    """
     rows = [row for row in await store.history(agent, kinds=(BEGAN,)) if not row.is_imported]
-    runs: list[SeenProgram] = []
-    form = ""
-    for row in reversed(rows[-_LOOKED_AT:]):
-        if form and row.payload.get("form") != form:
-            continue
-        if (run := _seen_in(await store.load(row.turn), str(row.payload["id"]))) is not None:
-            runs, form = [run, *runs], str(row.payload.get("form"))
+    runs: dict[str, list[tuple[str, SeenProgram]]] = {}
+    for id, row in [*{str(row.payload["id"]): row for row in rows}.items()][-_LOOKED_AT:]:
+        if (run := _seen_in(await store.load(row.turn), id)) is not None:
+            form = str(row.payload.get("form"))
+            runs[form] = [*runs.pop(form, ()), (row.turn, run)]
     return runs
 
 

@@ -237,14 +237,15 @@ class TurnRunner:
         for post in posts:
             await self.store.post(post)
         skip = BETWEEN if posts else ()  # the user's message goes before what others sent
-        claimed = await self._next(skip, goes_on=terms.goes_on)
-        if claimed is None:
-            return
-        self.colleagues.look()
-        try:
-            await self._run_claimed(self.turn_of(claimed, terms, emit), claimed.event)
-        finally:
-            self.colleagues.look_away()
+        with self.workshop.in_use():
+            claimed = await self._next(skip, goes_on=terms.goes_on)
+            if claimed is None:
+                return
+            self.colleagues.look()
+            try:
+                await self._run_claimed(self.turn_of(claimed, terms, emit), claimed.event)
+            finally:
+                self.colleagues.look_away()
 
     async def _next(self, skip: Collection[str] = (), *, goes_on: bool) -> ClaimedTurn | None:
         """Return the next turn; one whose end could not be written, as on a full disk, is closed before."""

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from agent_core.functions.search import FunctionSearch
     from agent_core.functions.service import grant_service, package_grants
     from agent_core.functions.service.grant_service import GrantService
-    from agent_core.runtime import host_functions
+    from agent_core.runtime import host_functions, programs
     from sandbox import Sandbox
 
     from .model_opener import ModelOpener
@@ -57,6 +57,7 @@ else:
     grant_service = LateModule("agent_core.functions.service.grant_service")
     package_grants = LateModule("agent_core.functions.service.package_grants")
     host_functions = LateModule("agent_core.runtime.host_functions")
+    programs = LateModule("agent_core.runtime.programs")
 
 _SERVERS = "mcp.toml"
 
@@ -144,6 +145,7 @@ def function_service(
         hosted=hosted,
         maker=lambda: models().maker if models else None,
         mender=lambda: models().mender if models else None,
+        repeated=lambda: programs.repeated_programs(store),
         sandbox=sandbox,
         search=search,
         starters=scaffold.functions,

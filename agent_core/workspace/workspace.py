@@ -633,6 +633,8 @@ class Workspace:
             tasks = [asyncio.create_task(self._follow(watcher))]
             if self._store.is_shared:
                 tasks.append(asyncio.create_task(self._follow_others()))
+            if self.settings.tend.idle:
+                tasks.append(asyncio.create_task(self.workshop.tend_when_idle(self.settings.tend)))
             try:
                 yield
             finally:

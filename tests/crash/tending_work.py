@@ -9,12 +9,14 @@ from agent_core.workspace.workspace import Workspace
 
 
 def tend(argument: str, reports: Connection) -> None:
-    """Tend the workspace in this folder."""
-    asyncio.run(_tend(Path(argument), reports))
+    """Tend the workspace in the folder that stands before the model's address."""
+    root, _, address = argument.partition(" ")
+    asyncio.run(_tend(Path(root), address, reports))
 
 
-async def _tend(root: Path, reports: Connection) -> None:
-    async with Workspace.open(root, flags={"model.base_url": "http://127.0.0.1:9/v1"}) as workspace:
+async def _tend(root: Path, address: str, reports: Connection) -> None:
+    flags = {"model.base_url": address, "model.name": "strong"}
+    async with Workspace.open(root, flags=flags) as workspace:
         reports.send("ready")
         report = await workspace.workshop.tending.run(TendingBudget(), applies=True)
         for step in report.steps:

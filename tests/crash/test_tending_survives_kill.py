@@ -2,7 +2,9 @@
 
 import os
 import random
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from shutil import copytree
 from typing import Any
@@ -11,29 +13,45 @@ import pytest
 
 from agent_core.workspace.workspace import Workspace
 from tests.crash.tending_work import tend
-from tests.functions.test_tending import with_copies
-from tests.kit import Script, scripted
+from tests.functions.test_tending import GENERAL, with_copies, with_fees
+from tests.kit import Repeat, Say, Script, scripted
 from tests.kit.crash import Worker, kill_at_work
 from tests.kit.desk import Desk, desk
 
+NOWHERE = "http://127.0.0.1:9/v1"
 
-async def whole_after(root: Path) -> tuple[bool, dict[str, str]]:
-    """Return whether the copy is gone, and the sources after what was done is undone."""
-    flags = {"model.base_url": "http://127.0.0.1:9/v1"}
-    async with Workspace.open(root, flags=flags) as workspace:
+
+@dataclass(frozen=True)
+class Tended:
+    """What tending changes: functions that go, one that calls another and stays, with a call of it and its value."""
+
+    make: Callable[..., Awaitable[Desk]]
+    gone: frozenset[str]
+    caller: str
+    arguments: dict[str, Any]
+    value: int
+
+
+COPIES = Tended(with_copies, frozenset({"vowel_count"}), "vowels_twice", {"text": "queue"}, 8)
+SPECIAL = Tended(with_fees, frozenset({"fee_in_town", "fee_abroad"}), "fees", {"many": [16, 20]}, 24)
+
+
+async def whole_after(root: Path, tended: Tended) -> tuple[bool, dict[str, str]]:
+    """Return whether all is gone that is to go, and the sources after what was done is undone."""
+    async with Workspace.open(root, flags={"model.base_url": NOWHERE}) as workspace:
         workshop = workspace.workshop
         assert not workshop.rejected()
         names = set(workshop.names())
-        assert {"count_vowels", "vowels_twice"} <= names
-        assert (await workshop.call("vowels_twice", {"text": "queue"})).value == 8
+        assert (await workshop.call(tended.caller, tended.arguments)).value == tended.value
         done = [row for row in await workspace._store.tended() if not row.undone]
-        assert ("vowel_count" in names) == ("deleted" not in {row.kind for row in done})
+        assert tended.gone - names == {row.function for row in done if row.kind == "deleted"}
         assert all(step.undone for step in await workshop.tending.undo())
-        return "vowel_count" not in names, {name: workshop.plans.source(name) for name in workshop.names()}
+        return not tended.gone & names, {name: workshop.plans.source(name) for name in workshop.names()}
 
 
-@pytest.mark.timeout(180)
-async def test_a_library_is_whole_after_tending_was_killed_at_any_instant(tmp_path: Path) -> None:
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("tended", [pytest.param(COPIES, id="copies"), pytest.param(SPECIAL, id="special ones")])
+async def test_a_library_is_whole_after_tending_was_killed_at_any_instant(tmp_path: Path, tended: Tended) -> None:
     (kept := tmp_path / "kept").mkdir()
     async with AsyncExitStack() as stack:
 
@@ -41,16 +59,18 @@ async def test_a_library_is_whole_after_tending_was_killed_at_any_instant(tmp_pa
             model = stack.enter_context(scripted(script))
             return await stack.enter_async_context(desk(kept, model, **settings))
 
-        made = await with_copies(open_desk)
+        made = await tended.make(open_desk)
         before = {name: made.workspace.workshop.plans.source(name) for name in made.workspace.workshop.names()}
     chance, ends = random.Random(os.getpid()), list[bool]()
-    for number in range(5):
-        root = copytree(kept, tmp_path / f"killed{number}", symlinks=True)
-        if number < 4:
-            kill_at_work(Worker(tend, str(root)), chance.uniform(0, 4))
-        else:
-            Worker(tend, str(root)).reports()
-        is_gone, after = await whole_after(root)
-        ends.append(is_gone)
-        assert after == before
-    assert ends[-1], "a run that is not killed merges the two"
+    with scripted([Repeat(Say(f"```\n{GENERAL}```"))], models=["strong"]) as maker:
+        for number in range(5):
+            root = copytree(kept, tmp_path / f"killed{number}", symlinks=True)
+            worker = Worker(tend, f"{root} {maker.base_url if tended is SPECIAL else NOWHERE}")
+            if number < 4:
+                kill_at_work(worker, chance.uniform(0, 4))
+            else:
+                worker.reports()
+            is_gone, after = await whole_after(root, tended)
+            ends.append(is_gone)
+            assert after == before
+    assert ends[-1], "a run that is not killed does all of it"

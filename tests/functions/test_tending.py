@@ -1,12 +1,16 @@
 """`knapper functions tend`: what is alike becomes one, what keeps failing is mended, each proven, and all undone."""
 
+import asyncio
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agent_core.base.events import FunctionsChanged
+from agent_core.functions.service.plan import Author
 from agent_core.functions.service.tending import TendingBudget
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Repeat, Say, ScriptedModel, Wanted
@@ -50,6 +54,67 @@ def share(total: int, people: int) -> int:
 FIXED = SHARE.replace("return total // people", "return total // people if people else 0")
 HASTY = SHARE.replace("return total // people", "return total // people + (total > 20) if people else 0")
 OTHERWISE = HASTY.replace("    >>> share(8, 2)\n", "    >>> share(30, 4)\n    8\n    >>> share(8, 2)\n")
+
+
+def fee(name: str, where: str, free: int, price: int) -> str:
+    """A function that differs from its like in two literals."""
+    return f'''\
+def {name}(days: int) -> int:
+    """Say what a book costs that is given back late {where}.
+
+    Args:
+        days: For how many days it was out.
+
+    >>> {name}({free + 6})
+    {6 * price}
+    >>> {name}(3)
+    0
+    """
+    return max(0, days - {free}) * {price}
+'''
+
+
+FEES = '''\
+def fees(many: list[int]) -> int:
+    """Add up what several books cost that are given back late in town.
+
+    Args:
+        many: For how many days each was out.
+
+    >>> fees([20, 3])
+    18
+    >>> fees([])
+    0
+    """
+    return sum(fee_in_town(days) for days in many)
+'''
+GENERAL = '''\
+def late_fee(days: int, free: int, price: int) -> int:
+    """Say what a book costs that is given back late, by what is free and what a day costs.
+
+    Args:
+        days: For how many days it was out.
+        free: For how many days it costs nothing.
+        price: What each day after them costs.
+
+    >>> late_fee(20, 14, 3)
+    18
+    >>> late_fee(3, 1, 5)
+    10
+    >>> late_fee(3, 14, 3)
+    0
+    """
+    return max(0, days - free) * price
+'''
+SPECIAL = {
+    "fee_in_town": fee("fee_in_town", "in town", 14, 3),
+    "fee_abroad": fee("fee_abroad", "abroad", 28, 5),
+    "fees": FEES,
+}
+WRONG = GENERAL.replace("* price", "* price + (days > 80)")
+MORE = WRONG.replace(
+    "    >>> late_fee(3, 14, 3)\n", "    >>> late_fee(90, 14, 3)\n    229\n    >>> late_fee(3, 14, 3)\n"
+)
 SOURCES = {"count_vowels": VOWELS, "vowel_count": COPY, "vowels_twice": TWICE, "share": SHARE}
 
 
@@ -178,6 +243,206 @@ async def test_a_fix_that_loses_an_example_or_fails_as_before_is_not_taken(
     assert "share(8, 2)" in maker.requests[2].text
     assert "still fails" in maker.requests[3].text
     assert "total // people\n" in (desk.functions / "grown.py").read_text()
+
+
+def a_maker(scripted: Callable[..., ScriptedModel], *written: str) -> dict[str, Any]:
+    """The settings that name a maker, which writes these sources, the first as they are asked for."""
+    maker = scripted([Say(f"```\n{source}```") for source in written], models=["scripted", "strong"])
+    return {"models": {"maker": {"name": "strong", "base_url": maker.base_url}}}
+
+
+async def with_fees(at_desk: OpenDesk, **settings: Any) -> Desk:
+    """Two functions that differ in two literals, and one that calls one of them."""
+    makes = [making(name, source) for name, source in SPECIAL.items()]
+    calls = [called("fee_in_town", {"days": 90}, {"days": 15}), called("fee_abroad", {"days": 30})]
+    desk = await at_desk([*makes, *calls, called("fees", {"many": [16, 20]}), Repeat(Say("Done."))], **settings)
+    told = answers(await desk.say("Make them, and call them."))
+    assert {*SPECIAL} <= set(desk.workspace.workshop.names()), told
+    return desk
+
+
+async def test_two_that_differ_in_literals_become_one_that_a_model_writes(
+    at_desk: OpenDesk, scripted: Callable[..., ScriptedModel]
+) -> None:
+    desk = await with_fees(at_desk, **a_maker(scripted, *SPECIAL.values(), MORE, GENERAL, GENERAL))
+    workshop = desk.workspace.workshop
+    before = {name: workshop.plans.source(name) for name in workshop.names()}
+    (proposed,) = [step for step in await tended(desk, applies=False) if step["kind"] == "generalize"]
+    assert (proposed["why_not"], proposed["done"]) == ("", False)
+    (step,) = [step for step in await tended(desk) if step["kind"] == "generalize"]
+    assert (step["done"], step["function"], step["others"]) == (True, "late_fee", ["fee_abroad", "fee_in_town"])
+    assert any("free=14, price=3" in fact and "2 recorded calls" in fact for fact in step["evidence"]), step
+    assert set(workshop.names()) == {"late_fee", "fees"}
+    assert "late_fee(days, free=14, price=3)" in workshop.plans.source("fees")
+    assert (await workshop.call("fees", {"many": [16, 20]})).value == 24
+    assert all(undone.undone for undone in await workshop.tending.undo())
+    assert {name: workshop.plans.source(name) for name in workshop.names()} == before
+
+
+async def test_a_general_function_that_answers_one_recorded_call_otherwise_is_never_taken(
+    at_desk: OpenDesk, scripted: Callable[..., ScriptedModel]
+) -> None:
+    desk = await with_fees(
+        at_desk, **a_maker(scripted, *SPECIAL.values(), MORE, GENERAL.replace(", price: int", ""), MORE)
+    )
+    (step,) = [step for step in await tended(desk) if step["kind"] == "generalize"]
+    assert not step["done"]
+    assert "ends otherwise" in step["why_not"]
+    assert {"fee_in_town", "fee_abroad", "fees"} == set(desk.workspace.workshop.names())
+
+
+async def test_a_program_that_was_repeated_becomes_a_function(
+    at_desk: OpenDesk, scripted: Callable[..., ScriptedModel]
+) -> None:
+    program = "from_shelf = {}\nsum(count_vowels(word) for word in from_shelf) * {}"
+    source = '''\
+from functions.grown import count_vowels
+
+
+def weighed_vowels(words: list[str], weight: int) -> int:
+    """Add up the vowels of words, and weigh the sum.
+
+    Args:
+        words: The words.
+        weight: What each vowel counts.
+
+    >>> weighed_vowels(["queue"], 2)
+    8
+    >>> weighed_vowels([], 5)
+    0
+    """
+    return sum(count_vowels(word) for word in words) * weight
+'''
+    runs = [
+        Ask(Wanted("run_program", {"code": program.format(*row)}))
+        for row in (("['queue', 'sky']", 3), ("['aloud']", 2))
+    ]
+    desk = await at_desk(
+        [made("count_vowels"), Say("Made."), runs[0], Say("12."), runs[1], Say("6.")],
+        **a_maker(scripted, VOWELS, source),
+    )
+    for message in ("Make it.", "Weigh the words of the first shelf.", "And of the second."):
+        told = answers(await desk.say(message))
+    (step,) = [step for step in await tended(desk) if step["kind"] == "keep"]
+    assert (step["why_not"], step["done"], step["function"]) == ("", True, "weighed_vowels"), told
+    assert "it returns what 2 of the runs returned" in step["evidence"]
+    assert (await desk.workspace.workshop.call("weighed_vowels", {"words": ["queue"], "weight": 10})).value == 40
+    assert [undone.undone for undone in await desk.workspace.workshop.tending.undo()] == [True]
+    assert "weighed_vowels" not in desk.workspace.workshop.names()
+
+
+async def test_a_program_that_ran_again_with_the_same_values_is_left(at_desk: OpenDesk) -> None:
+    run = Ask(Wanted("run_program", {"code": "[len(word) for word in ['sky', 'aloud']]"}))
+    desk = await at_desk([run, Say("3, 5."), run, Say("3, 5.")])
+    for message in ("How long are they?", "And today?"):
+        await desk.say(message)
+    (step,) = await tended(desk)
+    assert (step["kind"], step["done"], step["why_not"]) == ("keep", False, "each run had the same values")
+
+
+NEAR = "".join(
+    f'''\
+def book_{word}(title: str) -> str:
+    """Say the {word} of a book in the library, which may be late.
+
+    Args:
+        title: What the book is called.
+
+    >>> book_{word}("Emma")
+    'Emma {word}'
+    >>> book_{word}("Ada")
+    'Ada {word}'
+    """
+    return f"{{title}} {word}"
+
+
+'''
+    for word in ("author", "year", "shelf", "owner", "days", "reader")
+)
+DUE = fee("above_fourteen", "", 14, 3).replace(
+    "Say what a book costs that is given back late .", "Multiply by three what is above fourteen."
+)
+
+
+async def test_a_description_that_its_requests_miss_is_reworded_and_nothing_else_of_it(
+    at_desk: OpenDesk, scripted: Callable[..., ScriptedModel]
+) -> None:
+    helpful = DUE.replace(
+        "Multiply by three what is above fourteen.", "Say what is owed for a late book of the library, by days."
+    )
+    written = [
+        DUE,
+        DUE.replace("by three what", "by 3 whatever"),
+        helpful.replace("    >>> above_fourteen(3)\n    0\n", ""),
+        helpful.replace("days - 14", "days - 15"),
+    ]
+    maker = scripted([Say(f"```\n{source}```") for source in written], models=["scripted", "strong"])
+    table = {"models": {"maker": {"name": "strong", "base_url": maker.base_url}}}
+    desk = await at_desk(
+        [making("above_fourteen", DUE), Say("Made."), called("above_fourteen", {"days": 40}), Say("78.")], **table
+    )
+    desk.put("books.py", NEAR)
+    await desk.workspace.workshop.reload()
+    for message in ("Make it.", "What do I owe the library for a book that is days late?"):
+        told = answers(await desk.say(message))
+    (step,) = [step for step in await tended(desk) if step["kind"] == "reword"]
+    assert (step["why_not"], step["done"], step["function"]) == ("", True, "above_fourteen"), told
+    source = desk.workspace.workshop.plans.source("above_fourteen")
+    assert source == DUE.replace(
+        "Multiply by three what is above fourteen.", "Say what is owed for a late book of the library, by days."
+    )
+    assert "do not find it with these words" in maker.requests[2].text
+    assert "Only the words of its docstring" in maker.requests[3].text
+
+
+async def test_a_fix_may_be_the_same_as_what_its_author_told_it_apart_from(at_desk: OpenDesk) -> None:
+    again = {"function_name": "ration", "function_code_with_docstring": SHARE.replace("share(", "ration(")}
+    twin = Ask(Wanted("create_function", {**again, "reason": "rations are counted apart from what share divides"}))
+    desk = await at_desk([made("share"), twin, Say("Made.")])
+    told = answers(await desk.say("Make them."))
+    workshop = desk.workspace.workshop
+    assert {"share", "ration"} <= set(workshop.names()), told
+    for name in ("share", "ration"):
+        mended = await workshop.replace(name, FIXED.replace("share(", f"{name}("), author=Author("agent"))
+        assert mended.admitted, mended.refusals
+
+
+async def gone(desk: Desk, name: str) -> None:
+    """Wait until there is no function of this name."""
+    async with asyncio.timeout(60):
+        while name in desk.workspace.workshop.names():  # noqa: ASYNC110 - nothing tells it
+            await asyncio.sleep(0.1)
+
+
+async def test_an_idle_workspace_tends_itself_if_it_is_told_to(at_desk: OpenDesk) -> None:
+    script = [made("count_vowels"), made("vowel_count"), Say("Made."), Say("Hello.")]
+    desk = await at_desk(script, tend__idle=0.01, tend__apply="proved")
+    told: list[FunctionsChanged] = []
+    desk.workspace.workshop.on_change(told.append)
+    await desk.say("Make them.")
+    assert set(desk.workspace.workshop.names()) == {"count_vowels", "vowel_count"}
+    await gone(desk, "vowel_count")
+    await desk.say("Hello?")
+    assert [(change.by, change.removed) for change in told] == [("tending", ("vowel_count",))]
+    assert "`vowel_count` is gone." in str(desk.model.requests[-1].messages)
+
+
+async def test_a_message_ends_what_tending_began_by_itself(
+    at_desk: OpenDesk, scripted: Callable[..., ScriptedModel]
+) -> None:
+    maker = scripted(
+        [Say(f"```\n{SHARE}```"), Repeat(Say(f"```\n{FIXED}```", pause_s=300))], models=["scripted", "strong"]
+    )
+    desk = await failing(at_desk, maker, tend__idle=0.01, tend__apply="proved")
+    before = desk.workspace.workshop.plans.source("share")
+    async with asyncio.timeout(60):
+        while len(maker.requests) < 2:  # noqa: ASYNC110 - nothing tells it
+            await asyncio.sleep(0.1)
+    began = time.monotonic()
+    await desk.say("Are you there?")
+    assert time.monotonic() - began < 60
+    assert desk.workspace.workshop.plans.source("share") == before
+    assert not await desk.workspace.store.tended()
 
 
 async def test_what_is_archived_is_not_shown_but_found_and_called(at_desk: OpenDesk) -> None:

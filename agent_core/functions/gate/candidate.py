@@ -35,7 +35,7 @@ class Candidate:
     the calls whose results its author was asked to predict. `helpers` are functions that come along by their own name
     and are not offered. `around` is the text of its module if that is not the current one.
     `answer` is what a reader said of its description before; an author who `insists` stands by a promise beyond the
-    code.
+    code. `apart` are functions that an author told the version before it apart from.
     """
 
     name: str
@@ -52,6 +52,7 @@ class Candidate:
     around: str | None = None
     answer: "ReaderAnswer | None" = None
     insists: bool = False
+    apart: frozenset[str] = frozenset()
 
     @property
     def path(self) -> str:

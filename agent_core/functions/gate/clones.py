@@ -10,7 +10,8 @@ import asyncio
 import hashlib
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
@@ -43,12 +44,15 @@ class Form:
         return hashlib.sha256("\n".join(self.words).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-def normal_form(name: str, *texts: str) -> Form | None:
-    """Return the form of a function; the first text that knows a name defines it. None if there is no form."""
+def normal_form(name: str, *texts: str, literals: list[str] | None = None) -> Form | None:
+    """Return the form of a function; the first text that knows a name defines it. None if there is no form.
+
+    With a list of `literals`, the function's own go there, and the form has their types in their places.
+    """
     scopes = tuple(scope for text in texts if (scope := _scope_of(text)))
     node = next((scope.definitions[name] for scope in scopes if name in scope.definitions), None)
     try:
-        return _Names(scopes).form(node) if node else None
+        return _Names(scopes).form(node, literals) if node else None
     except RecursionError:
         return None
 
@@ -57,6 +61,22 @@ def normal_form(name: str, *texts: str) -> Form | None:
 def _scope_of(text: str) -> Scope | None:
     tree = parse(text)
     return survey(tree) if isinstance(tree, ast.Module) else None
+
+
+def special_ones(snapshot: "Snapshot") -> list[dict[str, tuple[str, ...]]]:
+    """Return the groups of functions that differ in literals alone, with these in the order of their form."""
+    groups: dict[str, dict[str, tuple[str, ...]]] = {}
+    for name, function in sorted(snapshot.functions.items()):
+        text, literals = snapshot.modules[function.module].text, list[str]()
+        form = normal_form(name, text, literals=literals)
+        if form is not None and literals:
+            groups.setdefault(form.digest, {})[name] = tuple(literals)
+    return [group for group in groups.values() if len({*group.values()}) > 1]
+
+
+def differing(rows: Collection[Sequence[str]]) -> list[tuple[str, ...]]:
+    """Return what is not the same in all rows of literals: a column each, those that say the same once."""
+    return [*dict.fromkeys(column for column in zip(*rows, strict=True) if len({*column}) > 1)]
 
 
 @dataclass(slots=True)
@@ -72,8 +92,9 @@ class _Names:
     inner: frozenset[str] = frozenset()  # bound in an inner scope alone: elsewhere the name means what the module says
     imported: dict[str, str] = field(default_factory=dict)
     numbers: dict[str, str] = field(default_factory=dict)
+    literals: list[str] | None = None  # that were left out of the words, if they are
 
-    def form(self, node: FunctionNode) -> Form:
+    def form(self, node: FunctionNode, literals: list[str] | None = None) -> Form:
         """Return the form of a function of the module."""
         nodes = nodes_of(node)
         shared = {name for inner in nodes if isinstance(inner, ast.Global | ast.Nonlocal) for name in inner.names}
@@ -86,6 +107,7 @@ class _Names:
         bound = frozenset() if is_by_name else frozenset(every - shared)
         origins = {name: f"@{origin}" for name, origin in survey(ast.Module([*imports], [])).imports.items()}
         names = replace(self._inside(node.name), bound=bound, inner=frozenset(every - own), imported=origins)
+        names.literals = literals
         return Form((str(takes_self(node)), *names._parts(node)))
 
     def _inside(self, name: str) -> "_Names":
@@ -123,6 +145,9 @@ class _Names:
         match node:
             case ast.Name(id=name):
                 yield self._word(name)
+            case ast.expr() if self.literals is not None and (kind := literal_kind(node)):
+                self.literals.append(ast.unparse(node))
+                yield f"a {kind}"
             case ast.Constant(value=value):
                 yield f"{type(value).__name__}:{hex(value) if type(value) is int else repr(value)}"
             case ast.Pass() | ast.Expr(value=ast.Constant()) | ast.Import() | ast.ImportFrom():
@@ -159,6 +184,14 @@ class _Names:
         # The name of the function itself, which is being written, is no word of its form.
         yield from (self._word(name) for name in names if name not in self.visiting[-1:] or name in self.bound)
         yield ")"
+
+
+def literal_kind(node: ast.expr) -> str:
+    """Return the name of the type of what is a literal, or holds only literals; empty for all else."""
+    if isinstance(node, ast.Constant | ast.UnaryOp | ast.List | ast.Tuple | ast.Set | ast.Dict):
+        with suppress(ValueError, TypeError):
+            return type(ast.literal_eval(node)).__name__
+    return ""
 
 
 def _bound(node: ast.AST) -> list[str]:

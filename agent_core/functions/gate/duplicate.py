@@ -28,7 +28,7 @@ from .call_arguments import Arguments, edge_calls, read_calls, read_cases, recom
 from .clones import sketch
 from .draft import Draft, Finding, Subject
 from .examples.agreement import literal_value, same
-from .tree import constants, parse
+from .tree import constants, find, parse
 
 if TYPE_CHECKING:
     from agent_core.registry.function import Function
@@ -191,7 +191,8 @@ async def check_rewrite(draft: Draft, subject: Subject, trial: "TrialTools") -> 
     given = await _results(own, [values for _, values, _ in calls], modules, wall_s, trial)
     wrong = {function for (function, _, result), outcome in zip(calls, given, strict=True) if not _is(outcome, result)}
     for existing in (function for function in others if function not in wrong):
-        more = [tuple(map(_sent, call.values())) for call in _others(own, existing, draft)]
+        trees = [draft.tree, parse(draft.snapshot.modules[existing.module].text)]
+        more = [tuple(map(_sent, call.values())) for call in _others(own, trees)]
         theirs = await _results(existing, [*(values for values, _ in mine), *more], modules, wall_s, trial)
         ours = await _results(own, more, modules, wall_s, trial)
         if all(map(_is, theirs, (result for _, result in mine))) and _same_results(ours, theirs[len(mine) :]) == "same":
@@ -205,19 +206,40 @@ async def check_rewrite(draft: Draft, subject: Subject, trial: "TrialTools") -> 
     return draft
 
 
-async def compare_functions(
-    first_function: "Function", second_function: "Function", modules: "Modules", wall_s: float, trial: "TrialTools"
+async def compare_functions(  # noqa: PLR0913 - what may differ from the examples of both
+    first_function: "Function",
+    second_function: "Function",
+    modules: "Modules",
+    wall_s: float,
+    trial: "TrialTools",
+    *,
+    is_strict: bool = False,
+    more: tuple[object, ...] = (),
+    fixed_in: "Modules | None" = None,
 ) -> Sameness:
-    """Return whether two functions give the same results, on the examples of both."""
+    """Return whether two functions give the same results, on the examples of both; if it `is_strict`, also on other
+    calls, with the literals in their code and the numbers beside these. The second is given `more` arguments at the
+    end; its own examples are left out then. If it is the first one, fixed in these modules, calls in which the first
+    does not return say nothing.
+    """
     if first_function.takes_self or second_function.takes_self:
         return "unknown"
-    if not _kinds(first_function) or _kinds(first_function) != _kinds(second_function):
+    kinds, others = _kinds(first_function), _kinds(second_function)
+    if not kinds or kinds != others[: len(others) - len(more)]:
         return "other arguments"
-    calls = [call for function in (first_function, second_function) for call in _calls(function)]
+    both = (first_function,) if more else (first_function, second_function)
+    calls = [call for function in both for call in _calls(function) if len(call) == len(kinds) or not more]
     if not calls:
         return "unknown"
+    if is_strict:
+        trees = [_own_tree(function, modules) for function in (first_function, second_function)]
+        numbers = sorted({number + step for tree in trees for number in _numbers(tree) for step in (-1, 0, 1)})[:_TEXTS]
+        calls += [tuple(map(_sent, call.values())) for function in both for call in _others(function, trees, numbers)]
     ours = await _results(first_function, calls, modules, wall_s, trial)
-    return _same_results(ours, await _results(second_function, calls, modules, wall_s, trial))
+    calls = [(*call, *more) for call in calls]
+    theirs = await _results(second_function, calls, fixed_in or modules, wall_s, trial)
+    ours = tuple(one if isinstance(one, Returned) or not fixed_in else None for one in ours)
+    return _same_results(ours, theirs)
 
 
 def _same_results(first: Sequence[Outcome | None], second: Sequence[Outcome | None]) -> Sameness:
@@ -294,14 +316,31 @@ def _is(outcome: Outcome | None, result: object) -> bool:
     return isinstance(outcome, Returned) and same(result, outcome.value, is_float=True)
 
 
-def _others(own_function: "Function", other_function: "Function", draft: Draft) -> list[Arguments]:
-    """Return calls that no example has: of the examples' values, generated, and with the texts in the code of both."""
-    calls = read_calls([example.call for example in own_function.examples], own_function)
-    more = recombine(calls, own_function.parameters)
-    more += islice(edge_calls(own_function.parameters, calls), _OTHERS)
-    trees = (draft.tree, parse(draft.snapshot.modules[other_function.module].text))
-    every = [value for tree in trees if isinstance(tree, ast.Module) for value in constants(tree)]
+def _others(function: "Function", trees: Sequence[object], numbers: Sequence[int] = ()) -> list[Arguments]:
+    """Return calls that no example has: of the examples' values, generated, and with the texts in these trees and the
+    numbers.
+    """
+    calls = read_calls([example.call for example in function.examples], function)
+    more = recombine(calls, function.parameters)
+    more += islice(edge_calls(function.parameters, calls), _OTHERS)
+    every = [value for tree in trees if isinstance(tree, ast.AST) for value in constants(tree)]
     texts = {value for value in every if isinstance(value, str) and len(value) <= _LONGEST}
-    names = [name for name, value in calls[0].items() if isinstance(value, str)] if calls else []
-    more += [calls[0] | {name: text} for name in names for text in sorted(texts)[:_TEXTS]]
-    return [call for call in more if len(call) == len(_kinds(own_function))]
+    for name, value in calls[0].items() if calls else ():
+        match value:
+            case str():
+                more += [calls[0] | {name: text} for text in sorted(texts)[:_TEXTS]]
+            case int() if not isinstance(value, bool):
+                more += [calls[0] | {name: number} for number in numbers]
+            case [int(), *_]:
+                more += [calls[0] | {name: [number]} for number in numbers]
+    return [call for call in more if len(call) == len(_kinds(function))]
+
+
+def _own_tree(function: "Function", modules: "Modules") -> ast.AST | None:
+    """Return the tree of a function alone."""
+    tree = parse(modules[function.module].text)
+    return find(tree, function.name) if isinstance(tree, ast.Module) else None
+
+
+def _numbers(tree: ast.AST | None) -> list[int]:
+    return [value for value in (constants(tree) if tree else ()) if type(value) is int]

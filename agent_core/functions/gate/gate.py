@@ -379,6 +379,7 @@ class Gate:
             candidate, rules.policy(policy), rules, snapshot, text, is_challenging=challenging, is_read=reading
         )
         draft = replace(draft, granted=granted.grants, guarded=granted.guarded, approval_mode=granted.approval_mode)
+        draft = replace(draft, apart=candidate.apart)
         if policy == "import" and candidate.name in (names := [*snapshot.functions] if candidate.replaces else []):
             later = names[names.index(candidate.name) + 1 :]  # of copies that come together the first stays
             draft = replace(draft, apart=frozenset(later))
@@ -486,10 +487,24 @@ class Gate:
         trial = self._trial.reading(granted)
         return await run_examples(function.examples, function, snapshot, trial, granted.grants)
 
-    async def compare(self, first_function: Function, second_function: Function, snapshot: Snapshot) -> Sameness:
-        """Return whether two existing functions give the same results, on the examples of both."""
+    async def compare(
+        self,
+        first_function: Function,
+        second_function: Function,
+        snapshot: Snapshot,
+        *,
+        is_strict: bool = False,
+        more: tuple[object, ...] = (),
+        fixed_in: Snapshot | None = None,
+    ) -> Sameness:
+        """Return whether two existing functions give the same results, on the examples of both; if it `is_strict`, on
+        other calls, too. The second is given `more` arguments at the end, or is the first one as another snapshot has
+        it: then it may return where the first did not.
+        """
+        texts, fixed, wall_s = snapshot.modules, fixed_in.modules if fixed_in else None, self._rules.fitted_s
+        functions = first_function, second_function
         return await compare_functions(
-            first_function, second_function, snapshot.modules, self._rules.fitted_s, self._trial
+            *functions, texts, wall_s, self._trial, is_strict=is_strict, more=more, fixed_in=fixed
         )
 
 

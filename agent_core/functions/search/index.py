@@ -5,6 +5,7 @@ less what it owes to a crowded place. The weights were chosen on published sets 
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -289,6 +290,16 @@ class FunctionIndex:
             await self._learn()
             said = "" if name in self._word_lists else first_sentence(snapshot.functions[name].description)
             return [*([said] if said else []), *self._requests.of(name)]
+
+    async def recorded(self) -> list[tuple[str, str]]:
+        """Return the functions with the requests that they served, without those that served more than a search finds:
+        such a request is none for a description.
+        """
+        async with self._lock:
+            await self._learn()
+            served = [*dict.fromkeys(self._requests.pairs())]
+        counts = Counter(request for _name, request in served)
+        return [(name, request) for name, request in served if counts[request] <= COUNT]
 
     async def word_lists(self, snapshot: "Snapshot") -> list[str]:
         """Return the functions whose descriptions are lists of words, which search does not read."""

@@ -1,6 +1,6 @@
 """The requests that functions have served: what a later need that is like one of them earns a function."""
 
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from typing import Final, Protocol
 
 import numpy as np
@@ -78,6 +78,10 @@ class ServedRequests:
     def of(self, name: str) -> list[str]:
         """Return the requests that a function served, oldest first."""
         return self._texts.get(name, [])
+
+    def pairs(self) -> Iterator[tuple[str, str]]:
+        """Yield each function with each of the requests that it served."""
+        return ((name, text) for name, texts in self._texts.items() for text in texts)
 
     def place(self, slots: Mapping[str, int]) -> None:
         """Note which slots the functions have now."""

@@ -3,6 +3,7 @@
 An admitted candidate is a plan with the new text of its file and its rows; a refused one is kept as pending.
 """
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 _ENOUGH = 2  # examples in a docstring, from which on it needs none of those that were given with it
 _MOST_GIVEN = 8
+_WORD = re.compile(r"\w+")
 _STAGES_OF = {
     example_regression.CODE: "examples",
     example_regression.CHECK_CODE: "conform",
@@ -122,11 +124,15 @@ class CandidateReview:
         predicted = tuple(call for call in verdict.predicted if call not in unpredicted)
         verdict = replace(verdict, predicted=predicted, challenges=verdict.challenges or unpredicted)
         answers = [example for example in candidate.examples if example.call in verdict.predicted]
+        apart = sorted(
+            candidate.apart | snapshot.functions.keys() & {*_WORD.findall(candidate.reason)} - {verdict.name}
+        )
         saved_verdict = {
             **verdict.to_json(),
             "by": summary.writer,
             "line": function.line,
             **({"answers": to_json(answers)} if answers else {}),
+            **({"apart": apart} if apart else {}),
         }
         begun = () if before or summary.goes_back else (BeginState(verdict.name),)
         writes = (SaveVerdict(function.body_hash, verdict.name, saved_verdict), DropPending(verdict.name), *begun)

@@ -348,7 +348,8 @@ def _answered(candidate: Candidate, judgment: Judgment) -> Candidate:
     """Return a candidate with what was said of the version before it: by a reader, and by its author."""
     given = tuple(GivenExample(**row) for row in judgment.document.get("answers") or ())
     asked = tuple(example.call for example in given)
-    return replace(candidate, answer=answer_of(judgment), asked=asked, examples=(*candidate.examples, *given))
+    candidate = replace(candidate, answer=answer_of(judgment), asked=asked, examples=(*candidate.examples, *given))
+    return replace(candidate, apart=frozenset(judgment.document.get("apart") or ()))
 
 
 def own_function(candidate: Candidate) -> "Function | None":

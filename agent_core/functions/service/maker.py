@@ -32,7 +32,7 @@ _MOST_CHARS: Final = 12_000  # of a text that it is shown
 _FENCED: Final = re.compile(r"```[^\n]*\n(.*?)```", re.DOTALL)
 _TASK: Final = """\
 You write one Python function for an assistant, which will call it. The assistant is a smaller model: what it wrote \
-may be wrong, or only a signature. Write what its request needs, under the name that is given.
+may be wrong, or only a signature. Write what its request needs, under the name that is given, if one is.
 
 - Python 3.11 with the standard library: imports, then the one function, with type hints on all parameters and the \
 result, and a docstring that describes each parameter under `Args:`.
@@ -173,10 +173,13 @@ class FunctionMaker:
     async def write(
         self, function: str, facts: Sequence[tuple[str, str]], attempts: Sequence[RefusedAttempt]
     ) -> WrittenSource:
-        """Return a source for the function of this name; `facts` are titles with texts, from whoever said them."""
+        """Return a source for the function of this name, or of one that the maker chooses; `facts` are titles with
+        texts, from whoever said them.
+        """
         shown = [*facts, *_told(attempts)]
         texts = [f"{title}:\n{fence(text[:_MOST_CHARS])}" for title, text in shown if text.strip()]
-        request = Request((System(_TASK), User("\n\n".join([f"The function: `{function}`", *texts]))), is_apart=True)
+        named = f"The function: `{function}`" if function else "Choose a name that says what the function does."
+        request = Request((System(_TASK), User("\n\n".join([named, *texts]))), is_apart=True)
         try:
             async with self._one_at_a_time, asyncio.timeout(_WAIT_S):
                 self._model = self._model or await self._open()

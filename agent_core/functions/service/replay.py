@@ -139,7 +139,7 @@ class Replays:
         row = await self._row(call)
         return RecordedDetails(RecordedCall.of(row), RecordedOutcome.from_json(row.data["outcome"]), row.data)
 
-    async def replay(
+    async def replay(  # noqa: PLR0913 - what may differ from the call of then
         self,
         call: int,
         version: str = THEN,
@@ -149,13 +149,15 @@ class Replays:
         function: str = "",
         on: Snapshot | None = None,
         renamed: Mapping[str, str] | None = None,
+        more: Mapping[str, Any] | None = None,  # Any: values of Python
     ) -> Replay:
         """Make a call again, and return how it ended then and now.
 
         `version`: empty for the code of then, `now`, or a version of the function by its number or the beginning of its
         hash. With `looks_back` and a human at the debugger, a call that raises stops there; `quit`: it was ended there.
-        `debugger` is the human instead of the workspace's. Another `function` takes the call, functions are those of a
-        snapshot that is not in force, or they call those that they called then by other names (`renamed`).
+        `debugger` is the human instead of the workspace's. Another `function` takes the call, with `more` arguments,
+        functions are those of a snapshot that is not in force, or they call those that they called then by other names
+        (`renamed`).
 
         Raises:
             UsageError: the call, or the version, is not recorded.
@@ -175,7 +177,7 @@ class Replays:
         heard = ReplayedRequests([_renamed(heard, renamed or {}) for heard in row.data["heard"]], watch, snapshot)
         try:
             with watch.over(name, snapshot) as around:
-                work = FunctionCall(name, read(row.data["arguments"]))
+                work = FunctionCall(name, read(row.data["arguments"]) | (more or {}))
                 job = Job(snapshot.modules, module, work, sandbox.limits, around=around)
                 outcome = await sandbox.run(job, Curtain(CallSecrets(sandbox.secrets, row.function), heard))
         finally:

@@ -1,14 +1,17 @@
 """Tending: what the audit finds is done, as far as it is proven, and undone by one command.
 
-Near-copies become one, what keeps failing is mended, what harms or was not called for long is archived. A person's
-functions are left alone. Each change is proven by recorded calls that are made again, is one transaction with its line
-in the record, and is told with its evidence.
+Near-copies become one, so do functions that differ in literals alone, what keeps failing is mended, what harms or was
+not called for long is archived, a program that was repeated becomes a function, and a description that requests miss is
+reworded. A person's functions are left alone. Each change is proven by recorded calls that are made again, or by the
+recorded requests, is one transaction with its line in the record, and is told with its evidence.
 """
 
 import ast
+import asyncio
+import builtins
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, Literal, TypeAlias
 
@@ -17,12 +20,22 @@ from agent_core.base.clock import Clock
 from agent_core.base.errors import KnapperError, UsageError
 from agent_core.base.json_form import to_json
 from agent_core.base.matching import diff_lines
+from agent_core.base.offload import aside
 from agent_core.registry.depends import callers, importers
 from agent_core.registry.function import Function
+from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.source import ModuleSource
 from agent_core.storage import FAILURES, SaveTended, Store, TendedRow, UndoTended
 from sandbox.wire.lines import bare_lines, lines_of
 
+from ..gate import Candidate, Gate, GivenExample
+from ..gate.clones import differing, special_ones
+from ..gate.examples.example_text import with_words
+from ..kept_program import SeenProgram
+from ..search import FunctionSearch
+from ..search.confusion import first_sentence
+from ..search.index import COUNT
 from .audit import Audit
 from .call_records import is_documented
 from .changes import ChangePlanner
@@ -34,12 +47,17 @@ from .quarantine import Quarantine
 from .replay import NOW, RecordedCall, Replays
 from .version_history import VersionHistory
 
-TendingKind: TypeAlias = Literal["merge", "mend", "archive"]
+TendingKind: TypeAlias = Literal["merge", "mend", "archive", "generalize", "keep", "reword"]
+Special: TypeAlias = Mapping[str, tuple[str, ...]]
+"""Functions that differ in literals alone, with these."""
+Judge: TypeAlias = Callable[[str, Author], Awaitable[tuple[PlannedChange, str]]]
+"""Judges a source that a model wrote: its plan, and what speaks against it if the gate does not."""
 
 SAME_FAILURES: Final = 3
 _MOST_REPLAYED: Final = 20
 _ROUNDS: Final = 10  # of the audit, which compares some pairs each time
 _SHOWN_CALLS: Final = 5  # that the maker is shown of each kind
+_MOST_SPECIAL: Final = 8  # functions that become one at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +72,14 @@ class TendingStep:
     diff: str = ""
     done: bool = False
     why_not: str = ""
+
+    @property
+    def told(self) -> str:
+        """What is said of it where nobody asked: what was done that no list of functions shows, or is proposed."""
+        if self.why_not or (self.done and self.kind != "archive"):
+            return ""
+        way = "archived by tending" if self.done else f"tending proposes to {self.kind} it (functions tend shows it)"
+        return f"{way}: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +121,7 @@ class _Change:
     """One change of a file, planned when its turn comes: the ones before it have been made then."""
 
     function: str
-    kind: Literal["changed", "deleted"]
+    kind: Literal["created", "changed", "deleted"]
     plan: Callable[[], Awaitable[PlannedChange]]
 
 
@@ -109,12 +135,20 @@ class _Proven:
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """A function to be looked at, why, and the functions that it is about, too."""
+    """A function to be looked at, why, and the functions that it is about, too; or the runs of a program to keep."""
 
     kind: TendingKind
     function: str
     reason: str
     others: tuple[str, ...] = ()
+    special: Special = field(default_factory=dict)
+    runs: Sequence[SeenProgram] = ()
+
+    def key(self, snapshot: Snapshot) -> tuple[object, ...]:
+        """Return what it is about, at the present versions."""
+        versions = [snapshot.functions[name].body_hash for name in (self.function, *self.others) if name]
+        code = self.runs[-1].program.code if self.runs else ""
+        return self.kind, self.function, self.others, *versions, code, len(self.runs)
 
 
 @dataclass(slots=True)
@@ -123,6 +157,7 @@ class Tending:
 
     store: Store
     audit: Audit
+    gate: Gate
     quarantine: Quarantine
     plans: ChangePlanner
     past: VersionHistory
@@ -130,21 +165,29 @@ class Tending:
     snapshot: Callable[[], Snapshot]
     finish: Callable[[PlannedChange, Author | None], Awaitable[PlannedChange]]
     mender: FunctionMaker | None
+    search: FunctionSearch
+    repeated: Callable[[], Awaitable[Sequence[Sequence[SeenProgram]]]]
     tokens: int = 0  # of models, in this run
+    seen: set[tuple[object, ...]] = field(default_factory=set)  # in any run, as it still is
 
-    async def run(self, budget: TendingBudget, *, applies: bool) -> TendingReport:
-        """Look at the library and do what is proven, or propose it."""
+    async def run(self, budget: TendingBudget, *, applies: bool, anew: bool = True) -> TendingReport:
+        """Look at the library and do what is proven, or propose it; what was looked at before only `anew`."""
         run, began, stopped = Clock().new_id(), time.monotonic(), ""
-        steps, seen, self.tokens = list[TendingStep](), set[tuple[str, str]](), 0
+        steps, seen, self.tokens = list[TendingStep](), set[tuple[object, ...]](), 0
         for _ in range(_ROUNDS):
             merged = False
-            for job in await self._jobs():
-                if (job.kind, job.function) in seen or job.function not in self.snapshot().functions:
+            jobs = [self._jobs(), self._jobs_of_a_model()] if self.mender else [self._jobs()]
+            async for job in _one_after_another(jobs):
+                if not {name for name in (job.function, *job.others) if name} <= self.snapshot().functions.keys():
+                    continue
+                key = job.key(self.snapshot())
+                if (key[:2] in seen and not job.runs) or key in seen or (key in self.seen and not anew):
                     continue
                 if stopped := self._over(budget, began):
                     break
-                seen.add((job.kind, job.function))
+                seen |= {key[:2], key}
                 step = await self._tend(run, job, applies=applies)
+                self.seen.add(key)
                 merged |= step.done and job.kind == "merge"
                 steps.append(step)
             if stopped or not merged:
@@ -170,7 +213,10 @@ class Tending:
                 await self.store.apply([UndoTended(row.n)])
                 await self.quarantine.refresh()
             else:
-                plan = await self.past.rollback(row.function, row.before, Author())
+                if row.before:
+                    plan = await self.past.rollback(row.function, row.before, Author())
+                else:
+                    plan = await self.plans.delete(row.function, Author())
                 plan = await self.finish(replace(plan, writes=(*plan.writes, UndoTended(row.n))), None)
                 if plan.outcome == "refused":
                     return UndoneStep(row.function, row.kind, undone=False, why_not=plan.text)
@@ -178,26 +224,44 @@ class Tending:
             return UndoneStep(row.function, row.kind, undone=False, why_not=str(error))
         return UndoneStep(row.function, row.kind, undone=True)
 
-    async def _jobs(self) -> list[_Job]:
-        """Return what is to be looked at now: what is alike, what keeps failing, what harms and what nobody calls."""
+    async def _jobs(self) -> AsyncIterator[_Job]:
+        """Yield what is to be looked at, as it is then: what is alike, what keeps failing, what harms and what nobody
+        calls.
+        """
         findings = (await self.audit.report()).findings
-        jobs = [
-            _Job("merge", finding.function, finding.problem.message, finding.others)
-            for finding in findings
-            if finding.proposal == "merge"
-        ]
-        effects = await measured(self.store)
+        for finding in findings:
+            if finding.proposal == "merge":
+                yield _Job("merge", finding.function, finding.problem.message, finding.others)
+        effects, archived = await measured(self.store), {*self.quarantine.archived}
         for name, function in sorted(self.snapshot().functions.items()):
             if reason := await self._failing(function):
-                jobs.append(_Job("mend", name, reason))
+                yield _Job("mend", name, reason)
             effect = effects.get((name, function.body_hash))
-            if effect and effect.worth == "harms":
+            if effect and effect.worth == "harms" and (name, function.body_hash) not in archived:
                 counts = f"{effect.shown} with it, {effect.masked} without"
-                jobs.append(_Job("archive", name, f"turns that were shown it went worse ({counts})"))
-        unused = [finding for finding in findings if finding.problem.code == "unused"]
-        jobs += [_Job("archive", finding.function, finding.problem.message) for finding in unused]
-        archived = {name for name, version in self.quarantine.archived if self._version(name) == version}
-        return [job for job in jobs if job.kind != "archive" or job.function not in archived]
+                yield _Job("archive", name, f"turns that were shown it went worse ({counts})")
+        for finding in findings:
+            if finding.problem.code == "unused" and (finding.function, self._version(finding.function)) not in archived:
+                yield _Job("archive", finding.function, finding.problem.message)
+
+    async def _jobs_of_a_model(self) -> AsyncIterator[_Job]:
+        """Yield what a model may make of functions that are alike but for literals, of programs and of descriptions."""
+        now = self.snapshot()
+        for special in await aside(sum(len(module.text) for module in now.modules.values()), special_ones, now):
+            first, *others = [*special][:_MOST_SPECIAL]
+            yield _Job("generalize", first, "they differ in literals alone", tuple(others), special)
+        for runs in await self.repeated():
+            if _is_one_of_its_own(runs[-1], self.snapshot()):
+                yield _Job("keep", "", f"programs like it ran {len(runs)} times", runs=runs)
+        requests = await self.search.index.recorded()
+        found = await self._found(requests, self.snapshot())
+        missed = {name for name, _request in {*requests} - found}
+        for name in sorted(missed & self.snapshot().functions.keys()):
+            served = {request for function, request in requests if function == name}
+            lost = {request for request in served if (name, request) not in found}
+            yield _Job(
+                "reword", name, f"a search by {len(lost)} of the {len(served)} requests that it served misses it"
+            )
 
     async def _failing(self, function: Function) -> str:
         """Return in which way a function keeps failing, if it does."""
@@ -220,13 +284,26 @@ class Tending:
                     proven = await self._merge(step)
                 case "mend":
                     proven = await self._mend(step)
+                case "generalize":
+                    proven = await self._generalize(step, job.special)
+                case "keep":
+                    proven = await self._keep(step, job.runs)
+                case "reword":
+                    proven = await self._reword(step)
                 case "archive":
                     # Prove that a function can go out of sight: nobody calls it, and no person has anything to do with
                     # it.
                     users = callers(step.function, self.snapshot())
                     why = f"`{users[0]}` calls it" if users else await self._why_protected(step.function)
                     proven = _Proven(replace(step, why_not=why, evidence=("no function calls it",)))
-            return proven.step if proven.step.why_not or not applies else await self._apply(run, proven)
+            if proven.step.why_not or not applies:
+                return proven.step
+            applying = asyncio.ensure_future(self._apply(run, proven))
+            try:
+                return await asyncio.shield(applying)
+            except asyncio.CancelledError:  # a step that was begun is done to its end
+                await asyncio.wait([applying])
+                raise
         except KnapperError as error:
             return replace(step, why_not=str(error))
 
@@ -282,37 +359,52 @@ class Tending:
             return _Proven(replace(step, why_not=why))
         if why := _mismatch(left, kept, snapshot):
             return _Proven(replace(step, why_not=why))
+        likeness = await self.gate.compare(snapshot.functions[left], snapshot.functions[kept], snapshot, is_strict=True)
+        if likeness != "same":
+            return _Proven(
+                replace(step, why_not=f"on calls that are no examples, they are not proven the same: {likeness}")
+            )
         calls = [call for call in await self._repeatable(left) if call.outcome == "returned"]
         for call in calls:
             if not (await self.replays.replay(call.call, NOW, function=kept)).same:
                 return _Proven(replace(step, why_not=f"`{kept}` does not return the same for the call {call.call}"))
-        evidence = [
-            f"both give the same results on the examples of both, and for {len(calls)} recorded calls of `{left}`"
-        ]
-        changes = []
-        for user in users:
-            plan = await self._rewrite_caller(user, left, kept)
-            draft, count = _with(snapshot, plan), 0
-            for call in await self._repeatable(user):
-                count += 1
-                if not (await self.replays.replay(call.call, NOW, on=draft, renamed={left: kept})).same:
-                    return _Proven(replace(step, why_not=f"`{user}` would answer the call {call.call} otherwise"))
-            evidence.append(f"`{user}` calls `{kept}` in its place, with the same results for {count} recorded calls")
-            changes.append(_Change(user, "changed", partial(self._rewrite_caller, user, left, kept)))
-        changes.append(_Change(left, "deleted", partial(self.plans.delete, left, Author("agent"))))
+        alike = "both give the same results on the examples of both and on other calls"
+        changes, evidence = await self._taken_over(left, kept, snapshot)
+        evidence = [f"{alike}, and for {len(calls)} recorded calls of `{left}`", *evidence]
         return _Proven(replace(step, evidence=tuple(evidence)), tuple(changes))
 
-    async def _rewrite_caller(self, user: str, left: str, kept: str) -> PlannedChange:
+    async def _taken_over(
+        self, left: str, kept: str, snapshot: Snapshot, more: str = ""
+    ) -> tuple[list[_Change], list[str]]:
+        """Prove that all who call one function can call another one of the snapshot, with `more` arguments, and that
+        the first can go. Return the changes, and the evidence.
+
+        Raises:
+            UsageError: one cannot, and why.
+        """
+        changes, evidence = list[_Change](), list[str]()
+        for user in callers(left, self.snapshot()):
+            if kept in self.snapshot().functions:
+                draft = _with(snapshot, await self._rewrite_caller(user, left, kept, more))
+            else:
+                draft = _edited(snapshot, user, _rewritten(user, left, kept, snapshot, more))
+            calls = await self._repeatable(user)
+            for call in calls:
+                if not (await self.replays.replay(call.call, NOW, on=draft, renamed={left: kept})).same:
+                    raise UsageError(f"`{user}` would answer the call {call.call} otherwise")
+            evidence.append(
+                f"`{user}` calls `{kept}` in its place, with the same results for {len(calls)} recorded calls"
+            )
+            changes.append(_Change(user, "changed", partial(self._rewrite_caller, user, left, kept, more)))
+        return [*changes, _Change(left, "deleted", partial(self.plans.delete, left, Author("agent")))], evidence
+
+    async def _rewrite_caller(self, user: str, left: str, kept: str, more: str) -> PlannedChange:
         """Plan a caller that calls another function in place of one.
 
         Raises:
             UsageError: it does so in a way that is not rewritten, or the gate refuses it.
         """
-        snapshot = self.snapshot()
-        is_near = snapshot.functions[user].module == snapshot.functions[kept].module
-        source = _calling(own_text(user, snapshot) or "", left, kept, by_name=is_near)
-        if source is None:
-            raise UsageError(f"`{user}` uses `{left}` in a way that is not rewritten.")
+        source = _rewritten(user, left, kept, self.snapshot(), more)
         plan = await self.plans.replace(user, source, "", Author("agent"), f"tend: `{kept}` for `{left}` in")
         if plan.outcome == "refused":
             raise UsageError(plan.text)
@@ -328,28 +420,202 @@ class Tending:
         bad = [call for call in calls if call.outcome in FAILURES]
         if not bad:
             return _Proven(replace(step, why_not="no recorded call fails now as it did then"))
-        if self.mender is None:
-            return _Proven(replace(step, why_not="there is no model that could write a fix"))
         facts = [("The function as it is", own_text(name, snapshot) or ""), ("What is to be done", _MEND + step.reason)]
         facts += [("Calls that fail", _told(bad)), ("Calls that must return the same as now", _told(good))]
-        attempts: list[RefusedAttempt] = []
+
+        async def judge(source: str, author: Author) -> tuple[PlannedChange, str]:
+            # No reason is given: a fix may lose no example, no check and no use that something was granted for.
+            plan = await self.plans.replace(name, source, "", author, "tend: mended")
+            return plan, "" if plan.outcome == "refused" else await self._why_unproven(name, plan, good, bad)
+
+        plan = await self._written("fix", name, facts, judge)
+        evidence = (f"{len(bad)} calls that failed no longer do", f"{len(good)} good calls return the same")
+        return _Proven(
+            replace(step, evidence=evidence, diff=_diff(snapshot, plan, name)),
+            (_Change(name, "changed", partial(_same, plan)),),
+        )
+
+    async def _written(self, what: str, name: str, facts: Sequence[tuple[str, str]], judge: Judge) -> PlannedChange:
+        """Have a model write a source until one is proven, and return its plan.
+
+        Raises:
+            UsageError: none was.
+        """
+        if self.mender is None:
+            raise UsageError(f"there is no model that could write a {what}")
+        attempts, why = list[RefusedAttempt](), ""
         for _ in range(MOST_ATTEMPTS):
             written = await self.mender.write(name, facts, attempts)
             self.tokens += written.prompt_tokens + written.completion_tokens
             if written.error:
-                return _Proven(replace(step, why_not=f"{written.model} wrote no fix: {written.error}"))
-            # No reason is given: a fix may lose no example, no check and no use that something was granted for.
-            author = Author("agent", model=written.model)
-            plan = await self.plans.replace(name, written.source, "", author, "tend: mended")
-            why = shown_refusal(plan) if plan.outcome == "refused" else await self._why_unproven(name, plan, good, bad)
+                raise UsageError(f"{written.model} wrote no {what}: {written.error}")
+            plan, why = await judge(written.source, Author("agent", model=written.model))
+            why = shown_refusal(plan) if plan.outcome == "refused" else why
             if not why:
-                evidence = (f"{len(bad)} calls that failed no longer do", f"{len(good)} good calls return the same")
-                return _Proven(
-                    replace(step, evidence=evidence, diff=_diff(snapshot, plan, name)),
-                    (_Change(name, "changed", partial(_same, plan)),),
-                )
+                return plan
             attempts.append(RefusedAttempt(written.source, why))
-        return _Proven(replace(step, why_not=f"no fix of {MOST_ATTEMPTS} was proven; the last: {why}"))
+        raise UsageError(f"no {what} of {MOST_ATTEMPTS} was proven; the last: {why}")
+
+    async def _generalize(self, step: TendingStep, special: Special) -> _Proven:
+        """Have a model write one function for several that differ in literals, which become its arguments, and prove
+        it: it has all their examples, and returns what they returned in their recorded calls.
+        """
+        snapshot = self.snapshot()
+        protected = {name: await self._why_protected(name, *callers(name, snapshot)) for name in special}
+        names = [name for name, why in protected.items() if not why][:_MOST_SPECIAL]
+        if len(names) < 2:
+            return _Proven(replace(step, why_not=next(why for why in protected.values() if why)))
+        step = replace(step, function=names[0], others=tuple(names[1:]))
+        if why := next((why for name in names if (why := _mismatch(name, names[0], snapshot))), ""):
+            return _Proven(replace(step, why_not=why))
+        own = [*snapshot.functions[names[0]].parameters["properties"]]
+        columns = differing([special[name] for name in names])
+        if not columns:
+            return _Proven(replace(step, why_not="they are the same"))
+        calls = {name: await self._repeatable(name) for name in names}
+        if silent := next((name for name in names if not calls[name]), ""):
+            return _Proven(replace(step, why_not=f"no recorded call of `{silent}` could prove another function"))
+        task = [_GENERAL, *_listed(names, columns)]
+        facts = [("The functions as they are", "\n\n".join(own_text(name, snapshot) or "" for name in names))]
+        facts += [("What is to be done", "\n".join(task))]
+        facts += [("Calls of them", _told([call for name in names for call in calls[name][:2]]))]
+        made = dict[str, dict[str, str]]()  # the arguments that it has more, for each of them
+
+        async def judge(source: str, author: Author) -> tuple[PlannedChange, str]:
+            function = _defined(source)
+            parameters = [*function.parameters["properties"]] if function else []
+            if function is None or parameters[: len(own)] != own or len(parameters) != len(own) + len(columns):
+                return (
+                    _NOTHING,
+                    f"It must be one function, with the parameters {', '.join(own)} and {len(columns)} more.",
+                )
+            values = [*zip(*columns, strict=True)]
+            given = {name: dict(zip(parameters[len(own) :], values[at], strict=True)) for at, name in enumerate(names)}
+            examples = [
+                GivenExample(call, example.expected or example.raises)
+                for name in names
+                for example in snapshot.functions[name].examples
+                if not example.setup
+                and (call := _calling(example.call, name, function.name, by_name=True, more=_arguments(given[name])))
+            ]
+            module, reason = snapshot.functions[names[0]].module, f"does what {' and '.join(names)} do"
+            plan = await self.plans.create(
+                Candidate(function.name, source, module, reason, examples=tuple(examples)), author
+            )
+            if plan.outcome == "refused":
+                return plan, ""
+            made.clear()
+            made.update({function.name: {name: _arguments(given[name]) for name in names}})
+            return plan, await self._why_otherwise(function.name, given, calls, _with(snapshot, plan))
+
+        plan = await self._written("general function", "", facts, judge)
+        ((general, more),) = made.items()
+        changes, evidence = [_Change(general, "created", partial(_same, plan))], list[str]()
+        for name in names:
+            if any(user in names for user in callers(name, snapshot)):
+                return _Proven(replace(step, why_not=f"`{name}` is called by another one of them"))
+            replacing, facts_of_callers = await self._taken_over(name, general, _with(snapshot, plan), more[name])
+            changes, evidence = [*changes, *replacing], [*evidence, *facts_of_callers]
+            same = f"with {more[name]} it has the examples of `{name}`, and gives the same results for"
+            evidence.append(f"{same} {len(calls[name])} recorded calls")
+        diff = _diff(snapshot, plan, general)
+        done = replace(step, function=general, others=tuple(names), evidence=tuple(evidence), diff=diff)
+        return _Proven(done, tuple(changes))
+
+    async def _why_otherwise(
+        self,
+        general: str,
+        given: Mapping[str, Mapping[str, str]],
+        calls: Mapping[str, Sequence[RecordedCall]],
+        draft: Snapshot,
+    ) -> str:
+        """Return which call a general function answers otherwise than a special one, if there is one."""
+        more = {name: {key: ast.literal_eval(text) for key, text in row.items()} for name, row in given.items()}
+        for name, call in [(special, call) for special in given for call in calls[special]]:
+            replayed = await self.replays.replay(call.call, NOW, on=draft, function=general, more=more[name])
+            if not replayed.same:
+                ends = f"with {_arguments(given[name])}, it ends otherwise: {replayed.difference}"
+                return f"The call {call.call} of `{name}`, {call.arguments}: {ends}"
+        for name, row in more.items():
+            both = draft.functions[name], draft.functions[general]
+            likeness = await self.gate.compare(*both, draft, is_strict=True, more=tuple(row.values()))
+            if likeness != "same":
+                how = f"With {_arguments(given[name])}, it is not proven to do what `{name}` does, on calls that are"
+                return f"{how} no examples: {likeness}"
+        return ""
+
+    async def _keep(self, step: TendingStep, runs: Sequence[SeenProgram]) -> _Proven:
+        """Have a model write a function of a program that was repeated, and prove it: it returns what the runs did."""
+        rows = [run.program.literals() for run in runs]
+        columns = differing(rows)
+        if not columns:
+            return _Proven(replace(step, why_not="each run had the same values"))
+        values = [*zip(*columns, strict=True)]
+        results = {row: repr(run.value) for row, run in zip(values, runs, strict=True)}
+        names = [f"the run {at}" for at in range(1, len(runs) + 1)]
+        facts = [("A program that ran again and again", runs[-1].program.code)]
+        facts += [("What is to be done", "\n".join([_KEEP, *_listed(names, columns)]))]
+        facts += [("What it returned", "\n".join(f"({', '.join(row)}): {result}" for row, result in results.items()))]
+        made = list[str]()
+
+        async def judge(source: str, author: Author) -> tuple[PlannedChange, str]:
+            function = _defined(source)
+            if function is None or len(function.parameters["properties"]) != len(columns):
+                return _NOTHING, f"It must be one function with {len(columns)} parameters."
+            examples = [GivenExample(f"{function.name}({', '.join(row)})", text) for row, text in results.items()]
+            made[:] = [function.name]
+            candidate = Candidate(function.name, source, function.name, step.reason, examples=tuple(examples))
+            return await self.plans.create(candidate, author), ""
+
+        plan = await self._written("function", "", facts, judge)
+        step = replace(step, function=made[0], evidence=(f"it returns what {len(results)} of the runs returned",))
+        step = replace(step, diff=_diff(self.snapshot(), plan, made[0]))
+        return _Proven(step, (_Change(made[0], "created", partial(_same, plan)),))
+
+    async def _reword(self, step: TendingStep) -> _Proven:
+        """Have a model reword a docstring, and prove it by the recorded requests: more of its own find it, and each
+        that found its function still does.
+        """
+        name, snapshot = step.function, self.snapshot()
+        if why := await self._why_protected(name):
+            return _Proven(replace(step, why_not=why))
+        requests = await self.search.index.recorded()
+        before = await self._found(requests, snapshot)
+        missed = [request for function, request in requests if function == name and (name, request) not in before]
+        others = {found: None for request in missed for found in await self._finds(request, snapshot)}
+        told = [f"{other}: {first_sentence(snapshot.functions[other].description)}" for other in others]
+        facts = [("The function as it is", own_text(name, snapshot) or ""), ("What is to be done", _REWORD)]
+        facts += [("Requests that it serves", "\n".join(missed)), ("What they find instead", "\n".join(told))]
+        gained = list[str]()
+
+        async def judge(source: str, author: Author) -> tuple[PlannedChange, str]:
+            text = with_words(own_text(name, snapshot) or "", name, source)
+            draft = _edited(snapshot, name, text) if text else snapshot
+            if draft is snapshot or _promised(draft.functions[name]) != _promised(snapshot.functions[name]):
+                return _NOTHING, "Only the words of its docstring may be others: keep its parameters and its examples."
+            plan = await self.plans.replace(name, text or "", "", author, "tend: reworded")
+            if plan.outcome == "refused":
+                return plan, ""
+            after = await self._found(requests, _with(snapshot, plan))
+            gained[:] = [request for request in missed if (name, request) in after]
+            if lost := before - after:
+                return plan, f"A request that finds `{min(lost)[0]}` now no longer would."
+            return plan, "" if gained else "The requests do not find it with these words either."
+
+        plan = await self._written("wording", name, facts, judge)
+        evidence = (
+            f"a search by {len(gained)} of the {len(missed)} finds it then",
+            f"the {len(before)} recorded requests that find their function find it still",
+        )
+        step = replace(step, evidence=evidence, diff=_diff(snapshot, plan, name))
+        return _Proven(step, (_Change(name, "changed", partial(_same, plan)),))
+
+    async def _found(self, requests: Sequence[tuple[str, str]], snapshot: Snapshot) -> set[tuple[str, str]]:
+        """Return which of these functions a search by the words of their descriptions finds for their requests."""
+        return {(name, request) for name, request in requests if name in await self._finds(request, snapshot)}
+
+    async def _finds(self, request: str, snapshot: Snapshot) -> list[str]:
+        return [found.name for found in await self.search.index.rank(request, snapshot, COUNT, by_text=True)]
 
     async def _why_unproven(
         self, name: str, plan: PlannedChange, good: Sequence[RecordedCall], bad: Sequence[RecordedCall]
@@ -365,6 +631,10 @@ class Tending:
             documented = outcome.error is not None and is_documented(outcome.error.type, draft.functions[name], draft)
             if outcome.outcome != "returned" and not (outcome.outcome == "raised" and documented):
                 return f"the call {call.call}, {call.arguments}, still fails: {outcome.outcome} {outcome.error or ''}"
+        now = self.snapshot()
+        both = now.functions[name], draft.functions[name]
+        if await self.gate.compare(*both, now, is_strict=True, fixed_in=draft) == "different":
+            return f"For calls that are not on record, it does not return what `{name}` returns now."
         return ""
 
     async def _repeatable(self, name: str) -> list[RecordedCall]:
@@ -374,6 +644,25 @@ class Tending:
 
 
 _MEND: Final = "Fix it, and nothing else: keep its signature, its examples and what it returns for other calls. "
+_GENERAL: Final = (
+    "They differ in literals alone. Write one function that does what each of them does. Its parameters are theirs, by"
+    " the same names, then one for each thing in which they differ, in this order:"
+)
+_KEEP: Final = (
+    "Write it as one function, which returns what the program says at its end. It calls the workspace's functions by"
+    " `from functions.MODULE import NAME`, or self.call. Its parameters are what differs, one for each, in this order:"
+)
+_REWORD: Final = (
+    "Reword its docstring, so that a search by the requests below finds it, and not what they find now: say what it is"
+    " for, in sentences that are true of it. Keep its parameters and its examples; the code stays as it is."
+)
+_NOTHING: Final = PlannedChange("")
+
+
+async def _one_after_another(sources: Sequence[AsyncIterator[_Job]]) -> AsyncIterator[_Job]:
+    for source in sources:
+        async for job in source:
+            yield job
 
 
 async def _same(plan: PlannedChange) -> PlannedChange:
@@ -385,6 +674,55 @@ def _with(snapshot: Snapshot, plan: PlannedChange) -> Snapshot:
     assert plan.change is not None
     assert plan.change.reading is not None, "no plan of a replacement deletes a file"
     return snapshot.with_module(plan.change.reading)
+
+
+def _edited(snapshot: Snapshot, name: str, source: str) -> Snapshot:
+    """Return the functions with another source of one, as they would be read."""
+    existing = snapshot.modules[snapshot.functions[name].module]
+    text = existing.text.replace(own_text(name, snapshot) or "", source, 1)
+    return snapshot.with_module(read_module(ModuleSource.of(existing.module, text, existing.path)))
+
+
+def _rewritten(user: str, left: str, kept: str, snapshot: Snapshot, more: str) -> str:
+    """Return the source of a function that calls another one in place of one.
+
+    Raises:
+        UsageError: it does so in a way that is not rewritten.
+    """
+    is_near = snapshot.functions[user].module == snapshot.functions[kept].module
+    source = _calling(own_text(user, snapshot) or "", left, kept, by_name=is_near, more=more)
+    if source is None:
+        raise UsageError(f"`{user}` uses `{left}` in a way that is not rewritten.")
+    return source
+
+
+def _defined(source: str) -> Function | None:
+    """Return the function that a source defines, if it defines one."""
+    functions = read_module(ModuleSource.of("text", source)).functions
+    return functions[0] if len(functions) == 1 else None
+
+
+def _promised(function: Function) -> object:
+    return _shape(function), [
+        (example.setup, example.call, example.expected, example.raises) for example in function.examples
+    ]
+
+
+def _arguments(given: Mapping[str, str]) -> str:
+    return ", ".join(f"{name}={text}" for name, text in given.items())
+
+
+def _listed(names: Sequence[str], columns: Sequence[Sequence[str]]) -> list[str]:
+    """Return for each column what it has for each of these."""
+    return [
+        f"{number}. {', '.join(f'{text} in {name}' for name, text in zip(names, column, strict=True))}"
+        for number, column in enumerate(columns, 1)
+    ]
+
+
+def _is_one_of_its_own(run: SeenProgram, snapshot: Snapshot) -> bool:
+    """Check whether a program needs nothing but functions: no names that were kept from one before it."""
+    return all(name in snapshot.functions or hasattr(builtins, name) for name in run.program.free)
 
 
 def _diff(snapshot: Snapshot, plan: PlannedChange, name: str) -> str:
@@ -417,23 +755,39 @@ def _shape(function: Function) -> object:
     return kinds, sorted(parameters.get("required", ())), function.rest, function.extra
 
 
-def _calling(source: str, old: str, new: str, *, by_name: bool) -> str | None:
-    """Return a source that calls another function; None if it uses the old one in a way that cannot be rewritten."""
-    places: list[tuple[ast.expr, str]] = []
+def _calling(source: str, old: str, new: str, *, by_name: bool, more: str = "") -> str | None:
+    """Return a source that calls another function, with `more` arguments; None if it uses the old one in a way that
+    cannot be rewritten.
+    """
+    places: list[tuple[int, int, int, str]] = []  # line, first and last column, text
+    called: set[int] = set()
     for node in ast.walk(syntax.parse(source)):
+        is_call = False
         match node:
             case ast.Call(func=ast.Attribute(attr="call"), args=[ast.Constant(value=str(name)) as first, *_]) if (
                 name == old
             ):
-                places.append((first, f'"{new}"'))
+                places.append((first.lineno, first.col_offset, first.end_col_offset or 0, f'"{new}"'))
+                is_call = True
+            case ast.Call(func=ast.Name(id=name)) if name == old:
+                called.add(id(node.func))
+                is_call = True
             case ast.Name(id=name) if name == old:
-                if not by_name or not isinstance(node.ctx, ast.Load):
+                if not by_name or not isinstance(node.ctx, ast.Load) or (more and id(node) not in called):
                     return None
-                places.append((node, new))
+                places.append((node.lineno, node.col_offset, node.end_col_offset or 0, new))
             case ast.Attribute(attr=name) if name == old:
                 return None
+        if is_call and more and isinstance(node, ast.Call):
+            end, text = (node.end_col_offset or 0) - 1, f", {more}" if node.args or node.keywords else more
+            places.append((node.end_lineno or 0, end, end, text))
     lines = [line.encode() for line in lines_of(source)]
-    for place, text in sorted(places, key=lambda pair: (pair[0].lineno, pair[0].col_offset), reverse=True):
-        line = lines[place.lineno - 1]
-        lines[place.lineno - 1] = line[: place.col_offset] + text.encode() + line[place.end_col_offset or 0 :]
-    return b"".join(lines).decode()
+    for number, start, end, text in sorted(places, reverse=True):
+        line = lines[number - 1]
+        lines[number - 1] = line[:start] + text.encode() + line[end:]
+    written = b"".join(lines).decode()
+    try:
+        syntax.parse(written)
+    except SyntaxError:  # an argument stands there in a way that no other can follow
+        return None
+    return written

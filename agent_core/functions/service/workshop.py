@@ -1,8 +1,9 @@
 """The verbs on functions, each of them one call, for every interface."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
+import logging
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -28,7 +29,7 @@ from .seen_results import SeenResults
 if TYPE_CHECKING:  # a verb that only reads loads no gate, no sandbox, and no search
     from agent_core.access.grants import GrantStore
     from agent_core.base.problem import Problem
-    from agent_core.base.settings import StandingSettings
+    from agent_core.base.settings import StandingSettings, TendSettings
     from agent_core.registry.registry import Registry, RegistryChange
     from agent_core.registry.snapshot import Snapshot
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:  # a verb that only reads loads no gate, no sandbox, and no se
     from ..foreign import library
     from ..foreign.library import ForeignFunction
     from ..gate import Gate, candidate, capability
+    from ..kept_program import SeenProgram
     from ..sandbox_client import SandboxClient
     from ..search import FunctionSearch, SearchReport
     from ..state import FunctionStates
@@ -85,6 +87,7 @@ else:
     state = LateModule("agent_core.functions.state")
 
 DEFAULT_MODULE = "grown"
+_log = logging.getLogger("knapper.tending")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +101,7 @@ class ServiceParts:
     hosted: Callable[[], Mapping[str, tuple[str, ...]]]
     maker: "Callable[[], FunctionMaker | None]"
     mender: "Callable[[], FunctionMaker | None]"
+    repeated: "Callable[[], Awaitable[Sequence[Sequence[SeenProgram]]]]"
     sandbox: "Callable[[], SandboxClient]"
     search: "Callable[[], FunctionSearch]"
     starters: Callable[[], frozenset[str]]
@@ -136,6 +140,7 @@ class FunctionService:
         self._standing = standing
         self._grown: tuple[int, frozenset[str]] = (-1, frozenset())  # by the number of the snapshot
         self._listeners: list[Callable[[events.FunctionsChanged], None]] = []
+        self._users, self._used = 0, asyncio.Event()
         registry.subscribe(self._heard)
 
     @cached_property
@@ -211,6 +216,7 @@ class FunctionService:
         return tending.Tending(
             self._store,
             self.auditing,
+            self._parts.gate(),
             self.quarantine,
             self.plans,
             self.past,
@@ -218,7 +224,54 @@ class FunctionService:
             self.registry.snapshot,
             self.finish,
             self._parts.mender(),
+            self.finder,
+            self._parts.repeated,
         )
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Keep tending from beginning by itself while the block runs, and end it if it has begun."""
+        self._users += 1
+        self._used.set()
+        try:
+            yield
+        finally:
+            self._users -= 1
+            self._used.set()
+
+    async def tend_when_idle(self, tend: "TendSettings") -> None:
+        """Tend the functions when nobody has used them for so long, once each time, until it is cancelled."""
+        while True:
+            self._used.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(tend.idle * 60):
+                    await self._used.wait()
+            if self._users or self._used.is_set():
+                continue
+            work = asyncio.create_task(self._tended(tend))
+            try:
+                await self._used.wait()
+            finally:
+                work.cancel()
+                await asyncio.wait([work])
+
+    async def _tended(self, tend: "TendSettings") -> None:
+        """Tend the functions, and tell what was done and what is proposed."""
+        before, noted = self.registry.snapshot().functions, dict[str, str]()
+        try:
+            budget = tending.TendingBudget(tend.tokens, tend.minutes)
+            report = await self.tending.run(budget, applies=tend.apply == "proved", anew=False)
+            noted |= {step.function: step.told for step in report.steps if step.told}
+        except KnapperError as error:
+            _log.warning("tending ended: %s", error)
+        finally:
+            after = self.registry.snapshot().functions
+            gone, came = (tuple(sorted(one.keys() - other.keys())) for one, other in ((before, after), (after, before)))
+            both = sorted(before.keys() & after.keys())
+            changed = tuple(name for name in both if before[name].body_hash != after[name].body_hash)
+            if gone or came or changed or noted:
+                change = events.FunctionsChanged(turn="", loaded=came, changed=changed, removed=gone, noted=noted)
+                self.tell(replace(change, by="tending"))
 
     def close(self) -> None:
         """Release the folders of packages that were used."""

@@ -272,7 +272,9 @@ async def audit(door: Door, *, is_sarif: bool = False) -> Result:
 async def tend(door: Door, *, applies: bool = False, undoes: bool = False) -> Result:
     """Tend the library: near-copies become one, what keeps failing is mended, what harms or is unused is archived.
 
-    Each change is proven by recorded calls that are made again. What a person wrote, changed or keeps at hand stays.
+    A model makes one function of several that differ in literals, and a function of a program that was repeated, and
+    rewords what requests miss. Each change is proven, by recorded calls that are made again or by recorded requests.
+    What a person wrote, changed or keeps at hand stays.
     """
     from agent_core.functions.service.tending import TendingBudget
 

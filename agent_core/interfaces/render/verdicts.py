@@ -381,6 +381,9 @@ _DONE = {
     "merge": "now stands for",
     "mend": "was mended",
     "archive": "was archived: search finds it, and it can be called",
+    "generalize": "was written, and stands for",
+    "keep": "was made of a program",
+    "reword": "was reworded",
 }
 
 
@@ -392,6 +395,8 @@ def tending_lines(report: "TendingReport", typed: str) -> list[Line]:
         deed = _DONE[step.kind] if step.done else f"left as it is ({step.kind})" if step.why_not else step.kind
         name = step.others[0] if step.done and step.kind == "merge" else step.function
         about = f" `{step.function}`" if step.done and step.kind == "merge" else ""
+        if step.kind == "generalize" and not step.why_not:
+            about = f" {' and '.join(f'`{other}`' for other in step.others)}"
         lines.append(line(mark, ("name", name), f" {deed}{about}: {one_line(step.reason)}"))
         facts = [step.why_not] if step.why_not else [*step.evidence]
         lines += indented([line(("dim", one_line(fact, 400))) for fact in facts])

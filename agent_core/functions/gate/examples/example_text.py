@@ -56,6 +56,13 @@ def with_example(code: str, name: str, call: str, expected: str) -> str | Proble
     return docstring.replaced(code, _inserted(docstring.inner, docstring.escaped(shown), docstring.indent))
 
 
+def with_words(code: str, name: str, other: str) -> str | None:
+    """Return a function's text with the docstring that it has in another text; None if one of them has no plain one."""
+    nodes = [(text, function_in(text, name)) for text in (code, other)]
+    own, new = (DocstringText.of(text, node) if node else None for text, node in nodes)
+    return f"{code[: own.start]}{other[new.start : new.end]}{code[own.end :]}" if own and new else None
+
+
 def _result_lines(expected: str) -> list[str]:
     """Return the lines below the prompt: a literal as Python shows it, an error as its traceback, all else as it is."""
     text = expected.strip("\n").rstrip()
