@@ -7,6 +7,7 @@ something, more may be on its way, so that once a yes takes its whole word; so d
 import asyncio
 import getpass
 import sys
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
@@ -16,6 +17,7 @@ from agent_core.base.untrusted import one_line, visible
 
 from .spans import Line, folded, line, painted, screen_columns, write
 
+_QUIET_S, _MOST_PIECES = 0.15, 100
 _YES, _NO = ("y", "yes"), ("", "n", "no")
 
 
@@ -38,7 +40,10 @@ class Agreement:
 
     def is_given(self, typed: str | None) -> bool:
         """Return whether a line is a yes to this question."""
-        return typed is not None and typed.strip().lower() in (_YES[1:] if self.why else _YES)
+        if typed is None:
+            return False
+        # The end of a line that somebody pasted may be this word after blanks.
+        return typed.rstrip().lower() in _YES[1:] if self.why else typed.strip().lower() in _YES
 
     def note(self, typed: str | None) -> list[Line]:
         """Return what to say of a line that counts as a no and may have been meant otherwise; nothing of a plain no."""
@@ -93,7 +98,11 @@ def _tell_typed() -> bool:
     """
     if not sys.stdin.isatty():
         return False
-    typed = machine.read_typed(sys.stdin.fileno()).decode(errors="replace").replace("\r", "\n")
+    pieces = [machine.read_typed(sys.stdin.fileno())]
+    while pieces[-1] and len(pieces) < _MOST_PIECES:  # the rest of a paste may be on its way
+        time.sleep(_QUIET_S)
+        pieces.append(machine.read_typed(sys.stdin.fileno()))
+    typed = b"".join(pieces).decode(errors="replace").replace("\r", "\n")
     lines = typed.split("\n")
     begun = [line()] if lines[-1] else []  # the terminal shows half a line where the cursor is
     say([*begun, *(line(("dim", f"  not sent: {one_line(text, 80)}")) for text in lines if text.strip())])

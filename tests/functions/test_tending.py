@@ -115,6 +115,15 @@ WRONG = GENERAL.replace("* price", "* price + (days > 80)")
 MORE = WRONG.replace(
     "    >>> late_fee(3, 14, 3)\n", "    >>> late_fee(90, 14, 3)\n    229\n    >>> late_fee(3, 14, 3)\n"
 )
+BY_NAME = '''def vowels_by(self, way: str, text: str) -> int:
+    """Count vowels in a way that is named.
+
+    Args:
+        way: `count_vowels` or `vowel_count`.
+        text: The text.
+    """
+    return self.call(way, text=text)
+'''
 SOURCES = {"count_vowels": VOWELS, "vowel_count": COPY, "vowels_twice": TWICE, "share": SHARE}
 
 
@@ -186,6 +195,17 @@ async def test_what_a_person_changed_or_keeps_at_hand_is_left_alone(at_desk: Ope
     assert [step["done"] for step in steps if step["kind"] == "merge"] in ([False], [])
     await workshop.reload()
     assert {"count_vowels", "vowel_count"} <= set(workshop.names())
+
+
+async def test_nothing_is_deleted_that_a_function_may_call_by_a_name_that_it_is_given(at_desk: OpenDesk) -> None:
+    desk = await with_copies(at_desk)
+    shop = desk.workspace.workshop
+    await shop.create("vowels_by", BY_NAME, "mine", reason="a person's")
+    assert await shop.call("vowels_by", {"way": "vowel_count", "text": "queue"})
+    report = await shop.tending.run(TendingBudget(), applies=True)
+    merges = [step for step in report.steps if step.kind == "merge"]
+    assert ["`vowels_by` calls functions by names" in step.why_not for step in merges] == [True]
+    assert "vowel_count" in shop.names()
 
 
 async def test_functions_that_keep_a_value_or_reach_outside_are_not_merged(at_desk: OpenDesk) -> None:

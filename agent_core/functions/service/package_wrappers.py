@@ -17,6 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 from agent_core.access.grants import Grants, Question
 from agent_core.base import syntax
 from agent_core.base.errors import UsageError
+from agent_core.base.untrusted import one_line
 from agent_core.registry.source import ModuleSource
 from agent_core.registry.spans import is_literal
 from sandbox import FunctionCall, Job, Raised, Returned
@@ -129,7 +130,8 @@ def _wrapper(target: str, parameters: list[tuple[str, str, str, str]], returned:
             is_placed = kind == "POSITIONAL_ONLY" or (in_order and kind == "POSITIONAL_OR_KEYWORD")
             passed.append(word if is_placed else f"{word}={word}")
     result = _written(returned, _is_type)
-    words = description.strip().partition("\n")[0][:_LONGEST].replace("\\", "/").replace('"', "'")
+    first = next(iter(description.split("\n\n")[0].strip().splitlines()), "")  # a lone \r ends a line, too
+    words = "" if ">>>" in first else one_line(first, _LONGEST).replace("\\", "/").replace('"', "'")
     arrow = f" -> {result}" if result else ""
     return f'''def {_require_name(name)}({", ".join(taken)}){arrow}:
     """{words or f"Call `{target}`."}"""
@@ -149,12 +151,15 @@ def _written(text: str, is_fit: Callable[[ast.expr], bool]) -> str:
     """Return an expression as Python writes it, or an empty text if it is not of this kind."""
     try:
         node = syntax.parse(text, "", "eval")
+        return ast.unparse(node) if isinstance(node, ast.Expression) and is_fit(node.body) else ""
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ""
-    return ast.unparse(node) if isinstance(node, ast.Expression) and is_fit(node.body) else ""
 
 
 def _is_type(node: ast.expr) -> bool:
+    """Check whether a hint is made of Python's own types; a text outside of a `Literal` is code to who resolves it."""
     inner = [*ast.walk(node)]
     names = {part.id for part in inner if isinstance(part, ast.Name)}
-    return all(isinstance(part, _PARSED) for part in inner) and names <= {*_TYPES, *_TYPING}
+    has_text = any(isinstance(part, ast.Constant) and isinstance(part.value, str) for part in inner)
+    is_fit = all(isinstance(part, _PARSED) for part in inner) and names <= {*_TYPES, *_TYPING}
+    return is_fit and not (has_text and "Literal" not in names)

@@ -382,6 +382,8 @@ class Tending:
         Raises:
             UsageError: one cannot, and why.
         """
+        if open_ended := _calls_by_value(self.snapshot()):
+            raise UsageError(f"`{open_ended}` calls functions by names that it is given, and `{left}` may be one")
         changes, evidence = list[_Change](), list[str]()
         for user in callers(left, self.snapshot()):
             if kept in self.snapshot().functions:
@@ -728,6 +730,20 @@ def _is_one_of_its_own(run: SeenProgram, snapshot: Snapshot) -> bool:
 def _diff(snapshot: Snapshot, plan: PlannedChange, name: str) -> str:
     before, after = own_text(name, snapshot) or "", own_text(name, _with(snapshot, plan)) or ""
     return "\n".join(diff_lines(bare_lines(before), bare_lines(after), ("now", "fixed"), 2))
+
+
+def _calls_by_value(snapshot: Snapshot) -> str:
+    """Return a function that calls others by names that it is given, so that nobody knows whom; empty if none does."""
+    for name in sorted(snapshot.functions):
+        nodes = [*ast.walk(syntax.parse(own_text(name, snapshot) or ""))]
+        called = [node.func for node in nodes if isinstance(node, ast.Call) and _names_it(node)]
+        if any(isinstance(node, ast.Attribute) and node.attr == "call" and node not in called for node in nodes):
+            return name
+    return ""
+
+
+def _names_it(call: ast.Call) -> bool:
+    return bool(call.args) and isinstance(call.args[0], ast.Constant)
 
 
 def _told(calls: Sequence[RecordedCall]) -> str:
