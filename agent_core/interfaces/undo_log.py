@@ -1,4 +1,4 @@
-"""The actions of a session that can be undone: on functions, memory and messages."""
+"""The actions of a session on functions, memory and messages, and undoing them."""
 
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
