@@ -414,11 +414,11 @@ class Loader:
         return stored(row, source) or read_module(source, tree=tree if isinstance(tree, ast.Module) else None)
 
 
-def _mistook_neighbor(result: LoadedFile, others: Mapping[str, LoadedFile]) -> bool:
+def _mistook_neighbor(loaded: LoadedFile, others: Mapping[str, LoadedFile]) -> bool:
     """Check whether a file imports a module of the same save that was judged as a missing package."""
-    if result.verdict is None or all(problem.code != "needs-packages" for problem in result.verdict.problems):
+    if loaded.verdict is None or all(problem.code != "needs-packages" for problem in loaded.verdict.problems):
         return False
-    packages = capability.imported_at_the_top(result.verdict.reading.source.text, ())
+    packages = capability.imported_at_the_top(loaded.verdict.reading.source.text, ())
     return bool(packages & {other.module for other in others.values()})
 
 

@@ -529,18 +529,18 @@ class Tending:
         general: str,
         given: Mapping[str, Mapping[str, str]],
         calls: Mapping[str, Sequence[RecordedCall]],
-        draft: Snapshot,
+        snapshot: Snapshot,
     ) -> str:
         """Return the call that a general function answers differently from a special one; empty if there is none."""
         more = {name: {key: ast.literal_eval(text) for key, text in row.items()} for name, row in given.items()}
         for name, call in [(special, call) for special in given for call in calls[special]]:
-            replayed = await self.replays.replay(call.call, NOW, on=draft, function=general, more=more[name])
+            replayed = await self.replays.replay(call.call, NOW, on=snapshot, function=general, more=more[name])
             if not replayed.same:
                 ends = f"with {_arguments(given[name])}, it ends otherwise: {replayed.difference}"
                 return f"The call {call.call} of `{name}`, {call.arguments}: {ends}"
         for name, row in more.items():
-            both = draft.functions[name], draft.functions[general]
-            likeness = await self.gate.compare(*both, draft, is_strict=True, more=tuple(row.values()))
+            both = snapshot.functions[name], snapshot.functions[general]
+            likeness = await self.gate.compare(*both, snapshot, is_strict=True, more=tuple(row.values()))
             if likeness != "same":
                 how = f"With {_arguments(given[name])}, it is not proven to do what `{name}` does, on calls that are"
                 return f"{how} no examples: {likeness}"
@@ -722,9 +722,9 @@ def _column_lines(names: Sequence[str], columns: Sequence[Sequence[str]]) -> lis
     ]
 
 
-def _is_self_contained(run: SeenProgram, snapshot: Snapshot) -> bool:
+def _is_self_contained(seen: SeenProgram, snapshot: Snapshot) -> bool:
     """Check whether a program uses only functions and builtins, and no names that an earlier program kept."""
-    return all(name in snapshot.functions or hasattr(builtins, name) for name in run.program.free)
+    return all(name in snapshot.functions or hasattr(builtins, name) for name in seen.program.free)
 
 
 def _diff(snapshot: Snapshot, plan: PlannedChange, name: str) -> str:
