@@ -91,25 +91,25 @@ class PlantedFunction:
 
     @property
     def words(self) -> str:
-        """What its description says."""
+        """The text of its description."""
         take, does, makes = self._each(1)
         which = f"all the {self.noun}" if self.copy_of else f"the {self.noun}"
         return f"Of {which}, take {take}, {does}, and {'average them' if self.is_broken else makes}."
 
     @property
     def need(self) -> str:
-        """What somebody says who needs it, in other words."""
+        """A request that it serves, in other words."""
         take, does, makes = self._each(2)
         return f"I have {self.noun}: {take}, {does}; {makes}"
 
     @property
     def is_of_lists(self) -> bool:
-        """Whether it returns a list."""
+        """True if it returns a list."""
         return not self.is_broken and _MAKES[self.parts[2]][0] in ("sorted", "reversed", "start")
 
     @property
     def body(self) -> str:
-        """What it returns."""
+        """The expression that it returns."""
         code = 4 if self.is_copy else 3
         inside = f"[{self._each(code)[1]} for n in {self.noun} if {self._each(code)[0]}]"
         if self.is_broken:
@@ -208,8 +208,8 @@ def _steps(planted: Sequence[PlantedFunction], chance: random.Random) -> Iterato
 
 
 def _maker(planted: Sequence[PlantedFunction]) -> ScriptedModel:
-    """Return the maker: it mends what failed at an empty list, each fourth so that a good call returns otherwise, and
-    makes one function of a pair, each third so that calls with two numbers return otherwise.
+    """Return the maker: it fixes what failed for an empty list, every fourth so that a good call changes, and makes one
+    function of a pair, every third so that calls with two numbers change.
     """
     broken = {one.name: (at, one) for at, one in enumerate(one for one in planted if one.is_broken)}
     pairs = {one.name: (at // 2, one) for at, one in enumerate(one for one in planted if one.pair)}
@@ -264,7 +264,7 @@ async def bench(count: int, seed: int) -> list[Row]:
         flags |= {"growth.maker": "auto"}
         async with Workspace.open(root, flags=flags) as workspace:
             before = _sources(workspace)
-            found_before = await _found(workspace, planted, {})
+            found_before = await _count_matches(workspace, planted, {})
             began = time.perf_counter()
             report = await workspace.workshop.tending.run(TendingBudget(tokens=10**9, minutes=600), applies=True)
             seconds = time.perf_counter() - began
@@ -277,7 +277,7 @@ async def bench(count: int, seed: int) -> list[Row]:
                 for other in (step.others or ("",))
                 if step.done and step.kind in ("merge", "generalize")
             }
-            found_after = await _found(workspace, planted, standing)
+            found_after = await _count_matches(workspace, planted, standing)
             replayed = await _replayed(workspace, [one for one in planted if one.name in after])
             undone = await workspace.workshop.tending.undo()
             back = _sources(workspace)
@@ -304,7 +304,7 @@ def _sources(workspace: Workspace) -> dict[str, str]:
     return {name: function.body_hash for name, function in snapshot.functions.items()}
 
 
-async def _found(workspace: Workspace, planted: Sequence[PlantedFunction], standing: dict[str, str]) -> int:
+async def _count_matches(workspace: Workspace, planted: Sequence[PlantedFunction], standing: dict[str, str]) -> int:
     """Return for how many functions a search by other words finds them, or what stands for them."""
     count = 0
     for one in planted:

@@ -1,4 +1,7 @@
-"""The context of a command, and its output: results on standard output, messages on standard error."""
+"""The context of a command: its output, its debug log, and the names that the shell completes.
+
+Results go to standard output, messages to standard error.
+"""
 
 import functools
 import gc
@@ -149,7 +152,7 @@ def _is_there(module: str) -> bool:
         return False
 
 
-# \`--debug\`: what goes over the wire, and the tracebacks of errors, on standard error or in a file.
+# `--debug`: what goes over the wire, and the tracebacks of errors, on standard error or in a file.
 
 LOG = logging.getLogger("agent_core")
 """The program's own log: silent, unless the user asked for it."""

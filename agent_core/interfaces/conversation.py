@@ -61,9 +61,9 @@ class Conversation:
         self.left = False
         self.failed = False
         self.ran: list[str] = []
-        """What the user ran in the shell since the last message, with its output: it goes along with the next one."""
+        """Shell commands that the user ran since the last message, with their output; they go with the next one."""
         self.results: dict[str, CallReport] = {}
-        """What calls that the user typed returned, by name; `_` is the last one."""
+        """Results of calls that the user typed, by name; `_` is the last one."""
         self.tried: tuple[str, int] | None = None
         """The function that the user called last, and how many calls of the model came before."""
         self.later: list[str] = []

@@ -1,4 +1,4 @@
-"""Manual changes of memory: an editor on its text, and an edit that is retried until it succeeds."""
+"""Manual changes: the user's own editor on memory or a function, and an edit that is retried until it succeeds."""
 
 import os
 import shlex

@@ -1,4 +1,4 @@
-"""The slash commands, with those of the debugger; their names, usage and help are in `catalogue`."""
+"""The slash commands, those of the debugger, and the shorthands; names, usage and help are in `catalogue`."""
 
 import ast
 import asyncio

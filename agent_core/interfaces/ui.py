@@ -1,4 +1,4 @@
-"""The output of a conversation to its user: an interface with a version for the prompt and one for plain text."""
+"""The output of a conversation: to its user, at the prompt or as plain text, and to listeners in pipes and scripts."""
 
 import sys
 import time

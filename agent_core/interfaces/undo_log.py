@@ -1,4 +1,4 @@
-"""The actions of a session that can be undone: on functions, memory and messages."""
+"""The actions of a session on functions, memory and messages, and undoing them."""
 
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
@@ -56,7 +56,7 @@ class Deeds:
         self.messages: list[tuple[float, str, str, str]] = []
         """When, to which agent, in which turn, what: a message, or the event that began a turn."""
         self.forgot = False
-        """Whether something was forgotten since: that is not undone."""
+        """True if something was forgotten since, which cannot be undone."""
         self.undone: dict[tuple[str, int], int] = {}
         """Versions that undoing brought, which are nothing that was done, and how many before them each cancels."""
         self._clock = clock
@@ -139,7 +139,7 @@ def message_says(message: str) -> str:
 # is named, and left alone.
 
 _Scope: TypeAlias = Literal["step", "author", "session"]
-"""What is undone together: the last version, all that its author made of the thing in a row, or all of the session."""
+"""The versions that one undo covers: the last one, all by its author in a row, or all of the session."""
 _NOT_ALL = "Nothing is left to undo in this session: what /forget took out cannot be brought back."
 _OLDER = "For older changes: /rollback NAME, /memory undo, /pop."
 
@@ -199,7 +199,7 @@ class _Kind(Protocol):
     """A kind of what a session makes and changes, and of which versions are kept."""
 
     label: str
-    """What stands before a name."""
+    """The word before a name."""
     rollback: str
     """The command that goes back to the version before."""
 

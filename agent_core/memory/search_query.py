@@ -28,7 +28,9 @@ ASKED_FOR: Final = (
     "What was it?",
     "How was it done?",
 )
-"""What a question may ask for, as a model of meaning reads it in any language that it knows; the first is a time."""
+"""Short questions, one for each thing that a question may ask for; their vectors serve all languages of the model. The
+first asks for a time.
+"""
 LONGEST: Final = 1_000
 """Characters of a question."""
 _KEPT: Final = re.compile(r"[^\W_]+(?:'s)?")

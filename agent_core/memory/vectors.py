@@ -1,4 +1,4 @@
-"""The vectors of one shelf: made for what has none yet, and searched for nearest neighbors.
+"""Vectors: those of a shelf, made where they are missing and searched for nearest neighbors, and those of short texts.
 
 Where the model cannot be had, search goes on with words alone, and `trouble` says why.
 """

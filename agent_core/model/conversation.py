@@ -155,7 +155,7 @@ def find(
     """
     from agent_core.base.matching.likeness import likeness  # noqa: PLC0415 - numpy is loaded with the first message
 
-    scores = likeness([*map(_told_text, functions)], message, vectors).tolist()
+    scores = likeness([*map(_search_text, functions)], message, vectors).tolist()
     ranked = sorted(zip(scores, functions, strict=True), key=lambda pair: -pair[0])
     words, most = {*_NAMES.findall(message)} - choice().about_functions, choice().most_found
     named = [function for _, function in ranked if function.name in words]
@@ -167,10 +167,10 @@ def find(
 def compared(request: Request) -> list[str]:
     """Return the texts whose vectors help to find what the messages of the user bring up."""
     said = [message.text for message in request.messages if isinstance(message, User)]
-    return [*map(_told_text, request.functions), *said]
+    return [*map(_search_text, request.functions), *said]
 
 
-def _told_text(function: FunctionShown) -> str:
+def _search_text(function: FunctionShown) -> str:
     return f"{function.name.replace('_', ' ')}. {function.description}"
 
 

@@ -121,7 +121,7 @@ class HostFunctions(FunctionSource):
             async with turn.ending.interruption:
                 plan = await host.run(turn.hand, **arguments)
                 if isinstance(plan, PlannedChange):
-                    plan = await self._trigger_tested(plan, snapshot, turn)
+                    plan = await self._with_trigger_advice(plan, snapshot, turn)
         except StopRequested:
             return await record.close(InterruptedCall())
         except KnapperError as error:
@@ -146,10 +146,8 @@ class HostFunctions(FunctionSource):
 
         return record.close_with(await self._service.carry_out(plan, store, Author("agent")))
 
-    async def _trigger_tested(self, plan: PlannedChange, snapshot: "Snapshot", turn: Turn) -> PlannedChange:
-        """Return a plan, which for a new function says what its model advises: whether it would call it, and only where
-        it serves.
-        """
+    async def _with_trigger_advice(self, plan: PlannedChange, snapshot: "Snapshot", turn: Turn) -> PlannedChange:
+        """Return the plan; of a new function, its answer has the advice of the trigger test, if there is any."""
         model, asked = self._trigger_model(), turn.history.last_request()
         deed, name = plan.completed_change or ("", "")
         if model is None or not asked or deed != "created" or plan.change is None or plan.change.reading is None:

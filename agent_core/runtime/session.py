@@ -304,7 +304,7 @@ def closing(turn: Turn, ended: "Ended") -> tuple[list[Post], list[Write]]:
 
 @dataclass(frozen=True, slots=True)
 class _Cuts:
-    """How often the turn of one message was cut off: in all, and in a row without the answer to a call between."""
+    """The number of times that the turn of one message was cut off: in all, and in a row without an answered call."""
 
     total: int
     in_a_row: int
@@ -324,7 +324,7 @@ class _Cuts:
 
     @property
     def said(self) -> str:
-        """What the agent, and who asked it, are told."""
+        """The reason for the agent, and for whoever asked it."""
         if self.in_a_row > _MOST_TRIES:
             return f"cut off {self.in_a_row} times in a row before a call was answered"
         return f"cut off {self.total} times"

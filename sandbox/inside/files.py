@@ -1,12 +1,10 @@
 """Files that were not granted beforehand: what the kernel does not open is asked of the host, over the call's channel.
 
-The host asks the user, opens exactly that file, and hands over its bytes; no descriptor crosses. This is a convenience
-for honest code: whatever goes around it finds only what the kernel shows. What Python opens by itself (`open`, `Path`,
-`csv`, `zipfile`, …) reads and writes through a stream; `os.open` and `sqlite3.connect` get a copy to read, in scratch.
-Asked for a new folder, the host makes it; to remove, rename or link takes a grant of the folder beforehand, and the
-error names it, where the kernel would only say that there is no such file. A function seems to run in the workspace,
-although its worker runs in scratch: `os.path.abspath("data/a.csv")` and `Path.cwd()` name the user's files, `~/` is the
-user's home.
+The host asks the user and hands over the bytes of exactly that file; no descriptor crosses. Code that goes around this
+finds only what the kernel shows. What Python opens by itself (`open`, `Path`, `csv`, …) is a stream; `os.open` and
+`sqlite3.connect` get a copy to read, in scratch. The host makes a new folder; to remove, rename or link takes a grant
+of the folder beforehand, which the error names. A function seems to run in the workspace, although its worker runs in
+scratch: `os.path.abspath("data/a.csv")` and `Path.cwd()` name the user's files, `~/` is the user's home.
 """
 
 import builtins

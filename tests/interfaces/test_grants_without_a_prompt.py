@@ -1,6 +1,7 @@
 """Where no human can be asked the answer is no, and all hear how to grant it; a command at a terminal asks."""
 
 import json
+import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -189,3 +190,16 @@ def test_a_call_that_looks_into_a_folder_that_it_lacks_fails_and_says_so(tmp_pat
     with scripted([Ask(Wanted("total")), Expect(DONE, contains("grant total --read data/"))]) as model:
         done = knapper("run", *flags(model), "--message", "go", cwd=tmp_path, environment=home(tmp_path))
     assert done.returncode == 0
+
+
+def test_the_rest_of_a_paste_answers_no_question(tmp_path: Path, place: str) -> None:
+    (tmp_path / "new.py").write_text(weather(place))
+    arguments = ("functions", "create", "weather", "--file", "new.py")
+    with terminal(*arguments, cwd=tmp_path, environment=home(tmp_path)) as screen:
+        for _ in range(40):  # more than a terminal holds back, and still on its way when the question comes
+            screen.type("a line\n\nyes\n" * 60)
+            time.sleep(0.05)
+        screen.wait_for(ASKS)
+        screen.type("n\n")
+        assert screen.exit_code() == 1
+    assert not (tmp_path / "functions" / "grants.toml").exists()

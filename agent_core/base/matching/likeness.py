@@ -1,7 +1,7 @@
-"""How near texts are to another one: by the words that they share (BM25), and by meaning.
+"""Nearness of texts to another one: by the words that they share (BM25), and by meaning.
 
-No language is known here: words, and the stretches of two to four characters, count by their rarity among the texts; of
-the vectors counts what sets a text apart. numpy is loaded with this module.
+No language is known here: words, and stretches of two to four characters, count by their rarity among the texts;
+vectors are compared without what the texts have in common. numpy is loaded with this module.
 """
 
 import re

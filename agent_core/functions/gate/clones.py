@@ -64,7 +64,7 @@ def _scope_of(text: str) -> Scope | None:
 
 
 def special_ones(snapshot: "Snapshot") -> list[dict[str, tuple[str, ...]]]:
-    """Return the groups of functions that differ in literals alone, with these in the order of their form."""
+    """Return the groups of functions that differ only in literals: literals by name, in the order of their form."""
     groups: dict[str, dict[str, tuple[str, ...]]] = {}
     for name, function in sorted(snapshot.functions.items()):
         text, literals = snapshot.modules[function.module].text, list[str]()
@@ -75,7 +75,7 @@ def special_ones(snapshot: "Snapshot") -> list[dict[str, tuple[str, ...]]]:
 
 
 def differing(rows: Collection[Sequence[str]]) -> list[tuple[str, ...]]:
-    """Return what is not the same in all rows of literals: a column each, those that say the same once."""
+    """Return the columns of literals that differ between the rows; equal columns once."""
     return [*dict.fromkeys(column for column in zip(*rows, strict=True) if len({*column}) > 1)]
 
 

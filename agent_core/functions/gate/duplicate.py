@@ -28,7 +28,7 @@ from .call_arguments import Arguments, edge_calls, read_calls, read_cases, recom
 from .clones import sketch
 from .draft import Draft, Finding, Subject
 from .examples.agreement import literal_value, same
-from .tree import constants, find, parse
+from .tree import constants, function_in, parse
 
 if TYPE_CHECKING:
     from agent_core.registry.function import Function
@@ -218,7 +218,7 @@ async def compare_functions(  # noqa: PLR0913 - what may differ from the example
     fixed_in: "Modules | None" = None,
 ) -> Sameness:
     """Return whether two functions give the same results, on the examples of both; if it `is_strict`, also on other
-    calls, with the literals in their code and the numbers beside these. The second is given `more` arguments at the
+    calls, with the literals in their code and the adjacent numbers. The second is given `more` arguments at the
     end; its own examples are left out then. If it is the first one, fixed in these modules, calls in which the first
     does not return say nothing.
     """
@@ -232,7 +232,8 @@ async def compare_functions(  # noqa: PLR0913 - what may differ from the example
     if not calls:
         return "unknown"
     if is_strict:
-        trees = [_own_tree(function, modules) for function in (first_function, second_function)]
+        both_functions = (first_function, second_function)
+        trees = [function_in(modules[function.module].text, function.name) for function in both_functions]
         numbers = sorted({number + step for tree in trees for number in _numbers(tree) for step in (-1, 0, 1)})[:_TEXTS]
         calls += [tuple(map(_sent, call.values())) for function in both for call in _others(function, trees, numbers)]
     ours = await _results(first_function, calls, modules, wall_s, trial)
@@ -334,12 +335,6 @@ def _others(function: "Function", trees: Sequence[object], numbers: Sequence[int
             case [int(), *_]:
                 more += [calls[0] | {name: [number]} for number in numbers]
     return [call for call in more if len(call) == len(_kinds(function))]
-
-
-def _own_tree(function: "Function", modules: "Modules") -> ast.AST | None:
-    """Return the tree of a function alone."""
-    tree = parse(modules[function.module].text)
-    return find(tree, function.name) if isinstance(tree, ast.Module) else None
 
 
 def _numbers(tree: ast.AST | None) -> list[int]:

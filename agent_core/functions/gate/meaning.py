@@ -218,13 +218,14 @@ class TriedCall:
     notices: frozenset[int]
 
 
-async def _chosen(draft: Draft, own: Subject, trial: "TrialTools") -> list[str]:
+async def _chosen(draft: Draft, subject: Subject, trial: "TrialTools") -> list[str]:
     """Return the calls that show most of what the examples leave open, if that is much."""
     if not is_doubtful(draft):
         return []
-    given = read_calls([example.call for example in draft.examples], own.function)
-    numbers = [value for value in constants(own.tree) if isinstance(value, int | float) and not isinstance(value, bool)]
-    tried = await _results(draft, own, recombine(given, own.function.parameters, numbers)[:_TRIED], trial)
+    given = read_calls([example.call for example in draft.examples], subject.function)
+    values = constants(subject.tree)
+    numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
+    tried = await _results(draft, subject, recombine(given, subject.function.parameters, numbers)[:_TRIED], trial)
     doubts = [problem for problem in draft.problems if problem.code in CHALLENGED]
     doubted = [row.call for doubt in doubts for row in doubt.evidence if row.call and _is_clear(row.call)][:_FEW]
     return [
@@ -244,21 +245,21 @@ def is_doubtful(draft: Draft) -> bool:
     return is_weak or draft.shows(*CHALLENGED)
 
 
-async def _results(draft: Draft, own: Subject, calls: Sequence[Arguments], trial: "TrialTools") -> list[TriedCall]:
+async def _results(draft: Draft, subject: Subject, calls: Sequence[Arguments], trial: "TrialTools") -> list[TriedCall]:
     """Return the calls that end in something that somebody can work out."""
-    function = own.function
+    function = subject.function
     texts = [None, *(mutant.text for mutant in draft.unnoticed[:_MOST_CHANGES])]
     attempts = [Attempt(arguments, text) for arguments in calls for text in texts]
     if not attempts:
         return []
     work = Attempts(function.name, attempts, draft.rules.robust_each_s)
-    outcomes = await trial.attempt(function, own.modules, work, draft.rules.challenge_s)
-    allowed = known_errors(own)
+    outcomes = await trial.attempt(function, subject.modules, work, draft.rules.challenge_s)
+    allowed = known_errors(subject)
     rows = [outcomes[at : at + len(texts)] for at in range(0, len(outcomes), len(texts))]
     return [
-        TriedCall(text, result, frozenset(at for at, other in enumerate(others) if _differ(own, other)))
-        for arguments, (own, *others) in zip(calls, rows, strict=True)
-        if _is_clear(text := write_call(function, arguments)) and (result := _result(own, allowed))
+        TriedCall(text, result, frozenset(at for at, other in enumerate(others) if _differ(outcome, other)))
+        for arguments, (outcome, *others) in zip(calls, rows, strict=True)
+        if _is_clear(text := write_call(function, arguments)) and (result := _result(outcome, allowed))
     ]
 
 

@@ -122,9 +122,9 @@ _NO_PROOF: Final = {
 }
 
 
-async def run_mutants(draft: Draft, own: Subject, trial: TrialTools) -> MutationResult:
+async def run_mutants(draft: Draft, subject: Subject, trial: TrialTools) -> MutationResult:
     """Return what the examples notice, tried in one worker as far as it gets."""
-    function, text = own.function, own.modules[own.function.module].text
+    function, text = subject.function, subject.modules[subject.function.module].text
     steps, found, known = _try_bodies(draft, function, text), list[MutationResult](), 0
 
     def more(outcomes: Sequence[Outcome | None]) -> Sequence[Attempt]:
@@ -138,7 +138,7 @@ async def run_mutants(draft: Draft, own: Subject, trial: TrialTools) -> Mutation
             return ()
 
     work = Attempts(function.name, next(steps), _AT_MOST_S, more)
-    outcomes = [*await trial.attempt(function, own.modules, work, draft.rules.mutation_s)]
+    outcomes = [*await trial.attempt(function, subject.modules, work, draft.rules.mutation_s)]
     while not found:  # what was not reached has no outcome
         outcomes += [None] * len(more(outcomes))
     return found[0]

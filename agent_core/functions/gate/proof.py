@@ -341,29 +341,29 @@ def _count_examples(draft: Draft) -> Draft:
 
 
 async def _run_examples(
-    draft: Draft, own: Subject, trial: TrialTools
+    draft: Draft, subject: Subject, trial: TrialTools
 ) -> tuple[Draft, list[Example | GivenExample], list[ExampleResult]]:
     """Return the draft, the examples that count and their results, without those that a grant alone can give."""
     examples = draft.examples
-    tried = await run(examples[:MOST], own.function, own.snapshot, trial)
+    tried = await run(examples[:MOST], subject.function, subject.snapshot, trial)
     results = [result for result in tried if result.agreed or not lacks_grant(result.outcome, draft.needs)]
-    draft, excused = await _excuse_failures(draft, own, results, trial)
+    draft, excused = await _excuse_failures(draft, subject, results, trial)
     if unrun := len(tried) - len(results):
         message = f"{unrun} of its examples need what a grant alone gives, so it is added as a draft"
         draft = draft.with_findings(
-            STAGE, [Finding("unproven", f"`{own.function.name}`: {message}", line=own.node.lineno)]
+            STAGE, [Finding("unproven", f"`{subject.function.name}`: {message}", line=subject.node.lineno)]
         )
     return (draft, examples, results) if excused is None else (draft, [item.example for item in excused], excused)
 
 
-def _unproven(draft: Draft, own: Subject) -> Unproven:
+def _unproven(draft: Draft, subject: Subject) -> Unproven:
     """Return why its examples cannot prove a function, or not without more."""
-    unproven = unprovable(own)
-    if unproven == "effects" and draft.trial and can_be_called(own.tree, draft.trial, draft.guarded):
+    unproven = unprovable(subject)
+    if unproven == "effects" and draft.trial and can_be_called(subject.tree, draft.trial, draft.guarded):
         return "calls"
     if not unproven and (draft.needs.read or draft.needs.write):
         return "calls"  # what it does depends on files, which an example has only if it makes them itself
-    if not unproven and len(draft.examples) < _ENOUGH and {"scratch", "state"} & uses_context(own.tree):
+    if not unproven and len(draft.examples) < _ENOUGH and {"scratch", "state"} & uses_context(subject.tree):
         return "calls"  # its files and its state are those of earlier calls, which an example does not have
     return unproven
 

@@ -99,7 +99,7 @@ def _variations(calls: Sequence[EndedCall], name: str, values: Sequence[Value]) 
 async def robust(draft: Draft, trial: "TrialTools") -> Draft:
     """Return the draft with the calls that fail."""
     own = draft.loaded
-    reason = _unfit(draft, own)
+    reason = _why_untried(draft, own)
     if reason or own is None:
         return draft.skip(reason)
     tried = RobustTrial(draft, own, trial)
@@ -121,7 +121,7 @@ async def robust(draft: Draft, trial: "TrialTools") -> Draft:
     return replace(draft, note=note, late=reached < len(calls))
 
 
-def _unfit(draft: Draft, own: Subject | None) -> str:
+def _why_untried(draft: Draft, own: Subject | None) -> str:
     """Return why a function cannot be tried with other arguments; empty if it can."""
     if own is None:
         return NOT_IMPORTED

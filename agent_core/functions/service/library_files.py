@@ -134,7 +134,7 @@ def read_library(path: Path, limits: LibraryLimits | None = None) -> Library:
     base = f"{path.name}:" if is_packed else f"{folder.as_posix()}/".removeprefix("./")
     library = Library(path.name, base, limits or LibraryLimits())
     try:
-        for member in _packed(path, library.limits) if is_packed else _laid_out(path):
+        for member in _archive_members(path, library.limits) if is_packed else _folder_members(path):
             library.take(member)
     except _BROKEN as error:
         message = f"{path} cannot be read as a library: {error}."
@@ -144,10 +144,10 @@ def read_library(path: Path, limits: LibraryLimits | None = None) -> Library:
     return library
 
 
-def _laid_out(root: Path) -> Iterator[_Member]:
+def _folder_members(root: Path) -> Iterator[_Member]:
     """Yield a file, or the members of a folder, whose own name counts if it is a package."""
     if not root.is_dir():
-        yield _Member(root.name, True, partial(_opened_file, root))
+        yield _Member(root.name, True, partial(_open_file, root))
         return
     root = root.resolve()
     base = root.parent if (root / "__init__.py").is_file() else root
@@ -155,15 +155,15 @@ def _laid_out(root: Path) -> Iterator[_Member]:
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name != "__pycache__")
         for name in sorted([*names, *folders]):
             path = Path(folder, name)
-            opened = partial(_opened_file, path) if path.is_file() else None
+            opened = partial(_open_file, path) if path.is_file() else None
             yield _Member(path.relative_to(base).as_posix(), not path.is_symlink(), opened)
 
 
-def _opened_file(path: Path) -> IO[bytes]:
+def _open_file(path: Path) -> IO[bytes]:
     return os.fdopen(os.open(path, os.O_RDONLY | machine.NONBLOCK | machine.CLOEXEC), "rb")
 
 
-def _packed(path: Path, limits: LibraryLimits) -> Iterator[_Member]:
+def _archive_members(path: Path, limits: LibraryLimits) -> Iterator[_Member]:
     """Yield the members of an archive, of which each is to be read before the next."""
     if path.stat().st_size > limits.archive_bytes:
         raise UsageError(f"{path} is larger than {limits.archive_bytes >> 20} MiB.", fix="Import part of it.")

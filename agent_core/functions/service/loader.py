@@ -218,7 +218,9 @@ class Loader:
                 results.update({result.path: result for result in batch})
                 snapshot = all_placed(ground, results.values(), good)
             # What it imports may have come in the same moment.
-            unfit = {path for path, result in results.items() if result.lacks_import or _lacks(result, results)}
+            unfit = {
+                path for path, result in results.items() if result.lacks_import or _mistook_neighbor(result, results)
+            }
             retried = unfit if unfit < retried else set()
             results = {path: result for path, result in results.items() if path not in retried}
             snapshot = all_placed(ground, results.values(), good) if retried else snapshot
@@ -412,11 +414,11 @@ class Loader:
         return stored(row, source) or read_module(source, tree=tree if isinstance(tree, ast.Module) else None)
 
 
-def _lacks(result: LoadedFile, others: Mapping[str, LoadedFile]) -> bool:
-    """Check whether a file took one that came with it for a package, which it could not know yet."""
-    if result.verdict is None or all(problem.code != "needs-packages" for problem in result.verdict.problems):
+def _mistook_neighbor(loaded: LoadedFile, others: Mapping[str, LoadedFile]) -> bool:
+    """Check whether a file imports a module of the same save that was judged as a missing package."""
+    if loaded.verdict is None or all(problem.code != "needs-packages" for problem in loaded.verdict.problems):
         return False
-    packages = capability.imported_at_the_top(result.verdict.reading.source.text, ())
+    packages = capability.imported_at_the_top(loaded.verdict.reading.source.text, ())
     return bool(packages & {other.module for other in others.values()})
 
 

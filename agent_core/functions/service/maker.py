@@ -49,7 +49,7 @@ _UNSETTLED: Final = (
 )
 
 NEIGHBORS: Final = 6
-"""Functions that a new one is told apart from."""
+"""The most functions that a new one is compared with in its trigger test."""
 _NONE: Final = "none"
 _CHOOSE: Final = "choose_functions"
 _TRIGGER_TOKENS: Final = 600
@@ -67,8 +67,8 @@ is now, if that is right."""
 
 @dataclass(frozen=True, slots=True)
 class TriggerTest:
-    """The requests for which a model would not call a new function, or would although it does not serve them; a
-    `description` by which it would be told right. With `error`, the reason why it chose nothing.
+    """The requests for which a model would wrongly not call a new function (`missed`) or wrongly call it (`taken`), and
+    a better first line of its description. With `error`, the reason why it chose nothing.
     """
 
     missed: tuple[tuple[str, str], ...] = ()  # a request, and what would be called for it
@@ -78,7 +78,7 @@ class TriggerTest:
     error: str = ""
 
     def advice(self, function: "Function", source: str) -> str:
-        """Return what to do about it: an edit of the first line of its docstring; empty if all is right."""
+        """Return advice for its author: an edit of the first line of its docstring; empty if every choice was right."""
         if self.error:
             return f"(Its trigger test has no result: {self.error}.)"
         told = [f"for “{text}” {f'`{chosen}`' if chosen != _NONE else 'nothing'}" for text, chosen in self.missed]
@@ -94,7 +94,7 @@ class TriggerTest:
 
 
 async def trigger_test(model: Model, function: str, asked: str, lines: Sequence[str]) -> TriggerTest:
-    """Return what a model says that it would call, shown these lines of the function and of its neighbors."""
+    """Ask a model which function it would call for each request, by these lines of it and its neighbors."""
     listed, request = "\n".join(lines), fence(asked[:_MOST_CHARS])
     text = f"The functions:\n{listed}\n\nThe new one: `{function}`\n\nThe user asked:\n{request}"
     messages = (System(_CHOOSING), User(text), Notice(f"Call {_CHOOSE}."))

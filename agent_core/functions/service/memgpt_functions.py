@@ -133,7 +133,7 @@ def adapt(text: str, path: str, *, maps: bool = True) -> Adapted:
         said = f"`{ast.unparse(node)[:80]}` became what there is of it here" if any(names.values()) else ""
         edits += [(*_span(node), new, said)] if maps else []
     problems += (problem for node in takers for problem in _uses(node, lines, path, gone))
-    after, mapped = _edited(lines, edits), dict[int, tuple[str, str]]()
+    after, mapped = _replace_places(lines, edits), dict[int, tuple[str, str]]()
     for first, _, last, _, _, said in edits:
         diff = [*(f"-{line.rstrip()}" for line in lines[first - 1 : last]),
                 *(f"+{line.rstrip()}" for line in after[first - 1 : last])]  # fmt: skip
@@ -157,7 +157,7 @@ def _span(node: ast.stmt | ast.expr | ast.arg) -> tuple[int, int, int, int]:
 
 
 def _translations(function: Definition) -> Iterator[tuple[ast.AST, _Edit]]:
-    """Yield what is written otherwise in a function that takes `self`, each with the node that is no longer there."""
+    """Yield the edits that translate a function that takes `self`, each with the node that it replaces."""
     for inner in ast.walk(function):
         match inner:
             case ast.Expr(value=ast.Call(func=func, args=[argument], keywords=[]) as call) if _chain(func).removeprefix(
@@ -206,7 +206,7 @@ def _uses(function: Definition, lines: list[str], path: str, gone: set[int]) -> 
             yield Problem("foreign-context", message, Place(path, node.lineno, node.col_offset + 1), fix)
 
 
-def _edited(lines: list[str], edits: list[_Edit]) -> list[str]:
+def _replace_places(lines: list[str], edits: list[_Edit]) -> list[str]:
     """Return the lines with places replaced from last to first. A place that spans lines keeps their line endings."""
     lines = [*lines]
     for line, column, last, end, new, _ in sorted(edits, reverse=True):

@@ -67,7 +67,7 @@ async def wrap(
     agrees: Callable[[Question], bool],
     tell: Callable[[ImportedFunction], None],
 ) -> ImportReport | None:
-    """Grant a package, and import wrappers of `module.function` each; `path` is its requirement. None if it is refused.
+    """Grant the package that `taking.path` requires, and import a wrapper of each `module.function`; None if refused.
 
     Raises:
         UsageError: a function is not there, or does not say how it is called.
@@ -122,14 +122,14 @@ def _wrapper(target: str, parameters: list[tuple[str, str, str, str]], returned:
         if kind.startswith("VAR_"):
             taken.append(f"{'*' if kind == 'VAR_POSITIONAL' else '**'}{word}")
             passed.append(taken[-1])
-        elif not default or _written(default, is_literal):
+        elif not default or _expression_text(default, is_literal):
             if kind == "KEYWORD_ONLY" and not any(each.startswith("*") for each in taken):
                 taken.append("*")
-            annotation, value = _written(hint, _is_type), _written(default, is_literal)
+            annotation, value = _expression_text(hint, _is_type), _expression_text(default, is_literal)
             taken.append(word + (f": {annotation}" if annotation else "") + (f" = {value}" if value else ""))
             is_placed = kind == "POSITIONAL_ONLY" or (in_order and kind == "POSITIONAL_OR_KEYWORD")
             passed.append(word if is_placed else f"{word}={word}")
-    result = _written(returned, _is_type)
+    result = _expression_text(returned, _is_type)
     first = next(iter(description.split("\n\n")[0].strip().splitlines()), "")  # a lone \r ends a line, too
     words = "" if ">>>" in first else one_line(first, _LONGEST).replace("\\", "/").replace('"', "'")
     arrow = f" -> {result}" if result else ""
@@ -147,8 +147,8 @@ def _require_name(word: str) -> str:
     return word
 
 
-def _written(text: str, is_fit: Callable[[ast.expr], bool]) -> str:
-    """Return an expression as Python writes it, or an empty text if it is not of this kind."""
+def _expression_text(text: str, is_fit: Callable[[ast.expr], bool]) -> str:
+    """Return the text of an expression in normal form; empty if it does not fit."""
     try:
         node = syntax.parse(text, "", "eval")
         return ast.unparse(node) if isinstance(node, ast.Expression) and is_fit(node.body) else ""

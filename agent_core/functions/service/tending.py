@@ -75,7 +75,7 @@ class TendingStep:
 
     @property
     def told(self) -> str:
-        """What is said of it where nobody asked: what was done that no list of functions shows, or is proposed."""
+        """The note about it for users who did not ask: a change that no list of functions shows, or a proposal."""
         if self.why_not or (self.done and self.kind != "archive"):
             return ""
         way = "archived by tending" if self.done else f"tending proposes to {self.kind} it (functions tend shows it)"
@@ -110,7 +110,7 @@ class UndoneStep:
 
 @dataclass(frozen=True, slots=True)
 class TendingBudget:
-    """How long tending goes on: until no more `tokens` are left, or the `minutes` are over."""
+    """The limits of one run of tending: it ends when the `tokens` are used up or the `minutes` are over."""
 
     tokens: int = 100_000
     minutes: float = 10.0
@@ -145,7 +145,7 @@ class _Job:
     runs: Sequence[SeenProgram] = ()
 
     def key(self, snapshot: Snapshot) -> tuple[object, ...]:
-        """Return what it is about, at the present versions."""
+        """Return the subject of the job, with the present versions of its functions."""
         versions = [snapshot.functions[name].body_hash for name in (self.function, *self.others) if name]
         code = self.runs[-1].program.code if self.runs else ""
         return self.kind, self.function, self.others, *versions, code, len(self.runs)
@@ -225,8 +225,8 @@ class Tending:
         return UndoneStep(row.function, row.kind, undone=True)
 
     async def _jobs(self) -> AsyncIterator[_Job]:
-        """Yield what is to be looked at, as it is then: what is alike, what keeps failing, what harms and what nobody
-        calls.
+        """Yield the jobs about the functions as they are then: those that are alike, that keep failing, that harm, and
+        that nobody calls.
         """
         findings = (await self.audit.report()).findings
         for finding in findings:
@@ -245,16 +245,16 @@ class Tending:
                 yield _Job("archive", finding.function, finding.problem.message)
 
     async def _jobs_of_a_model(self) -> AsyncIterator[_Job]:
-        """Yield what a model may make of functions that are alike but for literals, of programs and of descriptions."""
+        """Yield the jobs for a model: functions that differ in literals, repeated programs, descriptions to reword."""
         now = self.snapshot()
         for special in await aside(sum(len(module.text) for module in now.modules.values()), special_ones, now):
             first, *others = [*special][:_MOST_SPECIAL]
             yield _Job("generalize", first, "they differ in literals alone", tuple(others), special)
         for runs in await self.repeated():
-            if _is_one_of_its_own(runs[-1], self.snapshot()):
+            if _is_self_contained(runs[-1], self.snapshot()):
                 yield _Job("keep", "", f"programs like it ran {len(runs)} times", runs=runs)
         requests = await self.search.index.recorded()
-        found = await self._found(requests, self.snapshot())
+        found = await self._matches(requests, self.snapshot())
         missed = {name for name, _request in {*requests} - found}
         for name in sorted(missed & self.snapshot().functions.keys()):
             served = {request for function, request in requests if function == name}
@@ -264,7 +264,7 @@ class Tending:
             )
 
     async def _failing(self, function: Function) -> str:
-        """Return in which way a function keeps failing, if it does."""
+        """Return the failure that a function repeats; empty if there is none."""
         kinds = await self.store.call_kinds(function.name)
         same = [kind for kind in kinds if kind.version == function.body_hash and kind.outcome in FAILURES]
         worst = max(same, key=lambda kind: kind.calls, default=None)
@@ -369,11 +369,11 @@ class Tending:
             if not (await self.replays.replay(call.call, NOW, function=kept)).same:
                 return _Proven(replace(step, why_not=f"`{kept}` does not return the same for the call {call.call}"))
         alike = "both give the same results on the examples of both and on other calls"
-        changes, evidence = await self._taken_over(left, kept, snapshot)
+        changes, evidence = await self._prove_replacement(left, kept, snapshot)
         evidence = [f"{alike}, and for {len(calls)} recorded calls of `{left}`", *evidence]
         return _Proven(replace(step, evidence=tuple(evidence)), tuple(changes))
 
-    async def _taken_over(
+    async def _prove_replacement(
         self, left: str, kept: str, snapshot: Snapshot, more: str = ""
     ) -> tuple[list[_Change], list[str]]:
         """Prove that all who call one function can call another one of the snapshot, with `more` arguments, and that
@@ -389,7 +389,7 @@ class Tending:
             if kept in self.snapshot().functions:
                 draft = _with(snapshot, await self._rewrite_caller(user, left, kept, more))
             else:
-                draft = _edited(snapshot, user, _rewritten(user, left, kept, snapshot, more))
+                draft = _with_source(snapshot, user, _caller_source(user, left, kept, snapshot, more))
             calls = await self._repeatable(user)
             for call in calls:
                 if not (await self.replays.replay(call.call, NOW, on=draft, renamed={left: kept})).same:
@@ -406,7 +406,7 @@ class Tending:
         Raises:
             UsageError: it does so in a way that is not rewritten, or the gate refuses it.
         """
-        source = _rewritten(user, left, kept, self.snapshot(), more)
+        source = _caller_source(user, left, kept, self.snapshot(), more)
         plan = await self.plans.replace(user, source, "", Author("agent"), f"tend: `{kept}` for `{left}` in")
         if plan.outcome == "refused":
             raise UsageError(plan.text)
@@ -423,21 +423,21 @@ class Tending:
         if not bad:
             return _Proven(replace(step, why_not="no recorded call fails now as it did then"))
         facts = [("The function as it is", own_text(name, snapshot) or ""), ("What is to be done", _MEND + step.reason)]
-        facts += [("Calls that fail", _told(bad)), ("Calls that must return the same as now", _told(good))]
+        facts += [("Calls that fail", _call_lines(bad)), ("Calls that must return the same as now", _call_lines(good))]
 
         async def judge(source: str, author: Author) -> tuple[PlannedChange, str]:
             # No reason is given: a fix may lose no example, no check and no use that something was granted for.
             plan = await self.plans.replace(name, source, "", author, "tend: mended")
             return plan, "" if plan.outcome == "refused" else await self._why_unproven(name, plan, good, bad)
 
-        plan = await self._written("fix", name, facts, judge)
+        plan = await self._attempt("fix", name, facts, judge)
         evidence = (f"{len(bad)} calls that failed no longer do", f"{len(good)} good calls return the same")
         return _Proven(
             replace(step, evidence=evidence, diff=_diff(snapshot, plan, name)),
             (_Change(name, "changed", partial(_same, plan)),),
         )
 
-    async def _written(self, what: str, name: str, facts: Sequence[tuple[str, str]], judge: Judge) -> PlannedChange:
+    async def _attempt(self, what: str, name: str, facts: Sequence[tuple[str, str]], judge: Judge) -> PlannedChange:
         """Have a model write a source until one is proven, and return its plan.
 
         Raises:
@@ -477,14 +477,14 @@ class Tending:
         calls = {name: await self._repeatable(name) for name in names}
         if silent := next((name for name in names if not calls[name]), ""):
             return _Proven(replace(step, why_not=f"no recorded call of `{silent}` could prove another function"))
-        task = [_GENERAL, *_listed(names, columns)]
+        task = [_GENERAL, *_column_lines(names, columns)]
         facts = [("The functions as they are", "\n\n".join(own_text(name, snapshot) or "" for name in names))]
         facts += [("What is to be done", "\n".join(task))]
-        facts += [("Calls of them", _told([call for name in names for call in calls[name][:2]]))]
+        facts += [("Calls of them", _call_lines([call for name in names for call in calls[name][:2]]))]
         made = dict[str, dict[str, str]]()  # the arguments that it has more, for each of them
 
         async def judge(source: str, author: Author) -> tuple[PlannedChange, str]:
-            function = _defined(source)
+            function = _single_function(source)
             parameters = [*function.parameters["properties"]] if function else []
             if function is None or parameters[: len(own)] != own or len(parameters) != len(own) + len(columns):
                 return (
@@ -498,7 +498,7 @@ class Tending:
                 for name in names
                 for example in snapshot.functions[name].examples
                 if not example.setup
-                and (call := _calling(example.call, name, function.name, by_name=True, more=_arguments(given[name])))
+                and (call := _redirect(example.call, name, function.name, by_name=True, more=_arguments(given[name])))
             ]
             module, reason = snapshot.functions[names[0]].module, f"does what {' and '.join(names)} do"
             plan = await self.plans.create(
@@ -510,13 +510,15 @@ class Tending:
             made.update({function.name: {name: _arguments(given[name]) for name in names}})
             return plan, await self._why_otherwise(function.name, given, calls, _with(snapshot, plan))
 
-        plan = await self._written("general function", "", facts, judge)
+        plan = await self._attempt("general function", "", facts, judge)
         ((general, more),) = made.items()
         changes, evidence = [_Change(general, "created", partial(_same, plan))], list[str]()
         for name in names:
             if any(user in names for user in callers(name, snapshot)):
                 return _Proven(replace(step, why_not=f"`{name}` is called by another one of them"))
-            replacing, facts_of_callers = await self._taken_over(name, general, _with(snapshot, plan), more[name])
+            replacing, facts_of_callers = await self._prove_replacement(
+                name, general, _with(snapshot, plan), more[name]
+            )
             changes, evidence = [*changes, *replacing], [*evidence, *facts_of_callers]
             same = f"with {more[name]} it has the examples of `{name}`, and gives the same results for"
             evidence.append(f"{same} {len(calls[name])} recorded calls")
@@ -529,18 +531,18 @@ class Tending:
         general: str,
         given: Mapping[str, Mapping[str, str]],
         calls: Mapping[str, Sequence[RecordedCall]],
-        draft: Snapshot,
+        snapshot: Snapshot,
     ) -> str:
-        """Return which call a general function answers otherwise than a special one, if there is one."""
+        """Return the call that a general function answers differently from a special one; empty if there is none."""
         more = {name: {key: ast.literal_eval(text) for key, text in row.items()} for name, row in given.items()}
         for name, call in [(special, call) for special in given for call in calls[special]]:
-            replayed = await self.replays.replay(call.call, NOW, on=draft, function=general, more=more[name])
+            replayed = await self.replays.replay(call.call, NOW, on=snapshot, function=general, more=more[name])
             if not replayed.same:
                 ends = f"with {_arguments(given[name])}, it ends otherwise: {replayed.difference}"
                 return f"The call {call.call} of `{name}`, {call.arguments}: {ends}"
         for name, row in more.items():
-            both = draft.functions[name], draft.functions[general]
-            likeness = await self.gate.compare(*both, draft, is_strict=True, more=tuple(row.values()))
+            both = snapshot.functions[name], snapshot.functions[general]
+            likeness = await self.gate.compare(*both, snapshot, is_strict=True, more=tuple(row.values()))
             if likeness != "same":
                 how = f"With {_arguments(given[name])}, it is not proven to do what `{name}` does, on calls that are"
                 return f"{how} no examples: {likeness}"
@@ -556,12 +558,12 @@ class Tending:
         results = {row: repr(run.value) for row, run in zip(values, runs, strict=True)}
         names = [f"the run {at}" for at in range(1, len(runs) + 1)]
         facts = [("A program that ran again and again", runs[-1].program.code)]
-        facts += [("What is to be done", "\n".join([_KEEP, *_listed(names, columns)]))]
+        facts += [("What is to be done", "\n".join([_KEEP, *_column_lines(names, columns)]))]
         facts += [("What it returned", "\n".join(f"({', '.join(row)}): {result}" for row, result in results.items()))]
         made = list[str]()
 
         async def judge(source: str, author: Author) -> tuple[PlannedChange, str]:
-            function = _defined(source)
+            function = _single_function(source)
             if function is None or len(function.parameters["properties"]) != len(columns):
                 return _NOTHING, f"It must be one function with {len(columns)} parameters."
             examples = [GivenExample(f"{function.name}({', '.join(row)})", text) for row, text in results.items()]
@@ -569,7 +571,7 @@ class Tending:
             candidate = Candidate(function.name, source, function.name, step.reason, examples=tuple(examples))
             return await self.plans.create(candidate, author), ""
 
-        plan = await self._written("function", "", facts, judge)
+        plan = await self._attempt("function", "", facts, judge)
         step = replace(step, function=made[0], evidence=(f"it returns what {len(results)} of the runs returned",))
         step = replace(step, diff=_diff(self.snapshot(), plan, made[0]))
         return _Proven(step, (_Change(made[0], "created", partial(_same, plan)),))
@@ -582,9 +584,9 @@ class Tending:
         if why := await self._why_protected(name):
             return _Proven(replace(step, why_not=why))
         requests = await self.search.index.recorded()
-        before = await self._found(requests, snapshot)
+        before = await self._matches(requests, snapshot)
         missed = [request for function, request in requests if function == name and (name, request) not in before]
-        others = {found: None for request in missed for found in await self._finds(request, snapshot)}
+        others = {found: None for request in missed for found in await self._ranked_names(request, snapshot)}
         told = [f"{other}: {first_sentence(snapshot.functions[other].description)}" for other in others]
         facts = [("The function as it is", own_text(name, snapshot) or ""), ("What is to be done", _REWORD)]
         facts += [("Requests that it serves", "\n".join(missed)), ("What they find instead", "\n".join(told))]
@@ -592,19 +594,19 @@ class Tending:
 
         async def judge(source: str, author: Author) -> tuple[PlannedChange, str]:
             text = with_words(own_text(name, snapshot) or "", name, source)
-            draft = _edited(snapshot, name, text) if text else snapshot
-            if draft is snapshot or _promised(draft.functions[name]) != _promised(snapshot.functions[name]):
+            draft = _with_source(snapshot, name, text) if text else snapshot
+            if draft is snapshot or _promise(draft.functions[name]) != _promise(snapshot.functions[name]):
                 return _NOTHING, "Only the words of its docstring may be others: keep its parameters and its examples."
             plan = await self.plans.replace(name, text or "", "", author, "tend: reworded")
             if plan.outcome == "refused":
                 return plan, ""
-            after = await self._found(requests, _with(snapshot, plan))
+            after = await self._matches(requests, _with(snapshot, plan))
             gained[:] = [request for request in missed if (name, request) in after]
             if lost := before - after:
                 return plan, f"A request that finds `{min(lost)[0]}` now no longer would."
             return plan, "" if gained else "The requests do not find it with these words either."
 
-        plan = await self._written("wording", name, facts, judge)
+        plan = await self._attempt("wording", name, facts, judge)
         evidence = (
             f"a search by {len(gained)} of the {len(missed)} finds it then",
             f"the {len(before)} recorded requests that find their function find it still",
@@ -612,17 +614,17 @@ class Tending:
         step = replace(step, evidence=evidence, diff=_diff(snapshot, plan, name))
         return _Proven(step, (_Change(name, "changed", partial(_same, plan)),))
 
-    async def _found(self, requests: Sequence[tuple[str, str]], snapshot: Snapshot) -> set[tuple[str, str]]:
-        """Return which of these functions a search by the words of their descriptions finds for their requests."""
-        return {(name, request) for name, request in requests if name in await self._finds(request, snapshot)}
+    async def _matches(self, requests: Sequence[tuple[str, str]], snapshot: Snapshot) -> set[tuple[str, str]]:
+        """Return the requests, each with its function, that find it in a search by the words of descriptions."""
+        return {(name, request) for name, request in requests if name in await self._ranked_names(request, snapshot)}
 
-    async def _finds(self, request: str, snapshot: Snapshot) -> list[str]:
+    async def _ranked_names(self, request: str, snapshot: Snapshot) -> list[str]:
         return [found.name for found in await self.search.index.rank(request, snapshot, COUNT, by_text=True)]
 
     async def _why_unproven(
         self, name: str, plan: PlannedChange, good: Sequence[RecordedCall], bad: Sequence[RecordedCall]
     ) -> str:
-        """Return which recorded call speaks against a fix, if any does."""
+        """Return the reason why a fix is not proven: a call that ends otherwise; empty if there is none."""
         draft = _with(self.snapshot(), plan)
         for call in good:
             replayed = await self.replays.replay(call.call, NOW, on=draft)
@@ -678,33 +680,33 @@ def _with(snapshot: Snapshot, plan: PlannedChange) -> Snapshot:
     return snapshot.with_module(plan.change.reading)
 
 
-def _edited(snapshot: Snapshot, name: str, source: str) -> Snapshot:
-    """Return the functions with another source of one, as they would be read."""
+def _with_source(snapshot: Snapshot, name: str, source: str) -> Snapshot:
+    """Return a snapshot in which one function has another source."""
     existing = snapshot.modules[snapshot.functions[name].module]
     text = existing.text.replace(own_text(name, snapshot) or "", source, 1)
     return snapshot.with_module(read_module(ModuleSource.of(existing.module, text, existing.path)))
 
 
-def _rewritten(user: str, left: str, kept: str, snapshot: Snapshot, more: str) -> str:
+def _caller_source(user: str, left: str, kept: str, snapshot: Snapshot, more: str) -> str:
     """Return the source of a function that calls another one in place of one.
 
     Raises:
         UsageError: it does so in a way that is not rewritten.
     """
     is_near = snapshot.functions[user].module == snapshot.functions[kept].module
-    source = _calling(own_text(user, snapshot) or "", left, kept, by_name=is_near, more=more)
+    source = _redirect(own_text(user, snapshot) or "", left, kept, by_name=is_near, more=more)
     if source is None:
         raise UsageError(f"`{user}` uses `{left}` in a way that is not rewritten.")
     return source
 
 
-def _defined(source: str) -> Function | None:
+def _single_function(source: str) -> Function | None:
     """Return the function that a source defines, if it defines one."""
     functions = read_module(ModuleSource.of("text", source)).functions
     return functions[0] if len(functions) == 1 else None
 
 
-def _promised(function: Function) -> object:
+def _promise(function: Function) -> object:
     return _shape(function), [
         (example.setup, example.call, example.expected, example.raises) for example in function.examples
     ]
@@ -714,17 +716,17 @@ def _arguments(given: Mapping[str, str]) -> str:
     return ", ".join(f"{name}={text}" for name, text in given.items())
 
 
-def _listed(names: Sequence[str], columns: Sequence[Sequence[str]]) -> list[str]:
-    """Return for each column what it has for each of these."""
+def _column_lines(names: Sequence[str], columns: Sequence[Sequence[str]]) -> list[str]:
+    """Return a numbered line for each column: its literal in each function or run."""
     return [
         f"{number}. {', '.join(f'{text} in {name}' for name, text in zip(names, column, strict=True))}"
         for number, column in enumerate(columns, 1)
     ]
 
 
-def _is_one_of_its_own(run: SeenProgram, snapshot: Snapshot) -> bool:
-    """Check whether a program needs nothing but functions: no names that were kept from one before it."""
-    return all(name in snapshot.functions or hasattr(builtins, name) for name in run.program.free)
+def _is_self_contained(seen: SeenProgram, snapshot: Snapshot) -> bool:
+    """Check whether a program uses only functions and builtins, and no names that an earlier program kept."""
+    return all(name in snapshot.functions or hasattr(builtins, name) for name in seen.program.free)
 
 
 def _diff(snapshot: Snapshot, plan: PlannedChange, name: str) -> str:
@@ -746,7 +748,7 @@ def _names_it(call: ast.Call) -> bool:
     return bool(call.args) and isinstance(call.args[0], ast.Constant)
 
 
-def _told(calls: Sequence[RecordedCall]) -> str:
+def _call_lines(calls: Sequence[RecordedCall]) -> str:
     return "\n".join(f"{call.function} {call.arguments} {call.ended}" for call in calls[:_SHOWN_CALLS])
 
 
@@ -771,9 +773,9 @@ def _shape(function: Function) -> object:
     return kinds, sorted(parameters.get("required", ())), function.rest, function.extra
 
 
-def _calling(source: str, old: str, new: str, *, by_name: bool, more: str = "") -> str | None:
-    """Return a source that calls another function, with `more` arguments; None if it uses the old one in a way that
-    cannot be rewritten.
+def _redirect(source: str, old: str, new: str, *, by_name: bool, more: str = "") -> str | None:
+    """Return the source with calls of the new function, with `more` arguments, in place of the old one; None if it uses
+    the old one in a way that cannot be rewritten.
     """
     places: list[tuple[int, int, int, str]] = []  # line, first and last column, text
     called: set[int] = set()

@@ -248,14 +248,14 @@ class FunctionService:
                     await self._used.wait()
             if self._users or self._used.is_set():
                 continue
-            work = asyncio.create_task(self._tended(tend))
+            work = asyncio.create_task(self._tend_and_tell(tend))
             try:
                 await self._used.wait()
             finally:
                 work.cancel()
                 await asyncio.wait([work])
 
-    async def _tended(self, tend: "TendSettings") -> None:
+    async def _tend_and_tell(self, tend: "TendSettings") -> None:
         """Tend the functions, and tell what was done and what is proposed."""
         before, noted = self.registry.snapshot().functions, dict[str, str]()
         try:
@@ -292,7 +292,7 @@ class FunctionService:
         module = module.removeprefix("functions.").removesuffix(".py") or DEFAULT_MODULE
         packages = capability.imported_at_the_top(code, self._parts.gate().rules.packages)
         if module == DEFAULT_MODULE and packages - self.registry.snapshot().modules.keys():
-            module = name  # its neighbours would have to import its packages too
+            module = name  # its neighbors would have to import its packages too
         return await self.plans.create(candidate.Candidate(name, code, module, reason), author)
 
     async def create(

@@ -1,4 +1,4 @@
-"""How a client's requests travel: what every way has to do, and the one over HTTP."""
+"""The wire of a client: the interface of every way, the one over HTTP, and the servers that run on this machine."""
 
 import json
 import os

@@ -1,6 +1,6 @@
 """`knapper functions check`, `audit`, `import` and `export`: the gate on files and on libraries.
 
-A check is for people, scripts, commit hooks and code scanning.
+A check is for people, scripts, commit hooks and, as a SARIF log, code scanning.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""`knapper memory`: look at and change what an agent remembers."""
+"""`knapper memory` and `knapper log`: what an agent remembers, and a conversation as Markdown."""
 
 import asyncio
 from contextlib import AsyncExitStack

@@ -216,7 +216,7 @@ class Offer:
         self.hidden: frozenset[str] = frozenset()
         """Functions that are left out of the list for a moment, so that clients take a new signature for a new one."""
         self.listings = 0
-        """How often the list was loaded."""
+        """The number of times that the list was loaded."""
         self._loaded = asyncio.Event()
         self._handlers: dict[str, Handler] = {FIND: self._find, DESCRIBE: self._describe, CALL: self._call}
         self._handlers |= {"create_function": self._create, "edit_function": self._edit, "test_function": self._test}

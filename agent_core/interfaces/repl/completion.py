@@ -1,4 +1,4 @@
-"""Completion: slash commands and their arguments as they are typed, function names on Tab."""
+"""Completion of slash commands, arguments and function names; the history, and the safe display of what is typed."""
 
 import re
 from bisect import bisect_right

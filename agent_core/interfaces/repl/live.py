@@ -18,7 +18,7 @@ _FENCE = re.compile(r"( *)(`{3,}|~{3,}) *([^\s`]*)")
 _RULE = frozenset(" :|-")
 _PROSE_LINES = 40
 MOST_CHARS, MOST_SPANS = 6_000, 480
-"""What is drawn as Markdown at once, in characters and in what has to be laid out: the worst takes 50 ms."""
+"""Limits of one drawing of Markdown, in characters and in spans to lay out: the worst case takes 50 ms."""
 _PROSE_CHARS, _TABLE_CHARS = 2_000, 4_000
 _MARKS = "*_`[<~&\\"
 

@@ -1,4 +1,4 @@
-"""Markdown and Python source as text for a terminal, rendered by rich. Slow to import: loaded behind the prompt.
+"""Markdown, code and turns as text for a terminal, rendered by rich. Slow to import: loaded behind the prompt.
 
 What comes in is untrusted and passes `visible` first, and what goes out does once more: Markdown has entities for
 every character. Links are shown as text, never as escape sequences; HTML, pictures and definitions as they are typed.

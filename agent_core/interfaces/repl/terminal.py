@@ -1,4 +1,4 @@
-"""The terminal's side of a conversation at the prompt: output, tables, a pager, and the debugger's front end.
+"""The terminal's side of a conversation at the prompt: output, questions, tables, a pager, the debugger's front end.
 
 Everything is printed above the prompt. In a table, letters filter, arrows move, Enter prints the row, and Esc or a
 first q leaves; a space in front of it filters by q.

@@ -1,4 +1,4 @@
-"""The agents of a workspace at work: the runner takes their turns, and whoever listens hears them."""
+"""The agents of a workspace at work: the runner takes their turns, and streams of events tell clients of them."""
 
 import asyncio
 import json

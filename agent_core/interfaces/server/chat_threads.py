@@ -79,9 +79,9 @@ class ClientHistory:
     text: str
     by: str
     sent: str = ""
-    """What that is known by which was said before."""
+    """The key of the messages before the new ones."""
     asked: str = ""
-    """What the whole of it is known by."""
+    """The key of the whole history."""
 
     @classmethod
     def read(cls, messages: Iterable[ClientMessage], by: str, *, goes_on: bool = False) -> "ClientHistory":

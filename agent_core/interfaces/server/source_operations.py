@@ -1,4 +1,7 @@
-"""The API of sources: documents that a client uploads for an agent, in parts, and those that it has."""
+"""The API of sources, grants, recorded calls, helpers and groups.
+
+A source is a document that a client uploads for an agent, in parts.
+"""
 
 import asyncio
 import binascii
