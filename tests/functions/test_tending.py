@@ -12,6 +12,7 @@ import pytest
 from agent_core.base.events import FunctionsChanged
 from agent_core.functions.service.plan import Author
 from agent_core.functions.service.tending import TendingBudget
+from agent_core.storage.token_store import TokenRow
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Repeat, Say, ScriptedModel, Wanted
 from tests.kit.desk import VOWELS, Desk, answers
@@ -343,6 +344,10 @@ def weighed_vowels(words: list[str], weight: int) -> int:
     )
     for message in ("Make it.", "Weigh the words of the first shelf.", "And of the second."):
         told = answers(await desk.say(message))
+    apart = TokenRow("t", "for-one", "0" * 64, ("converse",), ("default",), None)
+    await desk.workspace._store.add_token(apart)
+    assert [step for step in await tended(desk) if step["kind"] == "keep"] == []  # some may not hear of all agents
+    await desk.workspace._store.revoke_token("for-one")
     (step,) = [step for step in await tended(desk) if step["kind"] == "keep"]
     assert (step["why_not"], step["done"], step["function"]) == ("", True, "weighed_vowels"), told
     assert "it returns what 2 of the runs returned" in step["evidence"]

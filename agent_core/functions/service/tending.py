@@ -250,6 +250,8 @@ class Tending:
         for special in await aside(sum(len(module.text) for module in now.modules.values()), special_ones, now):
             first, *others = [*special][:_MOST_SPECIAL]
             yield _Job("generalize", first, "they differ in literals alone", tuple(others), special)
+        if any(token.agents for token in await self.store.tokens()):
+            return  # what was said to one agent does not go into functions of all where not everybody may hear it
         for runs in await self.repeated():
             if _is_self_contained(runs[-1], self.snapshot()):
                 yield _Job("keep", "", f"programs like it ran {len(runs)} times", runs=runs)
