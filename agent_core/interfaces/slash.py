@@ -791,7 +791,7 @@ _OWN: Final[Sequence[Run]] = (
     *(_memorywarning, _heartbeat, _switch, _load, _call, _about, _introspect, _shell),
 )
 _RUNS: Final[Mapping[str, Run]] = {
-    **{getattr(run, "__name__", "")[1:]: run for run in _OWN},
     **undo_log.RUNS,
     **slash_shell.RUNS,
+    **{getattr(run, "__name__", "")[1:]: run for run in _OWN},  # some say more than the verb of that name
 }

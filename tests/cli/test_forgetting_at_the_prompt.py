@@ -131,7 +131,7 @@ def test_no_key_brings_back_a_forgotten_text_or_the_line_that_forgot_it(tmp_path
         screen.line("/clear")
         screen.wait_gone("✓ forgot")
         screen.type(UP + UP)
-        screen.wait(lambda: any(row.startswith("› y ") for row in screen.screen()), "the answer to the question")
+        screen.wait(lambda: any(row.startswith("› yes") for row in screen.screen()), "the answer to the question")
         screen.type(UP)
         screen.wait_for("› good morning")
         screen.type(CTRL_C + CTRL_R + "hunter")

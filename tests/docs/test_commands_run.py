@@ -33,7 +33,7 @@ from .test_commands_that_are_named import PAGES, PLACE, ROOMS, ROOT, UNFOLLOWED,
 DATA: Final[Mapping[str, Any]] = tomllib.loads((ROOT / "tests" / "data" / "commands.toml").read_text())
 GAP: Final = "\x1f"
 ANSWERS: Final = (
-    (re.compile(r'Type "?(y(?: \w\w)?)"? and Enter'), "{}" + ENTER),
+    (re.compile(r"Type (y(?:es)?) and Enter"), "{}" + ENTER),
     (re.compile(r"^The value of ", re.MULTILINE), "a-long-value" + ENTER),
     (re.compile(r"\]: *$", re.MULTILINE), ENTER),
     (re.compile(r"/help lists|^∙ ", re.MULTILINE), CTRL_D),

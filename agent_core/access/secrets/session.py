@@ -278,6 +278,7 @@ LOGGERS = (
     "knapper.broker",
     "knapper.grants",
     "knapper.packages",
+    "knapper.tending",
     "knapper.turns",
     "agent_core",
     "agent_core.interfaces.server.agent_host",

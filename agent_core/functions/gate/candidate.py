@@ -52,7 +52,7 @@ class Candidate:
     around: str | None = None
     answer: "ReaderAnswer | None" = None
     insists: bool = False
-    apart: frozenset[str] = frozenset()
+    apart: tuple[str, ...] = ()
 
     @property
     def path(self) -> str:

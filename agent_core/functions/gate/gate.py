@@ -379,7 +379,7 @@ class Gate:
             candidate, rules.policy(policy), rules, snapshot, text, is_challenging=challenging, is_read=reading
         )
         draft = replace(draft, granted=granted.grants, guarded=granted.guarded, approval_mode=granted.approval_mode)
-        draft = replace(draft, apart=candidate.apart)
+        draft = replace(draft, apart=frozenset(candidate.apart))
         if policy == "import" and candidate.name in (names := [*snapshot.functions] if candidate.replaces else []):
             later = names[names.index(candidate.name) + 1 :]  # of copies that come together the first stays
             draft = replace(draft, apart=frozenset(later))

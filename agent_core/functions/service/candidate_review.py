@@ -124,9 +124,8 @@ class CandidateReview:
         predicted = tuple(call for call in verdict.predicted if call not in unpredicted)
         verdict = replace(verdict, predicted=predicted, challenges=verdict.challenges or unpredicted)
         answers = [example for example in candidate.examples if example.call in verdict.predicted]
-        apart = sorted(
-            candidate.apart | snapshot.functions.keys() & {*_WORD.findall(candidate.reason)} - {verdict.name}
-        )
+        named = snapshot.functions.keys() & {*_WORD.findall(candidate.reason)} - {verdict.name}
+        apart = sorted({*candidate.apart, *named})
         saved_verdict = {
             **verdict.to_json(),
             "by": summary.writer,

@@ -349,7 +349,7 @@ def _answered(candidate: Candidate, judgment: Judgment) -> Candidate:
     given = tuple(GivenExample(**row) for row in judgment.document.get("answers") or ())
     asked = tuple(example.call for example in given)
     candidate = replace(candidate, answer=answer_of(judgment), asked=asked, examples=(*candidate.examples, *given))
-    return replace(candidate, apart=frozenset(judgment.document.get("apart") or ()))
+    return replace(candidate, apart=tuple(judgment.document.get("apart") or ()))
 
 
 def own_function(candidate: Candidate) -> "Function | None":

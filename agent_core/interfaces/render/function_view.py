@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 from agent_core.base import syntax
 from agent_core.base.clock import shown_time
 from agent_core.base.untrusted import one_line
-from agent_core.functions.service.function_facts import FunctionListing, FunctionSummary
-from agent_core.functions.service.history import FunctionHistory, HistoryEntry, Version, diff
 from agent_core.registry.function import reach_words
 from sandbox.wire.lines import bare_lines
 
@@ -24,8 +22,13 @@ if TYPE_CHECKING:
     from agent_core.functions.search import SearchReport
     from agent_core.functions.service.call_records import CallTotals, FailureKind, FunctionStatistics, VersionStatistics
     from agent_core.functions.service.effects import FunctionEffect
-    from agent_core.functions.service.function_facts import Coverage, FunctionDetails
-    from agent_core.functions.service.history import BlamedLine, VersionDiff
+    from agent_core.functions.service.function_facts import (
+        Coverage,
+        FunctionDetails,
+        FunctionListing,
+        FunctionSummary,
+    )
+    from agent_core.functions.service.history import BlamedLine, FunctionHistory, HistoryEntry, Version, VersionDiff
     from agent_core.functions.service.judgment import Judgment, PendingCandidate
     from agent_core.functions.service.quarantine import Released
 
@@ -391,32 +394,34 @@ def _who(version: "Version") -> str:
 _HEAD = line("version · what · when · who · lines · standing · why")
 
 
-def functions_table(listing: FunctionListing, source: Callable[[str], str], below: tuple[Line, ...]) -> Table:
+def functions_table(listing: "FunctionListing", source: Callable[[str], str], below: tuple[Line, ...]) -> Table:
     """Return the functions of a listing with their source, and further lines."""
     head, *lines = list_lines(replace(listing, rejected=()), heads=True)
     choices = map(partial(_function, source), listing.functions, lines)
     return Table("functions", head, tuple(choices), below=below)
 
 
-def versions_table(history: FunctionHistory) -> Table:
+def versions_table(history: "FunctionHistory") -> Table:
     """Return the versions of a function, newest first, each with its change."""
     befores = (None, *(entry.version for entry in history.versions))
     choices = map(partial(_version, history.name), befores, history.versions)
     return Table(f"versions of {history.name}", _HEAD, tuple(choices)[::-1], keeps_order=True)
 
 
-def _function(source: Callable[[str], str], summary: FunctionSummary, summary_line: Line) -> Choice:
+def _function(source: Callable[[str], str], summary: "FunctionSummary", summary_line: Line) -> Choice:
     text = f"{summary.name} {summary.module} {summary.standing} {summary.description}"
     return Choice(summary.name, summary_line, text, list, lambda: (source(summary.name), 1))
 
 
-def _version(name: str, before: Version | None, entry: HistoryEntry) -> Choice:
+def _version(name: str, before: "Version | None", entry: "HistoryEntry") -> Choice:
     shown, *_ = history_lines([entry])
     text = "".join(part for _, part in shown)
     return Choice(f"{entry.version.number}", shown, text, lambda: _difference(name, before, entry.version))
 
 
-def _difference(name: str, before: Version | None, version: Version) -> list[Line]:
+def _difference(name: str, before: "Version | None", version: "Version") -> list[Line]:
+    from agent_core.functions.service.history import diff  # noqa: PLC0415 - `--help` loads no service
+
     old = f"{name} {before.number} ({before.short})" if before else "nothing"
     new = f"{name} {version.number} ({version.short or version.change_kind})"
     return coloured(bare_lines(diff(before.source if before else "", version.source, (old, new))))
