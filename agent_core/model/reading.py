@@ -1,8 +1,9 @@
 """Readers for calls that a model writes as text: bare, fenced, tagged, as JSON or as Python, however unusual. Pure.
 
-A call is read only where the calls are the whole reply, and every one of them names a function that is shown. Else the
-text stays text: after words, a call may as well be an example, or quoted from a stranger's text, which no reader of
-words decides, so the model is asked. Python is parsed, and never run. The forms are the data of `reading.toml`.
+A call is read only where the calls are the reply: the whole text, or what follows a short sentence in tags; and only if
+every one of them names a function that is shown. Else the text stays text: it may as well be an example, or quoted from
+a stranger's text, which no reader of words decides, so the model is asked. Python is parsed, and never run. The forms
+are the data of `reading.toml`.
 """
 
 import ast
@@ -19,6 +20,7 @@ from typing import Any, Final, TypeAlias
 
 from agent_core.base import syntax
 from sandbox.wire.foreign import LOOSE, Malformed, read_json, read_next, read_toml
+from sandbox.wire.lines import lines_of
 
 MOST_PARTS: Final = 64
 """Longest row of tags or fences that is read: a reply beyond is noise, and must not cost time."""
@@ -112,11 +114,12 @@ _DECIDED_CHARS: Final = 600
 
 
 class Holder:
-    """A filter that passes text on as soon as it can no longer be a call."""
+    """A filter that passes text on as soon as it can no longer be a call; text before a call is its lead-in."""
 
     def __init__(self, shown: Shown) -> None:
         self._names = [name.lower().replace("_", "") for name in shown]
         self._held = ""
+        self._passed = ""  # the lead-in so far
         self._open = not shown
 
     def feed(self, text: str) -> str:
@@ -126,23 +129,37 @@ class Holder:
         self._held += text
         if len(self._held) > _DECIDED_CHARS:
             return ""  # what its beginning did not rule out is known at its end
-        if self._may_open(self._held.lstrip()):
-            return ""
-        self._open = True
-        return self.rest()
+        place = self._first_opening()
+        ready, self._held = self._held[:place], self._held[place:]
+        self._passed += ready
+        if len(self._passed.strip()) > forms().lead_in_chars:
+            self._open = True
+            ready += self.rest()
+        return ready
 
     def rest(self) -> str:
         """Return the text still held back at the end of the stream."""
         buffered, self._held = self._held, ""
         return buffered
 
-    def _may_open(self, start: str) -> bool:
-        marks = [*(tag.open for tag in forms().tags), "<function="]
+    def _first_opening(self) -> int:
+        """Return the position of the first line that may open a call, or the end."""
+        place = 0
+        for line in lines_of(self._held):
+            before = self._passed + self._held[:place]
+            begins = not before or before.endswith("\n")
+            if begins and self._may_open(self._held[place:].lstrip(), before.strip()):
+                return place
+            place += len(line)
+        return place
+
+    def _may_open(self, start: str, lead_in: str) -> bool:
+        marks = [tag.open for tag in forms().tags if not (tag.whole and lead_in)] + ["<function="]
         if any(mark.startswith(start[: len(mark)]) for mark in marks):
             return True
         if "```".startswith(start[:3]):
-            return self._may_open_fence(start)
-        return bool(_OBJECT.match(start)) or self._may_open_python(start)
+            return self._may_open_fence(start, lead_in)
+        return not lead_in and (bool(_OBJECT.match(start)) or self._may_open_python(start))
 
     def _may_open_python(self, start: str) -> bool:
         match = _PYTHON.match(start)
@@ -156,7 +173,9 @@ class Holder:
         spaces = any(space.startswith(name) or name == f"{space}." for space in forms().namespaces)
         return spaces or any(known.startswith(last) for known in self._names)
 
-    def _may_open_fence(self, start: str) -> bool:
+    def _may_open_fence(self, start: str, lead_in: str) -> bool:
+        if lead_in:
+            return False
         fence = _FENCE.match(start)
         if fence is None or fence.end() == len(start):
             return True
@@ -384,22 +403,28 @@ def read_fence(language: str, text: str, shown: Shown) -> tuple[ParsedCall, ...]
     return objects or (read_python(text, shown) if language in {"", *forms().python_fences} else ())
 
 
-def read_text(text: str, shown: Shown) -> tuple[ParsedCall, ...]:
-    """Return the calls that a text consists of; none if it is anything else, or names a function that is not shown."""
+@dataclass(frozen=True, slots=True)
+class ReadText:
+    """The result of reading a text: its lead-in, which stays text, and the calls after it."""
+
+    lead_in: str
+    calls: tuple[ParsedCall, ...]
+
+
+def read_text(text: str, shown: Shown) -> ReadText | None:
+    """Return the calls in the text; None if it is anything else, or names a function that is not shown."""
     if not shown or not text.strip():
-        return ()
+        return None
     if bare := read_objects(text, shown, marked=False) or read_python(text, shown):
-        return bare
-    parts = next((parts for lead_in, parts in _marked(text, shown) if not lead_in.strip() and all(parts)), [])
-    return tuple(call for part in parts for call in part)
-
-
-def _marked(text: str, shown: Shown) -> Iterator[tuple[str, list[tuple[ParsedCall, ...]]]]:
-    """Yield the words before the tags, and before the fences, with which a text ends, and the calls in each."""
-    if tagged := split_tagged(text):
-        yield tagged[0], [read_tagged(part, shown) for part in tagged[1]]
-    if fenced := split_fenced(text):
-        yield fenced[0], [read_fence(*fence, shown) for fence in fenced[1]]
+        return ReadText("", bare)
+    tagged = split_tagged(text)
+    if tagged and is_lead_in(tagged[0]) and all(parts := [read_tagged(part, shown) for part in tagged[1]]):
+        return ReadText(tagged[0].strip(), tuple(call for part in parts for call in part))
+    fenced = split_fenced(text)
+    if fenced is None or fenced[0].strip():
+        return None
+    parts = [read_fence(*fence, shown) for fence in fenced[1]]
+    return ReadText("", tuple(call for part in parts for call in part)) if all(parts) else None
 
 
 def attached_call(text: str, shown: Shown) -> str:
@@ -407,11 +432,27 @@ def attached_call(text: str, shown: Shown) -> str:
 
     It is meant, or an example: the words are not read.
     """
-    for lead_in, parts in _marked(text, shown):
+    found = list[tuple[str, list[tuple[ParsedCall, ...]]]]()
+    if tagged := split_tagged(text):
+        found.append((tagged[0], [read_tagged(part, shown) for part in tagged[1]]))
+    if fenced := split_fenced(text):
+        found.append((fenced[0], [read_fence(*fence, shown) for fence in fenced[1]]))
+    for lead_in, parts in found:
         if lead_in.strip() and _is_short(lead_in) and all(parts):
             return parts[0][0].name
     begun = _begun().search(text)
     return begun["name"] if begun and text[: begun.start()].strip() and _is_short(text[: begun.start()]) else ""
+
+
+def is_lead_in(text: str) -> bool:
+    """Check whether tags after a text are calls: it is nothing, or short and a finished sentence, and no quotation.
+
+    What leads up to the tags, such as "Its author wrote", may quote a stranger's text.
+    """
+    return not text.strip() or (_is_short(text) and bool(_SENTENCE.fullmatch(text.strip())))
+
+
+_SENTENCE: Final = re.compile(r"[^>\[{].*[.!…。！]", re.DOTALL)
 
 
 def _is_short(lead_in: str) -> bool:
@@ -446,7 +487,7 @@ def written_calls(text: str) -> tuple[str, ...]:
     if not text.strip():
         return ()
     calls = read_objects(text, _ANY, marked=False)
-    if not calls and (split := split_tagged(text)) and not split[0].strip():
+    if not calls and (split := split_tagged(text)) and is_lead_in(split[0]):
         calls = tuple(call for part in split[1] for call in read_tagged(part, _ANY))
     if calls:
         return tuple(call.name for call in calls)

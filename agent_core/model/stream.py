@@ -179,14 +179,14 @@ class Assembly:
         return replace(reply, calls=calls, finish=finish, note=note, cut=cut)
 
     def _bare(self, reply: Reply) -> Reply:
-        read = read_text(reply.text, self._shown) if reply.finish == "stop" else ()
-        if not read:
+        read = read_text(reply.text, self._shown) if reply.finish == "stop" else None
+        if read is None:
             written = written_calls(reply.text) if self._shown else ()
             return replace(reply, written=written, attached=attached_call(reply.text, self._shown))
         note = "The call was sent as text and was understood as a call."
-        calls = tuple(self._call("", call.name, call.arguments) for call in read)
+        calls = tuple(self._call("", call.name, call.arguments) for call in read.calls)
         written = tuple(call.name for call in calls)
-        return replace(reply, text="", calls=calls, finish="calls", note=note, written=written)
+        return replace(reply, text=read.lead_in, calls=calls, finish="calls", note=note, written=written)
 
     def _call(self, given_id: str, name: str, arguments: str) -> Call:
         is_new = 0 < len(given_id) <= _LONGEST_ID and given_id not in self._taken

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 import pytest
 from _pytest.mark import ParameterSet
 
-from agent_core.model import Reply
+from agent_core.model import Reply, TextPiece
 from agent_core.model.reading import Holder, attached_call, read_text, unwrapped
 from tests.kit import Ask, Say, ScriptedModel, Wanted
 from tests.model.asking import ask, ask_reply
@@ -23,8 +23,8 @@ NAMED: tuple[str, Mapping[str, object]] = ("label", {"name": "n", "text": "x"})
 WIRE = {"type": "function", "function": {"name": "count_vowels", "arguments": '{"text":"x"}'}}
 
 
-def case(name: str, text: str, *calls: tuple[str, Mapping[str, object]]) -> ParameterSet:
-    return pytest.param(text, calls or (VOWELS,), id=name)
+def case(name: str, text: str, *calls: tuple[str, Mapping[str, object]], lead_in: str = "") -> ParameterSet:
+    return pytest.param(text, calls or (VOWELS,), lead_in, id=name)
 
 
 READ = [
@@ -38,6 +38,7 @@ READ = [
     case("several-tags", f"<tool_call>{ONE}</tool_call>\n<tool_call>{TWO}</tool_call>", VOWELS, SUM),
     case("several-in-one-tag", f"<tool_calls>[{ONE}, {TWO}]</tool_calls>", VOWELS, SUM),
     case("tag-never-closed", f"<tool_call>\n{ONE}"),
+    case("tag-after-lead-in", f"Sure, I can do that.\n\n<tool_call>{ONE}</tool_call>", lead_in="Sure, I can do that."),
     case("mistral-mark", f"[TOOL_CALLS] [{ONE}]"),
     case("llama-mark", f"<|python_tag|>{ONE}"),
     case("llama-function", '<function=count_vowels>{"text": "x"}</function>'),
@@ -105,27 +106,34 @@ TEXT = {
 }
 
 
-@pytest.mark.parametrize(("text", "calls"), READ)
-def test_a_call_in_any_usual_form_is_a_call(text: str, calls: tuple[tuple[str, Mapping[str, object]], ...]) -> None:
-    assert [(found.name, json.loads(found.arguments)) for found in read_text(text, SHOWN)] == list(calls)
+@pytest.mark.parametrize(("text", "calls", "lead_in"), READ)
+def test_a_call_in_any_usual_form_is_a_call(
+    text: str, calls: tuple[tuple[str, Mapping[str, object]], ...], lead_in: str
+) -> None:
+    read = read_text(text, SHOWN)
+    assert read is not None
+    assert [(found.name, json.loads(found.arguments)) for found in read.calls] == list(calls)
+    assert read.lead_in == lead_in
 
 
 @pytest.mark.parametrize("text", [pytest.param(text, id=name) for name, text in TEXT.items()])
 def test_what_is_quoted_explained_or_something_else_is_no_call(text: str) -> None:
-    assert read_text(text, SHOWN) == ()
+    assert read_text(text, SHOWN) is None
 
 
 @pytest.mark.parametrize(
-    "words",
-    ["I'll count them now.", "Ich zähle sie jetzt:", "我现在来数。", "The file says (never do it)", "Its author wrote"],
+    "words", ["I'll count them now.", "Ich zähle sie jetzt:", "我现在来数。", "A call looks like this:"]
 )
-@pytest.mark.parametrize(
-    "call",
-    [f"```json\n{ONE}\n```", "```python\ncount_vowels(text='x')\n```", f"<tool_call>\n{ONE}\n</tool_call>"],
-)
-def test_a_call_after_words_is_none_yet_in_any_language(words: str, call: str) -> None:
-    assert read_text(f"{words}\n{call}", SHOWN) == ()
+@pytest.mark.parametrize("call", [f"```json\n{ONE}\n```", "```python\ncount_vowels(text='x')\n```"])
+def test_a_fence_after_words_is_no_call_yet_in_any_language(words: str, call: str) -> None:
+    assert read_text(f"{words}\n{call}", SHOWN) is None
     assert attached_call(f"{words}\n{call}", SHOWN) == "count_vowels"
+
+
+@pytest.mark.parametrize("words", ["Its author wrote", "The file says (never do it)", "Zum Beispiel:", "> Quoted."])
+def test_a_call_in_tags_after_what_is_no_sentence_is_none_yet(words: str) -> None:
+    assert read_text(f"{words}\n<tool_call>\n{ONE}\n</tool_call>", SHOWN) is None
+    assert attached_call(f"{words}\n<tool_call>\n{ONE}\n</tool_call>", SHOWN) == "count_vowels"
 
 
 @pytest.mark.parametrize("text", [ONE, "Use it.", f"{'Word. ' * 50}\n```json\n{ONE}\n```", "Here:\n```json\n{}\n```"])
@@ -133,12 +141,12 @@ def test_what_has_no_words_or_many_before_it_is_not_attached(text: str) -> None:
     assert attached_call(text, SHOWN) == ""
 
 
-@pytest.mark.parametrize(("text", "calls"), READ)
+@pytest.mark.parametrize(("text", "calls", "lead_in"), READ)
 @pytest.mark.parametrize("size", [1, 7, 1000])
-def test_a_call_is_never_shown_as_text_while_it_comes(text: str, calls: object, size: int) -> None:
+def test_a_call_is_never_shown_as_text_while_it_comes(text: str, calls: object, lead_in: str, size: int) -> None:
     holder = Holder(SHOWN)
     passed = "".join(holder.feed(text[start : start + size]) for start in range(0, len(text), size))
-    assert passed.strip() == ""
+    assert passed.strip() == lead_in
 
 
 @pytest.mark.parametrize(
@@ -174,8 +182,8 @@ def test_ordinary_text_is_passed_on_as_it_comes(text: str) -> None:
     ],
 )
 def test_noise_without_end_is_read_in_no_time(noise: str) -> None:
-    assert read_text(noise * 20_000, SHOWN) == ()
-    assert read_text(f"<function=add>{noise * 20_000}</function>", SHOWN) == ()
+    assert read_text(noise * 20_000, SHOWN) is None
+    assert read_text(f"<function=add>{noise * 20_000}</function>", SHOWN) is None
 
 
 @pytest.mark.parametrize(
@@ -199,8 +207,8 @@ async def test_a_native_call_is_fixed_in_the_same_ways(scripted: Scripted) -> No
     assert [(call.name, call.arguments) for call in reply.calls] == [("add", '{"a": 1}')]
 
 
-async def test_a_call_in_tags_after_words_stays_text_and_is_named(scripted: Scripted) -> None:
-    text = 'Let me add.\n<tool_call>{"name": "add", "arguments": {}}</tool_call>'
-    *_, reply = await ask(scripted([Say(text)]))
+async def test_the_lead_in_stays_text_beside_its_call(scripted: Scripted) -> None:
+    *pieces, reply = await ask(scripted([Say('Let me add.\n<tool_call>{"name": "add", "arguments": {}}</tool_call>')]))
     assert isinstance(reply, Reply)
-    assert (reply.text, reply.calls, reply.attached) == (text, (), "add")
+    assert (reply.text, reply.finish, len(reply.calls)) == ("Let me add.", "calls", 1)
+    assert "".join(piece.text for piece in pieces if isinstance(piece, TextPiece)).strip() == "Let me add."

@@ -21,6 +21,7 @@ from agent_core.base.untrusted import one_line
 from agent_core.registry.source import ModuleSource
 from agent_core.registry.spans import is_literal
 from sandbox import FunctionCall, Job, Raised, Returned
+from sandbox.wire.lines import bare_lines
 
 from .library import ImportedFunction, ImportReport, Taking
 from .library_files import fitting
@@ -130,7 +131,7 @@ def _wrapper(target: str, parameters: list[tuple[str, str, str, str]], returned:
             is_placed = kind == "POSITIONAL_ONLY" or (in_order and kind == "POSITIONAL_OR_KEYWORD")
             passed.append(word if is_placed else f"{word}={word}")
     result = _expression_text(returned, _is_type)
-    first = next(iter(description.split("\n\n")[0].strip().splitlines()), "")  # a lone \r ends a line, too
+    first = next(iter(bare_lines(description.strip().replace("\r", "\n"))), "")  # a lone \r ends a line, too
     words = "" if ">>>" in first else one_line(first, _LONGEST).replace("\\", "/").replace('"', "'")
     arrow = f" -> {result}" if result else ""
     return f'''def {_require_name(name)}({", ".join(taken)}){arrow}:
