@@ -42,7 +42,6 @@ _GROWING: Final = ("cold", "after", "yesterday")
 _WITH_PROGRAMS: Final = ("programs", "after", "yesterday")
 _QUARTERS: Final = 4
 _MAX_STEPS: Final = 12
-_LIBRARY: Final = "grown"
 _PLAIN: Final = "You are an assistant. Answer in plain text; call functions for what is better computed than guessed."
 
 

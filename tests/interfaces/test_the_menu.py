@@ -91,17 +91,19 @@ def holds(file: Path, text: str) -> bool:
     return text.encode() in file.read_bytes()
 
 
+def take_the_rest(screen: Terminal) -> None:
+    """Take what is offered once an address is there, to the prompt, and leave."""
+    for question in ("Its key", "The model's name", "Keep the address"):
+        screen.wait_for(question)
+        screen.line("")
+    screen.wait_for("/help lists")
+    assert leave(screen) == 0
+
+
 def test_an_address_may_be_given_where_the_choice_is_asked_for(tmp_path: Path) -> None:
     with scripted([Say("ready")]) as model, menu(tmp_path) as screen:
         screen.line(model.base_url)
-        screen.wait_for("Its key")
-        screen.line("")
-        screen.wait_for("The model's name")
-        screen.line("")
-        screen.wait_for("Keep the address")
-        screen.line("")
-        screen.wait_for("/help lists")
-        assert leave(screen) == 0
+        take_the_rest(screen)
 
 
 def test_an_address_without_its_scheme_is_asked_about_and_no_key(tmp_path: Path) -> None:
@@ -112,14 +114,7 @@ def test_an_address_without_its_scheme_is_asked_about_and_no_key(tmp_path: Path)
         screen.wait_for("Is it an address, without http://?")
         agree(screen)
         screen.wait_for(f"The address is {model.base_url}")
-        screen.wait_for("Its key")
-        screen.line("")
-        screen.wait_for("The model's name")
-        screen.line("")
-        screen.wait_for("Keep the address")
-        screen.line("")
-        screen.wait_for("/help lists")
-        assert leave(screen) == 0
+        take_the_rest(screen)
 
 
 def test_an_address_is_not_written_without_a_yes(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ TOO_DEEP = Finding(
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class TrialSubject:
     """The promised function with the module that could be imported: what the stages in a worker run.
 
     `tree` and `node` are of its own text, `snapshot` has the module.
@@ -148,7 +148,7 @@ class Draft:
         return len(self.text) + (len(around.text) if around else 0)
 
     @property
-    def loaded(self) -> Subject | None:
+    def loaded(self) -> TrialSubject | None:
         """The promised function as its module has it, once that could be imported."""
         functions, own, node = self.reading.functions if self.reading else (), self.own_function, self.function
         function = next((function for function in functions if function.name == self.candidate.name), None)
@@ -156,7 +156,7 @@ class Draft:
             return None
         # The examples' lines are those of the candidate's text: that is what its author sees.
         function = replace(function, examples=own.examples) if own else function
-        return Subject(function, node, self.tree, self.trial)
+        return TrialSubject(function, node, self.tree, self.trial)
 
     @property
     def module_names(self) -> frozenset[str]:

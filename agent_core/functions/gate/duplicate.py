@@ -26,7 +26,7 @@ from sandbox import Outcome, Raised, Refused, Returned, TimedOut
 from ..search.confusion import first_sentence, mistaken, told_apart
 from .call_arguments import Arguments, edge_calls, read_calls, read_cases, recombine
 from .clones import sketch
-from .draft import Draft, Finding, Subject
+from .draft import Draft, Finding, TrialSubject
 from .examples.agreement import literal_value, same
 from .tree import constants, function_in, parse
 
@@ -178,7 +178,7 @@ def _kind(schema: dict[str, Any]) -> str:  # Any: JSON Schema
     return kind if isinstance(kind, str) else ""
 
 
-async def check_rewrite(draft: Draft, subject: Subject, trial: "TrialTools") -> Draft:
+async def check_rewrite(draft: Draft, subject: TrialSubject, trial: "TrialTools") -> Draft:
     """Return the draft with the function of the workspace that it writes again, if there is one."""
     own, modules, wall_s = subject.function, subject.modules, draft.rules.fitted_s
     if own.takes_self or draft.shows("copy") or draft.candidate.replaces:

@@ -18,7 +18,7 @@ from .tree import nodes_of
 
 if TYPE_CHECKING:
     from .call_arguments import Arguments
-    from .draft import Subject
+    from .draft import TrialSubject
 
 _CRASHES = frozenset({"TypeError", "AttributeError", "RecursionError", "AssertionError", "ReturnTypeError", "Killed"})
 _CODES = {"TimedOut": "hangs-on", "Unsendable": "not-json", "UnboundLocalError": "crashes"}
@@ -142,7 +142,7 @@ _KINDS = {
 }
 
 
-def known_errors(subject: "Subject") -> frozenset[str]:
+def known_errors(subject: "TrialSubject") -> frozenset[str]:
     """Return the exceptions that a function is known to raise."""
     described = docstring.read(ast.get_docstring(subject.node)).raises
     shown = (example.raises.partition(":")[0].strip() for example in subject.function.examples)

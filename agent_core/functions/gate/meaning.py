@@ -25,7 +25,7 @@ from sandbox.wire.lines import bare_lines
 
 from .call_arguments import Arguments, read_calls, recombine, write_call
 from .capability import reach
-from .draft import NOT_IMPORTED, Draft, Finding, Subject
+from .draft import NOT_IMPORTED, Draft, Finding, TrialSubject
 from .examples.agreement import doctest_form, literal_value, predictions, same
 from .examples.sufficiency import unprovable
 from .failures import is_right, known_errors
@@ -187,7 +187,7 @@ async def _answer(draft: Draft, trial: "TrialTools", chosen: Sequence[str]) -> R
     return replace(await trial.reader.read(description_of(draft), chosen, bare), described=of)
 
 
-async def _try_calls(answer: ReaderAnswer, subject: Subject, trial: "TrialTools") -> ReaderAnswer:
+async def _try_calls(answer: ReaderAnswer, subject: TrialSubject, trial: "TrialTools") -> ReaderAnswer:
     """Return the answer with what came back of its calls, which are written anew: all that they hold is arguments."""
     function = subject.function
     calls = {
@@ -218,7 +218,7 @@ class TriedCall:
     notices: frozenset[int]
 
 
-async def _chosen(draft: Draft, subject: Subject, trial: "TrialTools") -> list[str]:
+async def _chosen(draft: Draft, subject: TrialSubject, trial: "TrialTools") -> list[str]:
     """Return the calls that show most of what the examples leave open, if that is much."""
     if not is_doubtful(draft):
         return []
@@ -245,7 +245,9 @@ def is_doubtful(draft: Draft) -> bool:
     return is_weak or draft.shows(*CHALLENGED)
 
 
-async def _results(draft: Draft, subject: Subject, calls: Sequence[Arguments], trial: "TrialTools") -> list[TriedCall]:
+async def _results(
+    draft: Draft, subject: TrialSubject, calls: Sequence[Arguments], trial: "TrialTools"
+) -> list[TriedCall]:
     """Return the calls that end in something that somebody can work out."""
     function = subject.function
     texts = [None, *(mutant.text for mutant in draft.unnoticed[:_MOST_CHANGES])]

@@ -18,7 +18,7 @@ from sandbox import Attempt, Attempts, Evaluation, Outcome, Refused
 
 from .call_arguments import read_cases
 from .candidate import GivenExample
-from .draft import NOT_IMPORTED, NOTHING_YET, OUTSIDE, Draft, Finding, Subject
+from .draft import NOT_IMPORTED, NOTHING_YET, OUTSIDE, Draft, Finding, TrialSubject
 from .examples.agreement import agrees, expectation, literal_value, promises_floats
 from .examples.sufficiency import unprovable
 from .mutants import OPERATORS, Mutant, mutants, stubs
@@ -98,7 +98,7 @@ def _echoed(draft: Draft) -> tuple[str, ...]:
     return tuple(name for name in names if all(name in row and row[name] == result for row, result in cases))
 
 
-def _unfit(draft: Draft, own: Subject | None) -> str:
+def _unfit(draft: Draft, own: TrialSubject | None) -> str:
     """Return why its examples cannot be tried on other bodies; empty if they can."""
     if own is None:
         return NOT_IMPORTED
@@ -122,7 +122,7 @@ _NO_PROOF: Final = {
 }
 
 
-async def run_mutants(draft: Draft, subject: Subject, trial: TrialTools) -> MutationResult:
+async def run_mutants(draft: Draft, subject: TrialSubject, trial: TrialTools) -> MutationResult:
     """Return what the examples notice, tried in one worker as far as it gets."""
     function, text = subject.function, subject.modules[subject.function.module].text
     steps, found, known = _try_bodies(draft, function, text), list[MutationResult](), 0

@@ -33,7 +33,7 @@ from .autofix import computation
 from .call_arguments import edge_calls, read_calls, recombine, write_call
 from .candidate import GivenExample
 from .capability import EFFECTS, called_by_self, uses_context
-from .draft import NOT_IMPORTED, NOTHING_YET, OUTSIDE, Draft, ExampleTrials, Finding, Subject
+from .draft import NOT_IMPORTED, NOTHING_YET, OUTSIDE, Draft, ExampleTrials, Finding, TrialSubject
 from .examples.agreement import agrees, doctest_form, promises_floats
 from .examples.sufficiency import ALIKE, Unproven, contradictions, is_by_chance, too_few, unprovable
 from .substance import HOLLOW
@@ -174,7 +174,7 @@ def can_be_called(tree: ast.Module, snapshot: Snapshot, guarded: frozenset[str])
             return False
         inner = ast.Module([node], [])
         is_caller = uses_context(inner) & EFFECTS == {"call"}
-        if unprovable(Subject(callee, node, inner, snapshot)) not in ("", "no-parameters") and not is_caller:
+        if unprovable(TrialSubject(callee, node, inner, snapshot)) not in ("", "no-parameters") and not is_caller:
             return False
         waiting += called_by_self(inner)
     return True
@@ -336,12 +336,12 @@ def _count_examples(draft: Draft) -> Draft:
     function, node = draft.own_function, draft.function
     if function is None or draft.tree is None or node is None or not draft.has("needs-packages") or draft.has(*HOLLOW):
         return draft
-    unproven = _unproven(draft, Subject(function, node, draft.tree, draft.snapshot))
+    unproven = _unproven(draft, TrialSubject(function, node, draft.tree, draft.snapshot))
     return draft if unproven else draft.with_findings(STAGE, too_few(function, draft.examples, ""))
 
 
 async def _run_examples(
-    draft: Draft, subject: Subject, trial: TrialTools
+    draft: Draft, subject: TrialSubject, trial: TrialTools
 ) -> tuple[Draft, list[Example | GivenExample], list[ExampleResult]]:
     """Return the draft, the examples that count and their results, without those that a grant alone can give."""
     examples = draft.examples
@@ -356,7 +356,7 @@ async def _run_examples(
     return (draft, examples, results) if excused is None else (draft, [item.example for item in excused], excused)
 
 
-def _unproven(draft: Draft, subject: Subject) -> Unproven:
+def _unproven(draft: Draft, subject: TrialSubject) -> Unproven:
     """Return why its examples cannot prove a function, or not without more."""
     unproven = unprovable(subject)
     if unproven == "effects" and draft.trial and can_be_called(subject.tree, draft.trial, draft.guarded):
@@ -369,7 +369,7 @@ def _unproven(draft: Draft, subject: Subject) -> Unproven:
 
 
 async def _excuse_failures(
-    draft: Draft, subject: Subject, results: Sequence[ExampleResult], trial: TrialTools
+    draft: Draft, subject: TrialSubject, results: Sequence[ExampleResult], trial: TrialTools
 ) -> tuple[Draft, list[ExampleResult] | None]:
     """Return the draft of a library's function with directives for examples that cannot agree here, and the results
     of the others; None if there is nothing to excuse.
@@ -425,7 +425,9 @@ def _trials(results: Sequence[ExampleResult], unproven: str) -> ExampleTrials:
     return ExampleTrials(agreed, tuple(_disagreements(results)), is_unproven, values, slowest_s=slowest_s)
 
 
-async def _other_call(results: Sequence[ExampleResult], subject: Subject, trial: TrialTools) -> Disagreement | None:
+async def _other_call(
+    results: Sequence[ExampleResult], subject: TrialSubject, trial: TrialTools
+) -> Disagreement | None:
     """Return a call with another result than the examples that agree, or than they return if none agrees.
 
     It is made of the examples' values, or stands at the edges of the types.

@@ -16,7 +16,7 @@ from agent_core.base.problem import Evidence
 from sandbox import Killed, Outcome, Raised, Refused, Returned, TimedOut
 
 from .call_arguments import Arguments, Value, checker, edge_calls, fits, read_calls, recombine, unseen, write_call
-from .draft import NOT_IMPORTED, NOTHING_YET, OUTSIDE, Draft, Finding, Subject
+from .draft import NOT_IMPORTED, NOTHING_YET, OUTSIDE, Draft, Finding, TrialSubject
 from .examples.sufficiency import unprovable
 from .failures import (
     FailedCall,
@@ -121,7 +121,7 @@ async def robust(draft: Draft, trial: "TrialTools") -> Draft:
     return replace(draft, note=note, late=reached < len(calls))
 
 
-def _why_untried(draft: Draft, own: Subject | None) -> str:
+def _why_untried(draft: Draft, own: TrialSubject | None) -> str:
     """Return why a function cannot be tried with other arguments; empty if it can."""
     if own is None:
         return NOT_IMPORTED
@@ -139,7 +139,7 @@ def _why_untried(draft: Draft, own: Subject | None) -> str:
 class RobustTrial:
     """One function, the calls of its examples, and the workers in which others are tried."""
 
-    def __init__(self, draft: Draft, subject: Subject, trial: "TrialTools") -> None:
+    def __init__(self, draft: Draft, subject: TrialSubject, trial: "TrialTools") -> None:
         self._draft, self._subject, self._function, self._trial = draft, subject, subject.function, trial
         self._examples = read_calls([example.call for example in draft.examples], subject.function)
         self._right = known_errors(subject)

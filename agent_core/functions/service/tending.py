@@ -738,7 +738,8 @@ def _diff(snapshot: Snapshot, plan: PlannedChange, name: str) -> str:
 
 def _calls_by_value(snapshot: Snapshot) -> str:
     """Return a function that calls others by names that it is given, so that nobody knows whom; empty if none does."""
-    for name in sorted(snapshot.functions):
+    modules = {name for name, source in snapshot.modules.items() if ".call" in source.text}
+    for name in sorted(name for name, function in snapshot.functions.items() if function.module in modules):
         nodes = [*ast.walk(syntax.parse(own_text(name, snapshot) or ""))]
         called = [node.func for node in nodes if isinstance(node, ast.Call) and _names_it(node)]
         if any(isinstance(node, ast.Attribute) and node.attr == "call" and node not in called for node in nodes):

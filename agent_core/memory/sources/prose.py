@@ -105,7 +105,6 @@ _NAMED: Final = re.compile(
     re.MULTILINE,
 )
 _TOP: Final = re.compile(r"\n[ \t]*\n(?=[^\s)}\]])")
-_Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _KINDS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from ..capability import EFFECTS, uses_context
-from ..draft import Finding, Subject
+from ..draft import Finding, TrialSubject
 from ..tree import expression, nodes_of, parameters
 from .agreement import literal_value
 
@@ -30,7 +30,7 @@ _CLOCK = frozenset(("time", "localtime", "gmtime", "ctime", "asctime"))
 _GENERATORS = frozenset(("random", "secrets"))
 
 
-def unprovable(subject: Subject) -> Unproven:
+def unprovable(subject: TrialSubject) -> Unproven:
     """Return why examples cannot prove a function; empty if they can."""
     if uses_context(subject.tree) & EFFECTS:
         return "effects"
