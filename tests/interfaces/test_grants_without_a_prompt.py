@@ -196,9 +196,10 @@ def test_the_rest_of_a_paste_answers_no_question(tmp_path: Path, place: str) -> 
     (tmp_path / "new.py").write_text(weather(place))
     arguments = ("functions", "create", "weather", "--file", "new.py")
     with terminal(*arguments, cwd=tmp_path, environment=home(tmp_path)) as screen:
-        for _ in range(40):  # more than a terminal holds back, and still on its way when the question comes
-            screen.type("a line\n\nyes\n" * 60)
-            time.sleep(0.05)
+        until = time.monotonic() + 8
+        while time.monotonic() < until:  # it is still on its way when the question comes
+            screen.type("yes\n")
+            time.sleep(0.02)
         screen.wait_for(ASKS)
         screen.type("n\n")
         assert screen.exit_code() == 1
