@@ -23,6 +23,7 @@ from agent_core.registry.spans import is_literal
 from sandbox import FunctionCall, Job, Raised, Returned
 from sandbox.wire.lines import bare_lines
 
+from .conflict import require_same
 from .library import ImportedFunction, ImportReport, Taking
 from .library_files import fitting
 
@@ -86,9 +87,11 @@ async def wrap(
     text = await _text(service, grants, names)
     module = fitting(re.split(r"[^\w.-]", requirement)[0].lower())
     report = await service.bulk.take_over(replace(taking, path=Path(f"{module}.py"), text=text), tell, lambda _: None)
+    snapshot, written = service.registry.snapshot(), {module.module: module.version for module in report.modules}
     for function in report.functions:
         if function.outcome in ("joined", "fixed") and not taking.dry_run:
-            await service.grants.grant(function.name, grants)
+            require_same(function.name, written[function.module], snapshot.modules[function.module].version)
+            await service.grants.grant(function.name, grants, version=snapshot.functions[function.name].version)
     return report
 
 
