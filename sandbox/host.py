@@ -375,11 +375,11 @@ class AttemptSeries:
     async def _end(self, conversation: WorkerConversation, data: bytes, serve: Serve) -> Late | str | None:
         """Take replies until all have arrived. If some are missing, return why."""
         try:
-            return await self._told(conversation, data, serve)
+            return await self._load_into(conversation, data, serve)
         except ProtocolError as error:
             return f"the worker was stopped, because {error}"
 
-    async def _told(self, conversation: WorkerConversation, data: bytes, serve: Serve) -> Late | None:
+    async def _load_into(self, conversation: WorkerConversation, data: bytes, serve: Serve) -> Late | None:
         if not await conversation.ready():
             return None
         await conversation.say(data)

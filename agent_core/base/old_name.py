@@ -65,7 +65,7 @@ def move_workspace(root: Path) -> None:
         pairs = _in_workspace(root)
         for old, new in pairs:
             _check(old, new)
-            unused.enter_context(_unused(old))
+            unused.enter_context(_hold_unused(old))
         for old, new in pairs:
             _rename(old, new)
     if pairs:
@@ -168,7 +168,7 @@ def _check(path: Path, new: Path) -> None:
 
 
 @contextmanager
-def _unused(state: Path) -> Iterator[None]:
+def _hold_unused(state: Path) -> Iterator[None]:
     """Keep processes of the old program out of a state folder.
 
     Raises:

@@ -73,7 +73,7 @@ def _pip(*arguments: str) -> str:
     own = Path(sys.executable)
     found = shutil.which("python")
     is_on_path = found is not None and Path(found).parent == own.parent
-    python = "python" if is_on_path else _shown(own)
+    python = "python" if is_on_path else _typed_path(own)
     if find_spec("pip") is None:  # an environment of uv's
         return f"uv pip install --python {shlex.quote(python)} {shlex.join(arguments[1:])}"
     return f"{shlex.quote(python)} -m pip {shlex.join(arguments)}"
@@ -81,7 +81,7 @@ def _pip(*arguments: str) -> str:
 
 def _source() -> str:
     """Return the folder, file or address from which this copy can be installed again; "" if it came from an index."""
-    recorded = _recorded()
+    recorded = _recorded_origin()
     url, vcs = str(recorded.get("url", "")), recorded.get("vcs_info")
     if url.startswith("file:") and not vcs:
         from urllib.request import url2pathname  # noqa: PLC0415 - an HTTP client comes with it
@@ -98,16 +98,16 @@ def _source() -> str:
 
 def _shown_source() -> str:
     source = _source()
-    return source if not source or "://" in source else _shown(Path(source))
+    return source if not source or "://" in source else _typed_path(Path(source))
 
 
-def _shown(path: Path) -> str:
+def _typed_path(path: Path) -> str:
     """Return a path as it can be typed here: "." for the current folder, and relative below it."""
     here = Path.cwd()
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
 
-def _recorded() -> dict[str, Any]:  # Any: JSON
+def _recorded_origin() -> dict[str, Any]:  # Any: JSON
     """Return what the installer noted of the origin (PEP 610): nothing if that was an index, or this is no install."""
     try:
         noted = read_json(distribution(_NAME).read_text("direct_url.json") or "{}")
@@ -117,7 +117,7 @@ def _recorded() -> dict[str, Any]:  # Any: JSON
 
 
 def _is_editable() -> bool:
-    folder = _recorded().get("dir_info")
+    folder = _recorded_origin().get("dir_info")
     return isinstance(folder, dict) and bool(folder.get("editable"))
 
 

@@ -31,7 +31,7 @@ def read_plain(path: Path, most_bytes: int) -> bytes:
     Raises:
         OSError: it cannot be read; NotPlainError where it is a link, no file, or larger than that.
     """
-    with os.fdopen(_opened(path, _LOOKING), "rb") as file:
+    with os.fdopen(_open_plain(path, _LOOKING), "rb") as file:
         content = file.read(most_bytes + 1)
     if len(content) > most_bytes:
         raise NotPlainError(errno.EFBIG, f"it is larger than {most_bytes:,} bytes", str(path))
@@ -40,14 +40,14 @@ def read_plain(path: Path, most_bytes: int) -> bytes:
 
 def read_end(path: Path, most_bytes: int) -> bytes:
     """Return the end of an ordinary file, at most that much of it; OSError as above."""
-    with os.fdopen(_opened(path, _LOOKING), "rb") as file:
+    with os.fdopen(_open_plain(path, _LOOKING), "rb") as file:
         file.seek(max(0, os.fstat(file.fileno()).st_size - most_bytes))
         return file.read(most_bytes)
 
 
 def add_to(path: Path, data: bytes) -> None:
     """Append to an ordinary file, created if it does not exist; OSError as above."""
-    with os.fdopen(_opened(path, _ADDING), "ab") as file:
+    with os.fdopen(_open_plain(path, _ADDING), "ab") as file:
         file.write(data)
 
 
@@ -58,7 +58,7 @@ def read_named(path: str | Path) -> bytes:
         OSError: it cannot be read, or has more than `LARGEST_FILE` bytes.
     """
     with expanded(path).open("rb") as file:
-        return _bounded(file, str(path))
+        return _read_bounded(file, str(path))
 
 
 def read_named_text(path: str | Path) -> str:
@@ -68,11 +68,11 @@ def read_named_text(path: str | Path) -> str:
         OSError: it cannot be read, or has more than `LARGEST_FILE` bytes.
         UnicodeDecodeError: it is not UTF-8.
     """
-    content = _bounded(sys.stdin.buffer, "standard input") if path == "-" else read_named(path)
+    content = _read_bounded(sys.stdin.buffer, "standard input") if path == "-" else read_named(path)
     return content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _bounded(file: BinaryIO, name: str) -> bytes:
+def _read_bounded(file: BinaryIO, name: str) -> bytes:
     content = bytearray()  # piece by piece: a read of so much at once takes the memory for it ahead
     while piece := file.read(_PIECE):
         content += piece
@@ -81,7 +81,7 @@ def _bounded(file: BinaryIO, name: str) -> bytes:
     return bytes(content)
 
 
-def _opened(path: Path, flags: int) -> int:
+def _open_plain(path: Path, flags: int) -> int:
     try:
         descriptor = os.open(path, flags, 0o600)
     except OSError as error:

@@ -165,11 +165,11 @@ async def _spawn(module: str) -> Process:
 
 def serve(answer: Callable[[Json, bytes], Iterable[Json]], memory: int) -> None:
     """Answer orders with items until nobody asks any more, within so many bytes of memory. For the child."""
-    _bound(memory)
+    _limit_process(memory)
     given, out = sys.stdin.buffer, sys.stdout.buffer
     while line := given.readline():
         try:
-            for item in answer(json.loads(line), b"".join(_given(given))):
+            for item in answer(json.loads(line), b"".join(_pieces(given))):
                 _say(out, item)
             last: Json = _END
         except MemoryError:
@@ -180,7 +180,7 @@ def serve(answer: Callable[[Json, bytes], Iterable[Json]], memory: int) -> None:
         out.flush()
 
 
-def _given(given: BinaryIO) -> Iterator[bytes]:
+def _pieces(given: BinaryIO) -> Iterator[bytes]:
     while size := int(given.readline()):
         yield given.read(size)
 
@@ -214,6 +214,6 @@ def _line(value: Json) -> bytes:
     return json.dumps(value).encode() + b"\n"
 
 
-def _bound(memory: int) -> None:
+def _limit_process(memory: int) -> None:
     sys.setrecursionlimit(2_000)
     machine.bound(memory, _FILES)

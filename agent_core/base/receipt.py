@@ -126,13 +126,13 @@ class Receipt:
         Of each kind, `most` names are listed, and the others counted.
         """
         parts: list[tuple[Fact | None, str]] = [
-            (fact, phrase.format(_listed(self._counted(fact), most)))
+            (fact, phrase.format(_list_names(self._names_with_counts(fact), most)))
             for fact, phrase in _PHRASES.items()
             if fact in self._facts
         ]
         return [*parts, (None, NOTHING_OUTSIDE)] if self.is_inside else parts
 
-    def _counted(self, fact: Fact) -> Iterator[str]:
+    def _names_with_counts(self, fact: Fact) -> Iterator[str]:
         """Yield the names of a kind, each with how often."""
         for name, times in self._facts[fact].items():
             if fact == "remembered":
@@ -142,7 +142,7 @@ class Receipt:
                 yield f"{name} ×{times}" if times > 1 and fact in _COUNTED else name
 
 
-def _listed(names: Iterator[str], most: int) -> str:
+def _list_names(names: Iterator[str], most: int) -> str:
     every = [*names]
     rest = len(every) - most
     if rest <= 0:

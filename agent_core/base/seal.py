@@ -35,7 +35,7 @@ class Sealer:
             WorkspaceError: the key cannot be made, or others could read it.
         """
         self.require()
-        return _sealed(self._key, self._root, values)
+        return _digest(self._key, self._root, values)
 
     def require(self) -> None:
         """Ensure that there is a usable key.
@@ -50,7 +50,7 @@ class Sealer:
         """Check whether this user sealed these values here."""
         key = self._read()
         return bool(key) and hmac.compare_digest(
-            seal.encode("utf-8", "replace"), _sealed(key, self._root, values).encode()
+            seal.encode("utf-8", "replace"), _digest(key, self._root, values).encode()
         )
 
     def _file(self) -> Path:
@@ -82,11 +82,11 @@ class Sealer:
             pass  # made by another process in this moment, or not fit to be used
         except (OSError, RuntimeError) as error:
             raise WorkspaceError(f"The key of your grants and state cannot be made: {error}.", fix=_FIX) from error
-        if not self._awaited():
+        if not self._wait_for_key():
             message = f"The key of your grants and state, {self._file()}, is not yours alone, or not whole."
             raise WorkspaceError(message, fix=_REMOVE)
 
-    def _awaited(self) -> bytes:
+    def _wait_for_key(self) -> bytes:
         """Return the key; another process may have created its file and be about to write it."""
         for _ in range(_TRIES):
             if key := self._read():
@@ -107,6 +107,6 @@ def is_private(descriptor: int) -> bool:
     )
 
 
-def _sealed(key: bytes, root: str, values: tuple[str, ...]) -> str:
+def _digest(key: bytes, root: str, values: tuple[str, ...]) -> str:
     text = json.dumps([SEALED_AS, root, *values])
     return hmac.digest(key, text.encode(), "sha256").hex()

@@ -47,7 +47,7 @@ def with_values(text: str, values: Values) -> str:
     Raises:
         SettingsError: the text is formatted in a way that cannot be changed safely.
     """
-    before = _parsed(text)
+    before = _parse(text)
     if before is None:
         raise _by_hand(f"{FILE_NAME} is not valid TOML.", values)
     lines = bare_lines(text)
@@ -55,7 +55,7 @@ def with_values(text: str, values: Values) -> str:
         section, _, name = key.rpartition(".")
         lines = _with_value(lines, section, name, value)
     changed = "".join(f"{line}\n" for line in lines)
-    if _parsed(changed) != _merged(before, values):
+    if _parse(changed) != _merge(before, values):
         raise _by_hand(f"{FILE_NAME} is formatted in a way that cannot be changed safely.", values)
     return changed
 
@@ -88,12 +88,12 @@ def _section(lines: list[str], section: str) -> tuple[int, int]:
 def _comment(line: str) -> str:
     """Return the comment at the end of a line with a value, including the space before it."""
     for match in re.finditer(r"\s*#", line):
-        if _parsed(line[: match.start()]) is not None:
+        if _parse(line[: match.start()]) is not None:
             return line[match.start() :]
     return ""
 
 
-def _merged(before: dict[str, Any], values: Values) -> dict[str, Any]:  # Any: TOML
+def _merge(before: dict[str, Any], values: Values) -> dict[str, Any]:  # Any: TOML
     merged = {name: dict(value) if isinstance(value, dict) else value for name, value in before.items()}
     for key, value in values.items():
         section, _, name = key.rpartition(".")
@@ -103,7 +103,7 @@ def _merged(before: dict[str, Any], values: Values) -> dict[str, Any]:  # Any: T
     return merged
 
 
-def _parsed(text: str) -> dict[str, Any] | None:  # Any: TOML
+def _parse(text: str) -> dict[str, Any] | None:  # Any: TOML
     try:
         return read_toml(text, values=OF_A_FILE)
     except Malformed:

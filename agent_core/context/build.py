@@ -168,11 +168,11 @@ class SystemMessage:
             parts.append(Section("memory", POSITIONS["memory"], self._remembered.render_blocks()))
             parts += [Section(row.name, row.position, row.text) for row in await self._remembered.custom_sections()]
             counts = await self._remembered.counts()
-            others = _ordered(parts)
+            others = _in_order(parts)
             if self._is_news(counts, others, window_chars):
                 self._counted, self._statistics = counts, statistics(counts)
             parts.append(Section("statistics", POSITIONS["statistics"], self._statistics))
-        self.sections = fitting(_ordered(parts), int(window_chars * _MOST))
+        self.sections = fitting(_in_order(parts), int(window_chars * _MOST))
         self.text = "\n\n".join(section.text for section in self.sections)
 
     def _is_news(self, counts: "Counts", others: tuple[Section, ...], window_chars: int) -> bool:
@@ -197,7 +197,7 @@ def statistics(counts: "Counts") -> str:
     )
 
 
-def _ordered(parts: Iterable[Section]) -> tuple[Section, ...]:
+def _in_order(parts: Iterable[Section]) -> tuple[Section, ...]:
     return tuple(
         sorted(
             (part for part in parts if part.text.strip()), key=lambda part: (not part.leads, part.position, part.name)

@@ -172,7 +172,7 @@ def _material_line(message: Message) -> str:
     """Return a message as a line of the material."""
     match message:
         case Assistant(text, calls):
-            called = [f"Assistant calls {_called(call)}({_cut(call.arguments, _ARGUMENT_CHARS)})" for call in calls]
+            called = [f"Assistant calls {_call_name(call)}({_cut(call.arguments, _ARGUMENT_CHARS)})" for call in calls]
             return "\n".join([*([f"Assistant: {_cut(text)}"] if text else []), *called])
         case Answer(_, name, text):
             return f"{of_function(name)} answered: {_cut(text)}"
@@ -191,7 +191,7 @@ def _cut(text: str, chars: int = _MESSAGE_CHARS) -> str:
     return harmless(shorten(text, chars))
 
 
-def _called(call: Call) -> str:
+def _call_name(call: Call) -> str:
     return one_line(call.name, _NAME_CHARS)
 
 
@@ -206,7 +206,7 @@ def _message_sentences(message: Message) -> list[Sentence]:
     """Return the sentences of a message that a summary must not lose."""
     match message:
         case Assistant(text, calls):
-            called = [Sentence(harmless(f"{_called(call)} was called"), frozenset({call.name})) for call in calls]
+            called = [Sentence(harmless(f"{_call_name(call)} was called"), frozenset({call.name})) for call in calls]
             return [*sentences(shorten(text, _MESSAGE_CHARS)), *called]
         case User(text, speaker=speaker) if speaker:
             return sentences(_cut(text), of_agent(speaker))

@@ -193,7 +193,7 @@ class History:
             shown = in_part(item.whole, item.seq, item.chars, page_chars)
             if shown != item.shown:  # what is the same stays the same object: it is not written again
                 item.shown, item.size = shown, size_of(shown)
-        self.size = self._measured()
+        self.size = self._measure()
 
     def fit(self, room: int) -> None:
         """Shorten the longest messages until everything fits or there is nothing left to omit."""
@@ -204,7 +204,7 @@ class History:
         """Replace the first messages by a summary, including those covered by the previous one."""
         self.summary, self._notice = summary, summary.notice()
         self.items = [item for item in self.items[covered:] if not is_pressure(item.whole)]
-        self.size = self._measured()
+        self.size = self._measure()
 
     def clear(self) -> None:
         """Forget everything; the record in storage keeps it."""
@@ -217,7 +217,7 @@ class History:
         for item in self.items:
             yield item.shown
 
-    def _measured(self) -> int:
+    def _measure(self) -> int:
         noticed = size_of(self._notice) if self._notice else 0
         return noticed + sum(item.size for item in self.items)
 

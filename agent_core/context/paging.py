@@ -53,7 +53,7 @@ def in_part(message: Message, seq: int, chars: int, page_chars: int) -> Message:
             return message if text == whole else replace(message, text=text)
         case User(whole, packed) | Notice(whole, packed):
             text = _first(whole, seq, chars, page_chars)
-            return message if text == whole else replace(message, text=text, packed=_repacked(packed, text))
+            return message if text == whole else replace(message, text=text, packed=_repack(packed, text))
 
 
 def _first(text: str, seq: int, chars: int, page_chars: int) -> str:
@@ -70,7 +70,7 @@ def _size(page_chars: int) -> int:
     return max(page_chars - _AROUND, _AROUND)
 
 
-def _repacked(packed: str, text: str) -> str:
+def _repack(packed: str, text: str) -> str:
     """Return a packed message with another text; an event, which uses another key, is returned unpacked."""
     data = read_json(packed, LOOSE) if packed else {}
     return json.dumps({**data, "message": text}, ensure_ascii=False) if "message" in data else ""

@@ -94,13 +94,13 @@ def introspection(details: FunctionDetails, schema: Mapping[str, Any]) -> str:  
     lines = [
         f"`{function.name}` in {function.path}, standing {details.standing}; {reached}.",
         *_quarantine(details.quarantine),
-        block(_numbered(details.source, function.line), _MAX_SOURCE),
+        block(_numbered_lines(details.source, function.line), _MAX_SOURCE),
         _schema(schema),
         *_statistics(details.statistics),
-        *_granted(details.grants),
+        *_grant_lines(details.grants),
         f"Used by: {', '.join(details.callers) or 'no other'}. Uses: {', '.join(details.callees) or 'none'}.",
         f"{_versions(kept)} of its module {'is' if kept == 1 else 'are'} kept.",
-        *_confirmed(details.verdict.confirmed if details.verdict else ()),
+        *_confirmed_lines(details.verdict.confirmed if details.verdict else ()),
         *_late(details.verdict.late if details.verdict else ()),
         *_coverage(details.coverage),
         *_survivors(details.survivors),
@@ -116,13 +116,13 @@ def _coverage(coverage: Coverage) -> list[str]:
     return [f"Its examples reach {coverage.reached} of {coverage.lines} lines; none reaches: {missed}."]
 
 
-def _granted(grants: Grants) -> list[str]:
+def _grant_lines(grants: Grants) -> list[str]:
     """Return what the user granted it."""
     says = grants.sentences()
     return [f"A human lets it: {one_line('; '.join(says), 1_000)}."] if says else []
 
 
-def _confirmed(calls: Sequence[str]) -> list[str]:
+def _confirmed_lines(calls: Sequence[str]) -> list[str]:
     """Return the examples that are weaker evidence, if any."""
     return [f"Taken as they came back, not as predicted: {'; '.join(map(fence, calls))}."] if calls else []
 
@@ -167,7 +167,7 @@ def _version(entry: HistoryEntry) -> list[str]:
     name = f"{version.number} ({version.short})" if version.hash else f"{version.number}"
     made = f"{version.change_kind} {version.when} by {one_line(version.who, 80)}, +{version.added} -{version.removed}"
     why = f" Why: {one_line(reason, 200)}" if reason else ""
-    below = [*_confirmed(entry.confirmed), *(f"{shorten(text, 400)}." for text in entry.dropped)]
+    below = [*_confirmed_lines(entry.confirmed), *(f"{shorten(text, 400)}." for text in entry.dropped)]
     head = f"- {name}{', the current one' if entry.is_current else ''}: {made} lines.{why}"
     return [head, *(f"  {text}" for text in below)]
 
@@ -175,7 +175,7 @@ def _version(entry: HistoryEntry) -> list[str]:
 def pending(name: str, candidate: PendingCandidate) -> str:
     """Return a rejected candidate: its text, and what is in the way."""
     reasons = [f"- {_problem(problem)}" for problem in candidate.verdict.refusals]
-    text = block(_numbered(candidate.text, 1), _MAX_SOURCE)
+    text = block(_numbered_lines(candidate.text, 1), _MAX_SOURCE)
     return "\n".join([f"`{name}` is not a function yet: it is rejected.", text, *reasons])
 
 
@@ -238,7 +238,7 @@ def _cost(totals: CallTotals) -> str:
     return f" It computes for {spent:.0f} ms a call and has taken {totals.memory / 2**20:.0f} MiB at most."
 
 
-def _numbered(source: str, first: int) -> str:
+def _numbered_lines(source: str, first: int) -> str:
     return "\n".join(
         f"{number:4} {line}" for number, line in enumerate(map(visible, bare_lines(source.rstrip("\r\n"))), first)
     )

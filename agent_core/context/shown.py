@@ -62,7 +62,7 @@ class PromptIndex:
                 break
             lines[name], endings[name] = line, end
         marks = _marks(Counter(endings.values()))
-        lines = {name: f"{line}{_marked(endings[name], marks)}" for name, line in lines.items()}
+        lines = {name: f"{line}{_mark(endings[name], marks)}" for name, line in lines.items()}
         listed = sorted(lines, key=lambda name: (functions[name].module, name))
         others = Counter(function.module for name, function in functions.items() if name not in lines)
         legend = "".join(f"\n{mark}:{text}" for text, mark in marks.items())
@@ -83,7 +83,7 @@ def _marks(endings: Counter[str]) -> dict[str, str]:
     return dict(zip(often, _MARKS, strict=False))
 
 
-def _marked(ending: str, marks: Mapping[str, str]) -> str:
+def _mark(ending: str, marks: Mapping[str, str]) -> str:
     return f" {marks[ending]}" if ending in marks else ending
 
 

@@ -117,16 +117,16 @@ async def find_profile(endpoint: Endpoint, known: KnownModes) -> ModelProfile:
     """
     key = f"{endpoint.url} {endpoint.model}"
     if not (endpoint.dialect.told or is_loopback(endpoint.url)):
-        return _decided(ModelProfile(key=key), known)
+        return _with_mode(ModelProfile(key=key), known)
     entry, answer = await endpoint.entry(), _Told()
     owned = next((dialect for dialect in dialects() if dialect.owner and dialect.owner == entry.get("owned_by")), None)
     if owned is not None and not endpoint.dialect.told:
         endpoint.speak(owned)
     if (dialect := endpoint.dialect).told:
         answer = await endpoint.beside(dialect.told, None if dialect.loading is None else {"model": endpoint.model})
-    profile = read_profile([entry, *_meant(answer, endpoint.model)], endpoint.model)
+    profile = read_profile([entry, *_rows_of_model(answer, endpoint.model)], endpoint.model)
     facts = json.dumps([profile.parameters, profile.calls, dialect.name])
-    return _decided(replace(profile, key=f"{key} {hashlib.sha256(facts.encode()).hexdigest()[:12]}"), known)
+    return _with_mode(replace(profile, key=f"{key} {hashlib.sha256(facts.encode()).hexdigest()[:12]}"), known)
 
 
 def read_profile(answers: Sequence[_Told], name: str) -> ModelProfile:
@@ -137,7 +137,7 @@ def read_profile(answers: Sequence[_Told], name: str) -> ModelProfile:
     return ModelProfile(next(iter(sizes), None), next(iter(calls), None))
 
 
-def _decided(profile: ModelProfile, known: KnownModes) -> ModelProfile:
+def _with_mode(profile: ModelProfile, known: KnownModes) -> ModelProfile:
     """Return the profile with the mode that follows from it, if one does."""
     if (mode := known.get(profile.key, "mode")) in ("native", "constrained"):
         return replace(profile, mode=mode)
@@ -145,7 +145,7 @@ def _decided(profile: ModelProfile, known: KnownModes) -> ModelProfile:
     return replace(profile, mode="constrained") if is_small or profile.calls is False else profile
 
 
-def _meant(answer: _Told, model: str, entries: str = "data", name: str = "id") -> list[_Told]:
+def _rows_of_model(answer: _Told, model: str, entries: str = "data", name: str = "id") -> list[_Told]:
     """Return what an answer says of a model: the entries of its list that have the model's name, or itself."""
     rows = answer.get(entries)
     if not isinstance(rows, list):
@@ -234,7 +234,7 @@ async def find_window(
     if endpoint.dialect.loading and (loaded := await loaded_window(endpoint, endpoint.dialect.loading, loads=loads)):
         return loaded
     known, key = known or KnownModes(), f"{endpoint.url} {endpoint.model}"
-    if tokens := model.context_tokens or await _told(endpoint, loads=loads):
+    if tokens := model.context_tokens or await _reported_window(endpoint, loads=loads):
         known.put(key, "window", tokens)
         return Window(tokens, "told by the endpoint")
     before = known.get(key, "window")
@@ -246,7 +246,7 @@ async def find_window(
     return Window(quirks().assumed_window, "assumed", is_assumed=True, is_news=before is None)
 
 
-async def _told(endpoint: Endpoint, *, loads: bool) -> int | None:
+async def _reported_window(endpoint: Endpoint, *, loads: bool) -> int | None:
     """Return the window that a listing tells, or what is beside the endpoint: what is served, else the model's own.
 
     Beside it only servers of the user's own are asked, not known services.
@@ -265,7 +265,7 @@ async def _told(endpoint: Endpoint, *, loads: bool) -> int | None:
     for place, answer in zip(
         places, await asyncio.gather(*(endpoint.beside(each.path) for each in places)), strict=True
     ):
-        rows = _meant(answer, endpoint.model, place.entries, place.model)
+        rows = _rows_of_model(answer, endpoint.model, place.entries, place.model)
         if sizes := [size for row in rows if (size := told_window(row, place.names))]:
             return min(sizes)
         owns += [size for row in rows if (size := told_window(row, place.own))]
@@ -314,7 +314,10 @@ async def loaded_window(endpoint: Endpoint, loading: Loading, *, loads: bool = T
 
 async def _running(endpoint: Endpoint, loading: Loading) -> int:
     answer, name = await endpoint.beside(loading.running), endpoint.model
-    rows = [*_meant(answer, name, "models", "model"), *_meant(answer, f"{name}:latest", "models", "model")]
+    rows = [
+        *_rows_of_model(answer, name, "models", "model"),
+        *_rows_of_model(answer, f"{name}:latest", "models", "model"),
+    ]
     return next((size for row in rows if (size := window(row.get("context_length")))), 0)
 
 
@@ -500,7 +503,7 @@ class EitherModel(NativeModel):
         try:
             async with aclosing(stream) as pieces:  # type: ignore[type-var]  # a generator
                 async for piece in pieces:
-                    yield self._weighed(piece) if is_native and isinstance(piece, Reply) else piece
+                    yield self._check_native(piece) if is_native and isinstance(piece, Reply) else piece
         except FunctionsRefused as error:
             if self.mode == "constrained":
                 raise
@@ -513,7 +516,7 @@ class EitherModel(NativeModel):
             self._known.put(self._profile.key, "mode", "native")
             raise ModeChanged(f"{error.message} So its calls are sent natively again.") from error
 
-    def _weighed(self, reply: Reply) -> Reply:
+    def _check_native(self, reply: Reply) -> Reply:
         """Return a native reply. If it is a call as text and the model has never made one, the mode changes: a reply
         without calls is then to be asked for anew.
         """
@@ -535,11 +538,13 @@ class EitherModel(NativeModel):
             raise self._constrain(f"{message}, so {_FROM_NOW} {self.window.fix}".rstrip())
 
     def _constrain(self, why: str) -> ModeChanged:
-        self._constrained = _constrained(self._endpoint, self.window, self.clock, self._profile)
+        self._constrained = _constrained_model(self._endpoint, self.window, self.clock, self._profile)
         return ModeChanged(why)
 
 
-def _constrained(endpoint: Endpoint, window: Window, clock: Clock | None, profile: ModelProfile) -> ConstrainedModel:
+def _constrained_model(
+    endpoint: Endpoint, window: Window, clock: Clock | None, profile: ModelProfile
+) -> ConstrainedModel:
     settings, ways = endpoint.settings, endpoint.dialect.constraints
     return ConstrainedModel(endpoint, endpoint.model, window, settings, clock, ways=ways)
 
@@ -571,7 +576,7 @@ async def open_model(
             fix="Set `model.mode` to native: its models call functions by themselves.",
         )
     if settings.mode == "constrained":
-        return _constrained(endpoint, window, clock, profile)
+        return _constrained_model(endpoint, window, clock, profile)
     if not endpoint.dialect.constraints:
         return NativeModel(endpoint, window=window, clock=clock)
     model = EitherModel(endpoint, window=window, clock=clock, profile=profile, known=known)

@@ -99,7 +99,7 @@ async def _check_origin(request: httpx2.Request) -> None:
         raise Elsewhere(one_line(str(request.url)), request=request)
 
 
-async def _bound(response: httpx2.Response) -> None:
+async def _limit_response(response: httpx2.Response) -> None:
     """Limit how much of a response is read; a hook of the HTTP client."""
     coding = response.headers.get("content-encoding", "").strip().lower()
     if coding not in ("", "identity"):
@@ -185,7 +185,7 @@ class Connection:
             verify=_tls() if secure else False,
             follow_redirects=secure,
             # Also for what a redirect makes of a request.
-            event_hooks={"request": [_check_origin], "response": [_bound, _judge]},
+            event_hooks={"request": [_check_origin], "response": [_limit_response, _judge]},
             trust_env=not is_loopback(url),  # a proxy of the environment does not reach this machine's own servers
             transport=transport,
         )
@@ -254,7 +254,7 @@ class Connection:
         except TimeoutError as error:
             raise Unavailable(f"{self._where} said nothing for {timeout_s:g} s.") from error
         except OpenAIError as error:
-            raise self._worded(error, attempt) from error
+            raise self._to_model_error(error, attempt) from error
         finally:
             _attempt.reset(token)
         return self._json(response)
@@ -300,7 +300,7 @@ class Connection:
                 path, cast_to=httpx2.Response, content=content, stream=streamed, stream_cls=AsyncStream[object]
             )
         except OpenAIError as error:
-            raise self._worded(error, attempt) from error
+            raise self._to_model_error(error, attempt) from error
         assert isinstance(response, httpx2.Response), "it was asked for"
         return response
 
@@ -309,18 +309,18 @@ class Connection:
             kind = response.headers.get("content-type", "")
             if "application/json" in kind or not (streamed or "text/event-stream" in kind):
                 await response.aread()
-                if not _is_of_completion(chunk := self._checked(self._json(response))):
+                if not _is_of_completion(chunk := self._check_chunk(self._json(response))):
                     raise self._no_completion()
                 yield chunk
                 return
             ended, empty = False, True
             async with AsyncStream[object](cast_to=object, response=response, client=self._client) as events:
                 async for event in events:
-                    chunk = self._checked(event)
+                    chunk = self._check_chunk(event)
                     empty, ended = empty and not _is_of_completion(chunk), ended or _ends(chunk)
                     yield chunk
         except OpenAIError as error:
-            raise self._worded(error) from error
+            raise self._to_model_error(error) from error
         except (ValueError, RecursionError) as error:
             raise self._not_json(error) from error
         except httpx2.HTTPError as error:  # of an answer that is read whole
@@ -338,7 +338,7 @@ class Connection:
         except Malformed as error:
             raise self._not_json(error, response.text) from error
 
-    def _checked(self, chunk: object) -> Chunk:
+    def _check_chunk(self, chunk: object) -> Chunk:
         if _WIRE.isEnabledFor(logging.DEBUG):
             self._trace("←", json.dumps(chunk).encode())
         if not isinstance(chunk, dict):
@@ -351,7 +351,7 @@ class Connection:
             raise self._hidden(explain_in_stream(chunk, self._where))
         return chunk
 
-    def _worded(self, error: OpenAIError, attempt: _Attempt | None = None) -> ModelError:
+    def _to_model_error(self, error: OpenAIError, attempt: _Attempt | None = None) -> ModelError:
         """Return what the user reads of an error of the package: of an attempt, or of a stream that had begun."""
         cause = error if isinstance(error, Unbounded | Elsewhere) else error.__cause__
         if isinstance(cause, Elsewhere):
@@ -451,7 +451,7 @@ class Endpoint(Connection):
         """
         while True:
             try:
-                async with aclosing(self._completed(body)) as chunks:
+                async with aclosing(self._complete(body)) as chunks:
                     reader = ResponseReader() if self.dialect.api == "responses" else None
                     async for chunk in chunks:
                         for piece in reader.read(chunk) if reader and isinstance(chunk, dict) else (chunk,):
@@ -463,7 +463,7 @@ class Endpoint(Connection):
             else:
                 return
 
-    def _completed(self, body: Body) -> AsyncGenerator[Chunk | RetryPiece, None]:
+    def _complete(self, body: Body) -> AsyncGenerator[Chunk | RetryPiece, None]:
         values: dict[str, Any] = {"model": self.model, **self.dialect.beside, **body}
         is_chat = self.dialect.api == "chat"
         path, values = (self._path, values) if is_chat else ("/responses", to_responses(values))

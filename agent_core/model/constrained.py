@@ -57,13 +57,13 @@ class GrowingStep:
         if not self._part and len(self.text) > MOST_BLANKS and not self.text[:MOST_BLANKS].strip():
             self._part = "blanks"
         pieces = [self._read()]
-        while begun := self._begun():
+        while begun := self._match_beginning():
             self._part, self._place = begun[0], begun[1].end()
             self._called = begun[1][1] if self._part == "call" else ""
             pieces.append(self._read())
         return [piece for piece in pieces if piece is not None]
 
-    def _begun(self) -> tuple[str, re.Match[str]] | None:
+    def _match_beginning(self) -> tuple[str, re.Match[str]] | None:
         """Return the part that begins here, if one does."""
         found = ((part, how.match(self.text, self._place)) for part, how in _NEXT.get(self._part, {}).items())
         return next(((part, match) for part, match in found if match), None)

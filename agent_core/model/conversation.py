@@ -115,13 +115,13 @@ def trim(function: FunctionShown, last: str = "") -> FunctionShown:
     order = sorted(properties.keys() - hidden, key=lambda name: (name.endswith("_name"), [*properties].index(name)))
     if order == [*properties] and not now:
         return function
-    shown = {name: _counted(properties[name], name, asked) for name in order}
+    shown = {name: _with_item_count(properties[name], name, asked) for name in order}
     parameters = {**function.parameters, "properties": shown}
     parameters |= {"required": required} if now else {}
     return FunctionShown(function.name, function.description, parameters)
 
 
-def _counted(schema: Mapping[str, Any], name: str, asked: str) -> Mapping[str, Any]:  # Any: JSON Schema
+def _with_item_count(schema: Mapping[str, Any], name: str, asked: str) -> Mapping[str, Any]:  # Any: JSON Schema
     """Return the schema of a list with as many short texts as are asked for: free, a small model leaves it empty."""
     places = re.search(rf"\b{re.escape(name)}=\[(…(?:, …)*)\]", asked)
     lists = [branch for branch in schema.get("anyOf", [schema]) if isinstance(branch.get("items"), Mapping)]
@@ -239,7 +239,7 @@ class WireConversation:
             return [trim(function) for function in request.functions]
         announced = {function.name for message in request.messages for function in self._told.get(message, ())}
         named = _NAMES.findall(_last_text(request.messages))
-        callable_names = {*self._listed, *announced, *named, *_called(request.messages)} - request.excluded
+        callable_names = {*self._listed, *announced, *named, *_called_names(request.messages)} - request.excluded
         if self._is_about_memory(request.messages):
             callable_names &= {*choice().remembers}
         last = _last_text(request.messages)
@@ -262,7 +262,7 @@ class WireConversation:
             if told is None and isinstance(message, User):
                 found = find(message.text, request.functions, request.vectors)
                 told = tuple(functions[each.name] for each in found if each.name not in listed)
-            announced[message] = _named(message, functions) if told is None else told
+            announced[message] = _mentioned_functions(message, functions) if told is None else told
             listed.update(function.name for function in announced[message])
         self._told = announced
         return announced
@@ -291,7 +291,7 @@ def fixed_size(functions: Iterable[FunctionShown]) -> int:
     return sum(len(entry["content"].encode("utf-8", "replace")) for entry in entries)
 
 
-def _named(message: Message, functions: Mapping[str, FunctionShown]) -> Told:
+def _mentioned_functions(message: Message, functions: Mapping[str, FunctionShown]) -> Told:
     """Return the functions that an answer or a notice is about, to be announced in it."""
     if not isinstance(message, Answer | Notice):
         return ()
@@ -307,7 +307,7 @@ def _last_text(messages: Sequence[Message]) -> str:
     return last.text if isinstance(last, Answer | Notice) else ""
 
 
-def _called(messages: Iterable[Message]) -> set[str]:
+def _called_names(messages: Iterable[Message]) -> set[str]:
     return {call.name for message in messages if isinstance(message, Assistant) for call in message.calls}
 
 
@@ -412,14 +412,14 @@ def step_schema(
     object of this `shape`.
     """
     calls = [
-        _closed({"name": {"const": function.name}, "arguments": portable(function.parameters)})
+        _object_schema({"name": {"const": function.name}, "arguments": portable(function.parameters)})
         for function in functions
     ]
     thought = {"type": "string", "maxLength": THOUGHT_CHARS}
-    reply = _closed(
+    reply = _object_schema(
         {"thought": thought, "reply": {"type": "string"} if shape is None else portable(shape or {"type": "object"})}
     )
-    call = _closed({"thought": thought, "call": {"anyOf": calls}})
+    call = _object_schema({"thought": thought, "call": {"anyOf": calls}})
     if not calls:
         return reply
     return {"anyOf": [call, reply]} if may_reply else call
@@ -427,10 +427,10 @@ def step_schema(
 
 def write_step(thought: str, *, reply: str = "", name: str = "", arguments: str = "") -> str:
     """Return a step as the model writes it, so that servers find their cached prefix again."""
-    head = '{"thought":' + _quoted(thought)
+    head = '{"thought":' + _json_text(thought)
     if not name:
-        return f'{head},"reply":{_quoted(reply)}}}'
-    return f'{head},"call":{{"name":{_quoted(name)},"arguments":{arguments}}}}}'
+        return f'{head},"reply":{_json_text(reply)}}}'
+    return f'{head},"call":{{"name":{_json_text(name)},"arguments":{arguments}}}}}'
 
 
 def read_step(text: str) -> ModelStep | None:
@@ -443,11 +443,11 @@ def read_step(text: str) -> ModelStep | None:
     match value:
         case {"call": {"name": str(name)} as call}:
             arguments = call.get("arguments", {})
-            return ModelStep(_thought(value), name=name, arguments=_raw_arguments(text, arguments))
+            return ModelStep(_thought_of(value), name=name, arguments=_raw_arguments(text, arguments))
         case {"reply": str(reply)}:
-            return ModelStep(_thought(value), reply=reply)
+            return ModelStep(_thought_of(value), reply=reply)
         case {"reply": dict(reply)}:
-            return ModelStep(_thought(value), reply=json.dumps(reply, ensure_ascii=False))
+            return ModelStep(_thought_of(value), reply=json.dumps(reply, ensure_ascii=False))
         case _:
             return None
 
@@ -482,14 +482,14 @@ def _without_end(text: str) -> str:
     return text.rstrip()[:-2].rstrip()
 
 
-def _thought(value: Mapping[str, Any]) -> str:
+def _thought_of(value: Mapping[str, Any]) -> str:
     thought = value.get("thought", "")
     return thought if isinstance(thought, str) else ""
 
 
-def _quoted(text: str) -> str:
+def _json_text(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def _closed(properties: dict[str, Schema]) -> Schema:
+def _object_schema(properties: dict[str, Schema]) -> Schema:
     return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}

@@ -17,13 +17,13 @@ from sandbox.wire.foreign import DEEPEST_ROW, LOOSE, read_json, read_toml
 T = TypeVar("T")
 
 
-def _compiled(text: str | list[str]) -> re.Pattern[str]:
+def _compile(text: str | list[str]) -> re.Pattern[str]:
     """Return a pattern, in any case, that may stand over several lines or be a list of alternatives."""
     lines = text.split("\n") if isinstance(text, str) else ["|".join(text)]
     return re.compile("".join(lines), re.IGNORECASE | re.DOTALL)
 
 
-Pattern: TypeAlias = Annotated[re.Pattern[str], BeforeValidator(_compiled)]
+Pattern: TypeAlias = Annotated[re.Pattern[str], BeforeValidator(_compile)]
 """A pattern in a file of this package."""
 
 

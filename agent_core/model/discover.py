@@ -114,7 +114,7 @@ async def choose(
         return _local((weights() or _SUGGESTED).removeprefix(LOCAL_PREFIX), "the best of the local models")
     if name.startswith(LOCAL_PREFIX):
         return _local(name.removeprefix(LOCAL_PREFIX), "named in the settings")
-    if named := await _named(settings, environment):
+    if named := await _at_set_address(settings, environment):
         return named
     chosen = await _on_this_machine(name, quirks().servers if servers is None else servers)
     for server in chosen:
@@ -135,7 +135,7 @@ async def listed(model: DiscoveredModel) -> DiscoveredModel:
     name, url = model.model_name, model.endpoint_url
     if model.kind != "endpoint" or model.azure or dialect_of(url).name == AZURE:  # it lists models, not deployments
         return model
-    entries = await _listed(url, key=model.key, timeout_s=_NAMES_S)
+    entries = await _list_or_none(url, key=model.key, timeout_s=_NAMES_S)
     if not entries:
         return replace(model, why=f"{model.why}; it does not list its models, so the name was not checked")
     names = [entry["id"] for entry in entries]
@@ -147,7 +147,7 @@ async def listed(model: DiscoveredModel) -> DiscoveredModel:
 
 async def endpoint_names(model: DiscoveredModel) -> list[str]:
     """Return the names of the models that the endpoint of a model lists; none if it does not say in time."""
-    return [entry["id"] for entry in await _listed(model.endpoint_url, key=model.key, timeout_s=_NAMES_S)]
+    return [entry["id"] for entry in await _list_or_none(model.endpoint_url, key=model.key, timeout_s=_NAMES_S)]
 
 
 def _among(near: Sequence[str], count: int) -> str:
@@ -162,7 +162,7 @@ def asks_endpoint(name: str | None) -> bool:
     return name not in (TOUR, LOCAL) and not (name or "").startswith(LOCAL_PREFIX)
 
 
-async def _named(settings: ModelSettings, environment: Mapping[str, str]) -> DiscoveredModel | None:
+async def _at_set_address(settings: ModelSettings, environment: Mapping[str, str]) -> DiscoveredModel | None:
     """Return the model at the address that the settings or the environment name, if they do."""
     name, key = settings.name or "", environment.get(settings.key_variable, "")
     if settings.base_url:
@@ -230,7 +230,7 @@ async def _list_models(url: str, *, key: str = "", timeout_s: float) -> _Entries
         return await connection.listing(timeout_s=timeout_s)
 
 
-async def _listed(url: str, *, key: str = "", timeout_s: float) -> _Entries:
+async def _list_or_none(url: str, *, key: str = "", timeout_s: float) -> _Entries:
     """Return the entries of GET `url`/models, each with an `id`; none if nothing suitable answers in time."""
     with suppress(ModelError):
         return await _list_models(url, key=key, timeout_s=timeout_s)
@@ -241,7 +241,7 @@ async def _on_this_machine(name: str, servers: Sequence[ServerKind]) -> list[Dis
     """Every server that answers and has the model, whosever it is."""
     found: list[DiscoveredModel] = []
     urls = [f"http://127.0.0.1:{server.port}/v1" for server in servers]
-    answers = await asyncio.gather(*(_listed(url, timeout_s=PROBE_S) for url in urls))
+    answers = await asyncio.gather(*(_list_or_none(url, timeout_s=PROBE_S) for url in urls))
     for server, url, entries in zip(servers, urls, answers, strict=True):
         entry = _pick(entries or [], name)
         if entry is not None:

@@ -440,7 +440,7 @@ def attached_call(text: str, shown: Shown) -> str:
     for lead_in, parts in found:
         if lead_in.strip() and _is_short(lead_in) and all(parts):
             return parts[0][0].name
-    begun = _begun().search(text)
+    begun = _call_pattern().search(text)
     return begun["name"] if begun and text[: begun.start()].strip() and _is_short(text[: begun.start()]) else ""
 
 
@@ -491,7 +491,7 @@ def written_calls(text: str) -> tuple[str, ...]:
         calls = tuple(call for part in split[1] for call in read_tagged(part, _ANY))
     if calls:
         return tuple(call.name for call in calls)
-    begun = _begun().search(text)
+    begun = _call_pattern().search(text)
     if begun and not text[: begun.start()].strip():
         return (begun["name"],)
     bare = _TOOL_CODE.sub("", text).strip().removesuffix(";").removeprefix("[").removesuffix("]")
@@ -505,7 +505,7 @@ _TOOL_CODE: Final = re.compile(r"\A\s*```(?:tool_code)?[ \t]*\n|```\s*\Z")
 
 
 @cache
-def _begun() -> re.Pattern[str]:
+def _call_pattern() -> re.Pattern[str]:
     """Return the pattern of an object that opens the text, a fence or a tag, and begins as a call does."""
     opening = "|".join(re.escape(tag.open) for tag in forms().tags)
     names, values = "|".join(forms().name_keys), "|".join(forms().argument_keys)

@@ -72,10 +72,10 @@ def _strict(schema: Any, path: str, level: int, counted: list[str]) -> Schema:
         result["items"] = _strict(schema["items"], f"{path}[]", level, counted)
     elif schema.get("type") == "array":
         raise Inexpressible(f"`{path}` is a list of anything")
-    return _closed(result, path, level, counted) if schema.get("type") == "object" else result
+    return _strict_object(result, path, level, counted) if schema.get("type") == "object" else result
 
 
-def _closed(schema: Schema, path: str, level: int, counted: list[str]) -> Schema:
+def _strict_object(schema: Schema, path: str, level: int, counted: list[str]) -> Schema:
     properties: Mapping[str, Any] = schema.get("properties", {})
     optional = [name for name in properties if name not in schema.get("required", ())]
     if optional:
@@ -95,21 +95,21 @@ def _below(path: str, name: str) -> str:
 
 def simple(schema: Mapping[str, Any]) -> Schema:
     """Return the schema without references and rare keywords."""
-    return _reduced(schema, schema, False)
+    return _reduce(schema, schema, False)
 
 
 def portable(schema: Mapping[str, Any]) -> Schema:
     """Return the part of a JSON Schema that all grammar engines support; it never rejects what the whole would
     accept.
     """
-    return _reduced(schema, schema, True)
+    return _reduce(schema, schema, True)
 
 
-def _reduced(schema: Any, root: Mapping[str, Any], is_grammar: bool, depth: int = 0) -> Schema:  # noqa: FBT001 - of each level
+def _reduce(schema: Any, root: Mapping[str, Any], is_grammar: bool, depth: int = 0) -> Schema:  # noqa: FBT001 - of each level
     """Return a schema of the root, reduced: for a grammar, which holds no key but the known ones, or to be read."""
     if depth > _DEEPEST or not isinstance(schema, Mapping):
         return {}
-    inner = partial(_reduced, root=root, is_grammar=is_grammar, depth=depth + 1)
+    inner = partial(_reduce, root=root, is_grammar=is_grammar, depth=depth + 1)
     if "$ref" in schema:
         return inner(_named_by(schema["$ref"], root))
     kept = ("type", "enum", "const") if is_grammar else ("type", "enum", "description")
@@ -129,7 +129,7 @@ def _reduced(schema: Any, root: Mapping[str, Any], is_grammar: bool, depth: int 
     if not is_grammar:
         return {**result, "items": inner(items)} if types == "array" else result
     if isinstance(properties, Mapping):
-        named = {name: _bounded(name, each) for name, each in result["properties"].items()}
+        named = {name: _limit_name(name, each) for name, each in result["properties"].items()}
         result |= {"properties": named, "additionalProperties": False}
     elif isinstance(extra, Mapping):
         result["additionalProperties"] = inner(extra)
@@ -140,7 +140,7 @@ def _reduced(schema: Any, root: Mapping[str, Any], is_grammar: bool, depth: int 
     return result | ({"maxLength": bound} if isinstance(bound, int) and bound <= _LONGEST_BOUND else {})
 
 
-def _bounded(name: str, schema: Schema) -> Schema:
+def _limit_name(name: str, schema: Schema) -> Schema:
     """Limit the length of a name: in an unbounded one, a small model starts to repeat itself."""
     if name.endswith("_name") and schema.get("type") == "string" and "enum" not in schema:
         return {"maxLength": _NAME_CHARS, **schema}

@@ -183,12 +183,14 @@ class RequestWriter:
         returned = _reasoning(group) if is_current and self.dialect.keeps_reasoning else []
         items = [item.encode("utf-8", "replace") for item in returned] + ([dumps(said)] if text else [])
         ids = ((call, self.dialect.call_id(call.id)) for call in calls)
-        items += [dumps({"type": "function_call", "call_id": call_id, **_made(call)}) for call, call_id in ids]
+        items += [
+            dumps({"type": "function_call", "call_id": call_id, **_function_entry(call)}) for call, call_id in ids
+        ]
         return b",".join(items)
 
     def _call(self, call: Call) -> Entry:
         extra = self.extras.get(call.id, self.dialect.missing_extra)
-        return {"id": self.dialect.call_id(call.id), "type": "function", "function": _made(call), **extra}
+        return {"id": self.dialect.call_id(call.id), "type": "function", "function": _function_entry(call), **extra}
 
 
 def _reasoning(group: Group) -> list[str]:
@@ -270,7 +272,7 @@ def mark(message: User | Notice, text: str) -> str:
     return NOTICE_PREFIX + text if isinstance(message, Notice) else text
 
 
-def _made(call: Call) -> Entry:
+def _function_entry(call: Call) -> Entry:
     """Return what a call calls: the name that the model used without the characters that the wire format forbids, and
     the arguments unchanged, or `{}` if broken, because servers refuse a history that contains broken ones.
     """
@@ -369,7 +371,7 @@ class ResponseReader:
         kind, place = entry.get("type"), entry.get("output_index")
         if kind is None and isinstance(entry.get("output"), list):
             for n, item in enumerate(entry["output"]):
-                yield from self._done(n, _dict(item), is_whole=True)
+                yield from self._finish_item(n, _dict(item), is_whole=True)
             yield _end(entry)
         elif kind in _KIND:
             yield _delta({_KIND[kind]: entry.get("delta")})
@@ -381,11 +383,11 @@ class ResponseReader:
             self._begun.add(place)
             yield _call(place, {"arguments": entry.get("delta")})
         elif kind == "response.output_item.done":
-            yield from self._done(place, _dict(entry.get("item")))
+            yield from self._finish_item(place, _dict(entry.get("item")))
         elif kind in ENDS:
             yield _end(_dict(entry.get("response")))
 
-    def _done(self, place: object, entry: Entry, *, is_whole: bool = False) -> Iterator[Entry]:
+    def _finish_item(self, place: object, entry: Entry, *, is_whole: bool = False) -> Iterator[Entry]:
         if entry.get("type") == "reasoning":
             if is_whole:
                 yield _delta({"reasoning_content": _texts(entry.get("summary"), "\n\n")})

@@ -80,19 +80,19 @@ class Converter:
             case ast.Constant(value=str(text)):
                 return self.convert(_forward(text))
             case ast.Name() | ast.Attribute():
-                return self._named(node)
+                return self._convert_name(node)
             case ast.BinOp(op=ast.BitOr()):
                 return self.union(_union_members(node))
             case ast.Subscript(value=base, slice=inner):
                 return self._subscript(base, inner.elts if isinstance(inner, ast.Tuple) else [inner])
             case ast.Call():
-                return self._limited(node)
+                return self._convert_limited(node)
         raise Unresolved(f"`{ast.unparse(node)}` is not a type that syntax can read")
 
-    def _named(self, node: ast.expr) -> Schema:
+    def _convert_name(self, node: ast.expr) -> Schema:
         scope, origin = self.scope.resolve(node)
         if origin.startswith("."):
-            return self._defined(scope, origin[1:])
+            return self._convert_definition(scope, origin[1:])
         simple = typenames.SIMPLE.get(origin)
         if simple is not None:
             return dict(simple)
@@ -100,7 +100,7 @@ class Converter:
             raise Impossible(f"`{ast.unparse(node)}` cannot be written as JSON")
         raise Unresolved(f"`{ast.unparse(node)}` is known only after an import")
 
-    def _defined(self, scope: "Scope", name: str) -> Schema:
+    def _convert_definition(self, scope: "Scope", name: str) -> Schema:
         """Return the schema of a class or alias of the workspace; one that contains itself becomes a definition."""
         taken = set(self._names.values())
         key = self._names.setdefault((scope.module, name), name if name not in taken else f"{name}_{len(taken)}")
@@ -128,10 +128,10 @@ class Converter:
             raise Unresolved(f"`{name}` is known only after an import")
         value = self.scope.values[name]
         if isinstance(value, ast.Call):
-            return self._called(name, value)
+            return self._convert_call(name, value)
         return self.convert(value)
 
-    def _called(self, name: str, call: ast.Call) -> Schema:
+    def _convert_call(self, name: str, call: ast.Call) -> Schema:
         """Return the schema of `NewType("Id", int)`, or of `TypeVar("T", bound=…)`, which accepts any value within its
         bound.
         """
@@ -147,7 +147,7 @@ class Converter:
             return classes.schema_of(node, self)
         raise Unresolved(f"`{name}` is made by a call, so it is known only after an import")
 
-    def _limited(self, call: ast.Call) -> Schema:
+    def _convert_limited(self, call: ast.Call) -> Schema:
         """Return the schema of `conint(ge=1)`, `conlist(int, max_length=3)` and the like."""
         schema = typenames.LIMITED_TYPES.get(self.scope.origin(call.func))
         named = {keyword.arg or "": keyword.value for keyword in call.keywords}

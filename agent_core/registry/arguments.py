@@ -65,11 +65,11 @@ def _explain(error: ValidationError, root: "Schema", base: tuple[Any, ...]) -> I
         case "anyOf" | "oneOf":
             yield from _no_branch(error, root, path)
         case "type" if error.validator_value == "array" and isinstance(error.instance, str):
-            yield _problem(path, _expected(error, root), shown(error.instance), 'send a list: ["…", "…"]')
+            yield _problem(path, _describe_expected(error, root), shown(error.instance), 'send a list: ["…", "…"]')
         case "type":
-            yield _problem(path, _expected(error, root), shown(error.instance), _hint(error))
+            yield _problem(path, _describe_expected(error, root), shown(error.instance), _hint(error))
         case _:
-            yield _problem(path, _expected(error, root), shown(error.instance))
+            yield _problem(path, _describe_expected(error, root), shown(error.instance))
 
 
 def _hint(error: ValidationError) -> str | None:
@@ -83,10 +83,10 @@ def _hint(error: ValidationError) -> str | None:
 
 
 def _problem(path: tuple[Any, ...], expected: str, got: str, fix: str | None = None) -> Problem:
-    return Problem("arguments-invalid", f"{_dotted(path)}: expected {expected}, got {got}", WHERE, fix)
+    return Problem("arguments-invalid", f"{_path_text(path)}: expected {expected}, got {got}", WHERE, fix)
 
 
-def _dotted(path: tuple[Any, ...]) -> str:
+def _path_text(path: tuple[Any, ...]) -> str:
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
     return text.removeprefix(".") or "arguments"
 
@@ -146,7 +146,7 @@ _BOUNDS = {
 }
 
 
-def _expected(error: ValidationError, root: "Schema") -> str:
+def _describe_expected(error: ValidationError, root: "Schema") -> str:
     bound = _BOUNDS.get(str(error.validator))
     if bound is None:
         return describe(error.schema, root)
@@ -219,7 +219,7 @@ class Coercion:
         if isinstance(kind, list):
             entry = self._split.setdefault(id(schema), (schema, [{**schema, "type": type_name} for type_name in kind]))
             return self._union(value, entry[1])
-        return self._chosen(self._typed(value, schema, kind), schema)
+        return self._chosen(self._coerce_to(value, schema, kind), schema)
 
     def _only(self, value: list[Any], schema: "Schema") -> Any:
         """Return the only item of a list, where the item fits and the list does not."""
@@ -290,7 +290,7 @@ class Coercion:
         self.notes += repaired[0][1]
         return repaired[0][0]
 
-    def _typed(self, value: Any, schema: "Schema", kind: Any) -> Any:
+    def _coerce_to(self, value: Any, schema: "Schema", kind: Any) -> Any:
         if kind == "array":
             return self._array(value, schema)
         if kind == "object":
@@ -338,10 +338,10 @@ class Coercion:
         if isinstance(value, str):
             value = read_nested(value, dict)
         if isinstance(value, list) and schema is not self.root:
-            return self._placed(value, schema)
+            return self._read_as_object(value, schema)
         if not isinstance(value, dict):
             return value
-        value = self._repaired(value, schema)
+        value = self._repair(value, schema)
         properties, required = schema.get("properties", {}), schema.get("required", ())
         extra = schema.get("additionalProperties", {})
         coerced = {}
@@ -357,7 +357,7 @@ class Coercion:
             self._path.pop()
         return coerced
 
-    def _placed(self, value: list[Any], schema: "Schema") -> Any:
+    def _read_as_object(self, value: list[Any], schema: "Schema") -> Any:
         """Return the object whose properties a list has in their order; the list if that does not fit."""
         for meant in by_position(value, schema)[:1]:
             before = len(self.notes)
@@ -381,7 +381,7 @@ class Coercion:
         del self.notes[before:]
         return isinstance(coerced, list) or not self.fits(coerced, own)
 
-    def _repaired(self, value: dict[str, Any], schema: "Schema") -> dict[str, Any]:
+    def _repair(self, value: dict[str, Any], schema: "Schema") -> dict[str, Any]:
         if schema is self.root:
             value, wrapper = unwrapped(value, schema, self.resolved)
             if wrapper:
@@ -414,7 +414,7 @@ def read(
             return placed.value
         fix = "send one JSON object with the parameters' names as keys"
         return (Problem("arguments-not-json", str(error), WHERE, fix),)
-    result = _fitted(value, schema, len(raw))
+    result = _fit(value, schema, len(raw))
     if isinstance(result, tuple):
         return result
     if notes is not None:
@@ -437,7 +437,7 @@ def _without_keys(value: Any, schema: "Schema", characters: int) -> "_Read | Non
     """Return the arguments that a value without the parameters' names can only mean; None if none or several."""
     if value is None or (isinstance(value, str) and value.lstrip().startswith(("{", "["))):  # JSON, and not readable
         return None
-    results = [_fitted(meant, schema, characters) for meant in by_position(value, schema)]
+    results = [_fit(meant, schema, characters) for meant in by_position(value, schema)]
     read = [result for result in results if isinstance(result, _Read)]
     if not read or any(result.value != read[0].value for result in read):
         return None
@@ -495,7 +495,7 @@ def misfits(value: dict[str, Any], schema: "Schema", characters: int) -> tuple[P
         return (_UNUSABLE,)
 
 
-def _fitted(value: dict[str, Any], schema: "Schema", characters: int) -> _Read | tuple[Problem, ...]:
+def _fit(value: dict[str, Any], schema: "Schema", characters: int) -> _Read | tuple[Problem, ...]:
     coercion = Coercion(schema)
     try:
         with counted(characters):

@@ -67,7 +67,7 @@ class Statement:
         called = frozenset(word for word in first if isinstance(word, str))
         shared = frozenset(name for part in inner if isinstance(part, ast.Global) for name in part.names)
         reads, own = _names_read(node), set[str]()
-        roots, runs = _modified(node)
+        roots, runs = _modifications(node)
         if isinstance(node, Definition):
             head = _in_text(node.returns).union(*map(_names_read, [*node.decorator_list, node.args]))
             head |= _names_read(node.returns) if node.returns else set()
@@ -165,7 +165,7 @@ def _names_in_examples(node: ast.stmt) -> set[str]:
     return set().union(*(_names_in(entry.source, "exec") for entry in entries))
 
 
-def _modified(node: ast.stmt) -> tuple[set[str], set[str]]:
+def _modifications(node: ast.stmt) -> tuple[set[str], set[str]]:
     """Return the names of the values that a statement modifies, also in its blocks, and the functions that it calls
     for what they do: `TABLE["a"] = 1`, `TABLE.update(…)`, `fill(TABLE)`. Of a function, what its calls modify.
     """
@@ -231,7 +231,7 @@ class ModuleParts:
         pairs = zip(self.binds, self.statements, strict=True)
         shown = {name for bound, facts in pairs if bound & wanted for name in facts.shows & known}
         always = {at for at, bound in enumerate(self.binds) if "*" in bound}
-        return always | _reached(wanted | shown, *self._needs, stop, always)
+        return always | _reach(wanted | shown, *self._needs, stop, always)
 
     @cached_property
     def _needs(self) -> tuple[Mapping[str, Sequence[int]], Sequence[Names]]:
@@ -244,7 +244,7 @@ class ModuleParts:
         functions = {other for other, node in enumerate(self.text.body) if isinstance(node, Definition)}
         public = {other for other in functions if not any(name.startswith("_") for name in self.binds[other])}
         words = [facts.names | facts.reads for facts in self.statements]
-        return _reached({*words[at], "*"}, _places(self.binds), words, passed={at, *public})
+        return _reach({*words[at], "*"}, _places(self.binds), words, passed={at, *public})
 
     def lines(self, statements: Set[int]) -> set[int]:
         """Return the lines of these statements, with their comments."""
@@ -267,7 +267,7 @@ def _places(binds: Iterable[Names]) -> Mapping[str, Sequence[int]]:
     return places
 
 
-def _reached(
+def _reach(
     names: Set[str],
     places: Mapping[str, Sequence[int]],
     words: Sequence[Names],
@@ -366,7 +366,7 @@ def running_with(text: str, name: str) -> list[ast.stmt]:
     depends on, and what binds nothing. The module as a program is none of them.
     """
     nodes, places, names = _running(text)
-    return [nodes[at] for at in sorted(_reached({name, _GROUND}, places, names))]
+    return [nodes[at] for at in sorted(_reach({name, _GROUND}, places, names))]
 
 
 @lru_cache(maxsize=64)
@@ -445,11 +445,11 @@ def callees(name: str, snapshot: "Snapshot") -> list[str]:
 
 def uses(function: "Function", snapshot: "Snapshot") -> frozenset[str]:
     """Return every name that the source of a function mentions, including its module's private helpers."""
-    return _mentioned(snapshot.modules[function.module].text, function.name)
+    return _mentions(snapshot.modules[function.module].text, function.name)
 
 
 @lru_cache(maxsize=1024)
-def _mentioned(text: str, name: str) -> frozenset[str]:
+def _mentions(text: str, name: str) -> frozenset[str]:
     words, imported = _defined(text)
     seen: set[str] = set()
     waiting = [name]
@@ -661,12 +661,12 @@ def approved_statements(text: str, module: str) -> tuple[ApprovedStatement, ...]
     try:
         found = _statements(text)
         known = _known_names([(node, facts) for node, facts, _ in found])
-        return tuple(_approved(*each, lines, module, known) for each in found)
+        return tuple(_approved_statement(*each, lines, module, known) for each in found)
     except _NOT_PYTHON:
         return (ApprovedStatement(text, "", frozenset(), frozenset(), (), is_inert=False),)
 
 
-def _approved(
+def _approved_statement(
     node: ast.stmt, statement: Statement, own: str, lines: list[str], module: str, known: Mapping[str, str]
 ) -> ApprovedStatement:
     text = "\n".join(lines[first_line(node) - 1 : node.end_lineno])

@@ -71,11 +71,11 @@ def read(docstring: str | None) -> Described:
         # A field goes on to the next one, past a heading from which the examples were removed.
         section = _EMPTY_HEADING.sub("", text[start:]) if has_examples and style in _FIELDS else text[start:]
         # The line break keeps `cleandoc` from taking the first section's indentation for the margin.
-        described = _merge(described, _parsed(f"\n{section}", style))
+        described = _merge(described, _parse(f"\n{section}", style))
     return described
 
 
-def _parsed(text: str, style: DocstringStyle) -> Docstring:
+def _parse(text: str, style: DocstringStyle) -> Docstring:
     try:
         return _GOOGLE.parse(text) if style is DocstringStyle.GOOGLE else parse_style(text, style)
     except ParseError:

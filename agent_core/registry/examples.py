@@ -80,7 +80,7 @@ def find(docstring: str) -> Iterator[DoctestEntry]:
         position = match.start()
         source, want = _lines(match, line)
         if not _BLANK.match(source):
-            yield DoctestEntry(source, want, line, _raised(want), _options(source))
+            yield DoctestEntry(source, want, line, _error_message(want), _options(source))
         line += text.count("\n", position, match.end())
         position = match.end()
 
@@ -218,7 +218,7 @@ def _check_indent(lines: list[str], prefix: str, line: int) -> None:
             raise ValueError(f"line {number} of the docstring is indented less than its `>>>`: `{text}`")
 
 
-def _raised(want: str) -> str:
+def _error_message(want: str) -> str:
     match = _TRACEBACK.match(want)
     return match["message"].strip() if match else ""
 

@@ -70,7 +70,7 @@ def default_of(value: ast.expr | None, scope: "Scope") -> Default:
     if value is None:
         return Default(is_required=True, shown={})
     declared = field_default(value, scope)
-    return declared or Default(is_required=False, shown=_shown(value, scope))
+    return declared or Default(is_required=False, shown=_default_schema(value, scope))
 
 
 def field_default(node: ast.expr | None, scope: "Scope") -> Default | None:
@@ -80,7 +80,7 @@ def field_default(node: ast.expr | None, scope: "Scope") -> Default | None:
     named = {keyword.arg: keyword.value for keyword in node.keywords}
     value = node.args[0] if node.args else named.get("default")
     if value is not None and not (isinstance(value, ast.Constant) and value.value is ...):
-        return Default(is_required=False, shown=_shown(value, scope))
+        return Default(is_required=False, shown=_default_schema(value, scope))
     return Default(is_required="default_factory" not in named, shown={})
 
 
@@ -93,7 +93,7 @@ def annotated_default(annotation: ast.expr | None, scope: "Scope") -> Default | 
     return defaults[-1] if defaults else None
 
 
-def _shown(value: ast.expr, scope: "Scope") -> Schema:
+def _default_schema(value: ast.expr, scope: "Scope") -> Schema:
     """Return a default as a schema shows it, if the text decides it."""
     written = written_value(value, scope)
     return {"default": written.value} if written else {}

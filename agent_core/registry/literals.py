@@ -121,7 +121,7 @@ def written_value(node: ast.expr, scope: "Scope", depth: int = _DEEPEST) -> Lite
         case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Set(elts=parts):
             return _list_of(parts, scope, depth)
         case ast.Call():
-            return _made(node, scope, depth)
+            return _constructor_value(node, scope, depth)
     return None
 
 
@@ -164,7 +164,7 @@ def _list_of(parts: list[ast.expr], scope: "Scope", depth: int) -> Literal | Non
     return Literal(known) if len(known) == len(values) else None
 
 
-def _made(node: ast.Call, scope: "Scope", depth: int) -> Literal | None:
+def _constructor_value(node: ast.Call, scope: "Scope", depth: int) -> Literal | None:
     """Return the value of `Path("a")`, `date(2026, 1, 2)`, `frozenset({1})`, as JSON has it."""
     origin = scope.origin(node.func)
     if node.keywords or len(node.args) > _MOST_KEYS:
@@ -224,14 +224,14 @@ def enum_members(node: ast.ClassDef, scope: "Scope") -> dict[str, Any] | None:  
 def _member_value(name: str, value: ast.expr, before: list[Any], scope: "Scope", bases: set[str]) -> Any:
     if isinstance(value, ast.Call) and scope.origin(value.func) == "enum.auto":
         if bases & {"enum.StrEnum", "builtins.str"}:
-            return name.lower() if "enum.StrEnum" in bases else _computed(name)
+            return name.lower() if "enum.StrEnum" in bases else _refuse_computed(name)
         numbers = [number for number in before if isinstance(number, int)]
         return max(numbers) + 1 if numbers else 1
     literal = json_literal(value)
     if literal is None or not isinstance(literal.value, str | int | float | bool | None):
-        return _computed(name)
+        return _refuse_computed(name)
     return literal.value
 
 
-def _computed(name: str) -> Any:
+def _refuse_computed(name: str) -> Any:
     raise Unresolved(f"the value of the member `{name}` is computed")

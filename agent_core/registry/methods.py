@@ -94,11 +94,11 @@ def _methods(of: ast.ClassDef, module: ast.Module) -> list[Definition]:
     return [
         node
         for node in survey(ast.Module(of.body, [])).public()
-        if not any(_makes_other(names.origin(_called(decorator))) for decorator in node.decorator_list)
+        if not any(_makes_other(names.origin(_callee(decorator))) for decorator in node.decorator_list)
     ]
 
 
-def _called(decorator: ast.expr) -> ast.expr:
+def _callee(decorator: ast.expr) -> ast.expr:
     return decorator.func if isinstance(decorator, ast.Call) else decorator
 
 

@@ -21,7 +21,7 @@ _Exported = ast.List | ast.Tuple
 
 def adding(module_text: ParsedText, name: str) -> list[LineEdit]:
     """Return the edit that adds `name` to `__all__`, if there is an `__all__` without it."""
-    exported = _exported(module_text)
+    exported = _exported_names(module_text)
     if exported is None or any(_holds(element, name) for element in exported.elts):
         return []
     lines = list(module_text.lines)
@@ -36,7 +36,7 @@ def adding(module_text: ParsedText, name: str) -> list[LineEdit]:
 
 def dropping(module_text: ParsedText, name: str) -> list[LineEdit]:
     """Return the edit that removes `name` from `__all__`, if it is there."""
-    exported = _exported(module_text)
+    exported = _exported_names(module_text)
     index = next((n for n, element in enumerate(exported.elts) if _holds(element, name)), None) if exported else None
     if exported is None or index is None:
         return []
@@ -102,7 +102,7 @@ def _holds(node: ast.expr, name: str) -> bool:
     return isinstance(node, ast.Constant) and node.value == name
 
 
-def _exported(module_text: ParsedText) -> _Exported | None:
+def _exported_names(module_text: ParsedText) -> _Exported | None:
     for node in module_text.body:
         match node:
             case (
@@ -145,10 +145,10 @@ def place_function(
         return with_newline(f"{candidate.strip()}\n", brought.newline)
     assert not isinstance(function, Problem)
     assert not isinstance(old, Problem)
-    return _placed(module if old else module.ended(), brought, function, old, path)
+    return _place(module if old else module.ended(), brought, function, old, path)
 
 
-def _placed(
+def _place(
     module_text: ParsedText, brought_text: ParsedText, function: Definition, old: Definition | None, path: str
 ) -> str | Problem:
     added = imports.brought_by(brought_text, module_text, path)
@@ -188,7 +188,7 @@ def withhold(module_text: str, names: Set[str], *, path: str = "module") -> str 
         return module
     offered = [node.name for node in survey(syntax.parse(module_text)).public() if node.name not in names]
     listings = sum("__all__" in bound_names(node) for node in module.body)
-    if listings > 1 or (listings and _exported(module) is None):  # it is computed: the last word counts
+    if listings > 1 or (listings and _exported_names(module) is None):  # it is computed: the last word counts
         return f"{module_text.rstrip()}\n\n__all__ = {offered!r}\n"
     if not listings:
         heads = [node for node in module.body if _is_head(node, module)]

@@ -75,7 +75,7 @@ def placed(value: dict[str, Any], schema: "Schema", resolve: Resolve) -> tuple[d
     places = [*islice(_free(value, schema, resolve, ()), _MOST + 1)]
     if len(places) > _MOST:
         return value, {}
-    meant = {key: _meant(key, places) for key in value if key not in properties}
+    meant = {key: _place_of_key(key, places) for key in value if key not in properties}
     counts = Counter(place for place in meant.values() if place)
     moves = {key: place for key, place in meant.items() if place and counts[place] == 1}
     result = {key: item for key, item in value.items() if key not in moves}
@@ -110,7 +110,7 @@ def _object_of(schema: Any, resolve: Resolve) -> "Schema | None":
     return objects[0] if len(objects) == 1 else None
 
 
-def _meant(key: str, places: list[Path]) -> Path | None:
+def _place_of_key(key: str, places: list[Path]) -> Path | None:
     """Return the one place that a key can mean; None if there is none, or a second."""
     parts = tuple(plain(part) for part in _PARTS.split(key) if part)
     if len(parts) > 1:
@@ -188,7 +188,7 @@ def listed(value: Any, choices: list[Any]) -> Any:  # Any: JSON
         return value
     member = _MEMBER.fullmatch(value.strip())
     for text in (value, *(member.groups() if member else ())):
-        for form in (_cased, _joined):
+        for form in (_fold_case, _fold_spaces):
             matches = [choice for choice in choices if isinstance(choice, str) and form(choice) == form(text)]
             if matches:
                 return matches[0] if len(matches) == 1 else value
@@ -196,12 +196,12 @@ def listed(value: Any, choices: list[Any]) -> Any:  # Any: JSON
     return written[0] if len(written) == 1 else value
 
 
-def _cased(text: str) -> str:
+def _fold_case(text: str) -> str:
     return text.strip().strip(_QUOTES).strip().casefold()
 
 
-def _joined(text: str) -> str:
-    return _BETWEEN.sub("", _cased(text))
+def _fold_spaces(text: str) -> str:
+    return _BETWEEN.sub("", _fold_case(text))
 
 
 def pieces(text: str, kind: Any) -> list[str] | None:  # Any: the JSON type of the items
@@ -213,13 +213,13 @@ def pieces(text: str, kind: Any) -> list[str] | None:  # Any: the JSON type of t
         return []
     marks = [mark for mark in _SEPARATORS if mark in text.strip()]
     if not marks:
-        return _spaced(text) if kind in ("integer", "number") else None
+        return _split_at_spaces(text) if kind in ("integer", "number") else None
     items = [item.strip() for item in text.split(marks[0])]
     is_number = _GROUPED.fullmatch(text) or (kind != "integer" and _DECIMAL_COMMA.fullmatch(text))
     return [] if is_number or len(items) == 1 else items
 
 
-def _spaced(text: str) -> list[str] | None:
+def _split_at_spaces(text: str) -> list[str] | None:
     items = text.split()
     if len(items) < 2:
         return None

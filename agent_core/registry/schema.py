@@ -101,13 +101,13 @@ class _Reader:
             parameters=parameters,
             is_async=isinstance(node, ast.AsyncFunctionDef),
             takes_self=takes_self,
-            returns=_shown(node.returns),
+            returns=_hint_text(node.returns),
             unresolved=unresolved,
             version=self.source.version,
             body_hash=hashlib.sha256("".join(self.lines[start - 1 : end]).encode("utf-8", "replace")).hexdigest(),
             examples=self.examples(node, text),
-            rest=_offered(node.args.vararg, parameters),
-            extra=_offered(node.args.kwarg, parameters),
+            rest=_rest_parameter(node.args.vararg, parameters),
+            extra=_rest_parameter(node.args.kwarg, parameters),
         )
 
     def examples(self, node: Definition, text: str | None) -> tuple[examples.Example, ...]:
@@ -225,11 +225,11 @@ class _Reader:
         self.problems.append(Problem(code, message, self.place(node), fix, "warns"))
 
 
-def _offered(argument: ast.arg | None, parameters: Schema) -> str:
+def _rest_parameter(argument: ast.arg | None, parameters: Schema) -> str:
     return argument.arg if argument and argument.arg in parameters["properties"] else ""
 
 
-def _shown(annotation: ast.expr | None) -> str:
+def _hint_text(annotation: ast.expr | None) -> str:
     if annotation is None:
         return ""
     return annotation.id if isinstance(annotation, ast.Name) else ast.unparse(annotation)

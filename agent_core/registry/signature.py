@@ -65,7 +65,7 @@ def read_signature(signature: Signature, module: str, path: str, place: PlaceOf)
     own = next((function for function in read.functions if function.name == signature.name), None)
     refusing = [problem for problem in read.problems if problem.severity == "refuses"]
     if own is None:
-        return tuple(replace(problem, where=_named(problem, signature, place)) for problem in refusing)
+        return tuple(replace(problem, where=_problem_place(problem, signature, place)) for problem in refusing)
     if unread := own.unresolved:
         return tuple(_unreadable(name, signature.inputs[name], place(name)) for name in unread)
     return replace(own, description=signature.description, returns=returns, line=place("purpose").line)
@@ -99,6 +99,6 @@ def _has_default(written: str) -> bool:
     return isinstance(node, ast.AnnAssign) and node.value is not None
 
 
-def _named(problem: Problem, signature: Signature, place: PlaceOf) -> Place:
+def _problem_place(problem: Problem, signature: Signature, place: PlaceOf) -> Place:
     """Return the place of what a problem is about: a parameter that it names, or the whole."""
     return next((place(name) for name in signature.inputs if f"`{name}`" in problem.message), place("purpose"))

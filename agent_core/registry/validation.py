@@ -213,7 +213,7 @@ def _additional(validator: Validator, rule: Any, instance: Any, schema: Schema) 
             yield from validator.descend(instance[name], rule, path=name)  # type: ignore[attr-defined] # not in the protocol
 
 
-def _ignored(_validator: Validator, _rule: Any, _instance: Any, _schema: Schema) -> None:
+def _ignore(_validator: Validator, _rule: Any, _instance: Any, _schema: Schema) -> None:
     """Ignore a keyword that the worker checks, or that coercion handles."""
 
 
@@ -227,7 +227,7 @@ _Checker = jsonschema.validators.extend(  # type: ignore[no-untyped-call] # the 
     _Draft,
     validators={
         **{name: _spending(_Draft.VALIDATORS[name]) for name in _BRANCHING},
-        **dict.fromkeys(("pattern", "patternProperties", "format", "unevaluatedProperties", "uniqueItems"), _ignored),
+        **dict.fromkeys(("pattern", "patternProperties", "format", "unevaluatedProperties", "uniqueItems"), _ignore),
         "additionalProperties": _additional,
     },
     type_checker=_Draft.TYPE_CHECKER.redefine("integer", _is_integer),
@@ -278,7 +278,7 @@ def read_object(raw: str, limit_chars: int = LIMIT_CHARS) -> dict[str, Any]:  # 
     """
     if len(raw) > limit_chars:
         raise NotJson(f"expected at most {limit_chars} characters of JSON, got {len(raw)}")
-    text = _unfenced(raw)
+    text = _remove_fence(raw)
     value = _load(text) if text else None
     if isinstance(value, str):
         value = _inner(value) if value.strip() else None
@@ -291,14 +291,14 @@ def read_object(raw: str, limit_chars: int = LIMIT_CHARS) -> dict[str, Any]:  # 
 
 def _inner(text: str) -> Any:  # Any: JSON
     try:
-        return _load(_unfenced(text))
+        return _load(_remove_fence(text))
     except NotJson as error:
         raise NotJson(str(error), text) from error
 
 
 def without_prose(raw: str) -> str | None:
     """Return the only object in a text that says something around it; None if that may be a part of the JSON."""
-    text = _unfenced(raw)
+    text = _remove_fence(raw)
     begin, end = text.find("{"), text.rfind("}")
     if begin < 1 and end == len(text) - 1:
         return None
@@ -340,7 +340,7 @@ def _is_small(value: Any) -> bool:
     return True
 
 
-def _unfenced(raw: str) -> str:
+def _remove_fence(raw: str) -> str:
     text = raw.strip().removeprefix("\ufeff")
     fenced = _FENCE.match(text)
     return fenced[1].strip() if fenced else text

@@ -120,7 +120,7 @@ async def copy_store(
     await _copy_vectors(here, there)
     await there._write(lambda session: session.postings.rebuild(session))
     hear("comparison")
-    return await _compared(here, there)
+    return await _compare(here, there)
 
 
 async def row_counts(store: Store) -> dict[str, int]:
@@ -179,7 +179,7 @@ async def _copy_vectors(tables: Tables, other_tables: Tables) -> None:
             last = rows[-1][0]
 
 
-async def _compared(tables: Tables, other_tables: Tables) -> dict[str, int]:
+async def _compare(tables: Tables, other_tables: Tables) -> dict[str, int]:
     counts: dict[str, int] = {}
     for name, sums in (await tables._read(_sums)).items():
         other = await other_tables._read(lambda session: _sum(session, name))  # noqa: B023 awaited at once

@@ -238,9 +238,9 @@ class AgentFiles:
 
     def names(self) -> Mapping[str, str]:
         """Return all agents that have a file, with their purposes, and with them the one that needs none."""
-        return self._named(self.folder.read())
+        return self._purposes(self.folder.read())
 
-    def _named(self, files: Mapping[str, AgentProfile]) -> Mapping[str, str]:
+    def _purposes(self, files: Mapping[str, AgentProfile]) -> Mapping[str, str]:
         named = {name: profile.purpose for name, profile in files.items()}
         return named | {self._main: named.get(self._main, "Talks to the user.")} if named else {}
 
@@ -255,7 +255,7 @@ class AgentFiles:
         if agent.startswith(PASSING):
             return {}
         files = self.folder.read()
-        fitting = {name: purpose for name, purpose in self._named(files).items() if name != agent}
+        fitting = {name: purpose for name, purpose in self._purposes(files).items() if name != agent}
         patterns = [Wildcard(pattern) for pattern in files.get(agent, AgentProfile()).talks_to] if fitting else []
         return {name: purpose for name, purpose in fitting.items() if any(each.fits(name) for each in patterns)}
 

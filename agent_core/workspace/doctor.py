@@ -144,10 +144,10 @@ async def _model(settings: Settings, choose: Choose, functions: Iterable["Functi
         "warning": window.warning(chosen.model_name) or None,
     }
     report = {"ok": True, "name": chosen.model_name, "endpoint": chosen.endpoint_url, "why": chosen.why}
-    return {**report, "window": told, "loosened": _loosened(chosen.endpoint_url, functions)}
+    return {**report, "window": told, "loosened": _without_strict_mode(chosen.endpoint_url, functions)}
 
 
-def _loosened(url: str, functions: Iterable["Function"]) -> dict[str, str]:
+def _without_strict_mode(url: str, functions: Iterable["Function"]) -> dict[str, str]:
     """Return the functions that the endpoint's strict mode cannot express, each with the reason."""
     if not dialect_of(url).strict:
         return {}

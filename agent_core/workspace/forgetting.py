@@ -129,7 +129,7 @@ class Forgetting:
             subject = f"all of {agent} before {datetime.fromtimestamp(start):%Y-%m-%d %H:%M}"
             gone = replace(erasure, target=TurnsGone(agent, turns, start))
             return ForgetOrder(subject, gone, [agent], before=start)
-        said = await self._said(request, agent)
+        said = await self._find_message(request, agent)
         begins = " ".join(said.text.split())[:60]
         if request.turn:
             gone = replace(erasure, target=TurnsGone(agent, [said.turn]))
@@ -148,7 +148,7 @@ class Forgetting:
         files = await asyncio.to_thread(self._rewrite, order)
         return await self._report(order, await self._store.forget(order.erasure), files)
 
-    async def _said(self, request: ForgetRequest, agent: str) -> Said:
+    async def _find_message(self, request: ForgetRequest, agent: str) -> Said:
         typed = request.turn or request.message
         match, is_turn = _PLACE.fullmatch(typed), bool(request.turn)
         if typed != "last" and (match is None or (match[2] is None) != is_turn):

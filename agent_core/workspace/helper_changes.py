@@ -138,7 +138,7 @@ class HelperChanges:
         if naming:
             fix = f"Take it out of {path_of(naming[0])} first."
             raise UsageError(f"`{name}` is named by the helper `{naming[0]}`.", fix=fix)
-        if denied := await self._denied("deleted", helper, "", proposal):
+        if denied := await self._ask_user("deleted", helper, "", proposal):
             return HelperVerdict(name, "deleted", admitted=False, denied=denied)
         await self._library.remove(name, proposal.author, proposal.reason or "deleted")
         return HelperVerdict(name, "deleted", admitted=True)
@@ -163,7 +163,7 @@ class HelperChanges:
         helper = read_helper(name, text)
         if not _passes(problems) or not isinstance(helper, Helper):
             return HelperVerdict(name, deed, admitted=False, problems=problems)
-        if denied := await self._denied(deed, helper, text, proposal):
+        if denied := await self._ask_user(deed, helper, text, proposal):
             return HelperVerdict(name, deed, admitted=False, problems=problems, denied=denied)
         await self._library.write(name, text, proposal.author, proposal.reason or deed)
         return HelperVerdict(name, deed, admitted=True, problems=problems, signature=signature(helper.function))
@@ -175,10 +175,10 @@ class HelperChanges:
         around = self._library.surroundings(without=name)
         problems = [*problems_around(helper, around), *near_copies(helper, around), *beyond(helper, proposal.rest)]
         if _passes(problems):
-            problems += await failing_examples(helper, self._called)
+            problems += await failing_examples(helper, self._call)
         return tuple(problems)
 
-    async def _called(self, name: str, inputs: dict[str, Any]) -> "CallReport":  # Any: JSON
+    async def _call(self, name: str, inputs: dict[str, Any]) -> "CallReport":  # Any: JSON
         """Call a function with those of the inputs that it takes."""
         function = self._functions.registry.snapshot().functions[name]
         taken: Mapping[str, Any] = {key: inputs[key] for key in function.parameters["properties"] if key in inputs}
@@ -186,7 +186,7 @@ class HelperChanges:
         assert report.outcome is not None, "one call was made"
         return report.outcome
 
-    async def _denied(self, deed: Deed, helper: Helper, text: str, proposal: Proposal) -> str:
+    async def _ask_user(self, deed: Deed, helper: Helper, text: str, proposal: Proposal) -> str:
         """Ask the user about what an agent proposes, and return why it may not be; a user's own command is a yes."""
         author = proposal.author
         if author.by == "human":
@@ -219,7 +219,7 @@ class HelperDesk:
         verdict = await self._changes.create(
             name, written({key: value for key, value in table.items() if value}), self._by(reason)
         )
-        return self._told(verdict)
+        return self._report(verdict)
 
     async def edit(self, name: str, old_text: str, new_text: str, reason: str) -> str:
         """Propose a change of one place in a helper's file.
@@ -227,7 +227,7 @@ class HelperDesk:
         Raises:
             UsageError: it was rejected.
         """
-        return self._told(await self._changes.edit(name, old_text, new_text, self._by(reason)))
+        return self._report(await self._changes.edit(name, old_text, new_text, self._by(reason)))
 
     async def delete(self, name: str, reason: str) -> str:
         """Propose to delete a helper.
@@ -235,14 +235,14 @@ class HelperDesk:
         Raises:
             UsageError: it was rejected.
         """
-        return self._told(await self._changes.delete(name, self._by(reason)))
+        return self._report(await self._changes.delete(name, self._by(reason)))
 
     def _by(self, reason: str) -> Proposal:
         agent = self._agent()
         assert agent is not None, "its turn runs"
         return Proposal(agent.author, agent.left(), reason)
 
-    def _told(self, verdict: HelperVerdict) -> str:
+    def _report(self, verdict: HelperVerdict) -> str:
         if not verdict.admitted:
             raise UsageError(verdict.text)
         if agent := self._agent():

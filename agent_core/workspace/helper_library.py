@@ -154,7 +154,7 @@ class HelperLibrary:
         if not is_first and stamps == self._stamps and (not stamps or functions is self._judged_with):
             return
         if is_first:
-            self._helpers = await self._left()
+            self._helpers = await self._last_helpers()
         before, told = self._helpers, self._problems
         texts = await asyncio.to_thread(_texts, self._root, stamps)
         await self._load(texts, author, reason)
@@ -170,7 +170,7 @@ class HelperLibrary:
         """Let all helpers stay in force, since nobody can see whether their files are there; say why, once."""
         is_first = not self._is_read
         if is_first:
-            self._helpers = await self._left()
+            self._helpers = await self._last_helpers()
             self._functions.registry.keep_for_helpers(frozenset(self._helpers))
         problem = Problem(error.code, error.message, Place(f"{FOLDER}/"), error.fix)
         is_news = problem not in self.problems
@@ -215,7 +215,7 @@ class HelperLibrary:
         self._helpers = in_force if in_force != self._helpers else self._helpers
         self._functions.registry.keep_for_helpers(frozenset(in_force))
 
-    async def _left(self) -> dict[str, Helper]:
+    async def _last_helpers(self) -> dict[str, Helper]:
         """Return the helpers that were in force when the last program ended."""
         names = [Path(path).stem for path in await self._store.kept_modules(FOLDER)]
         return {name: helper for name in names if (helper := await self._last_good(name)) is not None}

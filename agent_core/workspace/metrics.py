@@ -148,7 +148,7 @@ class _AtTheStore(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Yield what it says; if it is away, that alone."""
-        asked = asyncio.run_coroutine_threadsafe(self._asked(), self._loop)
+        asked = asyncio.run_coroutine_threadsafe(self._gather(), self._loop)
         try:
             found = asked.result(_ASK_S)
         except (KnapperError, TimeoutError):
@@ -157,7 +157,7 @@ class _AtTheStore(Collector):
         yield GaugeMetricFamily("knapper_store_up", "1 if the store answered.", value=bool(found))
         yield from found
 
-    async def _asked(self) -> list[Metric]:
+    async def _gather(self) -> list[Metric]:
         store = self._workspace.store
         backlog = await store.backlog()
         info = GaugeMetricFamily("knapper_info", "This program.", labels=["version", "sandbox"])

@@ -55,9 +55,9 @@ class ModelOpener:
         self.reader: DescriptionReader | None = self._reader()
         """The reader of new functions' descriptions that the settings name, if any."""
         name = self._settings.maker
-        self.maker = FunctionMaker(name, partial(self._opened, name)) if name else None
+        self.maker = FunctionMaker(name, partial(self._open_model, name)) if name else None
         """The model that writes what agents ask for, if the settings name one."""
-        self.mender = self.maker or FunctionMaker("the usual model", partial(self._opened, None))
+        self.mender = self.maker or FunctionMaker("the usual model", partial(self._open_model, None))
         """The model that fixes functions which keep failing."""
 
     async def open(self, name: str | None) -> OpenedModel:
@@ -130,10 +130,10 @@ class ModelOpener:
     def _reader(self) -> DescriptionReader | None:
         name = self._settings.gate.reader
         if name == "same":  # who writes a function sees it described anew
-            return DescriptionReader(name, partial(self._opened, self._settings.maker))
-        return None if name == "off" else DescriptionReader(name, partial(self._opened, name))
+            return DescriptionReader(name, partial(self._open_model, self._settings.maker))
+        return None if name == "off" else DescriptionReader(name, partial(self._open_model, name))
 
-    async def _opened(self, name: str | None) -> "Model":
+    async def _open_model(self, name: str | None) -> "Model":
         return (await self.open(name)).model
 
 

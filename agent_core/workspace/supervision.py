@@ -161,7 +161,7 @@ def _state(
     state, since, why = "idle", None, ""
     if items:
         state, since = "running" if items[0].is_running else "queued", items[0].since
-        why = f"{items[0].kind} waits" if state == "queued" else f"works on {_named(items[0].kind)}"
+        why = f"{items[0].kind} waits" if state == "queued" else f"works on {_with_article(items[0].kind)}"
     if mine and not (items and items[0].is_running):
         state, since, why = "waiting", mine[0].at, one_line(mine[0].text, _WHY_CHARS)
     if row is not None and row.state != "open":
@@ -171,7 +171,7 @@ def _state(
     return AgentState(name, "", state, waits_on, thread or None, since, spent, left, why)
 
 
-def _named(kind: str) -> str:
+def _with_article(kind: str) -> str:
     return f"an {kind}" if kind[:1] in "aeiou" else f"a {kind}"
 
 

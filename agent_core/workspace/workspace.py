@@ -325,9 +325,9 @@ class Workspace:
         name = name or self.settings.agent
         if self._behind is not None:
             await self._behind.close(name)
-        return await self._opened(name, memory=memory, verify=verify, answers=answers)
+        return await self._open_agent(name, memory=memory, verify=verify, answers=answers)
 
-    async def _opened(
+    async def _open_agent(
         self,
         name: str,
         *,
@@ -432,7 +432,7 @@ class Workspace:
 
         The turns of the agent in `front` are run there.
         """
-        behind = runner.AgentsBehind(partial(self._opened, is_behind=True), hear)
+        behind = runner.AgentsBehind(partial(self._open_agent, is_behind=True), hear)
         new_runner = partial(self._new_runner, slots=self.settings.runner.slots, on_fault=on_fault)
         async with self._at_work(behind, new_runner, front) as running:
             yield running
@@ -455,7 +455,7 @@ class Workspace:
         if not self._store.is_shared:
             fix = "Next: knapper agents run. For several machines, see docs/scale.md"
             raise UsageError("A worker needs a database that processes share, and the state is in a file.", fix=fix)
-        opened = partial(self._opened, is_behind=True, answers=True)
+        opened = partial(self._open_agent, is_behind=True, answers=True)
         behind = runner.AgentsBehind(opened, hear, self.answered_by_id)
         kinds = (*BETWEEN, *FROM_USER, SUMMARY)
         new_runner = partial(self._new_runner, slots=slots, on_fault=on_fault, kinds=kinds, ends_with_store=True)

@@ -20,13 +20,13 @@ _libc.syscall.restype = ctypes.c_long
 
 def syscall(operation: str, number: int, *arguments: Argument) -> int:
     """Return the result of a raw system call. Raise OSError naming `operation` if it fails."""
-    return _checked(operation, _libc.syscall(ctypes.c_long(number), *[_wide(argument) for argument in arguments]))
+    return _check(operation, _libc.syscall(ctypes.c_long(number), *[_wide(argument) for argument in arguments]))
 
 
 def prctl(operation: str, option: int, *arguments: Argument) -> int:
     """Return the result of prctl. Raise OSError naming `operation` if it fails."""
     padded = [*arguments, 0, 0, 0, 0][:4]
-    return _checked(operation, _libc.prctl(ctypes.c_int(option), *[_wide(argument) for argument in padded]))
+    return _check(operation, _libc.prctl(ctypes.c_int(option), *[_wide(argument) for argument in padded]))
 
 
 def _wide(argument: Argument) -> object:
@@ -34,7 +34,7 @@ def _wide(argument: Argument) -> object:
     return ctypes.c_ulong(argument) if isinstance(argument, int) else argument
 
 
-def _checked(operation: str, result: int) -> int:
+def _check(operation: str, result: int) -> int:
     if result < 0:
         error = ctypes.get_errno()
         raise OSError(error, f"{operation}: {os.strerror(error)}")

@@ -80,7 +80,7 @@ def packages(names: Sequence[str]) -> dict[str, str]:
         distribution = _distribution(name)
         if distribution is not None:
             folders |= _top_level(distribution)
-            waiting += _required(distribution)
+            waiting += _requirements(distribution)
     return folders
 
 
@@ -91,7 +91,7 @@ def _distribution(name: str) -> importlib.metadata.Distribution | None:
         return None
 
 
-def _required(distribution: importlib.metadata.Distribution) -> list[str]:
+def _requirements(distribution: importlib.metadata.Distribution) -> list[str]:
     always = [line for line in distribution.requires or () if "extra ==" not in line]
     return [match.group() for line in always if (match := _REQUIREMENT.match(line))]
 

@@ -104,11 +104,11 @@ def build(*, executable_files: bool, table: SyscallTable | None = None) -> bytes
     import extension modules; without it no new page becomes executable.
     """
     table = table or native_calls()
-    program = _begun(table, table.checked, table.free)
+    program = _begin_filter(table, table.checked, table.free)
     _threads_only(program, processes="EPERM")
     _as_a_worker(program, table, executable_files=executable_files)
     _own_limits_only(program, may_set=False)
-    return _ended(program)
+    return _end_filter(program)
 
 
 def build_ahead(table: SyscallTable | None = None) -> bytes:
@@ -117,17 +117,17 @@ def build_ahead(table: SyscallTable | None = None) -> bytes:
     Whoever listens to the filter decides about each fork. Code may be mapped from files, for a package may be native.
     """
     table = table or native_calls()
-    program = _begun(table, {**table.checked, **table.checked_ahead}, {**table.free, **table.ahead})
+    program = _begin_filter(table, {**table.checked, **table.checked_ahead}, {**table.free, **table.ahead})
     _threads_only(program, processes="processes")
     _processes_by_leave(program)
     _as_a_worker(program, table, executable_files=True)
     _own_limits_only(program, may_set=True)
     _no_closed_folders(program)
     _confinement_only(program)
-    return _ended(program)
+    return _end_filter(program)
 
 
-def _begun(table: SyscallTable, checked: Mapping[str, int], free: Mapping[str, int]) -> Program:
+def _begin_filter(table: SyscallTable, checked: Mapping[str, int], free: Mapping[str, int]) -> Program:
     """Return the start of a filter: calls of another kind end the process, the checked ones go to their labels."""
     program = Program()
     program.add(LOAD, _ARCHITECTURE_AT)
@@ -154,7 +154,7 @@ def _as_a_worker(program: Program, table: SyscallTable, *, executable_files: boo
     _unnamed_sockets_only(program)
 
 
-def _ended(program: Program) -> bytes:
+def _end_filter(program: Program) -> bytes:
     for name, verdict in _VERDICTS.items():
         program.label(name)
         program.add(RETURN, verdict)

@@ -33,7 +33,7 @@ def serve(frame: Frame, channel: Channel, scratch: Path) -> None:
             sys.stdout = sys.stderr = output
             _empty(scratch)
             reply = bounded(series.reply(frame | attempt), frame["result"])
-            channel.say({"kind": "tried", "reply": reply, "output": _printed(output)})
+            channel.say({"kind": "tried", "reply": reply, "output": _printed_text(output)})
         more = channel.hear()
         series.texts += more["texts"] if more else []
 
@@ -52,7 +52,7 @@ def _empty(folder: Path) -> None:
         return
 
 
-def _printed(output: io.TextIOWrapper) -> str:
+def _printed_text(output: io.TextIOWrapper) -> str:
     buffer = output.buffer
     data = buffer.getvalue() if isinstance(buffer, io.BytesIO) and not buffer.closed else b""
     text = data[: 4 * MOST_TRIED].decode("utf-8", "replace")

@@ -75,7 +75,7 @@ class Response:
         self.url: str = head["url"]
         self._body = body
         packing = self.headers.get("content-encoding", "").strip().lower()
-        self._pieces = _decoded(body, packing, head["decoded"])
+        self._pieces = _decode(body, packing, head["decoded"])
         self._left = b""
         self._whole: bytes | None = None
 
@@ -155,10 +155,10 @@ class Response:
             return "utf-8"
 
 
-def _decoded(body: Body, packing: str, limit: int) -> Iterator[bytes]:
+def _decode(body: Body, packing: str, limit: int) -> Iterator[bytes]:
     """Yield the pieces of a body. Decompressed data may become as large as the limit, and no larger."""
     pieces, bits, size = iter(lambda: body.read(_READ), b""), _ENCODINGS.get(packing), 0
-    for piece in pieces if bits is None else _inflated(pieces, bits):
+    for piece in pieces if bits is None else _inflate(pieces, bits):
         size += len(piece)
         if size > limit:
             body.close()
@@ -166,7 +166,7 @@ def _decoded(body: Body, packing: str, limit: int) -> Iterator[bytes]:
         yield piece
 
 
-def _inflated(pieces: Iterator[bytes], bits: int) -> Iterator[bytes]:
+def _inflate(pieces: Iterator[bytes], bits: int) -> Iterator[bytes]:
     inflater = zlib.decompressobj(bits)
     for piece in pieces:
         data = piece

@@ -59,12 +59,12 @@ class StackStop:
                 frame.f_code.co_filename,
                 line or 0,
                 clean(frame.f_code.co_qualname)[: caps.MOST_NAME],
-                self._given(number),
+                self._arguments_text(number),
             ]
             for number, (frame, line) in enumerate(self._frames)
         ]
 
-    def _given(self, number: int) -> str:
+    def _arguments_text(self, number: int) -> str:
         """Return the arguments of a frame on one line: they tell the frames of a recursion apart."""
         pairs = self.locals(number)[: self.arguments(number)]
         return ", ".join(f"{name}={text[:_ARGUMENT]}" for name, text in pairs)[: caps.MOST_SEEN_NAME]
@@ -91,7 +91,7 @@ class StackStop:
 
     def value(self, number: int, expression: str, *, pretty: bool = False) -> str:
         """Return the text of an expression's value in a frame, or of its error."""
-        result = EVALUATING.attempt(lambda: self._evaluated(number, expression))
+        result = EVALUATING.attempt(lambda: self._evaluate(number, expression))
         if isinstance(result, BaseException):
             return _error(result)
         text = EVALUATING.attempt(lambda: pprint.pformat(result[0], width=100) if pretty else repr(result[0]))
@@ -116,7 +116,7 @@ class StackStop:
             return (
                 f"{clean(name)} is no local name of {where}: no line there would read it. `locals` lists those that are"
             )
-        result = EVALUATING.attempt(lambda: self._evaluated(number, expression))
+        result = EVALUATING.attempt(lambda: self._evaluate(number, expression))
         if isinstance(result, BaseException):
             return _error(result)
         self._locals[id(frame)][name] = result[0]
@@ -134,7 +134,7 @@ class StackStop:
         )  # in the confined worker
         return _error(result) if isinstance(result, BaseException) else ""
 
-    def _evaluated(self, number: int, expression: str) -> tuple[Any]:  # Any: any value of function code
+    def _evaluate(self, number: int, expression: str) -> tuple[Any]:  # Any: any value of function code
         frame = self._frame(number)
         own = self._locals[id(frame)]
         names = {**frame.f_globals, **own}  # as one: comprehensions see locals too

@@ -265,11 +265,11 @@ class WorkerDebugger:
             event |= {"error": _told_error(frame["error"])} if "error" in frame else {}
             command = self._ask(event)
             while command["do"] not in RESUMING:
-                command = self._ask({"event": "answered", **self._done(stop, command)})
+                command = self._ask({"event": "answered", **self._carry_out(stop, command)})
             self._displayed = command.get("shown", self._displayed)
             return command
 
-    def _done(self, stop: StackStop, frame: Frame) -> Frame:
+    def _carry_out(self, stop: StackStop, frame: Frame) -> Frame:
         number = frame.get("frame", -1)
         match frame["do"]:
             case "locals":

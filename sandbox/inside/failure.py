@@ -21,19 +21,19 @@ _shortener.maxlevel = 3
 
 def describe(error: BaseException, own_paths: Container[str]) -> Message:
     """Return the reply that describes this exception to the host, with its causes."""
-    reply: Message = {"kind": "raised", **_described(error), "frames": _frames(error, own_paths)}
+    reply: Message = {"kind": "raised", **_describe(error), "frames": _frames(error, own_paths)}
     above, seen = reply, [frame for frame, _ in _own(error, own_paths)]
     for _ in range(caps.MOST_CAUSES):
         cause, above["was_handling"] = _cause(error, own_paths)
         if cause is None:
             break
         frames = _frames(cause, own_paths, seen)[-caps.MOST_CAUSE_FRAMES :]
-        above["cause"] = {**_described(cause, caps.MOST_CAUSE_MESSAGE), "frames": frames}
+        above["cause"] = {**_describe(cause, caps.MOST_CAUSE_MESSAGE), "frames": frames}
         above, error, seen = above["cause"], cause, [*seen, *(frame for frame, _ in _own(cause, own_paths))]
     return reply
 
 
-def _described(error: BaseException, most: int = caps.MOST_MESSAGE) -> Message:
+def _describe(error: BaseException, most: int = caps.MOST_MESSAGE) -> Message:
     return {"type": _name(type(error).__qualname__), "message": clean(message_of(error))[:most]}
 
 

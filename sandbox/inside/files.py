@@ -234,12 +234,12 @@ def _open(opener: Opener) -> Callable[..., Any]:
         raw = opener.stream(path, "".join(sorted({*mode} - set("tb"))), error)
         if raw is None:
             return real(file, mode, buffering, *texts, **more)
-        return _layered(raw, mode, buffering, *texts, **more)
+        return _add_layers(raw, mode, buffering, *texts, **more)
 
     return open
 
 
-def _layered(  # noqa: PLR0913, PLR0917 - the parameters of `open`
+def _add_layers(  # noqa: PLR0913, PLR0917 - the parameters of `open`
     file: HostFile,
     mode: str,
     buffering: int,

@@ -15,7 +15,7 @@ Hint = Any  # whatever may stand in an annotation
 
 def of_function(function: Callable[..., Any]) -> dict[str, Hint]:
     """Return the function's annotations. Raise NameError or the like if one does not resolve."""
-    written = _written(function)
+    written = _annotations(function)
     if all(isinstance(hint, type) and hint in _PLAIN for hint in written.values()):
         return dict(written)
     try:
@@ -24,10 +24,10 @@ def of_function(function: Callable[..., Any]) -> dict[str, Hint]:
         known = getattr(function, "__globals__", {})
         if not _has_checkers_names(known):
             raise
-        return {name: _resolved(hint, known) for name, hint in written.items()}
+        return {name: _resolve(hint, known) for name, hint in written.items()}
 
 
-def _written(function: Callable[..., Any]) -> dict[str, Hint]:
+def _annotations(function: Callable[..., Any]) -> dict[str, Hint]:
     """Return what stands in the annotations, which newer versions of Python look up only now."""
     try:
         return getattr(function, "__annotations__", {})
@@ -45,7 +45,7 @@ def _has_checkers_names(known: dict[str, Any]) -> bool:
     return "TYPE_CHECKING" in (spec.loader.get_source(spec.name) or "")
 
 
-def _resolved(hint: Hint, known: dict[str, Any]) -> Hint:
+def _resolve(hint: Hint, known: dict[str, Any]) -> Hint:
     """Return a hint alone; of one that only a type checker imports, nothing is known here."""
     holder = types.SimpleNamespace(__annotations__={"hint": hint})
     try:

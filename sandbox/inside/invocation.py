@@ -112,12 +112,12 @@ def is_bare(value: object) -> bool:
 
 def call(function: Callable[..., Any], arguments: Mapping[str, Any], context: Context) -> Any:
     """Return the result of the function for these JSON-like arguments."""
-    plain = _unwrapped(function)
+    plain = _unwrap(function)
     if not isinstance(plain, types.FunctionType):
         return run(lambda: function(**arguments))
     hints = _hints(plain)
     leading: list[Any] = [context] if is_bare(plain) else []
-    named = _built(plain, arguments, hints, leading)
+    named = _build_arguments(plain, arguments, hints, leading)
     rest, named = _spread(plain, named)
     names = plain.__code__.co_varnames
     for name in names[len(leading) : plain.__code__.co_argcount if rest else plain.__code__.co_posonlyargcount]:
@@ -159,7 +159,7 @@ def _spread(function: types.FunctionType, named: dict[str, Any]) -> tuple[list[A
     return list(items), {**named, **more}
 
 
-def _unwrapped(function: Callable[..., Any]) -> Callable[..., Any]:
+def _unwrap(function: Callable[..., Any]) -> Callable[..., Any]:
     for _depth in range(50):
         inner = getattr(function, "__wrapped__", None)
         if inner is None:
@@ -175,7 +175,7 @@ def _hints(function: types.FunctionType) -> dict[str, Hint]:
         raise Unfit(f"the types in the signature of {function.__name__} cannot be resolved: {error}") from error
 
 
-def _built(
+def _build_arguments(
     function: types.FunctionType, arguments: Mapping[str, Any], hints: dict[str, Hint], leading: list[Any]
 ) -> dict[str, Any]:
     code = function.__code__
@@ -186,7 +186,7 @@ def _built(
     if not keywords and (unknown := [name for name in arguments if name not in known]):
         raise Unfit(f"{unknown[0]}: {function.__name__} has no such parameter; it has {', '.join(names) or 'none'}")
     optional = {*positional[len(positional) - len(function.__defaults__ or ()) :], *(function.__kwdefaults__ or {})}
-    declared = _declared(function, names, arguments, hints) if "pydantic.fields" in sys.modules else {}
+    declared = _declared_defaults(function, names, arguments, hints) if "pydantic.fields" in sys.modules else {}
     if missing := [name for name in names if name not in arguments and name not in optional | declared.keys()]:
         raise Unfit(f"{missing[0]}: {function.__name__} needs this argument")
     kinds: dict[str, Hint] = {name: hints.get(name, Any) for name in arguments}
@@ -194,7 +194,7 @@ def _built(
     return declared | {name: build(value, kinds[name], name) for name, value in arguments.items()}
 
 
-def _declared(
+def _declared_defaults(
     function: types.FunctionType, names: tuple[str, ...], arguments: Mapping[str, Any], hints: dict[str, Hint]
 ) -> dict[str, Any]:
     """Return the defaults that `Field(…)` gives to parameters that were left out."""
@@ -226,13 +226,13 @@ def run(act: Callable[[], Any]) -> Any:
     """Return the result of an action, awaited if it is awaitable; of an asynchronous generator, what it yields."""
     value = act()
     if isinstance(value, types.AsyncGeneratorType):
-        return importlib.import_module("asyncio").run(_gathered(value))
+        return importlib.import_module("asyncio").run(_gather(value))
     if not isinstance(value, Awaitable):
         return value
     return importlib.import_module("asyncio").run(_wait(value))
 
 
-async def _gathered(items: types.AsyncGeneratorType[Any, None]) -> list[Any]:
+async def _gather(items: types.AsyncGeneratorType[Any, None]) -> list[Any]:
     gathered: list[Any] = []
     async for item in items:
         gathered.append(item)

@@ -197,7 +197,7 @@ class WorkerJobs:
         return programs.perform(frame, self._channel, lambda tree, mode: self.compile(tree, programs.PATH, mode))
 
 
-def _returned(value: Any, most: int = MOST_SHOWN) -> Frame:  # whatever function code gave
+def _return_frame(value: Any, most: int = MOST_SHOWN) -> Frame:  # whatever function code gave
     value = bounded(value) if is_iterator(value) else value
     encoded = encode(value, simplify)
     return {"kind": "returned", "value": encoded, "shown": failure.shown(value, most)}
@@ -215,7 +215,7 @@ def call_in(module: ModuleType, jobs: WorkerJobs, frame: Frame, most: int = MOST
         raise Unfit(f"{frame['module']} has no function {frame['function']!r}")
     jobs.context.begin()
     value = call(function, decode(frame["arguments"]), jobs.context)
-    reply = _returned(value, most)  # an iterator runs here
+    reply = _return_frame(value, most)  # an iterator runs here
     jobs.context.keep_state()
     return reply
 
@@ -236,7 +236,7 @@ def evaluate_in(module: ModuleType, jobs: WorkerJobs, frame: Frame, most: int = 
             exec(jobs.compile(text, f"<setup {number}>", "exec"), namespace)
     code = _example_code(jobs, frame["expression"].strip())
     jobs.debugger.begin(frame.get("debug"), is_trial=True)
-    return _returned(run(lambda: eval(code, namespace)), most)  # noqa: S307 - in the confined worker, on function code
+    return _return_frame(run(lambda: eval(code, namespace)), most)  # noqa: S307 - in the confined worker, on function code
 
 
 def _example_code(jobs: WorkerJobs, text: str) -> CodeType:
@@ -250,15 +250,15 @@ def _example_code(jobs: WorkerJobs, text: str) -> CodeType:
 
 def _load(jobs: WorkerJobs, frame: Frame) -> Frame:
     jobs.load(frame)
-    return _returned(None)
+    return _return_frame(None)
 
 
 def _describe(jobs: WorkerJobs, frame: Frame) -> Frame:
     module = jobs.load(frame)
-    return _returned({name: _claimed(getattr(module, name, None), name) for name in frame["functions"]})
+    return _return_frame({name: _claim_schemas(getattr(module, name, None), name) for name in frame["functions"]})
 
 
-def _claimed(function: object, name: str) -> dict[str, Any] | str:
+def _claim_schemas(function: object, name: str) -> dict[str, Any] | str:
     """Return the schemas of a function's types, or the reason why they cannot be told."""
     try:
         return of(function, name)

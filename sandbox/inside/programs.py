@@ -92,7 +92,7 @@ def each(function: Callable[..., Any], rows: Iterable[Any]) -> list[Any]:
         return function.each(rows)
     code = getattr(getattr(function, "__wrapped__", function), "__code__", None)
     names = code and code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    return [_tried(function, row, names) for row in rows]
+    return [_try_row(function, row, names) for row in rows]
 
 
 def _is_named(row: Any, names: Collection[str] | None) -> bool:
@@ -100,7 +100,7 @@ def _is_named(row: Any, names: Collection[str] | None) -> bool:
     return is_given and all(name in (names or ()) for name in row)
 
 
-def _tried(function: Callable[..., Any], row: Any, names: Collection[str] | None) -> Any:
+def _try_row(function: Callable[..., Any], row: Any, names: Collection[str] | None) -> Any:
     try:
         if _is_named(row, names):
             return function(**row)
@@ -122,7 +122,7 @@ def perform(frame: Frame, channel: Channel, compile_: Callable[[ast.AST, str], A
     own = {**namespace, "__name__": "__main__", "__builtins__": builtins}
     exec(code, own)
     value = own.get(target)
-    left, dropped = _left({name: item for name, item in own.items() if _is_own(name, item, namespace, kept)})
+    left, dropped = _kept_values({name: item for name, item in own.items() if _is_own(name, item, namespace, kept)})
     reply = {**_sendable(value), "kept": left, "dropped": dropped, "seen": seen}
     return {"kind": "returned", "value": encode(reply), "shown": failure.shown(value, MOST_SHOWN)}
 
@@ -140,12 +140,12 @@ def _with_value(tree: ast.Module) -> str:
         assigned = ast.Assign([ast.copy_location(ast.Name(_VALUE, ast.Store()), last)], last.value)
         tree.body[-1] = ast.copy_location(assigned, last)
     else:
-        target = next(reversed([*_assigned(tree.body)]), _VALUE)
+        target = next(reversed([*_assigned_names(tree.body)]), _VALUE)
     ast.fix_missing_locations(tree)
     return target
 
 
-def _assigned(body: Iterable[ast.AST]) -> Iterable[str]:
+def _assigned_names(body: Iterable[ast.AST]) -> Iterable[str]:
     """Yield the names that statements assign, in their order, but for those of functions and classes."""
     for node in body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
@@ -154,7 +154,7 @@ def _assigned(body: Iterable[ast.AST]) -> Iterable[str]:
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             yield from (inner.id for target in targets for inner in ast.walk(target) if isinstance(inner, ast.Name))
         elif not isinstance(node, ast.expr):
-            yield from _assigned(ast.iter_child_nodes(node))
+            yield from _assigned_names(ast.iter_child_nodes(node))
 
 
 def _noting(seen: dict[str, list[list[str]]], function: Callable[..., Any]) -> Callable[..., Any]:
@@ -186,7 +186,7 @@ def _is_own(name: str, value: Any, namespace: Mapping[str, Any], kept: Mapping[s
     return not name.startswith("_") and not is_theirs and type(value) in _PLAIN
 
 
-def _left(values: Mapping[str, Any]) -> tuple[dict[str, str], list[str]]:
+def _kept_values(values: Mapping[str, Any]) -> tuple[dict[str, str], list[str]]:
     """Return what of a program's names is kept, as JSON, and the names of what is too large."""
     left: dict[str, str] = {}
     dropped: list[str] = []
@@ -243,14 +243,14 @@ def _fix_surroundings(began: float, seed: int) -> None:
     time.strftime = lambda form, moment=None: strftime(form, localtime() if moment is None else moment)
     os.urandom = random._urandom = urandom  # type: ignore[attr-defined]
     os.getrandom = lambda size, flags=0: urandom(size)
-    datetime.datetime, datetime.date = _dated(datetime.datetime, datetime.date, seconds)  # type: ignore[misc]
+    datetime.datetime, datetime.date = _clock_classes(datetime.datetime, datetime.date, seconds)  # type: ignore[misc]
 
 
 def _at(seconds: Callable[[], float], function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda moment=None: function(seconds() if moment is None else moment)
 
 
-def _dated(moment: Any, day: Any, seconds: Callable[[], float]) -> tuple[Any, Any]:
+def _clock_classes(moment: Any, day: Any, seconds: Callable[[], float]) -> tuple[Any, Any]:
     """Return classes that make values of the real ones, with this clock."""
 
     class Kind(type):

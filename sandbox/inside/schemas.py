@@ -67,7 +67,7 @@ class _Writer:
         """Return the schema of one annotation."""
         if origin_of(hint) is typing.Annotated:
             inner, *marks = typing.get_args(hint)
-            return self.of(inner) | _marked(marks)
+            return self.of(inner) | _mark_schema(marks)
         hint = peel(hint)
         if hint in NOTHING_TO_CHECK:
             return {}
@@ -78,7 +78,7 @@ class _Writer:
         if is_union(origin):
             return {"anyOf": [self.of(member) for member in inner]}
         if origin is typing.Literal:
-            return _enumerated([each.value if isinstance(each, enum.Enum) else each for each in inner])
+            return _enum_schema([each.value if isinstance(each, enum.Enum) else each for each in inner])
         try:
             return dict(_SCALARS[hint]) if hint in _SCALARS else self._container(origin, inner, hint)
         except TypeError as error:  # what cannot be looked up
@@ -104,16 +104,16 @@ class _Writer:
 
     def _class(self, kind: type) -> Schema:
         if issubclass(kind, enum.Enum):
-            return self._defined(
-                kind, lambda: _enumerated([member.value for member in kind]) | {"title": kind.__name__}
+            return self._define(
+                kind, lambda: _enum_schema([member.value for member in kind]) | {"title": kind.__name__}
             )
         if dataclasses.is_dataclass(kind):
             fields = [field for field in dataclasses.fields(kind) if field.init or self._is_result]
             absent = dataclasses.MISSING
             needed = [field.name for field in fields if field.default is absent and field.default_factory is absent]
-            return self._defined(kind, lambda: self._object(kind, [field.name for field in fields], needed))
+            return self._define(kind, lambda: self._object(kind, [field.name for field in fields], needed))
         if typing.is_typeddict(kind):
-            return self._defined(kind, lambda: self._object(kind, [*of_class(kind)], required_keys(kind)))
+            return self._define(kind, lambda: self._object(kind, [*of_class(kind)], required_keys(kind)))
         if issubclass(kind, tuple) and hasattr(kind, "_fields"):
             hints = of_class(kind)
             items = [self.of(hints.get(name, Any)) for name in kind._fields]
@@ -127,7 +127,7 @@ class _Writer:
         required = {"required": [name for name in names if name in needed]} if needed else {}
         return {"type": "object", "title": kind.__name__, "properties": properties} | required
 
-    def _defined(self, kind: type, write: Callable[[], Schema]) -> Schema:
+    def _define(self, kind: type, write: Callable[[], Schema]) -> Schema:
         """Return a reference to the schema of a class, which may be within itself."""
         name = re.sub(r"\W", "_", kind.__name__)
         if name not in self.definitions:
@@ -136,7 +136,7 @@ class _Writer:
         return {"$ref": f"#/$defs/{name}"}
 
 
-def _enumerated(values: list[Any]) -> Schema:
+def _enum_schema(values: list[Any]) -> Schema:
     kinds = {bool: "boolean", int: "integer", float: "number", str: "string", type(None): "null"}
     if len(values) == 1:
         return {"const": values[0]} | ({"type": kinds[type(values[0])]} if type(values[0]) in kinds else {})
@@ -145,7 +145,7 @@ def _enumerated(values: list[Any]) -> Schema:
     return {"enum": values} | ({"type": only} if only else {})
 
 
-def _marked(marks: list[Any]) -> Schema:
+def _mark_schema(marks: list[Any]) -> Schema:
     """Return what the marks of an annotation add: a description, or bounds as `annotated_types` names them."""
     schema: Schema = {}
     for mark in marks:

@@ -39,7 +39,7 @@ class Body:
         """Return up to this many bytes, b"" at the end."""
         if self._stream is None or size <= 0:
             return b""
-        piece: bytes = _checked(self._channel.request("fetch_read", {"stream": self._stream, "size": size}))
+        piece: bytes = _check_answer(self._channel.request("fetch_read", {"stream": self._stream, "size": size}))
         if not piece:
             self._stream = None
         return piece
@@ -69,11 +69,11 @@ def send(channel: Channel, request: dict[str, Any], body: bytes) -> tuple[dict[s
     whole = len(body) - len(body) % PIECE
     for start in range(0, whole, PIECE):
         channel.request("fetch_send", {"data": body[start : start + PIECE]})
-    answer = _checked(channel.request("fetch", {**request, "body": body[whole:]}))
+    answer = _check_answer(channel.request("fetch", {**request, "body": body[whole:]}))
     return answer, Body(channel, answer["stream"])
 
 
-def _checked(answer: Any) -> Any:  # values that cross
+def _check_answer(answer: Any) -> Any:  # values that cross
     if isinstance(answer, dict) and "failed" in answer:
         _fail(answer["failed"], answer["message"])
     return answer
@@ -215,13 +215,13 @@ def _header(line: bytes) -> list[str]:
 def _body(headers: dict[str, str], data: bytearray) -> bytes | None:
     """Return the body of a request, or None while some of it is still to come."""
     if "chunked" in headers.get("transfer-encoding", "").lower():
-        return _unchunked(bytes(data)) if data.endswith(_LAST_CHUNK) else None
+        return _join_chunks(bytes(data)) if data.endswith(_LAST_CHUNK) else None
     length = headers.get("content-length", "0")
     size = int(length) if length.isascii() and length.isdigit() else 0
     return bytes(data[:size]) if len(data) >= size else None
 
 
-def _unchunked(data: bytes) -> bytes | None:
+def _join_chunks(data: bytes) -> bytes | None:
     parts: list[bytes] = []
     at = 0
     while match := _CHUNK.match(data, at):

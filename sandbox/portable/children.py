@@ -417,7 +417,7 @@ class ChildPool:
             child.kill()
         elif worker.end == {"how": "done"}:
             self._rest(child)
-        self._watch(_told(worker, death))
+        self._watch(_report_end(worker, death))
         if len(self._children) < SPARES and not self._is_closed and (self._adding is None or self._adding.done()):
             self._adding = asyncio.ensure_future(self._add())  # so that a call that calls another waits for no start
         return death
@@ -462,7 +462,7 @@ class ChildPool:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
-async def _told(worker: InstanceWorker, death: Death) -> None:
+async def _report_end(worker: InstanceWorker, death: Death) -> None:
     """Tell how a worker ended, when it has."""
     if worker.end is None or worker.end["how"] == "died":
         status = await asyncio.shield(worker.child.exited)

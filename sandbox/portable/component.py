@@ -117,7 +117,7 @@ def find_or_build(folder: Path, tell: Tell) -> StoredCode:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         _check(folder.lstat(), folder, stat.S_ISDIR)
         name = _name()
-        stored = _stored(folder, name)
+        stored = _find_stored(folder, name)
         if stored is not None and stored.is_whole():
             for kept in (stored.path, stored.path.with_suffix(".note")):
                 os.utime(kept)  # it is in use
@@ -134,7 +134,7 @@ def _check(facts: os.stat_result, path: Path, kind: Callable[[int], bool]) -> No
         raise NoComponent(f"{path} is not this user's alone, so no code is loaded from it: look at it, and remove it")
 
 
-def _stored(folder: Path, name: str) -> StoredCode | None:
+def _find_stored(folder: Path, name: str) -> StoredCode | None:
     """Return what is stored under a name, or None if it is not there or not what was noted."""
     path, note = folder / f"{name}.compiled", folder / f"{name}.note"
     try:

@@ -25,13 +25,13 @@ def confine(folders: Sequence[str], *, user: int | None) -> dict[str, str]:
     if system == "linux":
         return _linux(folders, user)
     if system == "darwin":
-        return {"limits": _held(_limit), "profile": _held(lambda: _profile(folders))}
+        return {"limits": _why_not_held(_limit), "profile": _why_not_held(lambda: _profile(folders))}
     if system == "win32":
-        return {"job": _held(_job), "integrity": _held(_lower_integrity)}
-    return {"limits": _held(_limit)}
+        return {"job": _why_not_held(_job), "integrity": _why_not_held(_lower_integrity)}
+    return {"limits": _why_not_held(_limit)}
 
 
-def _held(put_on: Callable[[], None]) -> str:
+def _why_not_held(put_on: Callable[[], None]) -> str:
     """Put a layer on. Return why it does not hold, if it does not."""
     try:
         put_on()
@@ -58,20 +58,20 @@ def _linux(folders: Sequence[str], user: int | None) -> dict[str, str]:
         nonlocal rules
         rules = landlock.ruleset([folder for folder in folders if Path(folder).is_dir()], [])
 
-    held = {"limits": _held(_limit), "landlock": _held(prepare)}
-    held["privileges"] = _held(lambda: limits.drop_privileges(user))
+    held = {"limits": _why_not_held(_limit), "landlock": _why_not_held(prepare)}
+    held["privileges"] = _why_not_held(lambda: limits.drop_privileges(user))
     limits.end_with_parent()
     if os.getppid() != parent:
         os._exit(0)
     if rules >= 0:
-        held["landlock"] = _held(lambda: landlock.restrict(rules))
+        held["landlock"] = _why_not_held(lambda: landlock.restrict(rules))
         os.close(rules)
     return held
 
 
 def _profile(folders: Sequence[str]) -> None:
     """Put on a profile as `sandbox-exec` has it: nothing but to read the folders, and what is open already."""
-    readable = " ".join(f"(subpath {_quoted(os.path.realpath(folder))})" for folder in folders)
+    readable = " ".join(f"(subpath {_quote(os.path.realpath(folder))})" for folder in folders)
     profile = f"(version 1)(deny default)(allow sysctl-read){f'(allow file-read* {readable})' if folders else ''}"
     library: Any = ctypes.CDLL("/usr/lib/libSystem.dylib")
     error = ctypes.c_char_p()
@@ -79,7 +79,7 @@ def _profile(folders: Sequence[str]) -> None:
         raise OSError((error.value or b"sandbox_init failed").decode("utf-8", "replace"))
 
 
-def _quoted(path: str) -> str:
+def _quote(path: str) -> str:
     return '"' + path.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
@@ -126,7 +126,7 @@ def _windows(library: str) -> Any:  # a loaded DLL
     return getattr(ctypes, "WinDLL")(library, use_last_error=True)  # noqa: B009 - only Windows has it
 
 
-def _checked(result: int) -> int:
+def _check(result: int) -> int:
     if not result:
         raise OSError(getattr(ctypes, "get_last_error")(), "refused by Windows")  # noqa: B009
     return result
@@ -136,15 +136,15 @@ def _job() -> None:
     """Become the only process of a job: no other can be started, and the screen is out of reach."""
     kernel = _windows("kernel32")
     kernel.CreateJobObjectW.restype = kernel.GetCurrentProcess.restype = ctypes.c_void_p
-    job = ctypes.c_void_p(_checked(kernel.CreateJobObjectW(None, None)))
+    job = ctypes.c_void_p(_check(kernel.CreateJobObjectW(None, None)))
     limits = _ExtendedLimits()
     limits.basic.flags = _ACTIVE_PROCESSES | _NO_DIALOG | _END_WITH_JOB
     limits.basic.processes = 1
     size = ctypes.sizeof(limits)
-    _checked(kernel.SetInformationJobObject(job, _EXTENDED_LIMITS, ctypes.byref(limits), size))
+    _check(kernel.SetInformationJobObject(job, _EXTENDED_LIMITS, ctypes.byref(limits), size))
     screen = ctypes.c_uint32(_ALL_OF_THE_SCREEN)
-    _checked(kernel.SetInformationJobObject(job, _USER_INTERFACE, ctypes.byref(screen), ctypes.sizeof(screen)))
-    _checked(kernel.AssignProcessToJobObject(job, ctypes.c_void_p(kernel.GetCurrentProcess())))
+    _check(kernel.SetInformationJobObject(job, _USER_INTERFACE, ctypes.byref(screen), ctypes.sizeof(screen)))
+    _check(kernel.AssignProcessToJobObject(job, ctypes.c_void_p(kernel.GetCurrentProcess())))
 
 
 def _lower_integrity() -> None:
@@ -153,8 +153,8 @@ def _lower_integrity() -> None:
     kernel.GetCurrentProcess.restype = ctypes.c_void_p
     token, sid = ctypes.c_void_p(), ctypes.c_void_p()
     process = ctypes.c_void_p(kernel.GetCurrentProcess())
-    _checked(rights.OpenProcessToken(process, _ADJUST_AND_QUERY, ctypes.byref(token)))
-    _checked(rights.ConvertStringSidToSidA(_LOW, ctypes.byref(sid)))
+    _check(rights.OpenProcessToken(process, _ADJUST_AND_QUERY, ctypes.byref(token)))
+    _check(rights.ConvertStringSidToSidA(_LOW, ctypes.byref(sid)))
     label = _Label(sid.value, _SE_GROUP_INTEGRITY)
     size = ctypes.sizeof(label) + rights.GetLengthSid(sid)
-    _checked(rights.SetTokenInformation(token, _INTEGRITY, ctypes.byref(label), size))
+    _check(rights.SetTokenInformation(token, _INTEGRITY, ctypes.byref(label), size))

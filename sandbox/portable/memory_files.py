@@ -251,7 +251,7 @@ def _way(flags: int) -> int:
     return flags & (os.O_WRONLY | os.O_RDWR)
 
 
-def _opened(path: Any, flags: int, mode: int = 0o777) -> MemoryFile:
+def _open_node(path: Any, flags: int, mode: int = 0o777) -> MemoryFile:
     """Open a path of a tree in memory."""
     try:
         node = _tree.find(path)
@@ -306,7 +306,7 @@ def _open(  # noqa: PLR0913, PLR0917 - as `open` has it
         flags = flags & ~(os.O_RDONLY | os.O_WRONLY) | os.O_RDWR
     if opener is not None:
         file = opener(file, flags)
-    raw = _file(file) if isinstance(file, int) else _opened(file, flags)
+    raw = _file(file) if isinstance(file, int) else _open_node(file, flags)
     if raw.is_folder:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), file)
     if "a" in mode:
@@ -333,7 +333,7 @@ def _node(path: Any) -> _Node:
 
 
 def _os_open(path: Any, flags: int, mode: int = 0o777) -> int:
-    file = _opened(path, flags, mode)
+    file = _open_node(path, flags, mode)
     _tree.unowned.add(file)
     return file.fileno()
 
@@ -483,7 +483,7 @@ def _listxattr(path: Any = ".", **_options: Any) -> list[str]:
     return []
 
 
-def _refused(path: Any, *_arguments: Any, **_options: Any) -> Any:  # never anything
+def _refuse(path: Any, *_arguments: Any, **_options: Any) -> Any:  # never anything
     """Refuse what the filter refuses at other levels: links, and marks that others could be lent."""
     raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), path)
 
@@ -529,14 +529,14 @@ def _nothing(*_arguments: Any, **_options: Any) -> None:
     return
 
 
-def _unsupported(*_arguments: Any, **_options: Any) -> Any:
+def _refuse_unsupported(*_arguments: Any, **_options: Any) -> Any:
     raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP))
 
 
 _OF_PATHS: Final[dict[str, Callable[..., Any]]] = {
     "open": _os_open, "stat": _stat, "listdir": _listdir, "scandir": _scandir, "mkdir": _mkdir, "rmdir": _rmdir,
-    "unlink": _unlink, "remove": _unlink, "rename": _rename, "replace": _rename, "link": _refused, "symlink": _refused,
-    "readlink": _readlink, "chmod": _refused, "utime": _utime, "truncate": _truncate, "access": _access,
+    "unlink": _unlink, "remove": _unlink, "rename": _rename, "replace": _rename, "link": _refuse, "symlink": _refuse,
+    "readlink": _readlink, "chmod": _refuse, "utime": _utime, "truncate": _truncate, "access": _access,
     "chdir": _chdir,
     "listxattr": _listxattr,
 }  # fmt: skip
@@ -551,9 +551,9 @@ _ABSENT: Final = ("mkfifo", "mknod", "chown", "lchown", "fchmod", "fchown", "sta
                   "removexattr", "chroot", "sendfile", "posix_fallocate", "lockf")  # fmt: skip
 
 
-def _routed(name: str, ours: Callable[..., Any]) -> Callable[..., Any]:
+def _route(name: str, ours: Callable[..., Any]) -> Callable[..., Any]:
     """Return the function that takes the real one for what lies outside."""
-    real = _real[name] = getattr(os, name, _unsupported)
+    real = _real[name] = getattr(os, name, _refuse_unsupported)
 
     @functools.wraps(ours)
     def routed(*arguments: Any, **options: Any) -> Any:
@@ -562,7 +562,7 @@ def _routed(name: str, ours: Callable[..., Any]) -> Callable[..., Any]:
             return real(*arguments, **options)
         for unused in [key for key in options if key.endswith("dir_fd")]:
             if options.pop(unused) is not None:
-                return _unsupported()
+                return _refuse_unsupported()
         return ours(*arguments, **options)
 
     routed.__name__ = routed.__qualname__ = name
@@ -576,14 +576,14 @@ def install() -> None:
         for name in path.split("/")[1:]:
             node = node.names.setdefault(name, _Node(stat.S_IFDIR, 0o755))
     for name, ours in (_OF_PATHS | _OF_NUMBERS).items():
-        setattr(os, name, _routed(name, ours))
+        setattr(os, name, _route(name, ours))
     os.lstat = functools.wraps(os.stat)(functools.partial(os.stat, follow_symlinks=False))
     os.lstat.__name__ = "lstat"
     os.getcwd = _getcwd
     os.getcwdb = lambda: os.fsencode(_getcwd())
     for name in _ABSENT:
         if not hasattr(os, name):
-            setattr(os, name, _unsupported)
+            setattr(os, name, _refuse_unsupported)
     os.supports_dir_fd.clear()
     os.supports_fd.clear()
     if not hasattr(time, "tzset"):

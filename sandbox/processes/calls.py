@@ -126,9 +126,9 @@ class CallServer:
         """Return the outcome with the source line of every frame, from the host's own copy of the text."""
         if not isinstance(outcome, Raised):
             return outcome
-        return replace(outcome, failure=outcome.failure.each_frame(self._illustrated))
+        return replace(outcome, failure=outcome.failure.each_frame(self._with_source_line))
 
-    def _illustrated(self, frame: Frame) -> Frame:
+    def _with_source_line(self, frame: Frame) -> Frame:
         return replace(frame, source=text.line(frame.line) if (text := self._text(frame.path)) else "")
 
     def _text(self, path: str) -> SentText | None:

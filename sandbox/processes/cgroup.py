@@ -99,7 +99,7 @@ HERE: Final = CgroupTree()
 
 def make(share: Share, tree: CgroupTree = HERE) -> Group:
     """Create a group with this share, as far as possible. Groups left by dead hosts are removed first."""
-    name = f"{_PREFIX}{os.getpid()}-{_started(os.getpid())}-{next(_NUMBERS)}"
+    name = f"{_PREFIX}{os.getpid()}-{_start_time(os.getpid())}-{next(_NUMBERS)}"
     folders: list[Path] = []
     versions: dict[str, Version] = {}
     missing = dict.fromkeys(CONTROLLERS, "no control group here was delegated to this process")
@@ -154,7 +154,7 @@ def find(tree: CgroupTree = HERE) -> Iterator[CgroupFolder]:
         for name in [""] if number == "0" else mounts.keys() & CONTROLLERS & set(names.split(",")):
             folder = tree.root / mounts.get(name, "nowhere").lstrip("/") / path.lstrip("/")
             if not name:
-                yield from _unified(folder, path, tree)
+                yield from _unified_groups(folder, path, tree)
             elif tree.is_ours(folder, is_all=path == "/"):
                 folders.setdefault(folder, []).append(name)
     yield from (CgroupFolder("v1", folder, tuple(names)) for folder, names in folders.items())
@@ -172,7 +172,7 @@ def _mounts(mountinfo: str) -> Iterator[tuple[str, str]]:
             yield from ((name, point) for name in options.split(",") if name in CONTROLLERS)
 
 
-def _unified(folder: Path, own: str, tree: CgroupTree) -> Iterator[CgroupFolder]:
+def _unified_groups(folder: Path, own: str, tree: CgroupTree) -> Iterator[CgroupFolder]:
     """Yield the nearest usable group that passes controllers on, without leaving one with limits of its own."""
     for _depth in Path(own).parts:
         if tree.is_ours(folder, is_all=own == "/") and (enabled := _passed_on(folder)):
@@ -212,11 +212,11 @@ def sweep(folder: Path) -> None:
     """Remove the groups of hosts that no longer exist. The kernel keeps one with processes in it."""
     for stale_group in folder.glob(f"{_PREFIX}*"):
         pid, _, started = stale_group.name.removeprefix(_PREFIX).rpartition("-")[0].partition("-")
-        if pid.isdecimal() and _started(int(pid)) != started:
+        if pid.isdecimal() and _start_time(int(pid)) != started:
             _remove(stale_group)
 
 
-def _started(pid: int) -> str:
+def _start_time(pid: int) -> str:
     """Return the start of a process in the kernel's ticks, which together with its number identifies it forever."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]

@@ -296,14 +296,14 @@ class Zygote:
         except BaseException:
             await zygote.aclose()
             raise
-        return await zygote._greeted(hello)
+        return await zygote._take_greeting(hello)
 
     def _share_out(self, slots: int) -> None:
         """Create a control group while the interpreter starts: the kernel takes its time."""
         self.group = cgroup.make(cgroup.share_of(Limits().memory, slots, THREADS))
         self.group = self.group.take(self._process.pid)
 
-    async def _greeted(self, hello: dict[str, Any]) -> "Zygote":  # JSON from the zygote
+    async def _take_greeting(self, hello: dict[str, Any]) -> "Zygote":  # JSON from the zygote
         if hello["kind"] == "failed":
             await self.aclose()
             raise LayerFailed(hello["layer"], hello["reason"])

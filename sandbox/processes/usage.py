@@ -55,7 +55,7 @@ class WorkerUsage:
 
     def waited(self) -> float:
         """Return the seconds in which its first thread was ready and had no processor; 0 if unknown."""
-        return _waited(f"/proc/{self.pid}/schedstat") if self.pid > 0 else 0.0
+        return _wait_seconds(f"/proc/{self.pid}/schedstat") if self.pid > 0 else 0.0
 
     def used(self, since: float = 0.0) -> Used:
         """Return the usage until now, with processor time counted from `since` on."""
@@ -83,7 +83,7 @@ class ProcessorWait:
         self._before_s, self._seconds, self._looked = self._now(), 0.0, time.monotonic()
 
     def _now(self) -> float:
-        return self._worker.waited() + _waited("/proc/thread-self/schedstat")
+        return self._worker.waited() + _wait_seconds("/proc/thread-self/schedstat")
 
     def seconds(self) -> float:
         """Return the seconds until now; they never become fewer, also when the worker is gone."""
@@ -100,7 +100,7 @@ def _processor_time(pid: int) -> float | None:
         return None
 
 
-def _waited(path: str) -> float:
+def _wait_seconds(path: str) -> float:
     try:
         return int(_read(path).split()[1]) / 1e9
     except (OSError, IndexError):  # a kernel that does not tell, or a process that was reaped

@@ -170,10 +170,10 @@ async def judged(result: WorkerReply | Killed | TimedOut) -> Outcome:
     """
     if not isinstance(result, WorkerReply):
         return result
-    return await asyncio.to_thread(_judged, result) if is_large(result.reply) else _judged(result)
+    return await asyncio.to_thread(_judge_reply, result) if is_large(result.reply) else _judge_reply(result)
 
 
-def _judged(reply: WorkerReply) -> Outcome:
+def _judge_reply(reply: WorkerReply) -> Outcome:
     try:
         outcome = judge(reply.reply, reply.output, reply.seconds)
     except ProtocolError as error:

@@ -97,7 +97,7 @@ def read_json(
     text = _text(text, most)
     if most_values and _has_more_values(text, most_values):
         raise Malformed(f"expected at most {most_values:,} values, got more", "size")
-    value = _parsed(text, strictness, deepest)
+    value = _parse(text, strictness, deepest)
     if _is_too_deep(text, value, deepest):
         raise _too_deep(text, 0, deepest)
     if strictness.whole:
@@ -116,7 +116,7 @@ def read_next(
     try:
         value, end = _decoder(strictness).raw_decode(text, at)
     except (ValueError, RecursionError) as error:
-        raise _explained(error, text, at, deepest) from error
+        raise _explain(error, text, at, deepest) from error
     if _is_too_deep(text[at:end], value, deepest):
         raise _too_deep(text, at, deepest)
     if strictness.whole:
@@ -228,14 +228,14 @@ def _has_more_values(text: str, most: int) -> bool:
     return False
 
 
-def _parsed(text: str, strictness: Strictness, deepest: int) -> Any:  # Any: JSON
+def _parse(text: str, strictness: Strictness, deepest: int) -> Any:  # Any: JSON
     try:
         return _decoder(strictness).decode(text)
     except (ValueError, RecursionError) as error:
-        raise _explained(error, text, 0, deepest) from error
+        raise _explain(error, text, 0, deepest) from error
 
 
-def _explained(error: Exception, text: str, at: int, deepest: int) -> Malformed:
+def _explain(error: Exception, text: str, at: int, deepest: int) -> Malformed:
     match error:
         case Malformed():
             return error

@@ -127,7 +127,7 @@ _ENCODERS: dict[type, Callable[[Any, Simplify, int], Encoded]] = {
 
 def decode(encoded: Encoded) -> Value:
     """Return the value in this JSON, for a worker. Raise ProtocolError if it is invalid."""
-    return _decoded(encoded, _BUILT, 0)
+    return _decode(encoded, _BUILT, 0)
 
 
 def read(encoded: Encoded) -> Value:
@@ -136,7 +136,7 @@ def read(encoded: Encoded) -> Value:
     Raises:
         ProtocolError: it is no value.
     """
-    return _decoded(encoded, _CLAIMED, 0)
+    return _decode(encoded, _CLAIMED, 0)
 
 
 def is_large(encoded: Encoded) -> bool:
@@ -155,7 +155,7 @@ def is_large(encoded: Encoded) -> bool:
     return count > _MANY
 
 
-def _decoded(encoded: Encoded, build: Mapping[str, _Build], depth: int) -> Value:
+def _decode(encoded: Encoded, build: Mapping[str, _Build], depth: int) -> Value:
     if depth > MAX_DEPTH:  # what is taken can be sent again
         raise ProtocolError("a value is nested too deep")
     match encoded:
@@ -167,9 +167,9 @@ def _decoded(encoded: Encoded, build: Mapping[str, _Build], depth: int) -> Value
             return encoded
         case list():
             is_done = depth < MAX_DEPTH and _AS_THEY_ARE.issuperset(map(type, encoded))
-            return encoded if is_done else [_decoded(item, build, depth + 1) for item in encoded]
+            return encoded if is_done else [_decode(item, build, depth + 1) for item in encoded]
         case dict():
-            return _tagged(encoded, build, depth + 1) if TAG in encoded else _object(encoded, build, depth + 1)
+            return _decode_tagged(encoded, build, depth + 1) if TAG in encoded else _object(encoded, build, depth + 1)
         case _:
             raise ProtocolError(f"a {_kind(encoded)} is no value")
 
@@ -177,10 +177,10 @@ def _decoded(encoded: Encoded, build: Mapping[str, _Build], depth: int) -> Value
 def _object(encoded: dict[str, Encoded], build: Mapping[str, _Build], depth: int) -> dict[str, Value]:
     if not all(map(_is_utf8, encoded)):
         raise ProtocolError("a text holds a lone surrogate")
-    return {key: _decoded(item, build, depth) for key, item in encoded.items()}
+    return {key: _decode(item, build, depth) for key, item in encoded.items()}
 
 
-def _tagged(encoded: dict[str, Encoded], build: Mapping[str, _Build], depth: int) -> Value:
+def _decode_tagged(encoded: dict[str, Encoded], build: Mapping[str, _Build], depth: int) -> Value:
     tag, body = encoded[TAG], encoded.get(BODY)
     if encoded.keys() != {TAG, BODY} or not isinstance(tag, str):
         raise ProtocolError("a tagged value has another shape")
@@ -188,10 +188,10 @@ def _tagged(encoded: dict[str, Encoded], build: Mapping[str, _Build], depth: int
         if isinstance(body, str) and tag in _FROM_TEXT:
             return _FROM_TEXT[tag](body)
         if isinstance(body, list) and tag == "dict":
-            pairs = [(_decoded(key, build, depth), _decoded(item, build, depth)) for key, item in body]
+            pairs = [(_decode(key, build, depth), _decode(item, build, depth)) for key, item in body]
             return build[tag](pairs)
         if isinstance(body, list) and tag in build:
-            return build[tag]([_decoded(item, build, depth) for item in body])
+            return build[tag]([_decode(item, build, depth) for item in body])
     except (ValueError, TypeError, ArithmeticError) as error:
         raise ProtocolError(f"a value tagged {tag[:20]!r} cannot be read") from error
     raise ProtocolError(f"no value is tagged {tag[:20]!r}")
@@ -221,7 +221,7 @@ def _hashes(items: Iterable[Value]) -> tuple[int, ...]:
     return hashes
 
 
-def _built(kind: type[set[Value]] | type[frozenset[Value]]) -> _Build:
+def _builder_of(kind: type[set[Value]] | type[frozenset[Value]]) -> _Build:
     def build(items: list[Value]) -> Value:
         _hashes(items)
         return kind(items)
@@ -234,7 +234,7 @@ def _built_dict(items: list[Value]) -> dict[Value, Value]:
     return dict(items)
 
 
-def _claimed(kind: Literal["set", "frozenset"]) -> _Build:
+def _member_claim(kind: Literal["set", "frozenset"]) -> _Build:
     return lambda items: Members(kind, tuple(items), hash(_hashes(items)))
 
 
@@ -258,14 +258,14 @@ _FROM_TEXT: dict[str, Callable[[str], Value]] = {
 }
 _BUILT: dict[str, _Build] = {
     "tuple": tuple,
-    "set": _built(set),
-    "frozenset": _built(frozenset),
+    "set": _builder_of(set),
+    "frozenset": _builder_of(frozenset),
     "dict": _built_dict,
 }
 _CLAIMED: dict[str, _Build] = {
     "tuple": tuple,
-    "set": _claimed("set"),
-    "frozenset": _claimed("frozenset"),
+    "set": _member_claim("set"),
+    "frozenset": _member_claim("frozenset"),
     "dict": _claimed_dict,
 }
 

@@ -127,7 +127,7 @@ def test_where_no_group_can_be_made_the_reason_is_said_and_nothing_stays(tmp_pat
 
 
 def test_what_dead_hosts_left_is_removed_and_what_living_ones_have_stays(tmp_path: Path) -> None:
-    own = os.getpid(), cgroup._started(os.getpid())
+    own = os.getpid(), cgroup._start_time(os.getpid())
     alive, other = f"knapper-{own[0]}-{own[1]}-0", f"knapper-{own[0]}-{int(own[1]) - 1}-0"
     for name in (alive, other, "knapper-999999999-5-0", "knapper-x", "somebody"):
         (tmp_path / name).mkdir()

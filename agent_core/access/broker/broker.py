@@ -42,7 +42,7 @@ class Broker:
         """Return a session for one call of a function that may reach these hosts, and others that the user is asked
         about. What was reached and refused goes into `receipt`.
         """
-        return FetchSession(lambda: _begun(self, function, hosts, want, receipt, reach))
+        return FetchSession(lambda: _begin_fetches(self, function, hosts, want, receipt, reach))
 
 
 class Answering(Protocol):
@@ -91,7 +91,7 @@ class FetchSession:
             await self._fetches.aclose()
 
 
-def _begun(
+def _begin_fetches(
     broker: Broker,
     function: str,
     hosts: tuple[str, ...],

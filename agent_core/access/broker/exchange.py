@@ -62,7 +62,7 @@ async def checked(target: Target, hosts: Hosts, resolve: Resolve) -> tuple[str, 
         FetchFailed: there are none.
     """
     literal = target.address
-    addresses = [literal] if literal is not None else await _resolved(target, resolve)
+    addresses = [literal] if literal is not None else await _resolve_target(target, resolve)
     for address in addresses:
         kind = kind_of(address)
         if kind is not None and not hosts.name(address, target):
@@ -82,7 +82,7 @@ def _resolvers() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(_RESOLVERS, "resolve")
 
 
-async def _resolved(target: Target, resolve: Resolve) -> list[Address]:
+async def _resolve_target(target: Target, resolve: Resolve) -> list[Address]:
     try:
         texts = await resolve(target.host, target.port)
     except TimeoutError:
@@ -180,7 +180,7 @@ class Exchange:
         url = httpcore2.URL(scheme=target.scheme, host=target.host, port=target.port, target=target.path)
         self._backend = _Checked(addresses, connect_s)
         self._where = target.place
-        self._request = httpcore2.Request(request.method, url, headers=_sent(request), content=request.body)
+        self._request = httpcore2.Request(request.method, url, headers=_sent_headers(request), content=request.body)
         self._connection = httpcore2.AsyncHTTPConnection(url.origin, secure, network_backend=self._backend)
         self._pieces: AsyncGenerator[bytes] | None = None
         self._left = b""
@@ -217,7 +217,7 @@ class Exchange:
         await self._backend.aclose()
 
 
-def _sent(request: FetchRequest) -> list[tuple[bytes, bytes]]:
+def _sent_headers(request: FetchRequest) -> list[tuple[bytes, bytes]]:
     names = {name.lower() for name, _ in request.headers}
     headers = [("Host", request.target.place), *request.headers, ("Connection", "close")]
     headers += [(name, value) for name, value in _DEFAULTS if name.lower() not in names]

@@ -51,7 +51,7 @@ class FetchRequest:
 
     def redirected(self, location: str, status: int, limit: int) -> "FetchRequest":
         """Return the request that a response's Location asks for, by the rules of RFC 9110, 15.4."""
-        target = read(_joined(self.target.url, location), limit)
+        target = read(_join(self.target.url, location), limit)
         if (self.target.scheme, target.scheme) == ("https", "http"):
             raise RequestRefused(f"{self.target.url} redirects to {target.url}, out of TLS")
         order = replace(self, target=target)
@@ -120,7 +120,7 @@ def _seconds(value: object) -> float:
     raise RequestRefused("a timeout is seconds, more than 0")
 
 
-def _joined(base: str, location: str) -> str:
+def _join(base: str, location: str) -> str:
     try:
         return urljoin(base, location)
     except ValueError as error:

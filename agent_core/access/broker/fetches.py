@@ -161,13 +161,13 @@ class Fetches:
         if self._requests > self._caps.requests:
             raise RequestRefused(f"one call may make {self._caps.requests} requests")
         place = request.target.place
-        if not self._hosts.cover(request.target) and not await self._wanted(place):
+        if not self._hosts.cover(request.target) and not await self._ask_for_place(place):
             raise RequestRefused(
                 f"`{self._function}` may not reach {place}: a human grants it with"
                 f" `knapper functions grant {self._function} --network {place}`"
             )
 
-    async def _wanted(self, place: str) -> bool:
+    async def _ask_for_place(self, place: str) -> bool:
         """Check whether the user allows this place to be reached, asking once per place."""
         if self._want is None or place in self._asked or len(self._asked) >= _MOST_ASKED:
             return False

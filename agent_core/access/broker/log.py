@@ -31,13 +31,13 @@ class RequestLog:
             self._append(f"{one_line(line, _LONGEST)}\n".encode())
 
     def _append(self, line: bytes) -> None:
-        descriptor = self._opened(len(line))
+        descriptor = self._open_with_room(len(line))
         try:
             os.write(descriptor, line)
         finally:
             os.close(descriptor)
 
-    def _opened(self, more: int) -> int:
+    def _open_with_room(self, more: int) -> int:
         descriptor = self._open()
         machine.lock(descriptor)  # two processes make room once
         if os.fstat(descriptor).st_size + more <= MOST_BYTES:

@@ -104,7 +104,7 @@ def _printable(url: object, limit: int) -> str:
 
 
 def _host(text: str) -> str:
-    ascii_text = _parsed(f"http://{text}/").raw_host.decode("ascii") if text else ""
+    ascii_text = _parse(f"http://{text}/").raw_host.decode("ascii") if text else ""
     name = ascii_text.removesuffix(".").lower()
     if (address := as_address(name)) is not None:
         return str(address)
@@ -119,10 +119,10 @@ def _host(text: str) -> str:
 def _path(text: str) -> str:
     if text.startswith("?"):
         text = f"/{text}"
-    return _parsed(f"http://host{text or '/'}").raw_path.decode("ascii").replace("\\", "%5C")
+    return _parse(f"http://host{text or '/'}").raw_path.decode("ascii").replace("\\", "%5C")
 
 
-def _parsed(url: str) -> httpx2.URL:
+def _parse(url: str) -> httpx2.URL:
     try:
         return httpx2.URL(url)
     except (httpx2.InvalidURL, ValueError) as error:

@@ -199,7 +199,7 @@ class GrantStore:
         old_entry = before.entries.get(giving.function, GrantEntry())
         versions, text = giving.content.to_text(), _text(giving.grants | (giving.previous_grants & old_entry.grants))
         seal = self.sealer.seal(
-            giving.function, giving.content.digest, versions, text, giving.by, *self._revoked(giving.function)
+            giving.function, giving.content.digest, versions, text, giving.by, *self._revocations(giving.function)
         )
         self._record.look_through(*looked_through(self._root, giving.grants.read, giving.grants.write))
         moment = datetime.fromtimestamp(await self._store.now(), UTC).isoformat(timespec="milliseconds")
@@ -254,7 +254,7 @@ class GrantStore:
         """Read the file and the rows under the lock, so that they belong together."""
         async with self._alone():
             listing, rows = self._file.read(), await self._store.yeses()
-            writes = list(self._settled(rows, listing))
+            writes = list(self._limit_approvals(rows, listing))
             if not writes:
                 return listing, rows
             await self._store.apply(writes)
@@ -274,13 +274,14 @@ class GrantStore:
         return [
             row
             for row in rows
-            if statements.is_trusted and self.sealer.holds(row.seal, *_sealed(row), *statements.since(row.function))
+            if statements.is_trusted
+            and self.sealer.holds(row.seal, *_sealed_values(row), *statements.since(row.function))
         ]
 
-    def _revoked(self, function: str) -> tuple[str, ...]:
+    def _revocations(self, function: str) -> tuple[str, ...]:
         return self._record.read().since(function)
 
-    def _settled(self, rows: Iterable[YesRow], listing: Listing) -> Iterable[Write]:
+    def _limit_approvals(self, rows: Iterable[YesRow], listing: Listing) -> Iterable[Write]:
         """Yield the writes that limit our yeses to the entries. If the file cannot be understood, nothing changes."""
         if listing.problems:
             return
@@ -295,10 +296,10 @@ class GrantStore:
             narrowed = [(row, Grants.from_json(read_json(row.grants)) & entry) for row in own]
             if any(_text(grants) != row.grants for row, grants in narrowed):
                 self._record.take_back(name)
-                yield from (self._resealed(row, _text(grants)) for row, grants in narrowed)
+                yield from (self._reseal(row, _text(grants)) for row, grants in narrowed)
 
-    def _resealed(self, row: YesRow, text: str) -> SaveYes:
-        seal = self.sealer.seal(row.function, row.digest, row.content, text, row.by, *self._revoked(row.function))
+    def _reseal(self, row: YesRow, text: str) -> SaveYes:
+        seal = self.sealer.seal(row.function, row.digest, row.content, text, row.by, *self._revocations(row.function))
         return SaveYes(row.function, row.digest, row.content, text, row.by, seal)
 
 
@@ -310,7 +311,7 @@ def who() -> str:
         return f"user {machine.user_id()}"
 
 
-def _sealed(row: YesRow) -> tuple[str, ...]:
+def _sealed_values(row: YesRow) -> tuple[str, ...]:
     return row.function, row.digest, row.content, row.grants, row.by
 
 

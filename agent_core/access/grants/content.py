@@ -73,8 +73,8 @@ def since(function: "Function", snapshot: "Snapshot", texts: Mapping[str, str]) 
     codes, new_codes = (_joined_each(found, is_text=is_seen) for found in (before, now))
     differing = sorted(part for part in codes.keys() | new_codes.keys() if codes.get(part) != new_codes.get(part))
     known = {module for module, _ in before}
-    old = {module: _joined(module, differing, before) for module, _ in differing if module in known}
-    new = [replace(source, text=_joined(name, differing, now)) for name, source in modules.items()]
+    old = {module: _join_parts(module, differing, before) for module, _ in differing if module in known}
+    new = [replace(source, text=_join_parts(name, differing, now)) for name, source in modules.items()]
     moved = f"it moved from {former} to {function.module}" if former != function.module else ""
     return changes(own, codes, new_codes, moved), differences(
         old, (source for source in new if source.text or source.module in old)
@@ -89,7 +89,7 @@ def _former_module(part: Part, texts: Mapping[str, str]) -> str:
     return module if module in texts else next(binding, module)
 
 
-def _joined(module: str, differing: Iterable[Part], parts: Mapping[Part, Iterable[ApprovedStatement]]) -> str:
+def _join_parts(module: str, differing: Iterable[Part], parts: Mapping[Part, Iterable[ApprovedStatement]]) -> str:
     texts = _joined_each(parts, is_text=True)
     return "\n\n".join(texts[part] for part in differing if part[0] == module and part in texts)
 

@@ -87,7 +87,7 @@ class Approvals:
         queue.waiting.append(meanwhile)
         try:
             async with queue.one_at_a_time:
-                prior_decision = self._said_no(question) or _shared(question, meanwhile)
+                prior_decision = self._said_no(question) or _shared_decision(question, meanwhile)
                 if prior_decision is not None:
                     return self.close(question, prior_decision)
                 decision = await self._decision(question, approver)
@@ -105,7 +105,7 @@ class Approvals:
             if decision.by == "human":
                 what = " and ".join(question.missing.sentences()) or "join"
                 self.turn.note_done("asked", f"may {question.function} {what}? {decision.answer}")
-            self.turn.emit(_answered(question, decision, self.turn))
+            self.turn.emit(_answer_event(question, decision, self.turn))
         return decision
 
     async def _decision(self, question: Question, approver: Approver) -> Decision:
@@ -165,7 +165,7 @@ async def _answered_elsewhere(id: str, store: ApprovalStore) -> Decision:
     return Decision.from_json(decision)
 
 
-def _shared(question: Question, meanwhile: Iterable[Answered]) -> Decision | None:
+def _shared_decision(question: Question, meanwhile: Iterable[Answered]) -> Decision | None:
     """Return the answer given to the same question while this one waited. A yes for one call only is not shared."""
     same = replace(question, caller="")
     decisions = (
@@ -213,7 +213,7 @@ def asking(question: Question, turn: str, step: int = 0) -> events.GrantAsked:
     )
 
 
-def _answered(question: Question, decision: Decision, turn: TurnSink) -> events.GrantAnswered:
+def _answer_event(question: Question, decision: Decision, turn: TurnSink) -> events.GrantAnswered:
     return events.GrantAnswered(
         turn=turn.id,
         step=turn.step,

@@ -183,7 +183,7 @@ def _entry(function: str, table: object) -> GrantEntry | str:
     for key, value in table.items():
         data[key] = _value(key, value)
         if data[key] is None:
-            return f"has something that cannot be granted ({_shown(key, value)}{_holding(key, value)})"
+            return f"has something that cannot be granted ({_show_entry(key, value)}{_holding(key, value)})"
     return GrantEntry(Grants.from_json(data), data.get("by", ""), data.get("at", ""))
 
 
@@ -214,12 +214,12 @@ def checked(grants: Mapping[str, object]) -> Grants:
     values = {key: _value(key, value) for key, value in grants.items()}
     for key, value in values.items():
         if value is None:
-            message = f"{_shown(key, grants[key])} cannot be granted{_holding(key, grants[key])}."
+            message = f"{_show_entry(key, grants[key])} cannot be granted{_holding(key, grants[key])}."
             raise WorkspaceError(message, fix=_HOW.get(key, _PLAINLY))
     return Grants.from_json(values)
 
 
-def _shown(key: str, value: object) -> str:
+def _show_entry(key: str, value: object) -> str:
     return fence(name_shown(f"{key} = {value}"), 120)
 
 

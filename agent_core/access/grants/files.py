@@ -155,12 +155,12 @@ class FileRequests:
         if len(self._streams) >= _MOST_OPEN:
             raise RequestRefused(f"{_MOST_OPEN} files that were granted at this call are open: close some")
         writes = mode != "r"
-        asked = self._located(path)
+        asked = self._locate(path)
         if self._is_systems(asked):
             raise _OfTheSystem(self._untold(asked, writes=writes))
-        if not await self._permitted(asked, writes=writes):
+        if not await self._require_grant(asked, writes=writes):
             return {"real": True}
-        descriptor = await asyncio.to_thread(self._opened, asked, mode)
+        descriptor = await asyncio.to_thread(self._open_exactly, asked, mode)
         number = next(_numbers)
         self._streams[number] = _Stream(descriptor, "a" in mode, asked.item)
         if "w" in mode or "x" in mode:
@@ -169,7 +169,7 @@ class FileRequests:
 
     async def _look(self, path: str, *, lists: bool, is_try: bool) -> dict[str, Any]:
         """Look at a path. What a library tries is asked for only if the call or the function names it."""
-        asked = self._located(path)
+        asked = self._locate(path)
         if not lists and self._root.is_relative_to(asked.real):
             return {"value": list(asked.real.stat())}
         if self._is_systems(asked) or (asked.is_inside and asked.item.startswith("functions/")):
@@ -177,9 +177,9 @@ class FileRequests:
         has = (self._permit.grants | self._given).covers(Grants(read=(asked.item,)))
         if is_try and not has and not await asyncio.to_thread(self._is_named, path, asked):
             raise RequestRefused(self._untold(asked, writes=False))
-        if not await self._permitted(asked, writes=False):
+        if not await self._require_grant(asked, writes=False):
             return {"real": True}
-        return {"value": await asyncio.to_thread(self._listed if lists else self._facts, asked)}
+        return {"value": await asyncio.to_thread(self._list_folder if lists else self._facts, asked)}
 
     async def _change(self, path: str, kind: str, act: list[Any]) -> dict[str, Any]:  # Any: values that cross
         """Make a new folder. To enter one, and to change a folder or a file's marks otherwise, takes a grant before.
@@ -187,7 +187,7 @@ class FileRequests:
         With it, a worker makes the change itself, or the host does as `act` says: the name of the change in `os`, and
         its plain arguments after the path.
         """
-        asked = self._located(path)
+        asked = self._locate(path)
         if self._is_systems(asked):
             return {"real": True}
         if kind == "enter":
@@ -205,10 +205,10 @@ class FileRequests:
                 return {"real": True}
             if why := self._resolver.refusal(grants, self._function):
                 raise RequestRefused(why)
-            await asyncio.to_thread(self._made, asked, act)
+            await asyncio.to_thread(self._make_change, asked, act)
             return {"value": 0}
         if kind == "folder":
-            await self._permitted(place, writes=True)
+            await self._require_grant(place, writes=True)
             if self._doubt(asked) == "":
                 raise FileExistsError(errno.EEXIST, "")
             await asyncio.to_thread(make_path, str(asked.real), is_folder=True)
@@ -217,7 +217,7 @@ class FileRequests:
             raise RequestRefused(self._untold(place, writes=True))
         return {"value": 0}
 
-    def _located(self, path: str) -> _Asked:
+    def _locate(self, path: str) -> _Asked:
         """Return where a path leads in truth, links and all, and the item of a grant that names it.
 
         Raises:
@@ -255,7 +255,7 @@ class FileRequests:
         own = [folder for folder in self._permit.access.folders if asked.real.is_relative_to(folder)]
         return bool(own) or any(asked.real.is_relative_to(tree) for tree in trees)
 
-    async def _permitted(self, asked: _Asked, *, writes: bool) -> bool:
+    async def _require_grant(self, asked: _Asked, *, writes: bool) -> bool:
         """Return whether the file was given at this call; False if the worker has it by itself.
 
         Raises:
@@ -307,14 +307,14 @@ class FileRequests:
         why = f"`{self._function}` may not {verb} {fence(asked.item)}, and nobody is asked for it while it runs"
         return f"{why}. A human grants it with: {how}"
 
-    def _opened(self, asked: _Asked, mode: str) -> int:
+    def _open_exactly(self, asked: _Asked, mode: str) -> int:
         """Open exactly the file that was asked for, and nothing that took its place."""
         writes = mode != "r"
         if "x" in mode and os.path.lexists(asked.real):
             raise FileExistsError(errno.EEXIST, "")
         if writes and mode != "+r":
             make_path(str(asked.real), is_folder=False)
-        with self._held(asked, writes=writes) as grant:
+        with self._hold(asked, writes=writes) as grant:
             if grant.is_folder:
                 raise IsADirectoryError(errno.EISDIR, "")
             flags = os.O_RDWR if "+" in mode else os.O_WRONLY if writes else os.O_RDONLY
@@ -323,10 +323,10 @@ class FileRequests:
             flags |= machine.CLOEXEC | machine.NONBLOCK | machine.NOCTTY
             return machine.reopen(grant.descriptor, grant.path, flags)
 
-    def _made(self, asked: _Asked, act: list[Any]) -> None:  # Any: values that cross
+    def _make_change(self, asked: _Asked, act: list[Any]) -> None:  # Any: values that cross
         """Make a change below a granted folder, in the folder that is there now, reached through no link."""
         above = replace(asked, real=asked.real.parent, item=f"{asked.item.rstrip('/').rpartition('/')[0] or '.'}/")
-        with self._held(above, writes=True) as grant:
+        with self._hold(above, writes=True) as grant:
             folder = machine.reopen(grant.descriptor, grant.path, os.O_RDONLY | machine.DIRECTORY | machine.CLOEXEC)
         name = asked.real.name
         try:
@@ -339,7 +339,7 @@ class FileRequests:
                     os.rmdir(name, dir_fd=folder)
                 case ["rename" | "replace", str(target)]:
                     # Rename within the folder that is held: to move a file elsewhere is to copy it and remove it.
-                    to = self._located(target)
+                    to = self._locate(target)
                     if to.real.parent != asked.real.parent or not self._permit.grants.covers(Grants(write=(to.item,))):
                         raise OSError(errno.EXDEV, "")
                     os.replace(asked.real.name, to.real.name, src_dir_fd=folder, dst_dir_fd=folder)
@@ -353,7 +353,7 @@ class FileRequests:
             os.close(folder)
 
     @contextmanager
-    def _held(self, asked: _Asked, *, writes: bool) -> Iterator[OpenedGrant]:
+    def _hold(self, asked: _Asked, *, writes: bool) -> Iterator[OpenedGrant]:
         """Hold what is at a path now by a descriptor: a plain file or a folder, reached through no link."""
         path = str(asked.real)
         if not os.path.lexists(path):
@@ -369,11 +369,11 @@ class FileRequests:
             raise RequestRefused(str(refusal)) from refusal
 
     def _facts(self, asked: _Asked) -> list[float]:
-        with self._held(asked, writes=False) as grant:
+        with self._hold(asked, writes=False) as grant:
             return list(os.fstat(grant.descriptor))
 
-    def _listed(self, asked: _Asked) -> list[list[object]]:
-        with self._held(asked, writes=False) as grant:
+    def _list_folder(self, asked: _Asked) -> list[list[object]]:
+        with self._hold(asked, writes=False) as grant:
             if not grant.is_folder:
                 raise NotADirectoryError(errno.ENOTDIR, "")
             folder = machine.reopen(grant.descriptor, grant.path, os.O_RDONLY | machine.DIRECTORY | machine.CLOEXEC)

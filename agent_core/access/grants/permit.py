@@ -104,7 +104,7 @@ class AccessResolver:
         """Return the grants with workspace paths made relative, and folders with a trailing slash."""
         if not (grants.read or grants.write):
             return grants
-        return replace(grants, read=self._named(grants.read), write=self._named(grants.write))
+        return replace(grants, read=self._relative_paths(grants.read), write=self._relative_paths(grants.write))
 
     def spelled(self, grants: Grants) -> Grants:
         """Return the grants with every workspace path in both forms in which code may name it."""
@@ -115,7 +115,7 @@ class AccessResolver:
         )
         return grants | whole
 
-    def _named(self, paths: tuple[str, ...]) -> tuple[str, ...]:
+    def _relative_paths(self, paths: tuple[str, ...]) -> tuple[str, ...]:
         root = f"{os.path.realpath(self.root)}/"
         named = [path.removeprefix(root) or "./" for path in paths]
         return tuple(f"{name}/" if not name.endswith("/") and (self.root / name).is_dir() else name for name in named)
@@ -161,10 +161,10 @@ class AccessResolver:
         """Return warnings about these grants, one line each, for what cannot be checked: too large, or not readable."""
         looks = ((verb, item, _look(self.root / item, writes=verb == "write")) for verb, item in _paths(grants))
         return tuple(
-            f"{self._unchecked(item, look)}: {_DANGER[verb]}" for verb, item, look in looks if not look.is_whole
+            f"{self._why_unchecked(item, look)}: {_DANGER[verb]}" for verb, item, look in looks if not look.is_whole
         )
 
-    def _unchecked(self, item: str, search: RepositorySearch) -> str:
+    def _why_unchecked(self, item: str, search: RepositorySearch) -> str:
         if search.unread:
             return f"{fence(os.path.relpath(search.unread, self.root))} cannot be looked into"
         return f"{fence(item)} is too large to be looked through"
@@ -192,7 +192,7 @@ class AccessResolver:
         real = Path(os.path.realpath(root / item))
         if not item.startswith("/") and not real.is_relative_to(root):
             return "leads out of the workspace"
-        for protected in self._kept(root, writes=writes):
+        for protected in self._protected_paths(root, writes=writes):
             if _meets(real, protected):
                 name = fence(protected.name if protected.is_relative_to(root) else str(protected))
                 if not protected.is_relative_to(real) or protected == real:
@@ -202,10 +202,13 @@ class AccessResolver:
 
     def is_kept(self, real: Path) -> bool:
         """Return whether a path lies where nothing can ever be granted, so that nothing is said of what is there."""
-        return any(real.is_relative_to(place) for place in self._kept(Path(os.path.realpath(self.root)), writes=False))
+        return any(
+            real.is_relative_to(place)
+            for place in self._protected_paths(Path(os.path.realpath(self.root)), writes=False)
+        )
 
     @staticmethod
-    def _kept(root: Path, *, writes: bool) -> Iterator[Path]:
+    def _protected_paths(root: Path, *, writes: bool) -> Iterator[Path]:
         yield root / STATE
         yield data_folder()
         yield config_folder()

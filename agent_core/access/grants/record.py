@@ -78,7 +78,7 @@ class GrantRecord:
 
     def take_back(self, function: str) -> None:
         """Revoke every yes that was given to a function up to now, including one that is restored later."""
-        self._change(lambda statements: _counted(statements, function))
+        self._change(lambda statements: _count_revocation(statements, function))
 
     def confirm(self, seal: str) -> None:
         """Store the seal of an address that the user confirmed."""
@@ -107,7 +107,7 @@ class GrantRecord:
             raise WorkspaceError(f"What you said here cannot be stored: {error}.", fix=_FIX) from error
 
 
-def _counted(statements: Statements, function: str) -> Statements:
+def _count_revocation(statements: Statements, function: str) -> Statements:
     return replace(
         statements, taken_back={**statements.taken_back, function: statements.taken_back.get(function, 0) + 1}
     )

@@ -77,7 +77,7 @@ class Pip:
         )
         try:
             async with asyncio.timeout(within_s):
-                await self._watched(process)
+                await self._watch(process)
         except TimeoutError as error:
             message = f"pip did not finish within {within_s:g} s, so it was ended and nothing was installed."
             raise PackagesError(message, fix="Try again when the network is faster.") from error
@@ -90,7 +90,7 @@ class Pip:
             raise meaning(self._said)
         return tuple(self._said)
 
-    async def _watched(self, process: asyncio.subprocess.Process) -> None:
+    async def _watch(self, process: asyncio.subprocess.Process) -> None:
         assert process.stdout is not None
         reading = asyncio.ensure_future(self._read(process.stdout))
         try:
@@ -168,7 +168,7 @@ def names_in(wheel: Path, listed: Mapping[str, str]) -> dict[str, str]:
 
 def unpacked_size(wheel: Path) -> int:
     """Return the size of the unpacked wheel, according to its own list."""
-    with _opened(wheel) as archive:
+    with _open_wheel(wheel) as archive:
         return sum(info.file_size for info in archive.infolist())
 
 
@@ -178,7 +178,7 @@ def tops_of(wheel: Path) -> set[str]:
     Raises:
         PackagesError: it has a path that leaves its folder, or too many.
     """
-    with _opened(wheel) as archive:
+    with _open_wheel(wheel) as archive:
         entries = archive.infolist()
     if len(entries) > _MOST_FILES or len({info.filename for info in entries}) < len(entries):
         raise PackagesError(f"{fence(wheel.name, 120)} has too many files, or one of them twice.")
@@ -200,7 +200,7 @@ def _parts(wheel: Path, info: zipfile.ZipInfo) -> tuple[str, ...]:
     return path.parts
 
 
-def _opened(wheel: Path) -> zipfile.ZipFile:
+def _open_wheel(wheel: Path) -> zipfile.ZipFile:
     try:
         return zipfile.ZipFile(wheel)
     except (zipfile.BadZipFile, OSError, ValueError) as error:

@@ -70,14 +70,14 @@ class Resolution:
         """Return what the user reads before the installation, one line each."""
         projects = {project(requirement) for requirement in self.requirements}
         others = [pin for pin in self.pins if pin.project not in projects]
-        lines = [f"would be installed: {self._shown(pin)}" for pin in self.pins if pin.project in projects]
+        lines = [f"would be installed: {self._describe_pin(pin)}" for pin in self.pins if pin.project in projects]
         if others:
-            listed = ", ".join(self._shown(pin) for pin in others[:_SHOWN])
+            listed = ", ".join(self._describe_pin(pin) for pin in others[:_SHOWN])
             more = f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
             lines.append(f"with {len(others)} that {'it needs' if len(projects) == 1 else 'they need'}: {listed}{more}")
         return ("is installed already",) if self.is_installed else tuple(lines)
 
-    def _shown(self, pin: Pin) -> str:
+    def _describe_pin(self, pin: Pin) -> str:
         size = self.sizes.get(pin.project)
         return f"{pin.project} {pin.version}" + (f" ({_megabytes(size)})" if size is not None else "")
 
@@ -115,7 +115,7 @@ def read_report(requirements: tuple[str, ...], report: Path, output: Sequence[st
         data: dict[str, Any] = read_json(report.read_bytes(), MESSAGE)
     except Malformed as error:
         raise PackagesError(f"What pip would install cannot be read: {error}.") from error
-    sizes = _downloaded(output)
+    sizes = _download_sizes(output)
     pins, known_sizes = list[Pin](), dict[str, int]()
     for item in data["install"]:
         name, version = item["metadata"]["name"], item["metadata"]["version"]
@@ -141,7 +141,7 @@ def _sha256(file: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def _downloaded(output: Iterable[str]) -> dict[str, int]:
+def _download_sizes(output: Iterable[str]) -> dict[str, int]:
     matches = (match for line in output if (match := _DOWNLOADED.search(line)))
     return {match[1]: round(float(match[2]) * _UNITS[match[3]]) for match in matches}
 
@@ -230,7 +230,9 @@ class Lock:
                 is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
                 content = file.read(_LIMIT + 1) if is_file else b""
             return (
-                _parsed(content.decode("utf-8")) if is_file and len(content) <= _LIMIT else _odd("is not a plain file")
+                _parse_lock(content.decode("utf-8"))
+                if is_file and len(content) <= _LIMIT
+                else _odd("is not a plain file")
             )
         except (OSError, UnicodeDecodeError):
             return _odd("cannot be read as text")
@@ -265,7 +267,7 @@ def text_of(sections: Sections) -> str:
     return "\n".join(lines)
 
 
-def _parsed(text: str) -> Locked:
+def _parse_lock(text: str) -> Locked:
     sections: dict[tuple[str, ...], tuple[Pin, ...]] = {}
     inside: tuple[str, ...] = ()
     for number, line in enumerate(bare_lines(text), 1):

@@ -41,7 +41,7 @@ def normal(value: str) -> set[str]:
 @lru_cache(maxsize=64)
 def forms(value: str) -> tuple[str, ...]:
     """Return every form of a value as text, the longest first."""
-    results = {form for normal_form in normal(value) for form in _encoded(normal_form)}
+    results = {form for normal_form in normal(value) for form in _encodings(normal_form)}
     changing = [form for form in results if not _UNCHANGED.fullmatch(form)]
     results |= {variant for form in changing for variant in _around(form)}
     results |= {line for line in value.splitlines() if len(line) >= _LINE and not line.startswith("-----")}
@@ -55,13 +55,13 @@ def byte_forms(value: str) -> tuple[bytes, ...]:
     return tuple(sorted({form.encode() for form in forms(value)} | wide, key=lambda form: (-len(form), form)))
 
 
-def _encoded(value: str) -> Iterator[str]:
+def _encodings(value: str) -> Iterator[str]:
     data = value.encode()
     yield from (value, *_in_one_case(value))
-    yield from _escaped(value)
+    yield from _escapes(value)
     for safe, blank in product(_KEPT, ("%20", "+")):
         quoted = quote(value, safe=safe).replace("%20", blank)
-        yield from (quoted, _lowered(quoted))
+        yield from (quoted, _lower_escapes(quoted))
     alone = b64encode(data).decode()
     cores = [_core(data, before) for before in range(3)]
     for text in (alone, alone.rstrip("="), *cores):
@@ -80,11 +80,13 @@ def _in_one_case(value: str) -> Iterator[str]:
 def _around(form: str) -> Iterator[str]:
     """Yield a form as JSON, a URL or a `repr` writes it."""
     yield from (json.dumps(form, ensure_ascii=wide)[1:-1] for wide in (True, False))
-    yield from (quoted for safe in ("", "/") for quoted in (quote(form, safe=safe), _lowered(quote(form, safe=safe))))
+    yield from (
+        quoted for safe in ("", "/") for quoted in (quote(form, safe=safe), _lower_escapes(quote(form, safe=safe)))
+    )
     yield _inside(repr(form))
 
 
-def _escaped(text: str) -> Iterator[str]:
+def _escapes(text: str) -> Iterator[str]:
     """Yield a text as it appears within JSON, HTML, and the `repr` and `ascii` of text or bytes."""
     for wide in (True, False):
         inside = json.dumps(text, ensure_ascii=wide)[1:-1]
@@ -99,7 +101,7 @@ def _inside(shown: str) -> str:
     return shown.removeprefix("b")[1:-1].replace("\\'", "'")
 
 
-def _lowered(quoted: str) -> str:
+def _lower_escapes(quoted: str) -> str:
     first, *others = quoted.split("%")
     return "%".join([first, *(part[:2].lower() + part[2:] for part in others)])
 

@@ -43,7 +43,7 @@ class Pieces:
     def clean(self, text: str) -> str:
         """Return the text without them."""
         parts = _CUT.split(self._without_runs(text))
-        return "".join(part if at % 2 else self._trimmed(part) for at, part in enumerate(parts))
+        return "".join(part if at % 2 else self._trim(part) for at, part in enumerate(parts))
 
     def may_hold(self, text: str) -> bool:
         """Check whether cleaning could change a text that contains no whole form."""
@@ -51,7 +51,7 @@ class Pieces:
 
     def settled(self, text: str) -> int:
         """Return how much of a growing text can be cleaned alone: whole lines, with no secret across their end."""
-        begun = max((_begun(form, text) for form in self._forms), default=0)
+        begun = max((_beginning_at_end(form, text) for form in self._forms), default=0)
         inside = max((size for size in range(1, _ANYWHERE) if self._is_inside(text[-size:])), default=0)
         place = _line_end(text, len(text) - max(begun, inside))
         for _ in range(_BACKWARDS):
@@ -82,7 +82,7 @@ class Pieces:
             end = last + _ANYWHERE
         return self._mark.join([*parts, text[end:]])
 
-    def _trimmed(self, part: str) -> str:
+    def _trim(self, part: str) -> str:
         """Remove the beginning of a secret at the end of the part, and the end of one at its beginning."""
         if size := self._heads.at_end(part):
             part = part[: len(part) - size] + self._mark
@@ -106,7 +106,7 @@ def _line_end(text: str, place: int) -> int:
     return max(text.rfind(end, 0, place) for end in "\n\r") + 1
 
 
-def _begun(form: str, text: str) -> int:
+def _beginning_at_end(form: str, text: str) -> int:
     """Return how many characters at the end of a text are the beginning of a form."""
     tail = text[-len(form) :]
     at = tail.find(form[:1])
@@ -189,7 +189,7 @@ class Masks:
 
     def clean(self, text: str) -> str:
         """Return the text without any of the secrets."""
-        return _replaced(text, self._found_in(text))
+        return _replace_forms(text, self._found_in(text))
 
     def clean_said(self, text: str) -> str:
         """Return a text without secrets that may be cut or said in pieces: long pieces and what a cut left are masked,
@@ -213,7 +213,7 @@ class Masks:
         marks = self._found_in("\0".join(texts))
         if is_plain and not marks:
             return value
-        return self._walked(value, lambda text: _replaced(text, marks), self.clean_bytes)
+        return self._walk(value, lambda text: _replace_forms(text, marks), self.clean_bytes)
 
     def clean_words(self, value: Any) -> Any:  # Any: as above
         """Return the value with each of its texts, keys and bytes cleaned as what may have been said in pieces."""
@@ -225,24 +225,24 @@ class Masks:
         marks = self._found_in("\0".join(texts))
         if is_plain and not marks and not any(map(self._pieces.may_hold, texts)):
             return value
-        return self._walked(value, lambda text: self._pieces.clean(_replaced(text, marks)), self._clean_said_bytes)
+        return self._walk(value, lambda text: self._pieces.clean(_replace_forms(text, marks)), self._clean_said_bytes)
 
     def hides(self, number: object) -> bool:
         """Check whether a number is a secret, or its digits contain one."""
         return self._as_text(number) is not number
 
-    def _walked(self, value: Any, text: Callable[[str], str], data: Callable[[bytes], bytes]) -> Any:  # Any: as above
+    def _walk(self, value: Any, text: Callable[[str], str], data: Callable[[bytes], bytes]) -> Any:  # Any: as above
         match value:
             case str():
                 return text(value)
             case bytes():
                 return self._as_text(data(value))
             case dict():
-                return {self._walked(key, text, data): self._walked(item, text, data) for key, item in value.items()}
+                return {self._walk(key, text, data): self._walk(item, text, data) for key, item in value.items()}
             case list() | tuple() | set() | frozenset():
-                return type(value)(self._walked(item, text, data) for item in value)
+                return type(value)(self._walk(item, text, data) for item in value)
             case Members() | Pairs():
-                return replace(value, items=self._walked(value.items, text, data))
+                return replace(value, items=self._walk(value.items, text, data))
             case _:
                 return self._as_text(value)
 
@@ -291,7 +291,7 @@ def _by_sign(secret_forms: Iterable[str]) -> list[tuple[str, list[str]]]:
     return list(groups.items())
 
 
-def _replaced(text: str, marked_forms: Found) -> str:
+def _replace_forms(text: str, marked_forms: Found) -> str:
     for form, mark in marked_forms:
         text = text.replace(form, mark)
     return text

@@ -66,7 +66,7 @@ class CallSecrets:
         """
         if not isinstance(name, str) or not is_name(name):
             raise RequestRefused("a secret's name is made of letters, digits and _, and begins with no digit")
-        if name not in self._granted and not await self._wanted(name):
+        if name not in self._granted and not await self._ask_for_secret(name):
             how = f"knapper functions grant {self._function} --secret {name}"
             raise RequestRefused(f"`{self._function}` may not use the secret `{name}`. A human grants it with: {how}")
         try:
@@ -103,7 +103,7 @@ class CallSecrets:
         if self._around:
             self._around._know(pairs)
 
-    async def _wanted(self, name: str) -> bool:
+    async def _ask_for_secret(self, name: str) -> bool:
         """Ask the user, once per name, whether a secret may be used."""
         if name in self._asked or len(self._asked) >= _MOST_ASKED:
             return False
@@ -234,14 +234,14 @@ class Curtain:
         Raises:
             RequestRefused: it cannot be; the message is for the function's author.
         """
-        call_name, masked = self._secrets.words(name), self._masked(name, arguments)
+        call_name, masked = self._secrets.words(name), self._mask(name, arguments)
         try:
             value = await self._answer(name, call_name, masked, arguments)
         except RequestRefused as refusal:
             self._note(call_name, masked, lambda: None, self._secrets.words(str(refusal)))
             raise
         if not isinstance(value, Patient):
-            self._note(call_name, masked, lambda: self._masked(name, value))
+            self._note(call_name, masked, lambda: self._mask(name, value))
         return value
 
     async def _answer(self, name: str, call_name: str, masked: dict[str, Any], arguments: dict[str, Any]) -> Any:
@@ -253,7 +253,7 @@ class Curtain:
             return await self._secrets.answer(masked.get("name"))
         return await self._handler(call_name, masked)
 
-    def _masked(self, name: str, value: Any) -> Any:
+    def _mask(self, name: str, value: Any) -> Any:
         return self._secrets.value(value) if name in _OF_VALUES else self._secrets.words(value)
 
     def _note(self, name: str, arguments: dict[str, Any], value: Callable[[], Any], refused: str = "") -> None:

@@ -55,7 +55,7 @@ class Secrets:
 
     def pairs(self, names: Iterable[str]) -> frozenset["Pair"]:
         """Return those of the names that are set, anywhere, with their values: what must be masked."""
-        variables, stored = self._variables(), self._kept()
+        variables, stored = self._variables(), self._vault_values()
         pairs = ((name, values[name]) for name in names for values in (variables, stored) if name in values)
         return frozenset((name, value) for name, value in pairs if not refusal(value))
 
@@ -109,7 +109,7 @@ class Secrets:
         }
         return {name: value for name, value in secrets.items() if value and _NAME.fullmatch(name)}
 
-    def _kept(self) -> Mapping[str, str]:
+    def _vault_values(self) -> Mapping[str, str]:
         try:
             return self.vault.read()
         except Unsafe:

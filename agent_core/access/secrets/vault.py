@@ -123,10 +123,10 @@ def _read(folder: int, path: Path) -> Mapping[str, str]:
         if machine.grants_others(status, 0o077):
             message = f"{shown(path)} can be read by others, so no secret is taken from it."
             raise Unsafe(message, fix=f"Type: chmod 600 {shown(path)}")
-        return _understood(file.read(_LARGEST), path)
+        return _parse(file.read(_LARGEST), path)
 
 
-def _understood(data: bytes, path: Path) -> Mapping[str, str]:
+def _parse(data: bytes, path: Path) -> Mapping[str, str]:
     try:
         values = read_toml(data, most=_LARGEST)
         if all(isinstance(value, str) for value in values.values()):
@@ -137,7 +137,7 @@ def _understood(data: bytes, path: Path) -> Mapping[str, str]:
 
 
 def _write(folder: int, values: Mapping[str, str]) -> None:
-    text = _HEAD + "".join(f"{name} = {_quoted(value)}\n" for name, value in sorted(values.items()))
+    text = _HEAD + "".join(f"{name} = {_quote(value)}\n" for name, value in sorted(values.items()))
     with suppress(FileNotFoundError):
         folders.remove(_BESIDE, folder)
     with os.fdopen(folders.open_in(_BESIDE, folder, machine.MAKING, 0o600), "w", encoding="utf-8") as file:
@@ -148,7 +148,7 @@ def _write(folder: int, values: Mapping[str, str]) -> None:
     folders.save(folder)
 
 
-def _quoted(value: str) -> str:
+def _quote(value: str) -> str:
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 

@@ -50,7 +50,7 @@ class Mention:
         flags = re.NOFLAG if exact else re.IGNORECASE
         before, after = (_BEFORE, _AFTER) if word else ("", "")
         plain = r"\s{1,40}".join("".join(_plain(letter) for letter in part) for part in parts)
-        whole = _GAP.join("".join(_written(letter, exact=exact) for letter in part) for part in parts)
+        whole = _GAP.join("".join(_letter_pattern(letter, exact=exact) for letter in part) for part in parts)
         self._plain = re.compile(f"{before}(?:{plain}){after}", flags)
         self._whole = re.compile(f"{before}(?:{whole}){after}", flags)
         self._around = re.compile(rf"[^\W_]{{0,40}}(?:{plain})[^\W_]{{0,40}}", flags)
@@ -87,11 +87,11 @@ class Mention:
         if not self.within(text):
             return text
         self.without(text)
-        lines = [(line, self._shortened(line)) for line in text.split("\n")]
+        lines = [(line, self._without_matches(line)) for line in text.split("\n")]
         remaining = "\n".join(short for line, short in lines if short or not line.strip())
         return self.without(remaining)  # one that reaches beyond a sentence
 
-    def _shortened(self, line: str) -> str:
+    def _without_matches(self, line: str) -> str:
         return "".join(part for part in _SENTENCE.findall(line) if not self.within(part)).rstrip()
 
     def _form(self, text: str) -> re.Pattern[str]:
@@ -103,7 +103,7 @@ def _plain(letter: str) -> str:
     return re.escape(letter) if decomposed == letter else f"(?:{re.escape(letter)}|{re.escape(decomposed)})"
 
 
-def _written(letter: str, *, exact: bool) -> str:
+def _letter_pattern(letter: str, *, exact: bool) -> str:
     """Return a pattern of all ways to write a letter."""
     letters = {letter} if exact else {letter, *(form for form in (letter.lower(), letter.upper()) if len(form) == 1)}
     forms = {form for each in letters for form in _forms(each)}

@@ -18,7 +18,9 @@ def nearest(name: str, names: Iterable[str], most: int = 1, likeness: float = 0.
     if not 0 < len(name) <= _LONGEST:
         return []
     fitting = (candidate for candidate in islice(names, _MOST) if _can_be(len(name), len(candidate), likeness))
-    shared = ((_shared(letters, candidate) * 2 / (len(name) + len(candidate)), candidate) for candidate in fitting)
+    shared = (
+        (_shared_letters(letters, candidate) * 2 / (len(name) + len(candidate)), candidate) for candidate in fitting
+    )
     best = nlargest(_COMPARED, (pair for pair in shared if pair[0] >= likeness))
     matcher = SequenceMatcher(b=name, autojunk=False)
     scored = []
@@ -38,7 +40,7 @@ def _can_be(length: int, other_length: int, likeness: float) -> bool:
     return 2 * min(length, other_length) >= likeness * (length + other_length)
 
 
-def _shared(letters: Counter[str], name: str) -> int:
+def _shared_letters(letters: Counter[str], name: str) -> int:
     """Return how many letters two names share, in any order."""
     return sum(min(name.count(letter), count) for letter, count in letters.items())
 

@@ -306,13 +306,13 @@ class _Fetching:
 
     async def _take(self, source: WeightsSource) -> None:
         """Fill the file from this source and verify it; a resumed file that is wrong is downloaded again."""
-        begun = self._done
+        begun = self._partial_size
         self._tell(f"from {source.label}" + (", continued" if begun else ""))
-        while (before := self._done) < self._weights.size:
+        while (before := self._partial_size) < self._weights.size:
             try:
                 await self._append(source)
             except SourceFailed as error:
-                if self._done == before:
+                if self._partial_size == before:
                     raise
                 self._tell(f"{error.message} Trying again.")
         self._tell("checking SHA-256")
@@ -331,16 +331,16 @@ class _Fetching:
         )
 
     async def _append(self, source: WeightsSource) -> None:
-        async with aclosing(source.read(self._done)) as blocks:
+        async with aclosing(source.read(self._partial_size)) as blocks:
             async for block in blocks:
                 if isinstance(block, int):
                     self._tell(coming=block)
                     continue
-                await asyncio.to_thread(self._write, block[: self._weights.size - self._done])
+                await asyncio.to_thread(self._write, block[: self._weights.size - self._partial_size])
                 self._tell()
-                if self._done == self._weights.size:
+                if self._partial_size == self._weights.size:
                     return
-        raise SourceFailed(f"{source.label} broke off after {self._done:,} of {self._weights.size:,} bytes.")
+        raise SourceFailed(f"{source.label} broke off after {self._partial_size:,} of {self._weights.size:,} bytes.")
 
     def _write(self, block: bytes) -> None:
         remaining = memoryview(block)
@@ -354,7 +354,7 @@ class _Fetching:
             raise ModelError(f"{folder()} cannot be written: {error.strerror}.", fix=fix) from error
 
     def _tell(self, note: str = "", coming: int = 0) -> None:
-        self._shown = self._done if note else max(self._shown, self._done + coming)
+        self._shown = self._partial_size if note else max(self._shown, self._partial_size + coming)
         self._listener(DownloadProgress(min(self._shown, self._weights.size), self._weights.size, note))
 
     def _put_into_place(self) -> Path:
@@ -366,12 +366,12 @@ class _Fetching:
     def _fix(self) -> str:
         command = f"knapper models get {self._weights.name}"
         by_hand = f"etch {self._weights.file} by other means, then: {command} --from FILE"
-        if not self._done:
+        if not self._partial_size:
             return f"F{by_hand}"
-        return f"The first {self._done / 1e6:.0f} MB are kept; to go on: {command}\nOr f{by_hand}"
+        return f"The first {self._partial_size / 1e6:.0f} MB are kept; to go on: {command}\nOr f{by_hand}"
 
     @property
-    def _done(self) -> int:
+    def _partial_size(self) -> int:
         return os.fstat(self._partial.fileno()).st_size
 
 

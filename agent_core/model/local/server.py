@@ -121,7 +121,7 @@ class Child:
         self._process.stdin.write(json.dumps(order).encode() + b"\n")
         line = await self._process.stdout.readline()
         if not line.endswith(b"\n"):
-            raise await self._died()
+            raise await self._death_error()
         answer = read_json(line, LOOSE)
         if "failed" in answer:
             raise ModelError(
@@ -180,10 +180,10 @@ class Child:
         """Return why the engine has ended, if that is what an error comes from, or the error."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_DYING_S):
-                return await self._died()
+                return await self._death_error()
         return error
 
-    async def _died(self) -> ModelError:
+    async def _death_error(self) -> ModelError:
         code = await self._process.wait()
         unknown = (f"ended unexpectedly ({_signal_name(-code) if code < 0 else f'exit code {code}'})", _FIX)
         how, fix = _ENDS.get(-code, unknown)
@@ -244,7 +244,7 @@ class Engine:
     @property
     def is_loaded(self) -> bool:
         """True if the process is ready."""
-        return self._starting.done() and not _failed(self._starting)
+        return self._starting.done() and not _has_failed(self._starting)
 
     async def child(self) -> Child:
         """Return the loaded process; one that failed or died is started again.
@@ -252,7 +252,7 @@ class Engine:
         Raises:
             ModelError: it could not be loaded.
         """
-        if _failed(self._starting) or (self.is_loaded and self._starting.result().has_ended):
+        if _has_failed(self._starting) or (self.is_loaded and self._starting.result().has_ended):
             await self._end()
             self._starting = self._start()
         return await asyncio.shield(self._starting)
@@ -269,7 +269,7 @@ class Engine:
         child = await self.child()
         name = state_key(self.weights, child.version, entries)
         reading = self._readings.get(name)
-        if reading is None or _failed(reading.task):
+        if reading is None or _has_failed(reading.task):
             listeners: list[Tell] = []
             reading = self._readings[name] = _Reading(_quiet(self._read(child, name, entries, listeners)), listeners)
         reading.listeners.append(tell)
@@ -297,7 +297,7 @@ class Engine:
 
     async def _read(self, child: Child, name: str, entries: Entries, listeners: Sequence[Tell]) -> None:
         where = Path(self.plan.states) if self.plan.states else None
-        if where is not None and await self._restored(child, where, name):
+        if where is not None and await self._restore(child, where, name):
             return
         body = {"messages": [*entries], "max_tokens": 0, "stream": True, "return_progress": True}
         async with aclosing(child.complete(body)) as chunks:
@@ -309,7 +309,7 @@ class Engine:
         if where is not None and await child.act("save", saved):
             await asyncio.to_thread(keep_state, where, name, saved)
 
-    async def _restored(self, child: Child, where: Path, name: str) -> bool:
+    async def _restore(self, child: Child, where: Path, name: str) -> bool:
         file_name = await asyncio.to_thread(_intact_state, where, name)
         if file_name is None:
             return False
@@ -343,11 +343,11 @@ def running() -> Sequence[Engine]:
 def _quiet(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
     """Return a task with a failure that is never logged: whoever needs the result starts it again."""
     task = asyncio.create_task(work)
-    task.add_done_callback(_failed)
+    task.add_done_callback(_has_failed)
     return task
 
 
-def _failed(task: asyncio.Task[Any]) -> bool:
+def _has_failed(task: asyncio.Task[Any]) -> bool:
     return task.done() and (task.cancelled() or task.exception() is not None)
 
 
@@ -390,14 +390,14 @@ def keep_state(where: Path, name: str, saved: str) -> None:
             state_file.unlink()
         file.replace(where / f"{name}.{sha256_of(file)}{_SUFFIX}")
     with suppress(OSError):
-        for old in sorted(where.glob(f"*{_SUFFIX}"), key=_used, reverse=True)[KEPT:]:
+        for old in sorted(where.glob(f"*{_SUFFIX}"), key=_last_use, reverse=True)[KEPT:]:
             old.unlink()
         for leftover in where.glob("*.new"):
-            if time.time() - _used(leftover) > _FORGOTTEN_S:
+            if time.time() - _last_use(leftover) > _FORGOTTEN_S:
                 leftover.unlink()
 
 
-def _used(file: Path) -> float:
+def _last_use(file: Path) -> float:
     return file.stat().st_mtime
 
 
@@ -480,7 +480,7 @@ class LocalModel(ConstrainedModel):
 
     async def prepare(self, request: Request, tell: Tell) -> None:
         """Prefill the engine's prompt cache with the fixed part of the request."""
-        await self._opened().read(fixed_part(WireConversation().write(request)), tell)
+        await self._open_engine().read(fixed_part(WireConversation().write(request)), tell)
 
     async def complete(self, body: Mapping[str, Any]) -> AsyncGenerator[dict[str, Any], None]:
         """Yield the chunks of one completion; an early exit returns at once and stops the engine after its batch.
@@ -490,7 +490,7 @@ class LocalModel(ConstrainedModel):
             ModelError: the engine fails, or was closed.
         """
         fixed = fixed_part(body["messages"])
-        child = await (self._opened().read(fixed) if fixed else self._opened().child())
+        child = await (self._open_engine().read(fixed) if fixed else self._open_engine().child())
         async with aclosing(child.complete(translate(body))) as chunks:
             async for chunk in chunks:
                 yield chunk
@@ -501,7 +501,7 @@ class LocalModel(ConstrainedModel):
             self._is_open = False
             await self.engine.aclose()
 
-    def _opened(self) -> Engine:
+    def _open_engine(self) -> Engine:
         if not self._is_open:
             raise ModelError("The local model was closed.")
         return self.engine

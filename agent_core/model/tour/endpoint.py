@@ -39,11 +39,12 @@ class _TourTransport(httpx2.AsyncBaseTransport):
         body: Body = read_json(await request.aread(), LOOSE)
         tools = {str(tool["function"]["name"]) for tool in body.get("tools") or ()}
         return _completion(
-            body, play(body["messages"], _known(body["messages"], tools) if len(tools) > 1 else frozenset(tools))
+            body,
+            play(body["messages"], _known_functions(body["messages"], tools) if len(tools) > 1 else frozenset(tools)),
         )
 
 
-def _known(messages: Sequence[Body], tools: Collection[str]) -> frozenset[str]:
+def _known_functions(messages: Sequence[Body], tools: Collection[str]) -> frozenset[str]:
     """Return the functions that a request tells of: the tools, and those that texts say are there."""
     names = {*tools}
     for message in messages:

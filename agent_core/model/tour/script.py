@@ -104,7 +104,7 @@ class Situation:
     @classmethod
     def read(cls, messages: Sequence[Wire]) -> "Situation":
         """Read the situation from the messages of a request: what was typed last, and everything around it."""
-        typed = [(place, text) for place, message in enumerate(messages) if (text := _typed(message))]
+        typed = [(place, text) for place, message in enumerate(messages) if (text := _user_text(message))]
         place, user_text = typed[-1] if typed else (0, "")
         before = [str(message.get("content") or "") for message in messages[:place] if message["role"] == "assistant"]
         shown = [int(number) for text in before for number in _SHOWN.findall(text)]
@@ -125,7 +125,7 @@ def play(messages: Sequence[Wire], functions: frozenset[str]) -> TourReply:
         return TourReply("", READER, {"thought": thought, "reach": "nothing", "calls": calls, "results": []})
     match = _scene(situation, functions, tour)
     if match is None:
-        return TourReply(_headed(tour.off, situation.screen, tour))
+        return TourReply(_with_heading(tour.off, situation.screen, tour))
     scene, words = match
     number = min(len(situation.answers), len(scene.steps) - 1)
     step = scene.steps[number]
@@ -133,14 +133,14 @@ def play(messages: Sequence[Wire], functions: frozenset[str]) -> TourReply:
     value = answer.partition("\n")[0]  # below a value stand notes to the model, as on what a human did at the debugger
     is_awaited = any(re.search(step.expect, text) for text in (value, answer))
     if not is_awaited and step.otherwise:
-        line = _headed(step.otherwise.strip(), scene.screen, tour)
+        line = _with_heading(step.otherwise.strip(), scene.screen, tour)
         return TourReply(_REMINDED if situation.has_replied else line)  # a refusal left alone is asked about once more
     if len(situation.answers) >= len(scene.steps) or not is_awaited:
-        return TourReply(_headed(_filled(tour.astray, {"answer": answer}), situation.screen, tour))
-    text = _filled(step.text, {**words, "answer": value})
+        return TourReply(_with_heading(_fill(tour.astray, {"answer": answer}), situation.screen, tour))
+    text = _fill(step.text, {**words, "answer": value})
     if step.call:
-        return TourReply(text, step.call, {name: _filled(value, words) for name, value in step.arguments.items()})
-    return TourReply(_headed(text, scene.screen, tour))
+        return TourReply(text, step.call, {name: _fill(value, words) for name, value in step.arguments.items()})
+    return TourReply(_with_heading(text, scene.screen, tour))
 
 
 @cache
@@ -165,7 +165,7 @@ def _scene(situation: Situation, functions: frozenset[str], script: Script) -> t
     return None
 
 
-def _typed(wire: Wire) -> str:
+def _user_text(wire: Wire) -> str:
     """Return what the user typed in this message, without the program's notices next to it."""
     if wire["role"] != "user":
         return ""
@@ -179,12 +179,12 @@ def _targets(messages: Sequence[Wire], deed: str) -> frozenset[str]:
     return frozenset(str(arguments.get("function_name")) for arguments in calls)
 
 
-def _headed(text: str, screen: int, script: Script) -> str:
+def _with_heading(text: str, screen: int, script: Script) -> str:
     where = f"Screen {screen} of {script.screens} · " if screen else ""
     return f"**{where}{LABEL}**\n\n{text}"
 
 
-def _filled(text: str, values: Mapping[str, str]) -> str:
+def _fill(text: str, values: Mapping[str, str]) -> str:
     for name, value in values.items():
         text = text.replace(f"{{{name}}}", value)
     return text

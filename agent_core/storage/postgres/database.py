@@ -92,7 +92,7 @@ class Database(Tables):
             StorageError: the database cannot be used.
         """
         try:
-            with self._connected(_Running()) as db:
+            with self._connection(_Running()) as db:
                 check_server(db, self.place)
                 migrate(db, self.place)
                 settle(db, self.place, workspace)
@@ -145,7 +145,7 @@ class Database(Tables):
                 is_conflict = is_surprise or isinstance(error, _CONFLICTS)
                 is_break = isinstance(error, _BREAKS) and is_passing(error, is_connected=running.was_connected)
                 if not (is_conflict or is_break) or monotonic() > end:
-                    raise self._explained(error) from error
+                    raise self._explain(error) from error
                 tries += 1
                 shortest = _SHORT_S if is_conflict else _SHORT_S * 20
                 pause = min(_LONG_S, shortest * 1.5**tries) * random.uniform(0.5, 1.0)  # noqa: S311  (a pause)
@@ -155,7 +155,7 @@ class Database(Tables):
     def _once(self, work: Callable[[PostgresSession], T], running: _Running) -> T:
         running.was_connected = False
         try:
-            with self._connected(running) as db:
+            with self._connection(running) as db:
                 return work(self._session(db))
         except CommitLost as lost:  # of a transaction that a query began, which may run twice
             raise psycopg.OperationalError("the connection is lost") from lost
@@ -165,7 +165,7 @@ class Database(Tables):
             message = f"A text cannot be stored: {error.reason} at character {error.start}."
             raise StorageError(message, fix="Leave out what is not Unicode text.") from error
 
-    def _explained(self, error: psycopg.Error) -> Exception:
+    def _explain(self, error: psycopg.Error) -> Exception:
         """Return the error for the caller; a statement that is wrong is a bug and stays what it is."""
         return (
             error
@@ -202,7 +202,7 @@ class Database(Tables):
         return state == "committed"
 
     @contextmanager
-    def _connected(self, running: _Running) -> Iterator[Db]:
+    def _connection(self, running: _Running) -> Iterator[Db]:
         with self._lock:
             db = self._idle.pop() if self._idle else None
         if db is None:

@@ -167,7 +167,7 @@ class Leases(Database):
             await asyncio.to_thread(self._pulse.join, _LEAVE_S)
         await super().close()
 
-    def _kept(self, agent: str) -> tuple[object, ...]:
+    def _ownership_query(self, agent: str) -> tuple[object, ...]:
         """Return the query with a row unless another process has taken an agent that this one had."""
         is_held = agent in self._pulse.held
         return ("select 1 from lease where agent = ? and owner = ?", agent, self.owner) if is_held else ("select 1",)

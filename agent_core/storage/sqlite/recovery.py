@@ -60,10 +60,10 @@ def open_or_replace(place: StatePlace) -> tuple[apsw.Connection, str | None]:
     with _alone(place.path):
         notes = [*_without_journal(place), *_without_foreign(place)]
         try:
-            db = _connected(place)
+            db = _open_state(place)
         except DAMAGE:
-            notes.append(_replaced(place))
-            db = _connected(place)
+            notes.append(_replace_state(place))
+            db = _open_state(place)
         return db, " ".join(notes) or None
 
 
@@ -71,10 +71,10 @@ def replace(place: StatePlace, *, is_damaged: Callable[[], bool]) -> tuple[apsw.
     """Return a connection to a new file. The old file is put aside if it is still the damaged one."""
     with _alone(place.path):
         if is_damaged():
-            sentence = _replaced(place)
-            return _connected(place), sentence
+            sentence = _replace_state(place)
+            return _open_state(place), sentence
         notes = [*_without_journal(place), *_without_foreign(place)]
-        return _connected(place), " ".join(
+        return _open_state(place), " ".join(
             [
                 f"The state file `{place.path}` was set aside or removed by another process; "
                 "the current one is used from now on.",
@@ -151,7 +151,7 @@ def _without_foreign(place: StatePlace) -> Iterator[str]:
         case "own":
             return
         case "damaged":
-            yield _replaced(place, "was damaged, or was replaced by another")
+            yield _replace_state(place, "was damaged, or was replaced by another")
         case "foreign":
             _check_unused(path)
             raise ForeignState(
@@ -185,7 +185,7 @@ def _holder(path: Path) -> str:
     return next((line[4] for line in lines if len(line) > 5 and line[5] in files), "")
 
 
-def _replaced(place: StatePlace, reason: str = "was damaged") -> str:
+def _replace_state(place: StatePlace, reason: str = "was damaged") -> str:
     aside = _put_aside(place, "corrupt")
     return (
         f"The state file `{place.path}` {reason}. It was set aside as `{aside.name}`, and a new one was created: "
@@ -193,7 +193,7 @@ def _replaced(place: StatePlace, reason: str = "was damaged") -> str:
     )
 
 
-def _connected(place: StatePlace) -> apsw.Connection:
+def _open_state(place: StatePlace) -> apsw.Connection:
     if not place.path.exists():
         _create(place)
     return connect(place.path)
@@ -339,18 +339,18 @@ def _marks(path: Path) -> tuple[int, int] | None:
 
 def _begins(path: Path) -> bytes:
     try:
-        with _opened(path) as file:
+        with _open_file(path) as file:
             return file.read(_LONGEST) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else b""
     except OSError:
         return b""
 
 
-def _opened(path: Path) -> BinaryIO:
+def _open_file(path: Path) -> BinaryIO:
     return os.fdopen(os.open(path, machine.LOOKING), "rb")
 
 
 def _holds(path: Path, id: bytes) -> bool:
-    with _opened(path) as file:
+    with _open_file(path) as file:
         if not os.fstat(file.fileno()).st_size:
             return False
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:

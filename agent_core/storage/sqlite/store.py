@@ -78,14 +78,14 @@ class StateFile(Tables):
         self._must_be_open()
         share = _Share(work)
         self._shares.append(share)
-        return await self._writer.run(partial(self._shared, share), self._interrupt)
+        return await self._writer.run(partial(self._result_of, share), self._interrupt)
 
     async def _read(self, work: Callable[[SqlSession], T]) -> T:
         return await self._run(lambda: work(self._session))
 
     async def _run(self, work: Callable[[], T]) -> T:
         self._must_be_open()
-        return await self._writer.run(partial(self._guarded, work), self._interrupt)
+        return await self._writer.run(partial(self._guard, work), self._interrupt)
 
     def _must_be_open(self) -> None:
         if self._is_closed:
@@ -99,7 +99,7 @@ class StateFile(Tables):
         with self._session.transaction():
             return work(self._session)
 
-    def _shared(self, share: _Share[T]) -> T:
+    def _result_of(self, share: _Share[T]) -> T:
         """Return what a change returned; of changes that were tried together, and one of which failed, each is done
         alone.
         """
@@ -108,8 +108,8 @@ class StateFile(Tables):
             while self._shares:
                 shares.append(self._shares.popleft())
                 shares[-1].was_tried = True
-            self._guarded(partial(self._try_together, shares))
-        return share.result[0] if share.result else self._guarded(partial(self._in_transaction, share.work))
+            self._guard(partial(self._try_together, shares))
+        return share.result[0] if share.result else self._guard(partial(self._in_transaction, share.work))
 
     def _try_together(self, together: list[_Share[Any]]) -> None:  # Any: as above
         with suppress(Exception):  # each is done alone then, and raises its own
@@ -117,7 +117,7 @@ class StateFile(Tables):
             for share, result in zip(together, results, strict=True):
                 share.result.append(result)
 
-    def _guarded(self, work: Callable[[], T]) -> T:
+    def _guard(self, work: Callable[[], T]) -> T:
         """Run work in the store's thread and turn every failure into an error with what, where and how to fix it."""
         try:
             if self._is_gone():

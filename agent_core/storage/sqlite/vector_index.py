@@ -79,7 +79,7 @@ def save(session: SqliteSession, key: Key, vectors: Sequence[tuple[int, bytes]])
     found = grow(session, key, 0)
     row = session.one("select length(vector) from vector where lane = ? limit 1", found.id)
     check_vectors(key.space, row[0] if row else 0, vectors)
-    is_whole = bool(found.done) and not _unsigned(session, found, 1)
+    is_whole = bool(found.done) and not _rows_to_sign(session, found, 1)
     seqs = [seq for seq, _ in vectors]
     gone = _delete(session, found, seqs)
     session.db.executemany(
@@ -136,7 +136,7 @@ def catch_up(session: SqliteSession, key: Key, width: int) -> Lane:
     """Return the lane, each vector of which has its signs: they are written a batch in each transaction."""
     while True:
         found = lane(session, key) or grow(session, key, 0)
-        if found.done and not _unsigned(session, found, 1):
+        if found.done and not _rows_to_sign(session, found, 1):
             return found
         with session.transaction():
             if not _sign_batch(session, key, width):
@@ -148,14 +148,14 @@ def _sign_batch(session: SqliteSession, key: Key, width: int) -> bool:
     if not found.done:
         drop(session, bits(found))
         session.all(_TABLE.format(found.id, width))
-    rows = _unsigned(session, found, BATCH)
+    rows = _rows_to_sign(session, found, BATCH)
     if rows:
         _write_signs(session, found, [seq for seq, _ in rows], rows)
         advance(session, found, rows[-1][0])
     return bool(rows)
 
 
-def _unsigned(session: SqliteSession, lane: Lane, count: int) -> list[tuple[int, bytes]]:
+def _rows_to_sign(session: SqliteSession, lane: Lane, count: int) -> list[tuple[int, bytes]]:
     rows = "select seq, vector from vector where lane = ? and seq > ? order by seq limit ?"
     return [(seq, vector) for seq, vector in session.all(rows, lane.id, lane.done, count)]
 

@@ -133,7 +133,7 @@ def _forget_turns(session: SqlSession, erasure: Erasure, gone: TurnsGone) -> Cou
         for place, sql in _BEFORE:
             counts[place] += len(session.all(_sql(sql), gone.agent, gone.before))
     _drop_texts(session, hashes)
-    counts["summaries"] += _resummarized(session, erasure, gone.agent, min(gone.turns, default=0) << N_BITS)
+    counts["summaries"] += _resummarize(session, erasure, gone.agent, min(gone.turns, default=0) << N_BITS)
     return counts
 
 
@@ -167,7 +167,7 @@ def _forget_message(session: SqlSession, erasure: Erasure, gone: MessageGone) ->
     )
     counts["calls and answers"] += len(answers)
     _drop_texts(session, hashes)
-    counts["summaries"] += _resummarized(session, erasure, gone.agent, gone.seq)
+    counts["summaries"] += _resummarize(session, erasure, gone.agent, gone.seq)
     return counts
 
 
@@ -200,7 +200,7 @@ def _drop_texts(session: SqlSession, hashes: set[str]) -> None:
         session.all(_UNNAMED, dump(sorted(hashes)))
 
 
-def _resummarized(session: SqlSession, erasure: Erasure, agent: str, since: int) -> int:
+def _resummarize(session: SqlSession, erasure: Erasure, agent: str, since: int) -> int:
     """Make the summaries anew that cover what was forgotten; return how many."""
     sql = "select e.seq, e.payload from entry e join turn t on t.seq = e.turn where t.agent = ? and e.kind = ?"
     count = 0
@@ -232,7 +232,7 @@ def _free(redaction: Redaction, text: str) -> str:
     return redaction.mention.without(text)
 
 
-def _named(redaction: Redaction, text: str) -> str:
+def _redact_speaker(redaction: Redaction, text: str) -> str:
     return str(redaction.json(text, "speaker"))
 
 
@@ -283,7 +283,7 @@ _PLACES: Final = {"call": "calls and answers", "result": "calls and answers", "r
     SUMMARY: "summaries"
 }
 _SEARCHED: Final[tuple[tuple[str, str, str, dict[str, Change]], ...]] = (
-    ("recall", "recall", "said", {"text": _free, "speaker": _named}),
+    ("recall", "recall", "said", {"text": _free, "speaker": _redact_speaker}),
     ("passages", "archival", "passage", {"text": _free, "source": _free, "place": _free}),
 )
 _VECTORS: Final = (
@@ -300,13 +300,13 @@ def forget_text(session: SqlSession, redaction: Redaction, words: Words) -> Coun
     redaction = replace(redaction, hashes=_texts(session, redaction, counts))
     _entries(session, redaction, counts)
     for spec in _CHANGED:
-        counts[spec.place] += _changed(session, redaction, spec)
+        counts[spec.place] += _redact_table(session, redaction, spec)
     for place, shelf, table, columns in _SEARCHED:
-        seqs = _searched(session, redaction, words, table, columns)
+        seqs = _redact_searchable(session, redaction, words, table, columns)
         counts[place] += len(seqs)
         counts["vectors"] += drop_vectors(session, shelf, seqs)
     for place, dropped, key, texts in _DROPPED:
-        counts[place] += _dropped(session, redaction, dropped, key, texts)
+        counts[place] += _drop_rows(session, redaction, dropped, key, texts)
     return counts
 
 
@@ -344,7 +344,7 @@ def _entries(session: SqlSession, redaction: Redaction, counts: Counter[str]) ->
             session.all("update entry set payload = ? where seq = ?", dump(without), seq)
 
 
-def _changed(session: SqlSession, redaction: Redaction, spec: _Columns) -> int:
+def _redact_table(session: SqlSession, redaction: Redaction, spec: _Columns) -> int:
     count, key = 0, " and ".join(f"{name} = ?" for name in spec.key)
     for row in session.all(_LINES.format(", ".join((*spec.key, *spec.columns)), spec.table)):
         place, values = row[: len(spec.key)], row[len(spec.key) :]
@@ -364,7 +364,7 @@ def _with(change: Change, redaction: Redaction, text: str | None) -> str | None:
     return change(redaction, text) if text and (redaction.mention.within(text) or redaction.hashes) else text
 
 
-def _searched(
+def _redact_searchable(
     session: SqlSession, redaction: Redaction, words: Words, table: str, columns: Mapping[str, Change]
 ) -> list[int]:
     """Change rows that are searched, with their words; return their numbers."""
@@ -392,7 +392,7 @@ def drop_vectors(session: SqlSession, shelf: str, seqs: Sequence[int]) -> int:
     return len(session.all(_VECTORS, shelf, numbers(seqs)))
 
 
-def _dropped(session: SqlSession, redaction: Redaction, table: str, key: str, columns: Sequence[str]) -> int:
+def _drop_rows(session: SqlSession, redaction: Redaction, table: str, key: str, columns: Sequence[str]) -> int:
     """Delete rows that are of no use in part, or are made anew."""
     rows: list[tuple[Any, ...]] = session.all(_LINES.format(", ".join((key, *columns)), table))
     ids = [id for id, *texts in rows if any(text and redaction.mention.within(text) for text in texts)]

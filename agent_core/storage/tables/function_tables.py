@@ -52,7 +52,7 @@ class FunctionTables(Tables):
     def text(self, session: SqlSession, name: str) -> str | None:
         """Return the text with this hash, verified against it."""
         row = session.one("select text from text where hash = ?", name)
-        return _checked(name, row[0]) if row else None
+        return _check_text(name, row[0]) if row else None
 
     @query
     def manifest(self, session: SqlSession) -> dict[str, str]:
@@ -188,11 +188,11 @@ def _version(row: tuple[Any, ...]) -> VersionRow:  # Any: columns as SQLite type
     *facts, kept_out = row
     version_row = replace(VersionRow(*facts), kept_out=tuple(kept_out.split()))
     if version_row.version:
-        _checked(version_row.version, version_row.text)
+        _check_text(version_row.version, version_row.text)
     return version_row
 
 
-def _checked(name: str, text: str) -> str:
+def _check_text(name: str, text: str) -> str:
     if content_hash(text) != name:
         raise IntegrityError(f"The stored text {name[:12]} is not what its hash says.", fix="Restore the state file.")
     return text

@@ -87,12 +87,12 @@ class _Look:
             except Misfit as misfit:
                 self.faults.append(str(misfit))
         if self.state not in _UNENDED:
-            self._unanswered()
+            self._note_unanswered()
 
     def _entry(self, kind: str, payload: dict[str, Any]) -> None:  # Any: JSON
         match kind:
             case "assistant":
-                self._unanswered()
+                self._note_unanswered()
                 self.asked = {call["id"] for call in payload.get("calls", ())}
                 self.begun, self.answered = set(), set()
             case "call":
@@ -114,7 +114,7 @@ class _Look:
             self.faults.append(f"the call {id} was answered, and nobody asked for it")
         self.answered.add(id)
 
-    def _unanswered(self) -> None:
+    def _note_unanswered(self) -> None:
         self.faults += [f"the call {id} has no answer" for id in sorted((self.asked | self.begun) - self.answered)]
 
 

@@ -23,7 +23,7 @@ class Tables:
     async def _read(self, work: Callable[[SqlSession], T]) -> T:
         """Run work that writes nothing, or begins its own transactions."""
 
-    def _kept(self, _agent: str) -> tuple[object, ...]:
+    def _ownership_query(self, _agent: str) -> tuple[object, ...]:
         """Return the query with a row unless another process has taken over an agent; a lock outside is kept."""
         return ("select 1",)
 

@@ -373,9 +373,9 @@ def _thread(session: SqlSession, id: str) -> ThreadRow | None:
     if row is None:
         return None
     agent, limits, state, why, started = row
-    return ThreadRow(id, agent, parse_row(limits, dict), state, why, started, dict(_spent(session, id)))
+    return ThreadRow(id, agent, parse_row(limits, dict), state, why, started, dict(_spending(session, id)))
 
 
-def _spent(session: SqlSession, thread: str) -> Iterator[tuple[str, dict[str, int | float]]]:
+def _spending(session: SqlSession, thread: str) -> Iterator[tuple[str, dict[str, int | float]]]:
     for agent, *amounts in session.all(f"select agent, {_AMOUNTS} from spending where thread = ?", thread):  # noqa: S608
         yield agent, dict(zip(NAMES, amounts, strict=True))

@@ -79,7 +79,7 @@ class TurnTables(Tables):
             (_GO_ON, owner, agent),
             (_BEGIN, session.clock.new_id(), agent, owner, now, dump([*skip])),
             (_TAKEN, agent),
-            self._kept(agent),
+            self._ownership_query(agent),
             (_CLAIMED, agent),
         )
         if not kept:

@@ -23,7 +23,7 @@ def sought(query_words: Sequence[str]) -> set[str]:
     return english_stems(" ".join(query_words).lower()).union(*(marked(words, language) for language in OTHERS))
 
 
-def _indexed(text: str) -> set[str]:
+def _index_words(text: str) -> set[str]:
     language = foreign(text)
     return english_stems(text).union(marked(text.split(), language) if language else ())
 
@@ -78,7 +78,7 @@ def _insert(session: SqlSession, key: Key, lane: Lane, rows: Iterable[Sequence[o
     session.postings.insert(
         session,
         key.shelf,
-        ((int(str(seq)), [*{token(lane, stem) for stem in _indexed(str(text))}]) for seq, text in rows),
+        ((int(str(seq)), [*{token(lane, stem) for stem in _index_words(str(text))}]) for seq, text in rows),
     )
 
 

@@ -41,10 +41,10 @@ _TOLD = 60  # characters of the line that says how much is left out
 def fitted(sections: Sequence[SectionRow], report: AgentReport) -> tuple[SectionRow, ...]:
     """Return the sections in order; one with a name of the program's is renamed, and a long one is shortened."""
     names = {section.name for section in sections}
-    return tuple(_short(_renamed(section, names, report), report) for section in sections)
+    return tuple(_short(_rename(section, names, report), report) for section in sections)
 
 
-def _renamed(section: SectionRow, names: set[str], report: AgentReport) -> SectionRow:
+def _rename(section: SectionRow, names: set[str], report: AgentReport) -> SectionRow:
     if section.name not in POSITIONS:
         return section
     name = f"own_{section.name}"
@@ -85,7 +85,7 @@ def agents_in(text: str, around: Around) -> Iterator[tuple[WholeAgent, AgentRepo
     for whole, report in _agents(text, around):
         # The agent whose entries name no text but those of the file: a hash must not fetch a text of the workspace.
         turns = tuple(_with_own_texts(turn, whole.texts, report) for turn in whole.turns)
-        closed = _closed(replace(whole, turns=turns), report)
+        closed = _close_turn(replace(whole, turns=turns), report)
         yield replace(closed, sections=fitted(closed.sections, report)), report
 
 
@@ -95,14 +95,14 @@ def _agents(text: str, around: Around) -> Iterator[tuple[WholeAgent, AgentReport
     if raw.get("format") in (FORMAT, old_name.AGENT_FILE):
         yield _own(agent_of({**raw, "format": FORMAT}, indexed), around)
     elif is_memgpt(raw):
-        yield _checked(*agent_of_memgpt(raw, around.file_name, ids, around.now))
+        yield _check(*agent_of_memgpt(raw, around.file_name, ids, around.now))
     elif is_letta(raw):
-        yield from (_checked(*found) for found in agents_of_letta(raw, len(text), ids, around.now, indexed))
+        yield from (_check(*found) for found in agents_of_letta(raw, len(text), ids, around.now, indexed))
     else:
         raise AgentFileError("", f"expected the file of an agent: `format` is {FORMAT}, or one of MemGPT's or Letta's")
 
 
-def _checked(whole: WholeAgent, report: AgentReport) -> tuple[WholeAgent, AgentReport]:
+def _check(whole: WholeAgent, report: AgentReport) -> tuple[WholeAgent, AgentReport]:
     """The same, held to what holds for this program's own files."""
     return agent_of(document_of(whole), indexed), report
 
@@ -134,20 +134,20 @@ def _count(whole: WholeAgent, report: AgentReport) -> None:
         report.took(what, what, count)
 
 
-def _closed(whole: WholeAgent, report: AgentReport) -> WholeAgent:
+def _close_turn(whole: WholeAgent, report: AgentReport) -> WholeAgent:
     """The agent with no turn that would go on: what a file says that the user said is no order of theirs."""
     if not whole.turns or whole.turns[-1].state != "open":
         return whole
     turn = whole.turns[-1]
     ended = max([turn.started, *(entry.at for entry in turn.entries)])
-    answers = [Entry("result", answer_of(id, name, MISSING, "unknown"), at=ended) for id, name in _unanswered(turn)]
+    answers = [Entry("result", answer_of(id, name, MISSING, "unknown"), at=ended) for id, name in _open_calls(turn)]
     report.took("an open turn", "a closed turn, which nothing goes on with")
     report.took("calls without an answer", "calls answered as unknown", len(answers))
     last = replace(turn, state=IMPORTED, ended=ended, entries=(*turn.entries, *answers))
     return replace(whole, turns=(*whole.turns[:-1], last))
 
 
-def _unanswered(turn: WholeTurn) -> list[tuple[str, str]]:
+def _open_calls(turn: WholeTurn) -> list[tuple[str, str]]:
     waiting: dict[str, str] = {}
     for entry in turn.entries:
         if entry.kind == "assistant":

@@ -103,15 +103,15 @@ def _answers(where: str, turn: TurnPart) -> None:
                 raise AgentFileError(f"{where}.entries[{n}].payload.call_id", "expected a call that waits for it")
             open_calls.discard(entry.payload.call_id)
         elif isinstance(entry, ReplyPart):
-            _closed(where, n, open_calls)
+            _require_answers(where, n, open_calls)
             call_ids = [call.id for call in entry.payload.calls]
             once(f"{where}.entries[{n}].payload.calls", "id", call_ids)
             open_calls = set(call_ids)
     if turn.state != "open":
-        _closed(where, len(turn.entries), open_calls)
+        _require_answers(where, len(turn.entries), open_calls)
 
 
-def _closed(where: str, n: int, open_calls: set[str]) -> None:
+def _require_answers(where: str, n: int, open_calls: set[str]) -> None:
     if open_calls:
         name = one_line(min(open_calls), 60)
         raise AgentFileError(f"{where}.entries", f"expected an answer of the call `{name}` before entry {n}")

@@ -112,7 +112,7 @@ class Turns:
 
     def _assistant(self, message: ImportedMessage) -> None:
         self._settle()
-        fresh = [self._renamed(call) for call in message.calls]
+        fresh = [self._with_own_id(call) for call in message.calls]
         calls = [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in fresh]
         self._put("assistant", {"text": message.text, "thought": message.thought, "calls": calls})
         for old, new in zip(message.calls, fresh, strict=True):
@@ -144,7 +144,7 @@ class Turns:
                 return call
         return None
 
-    def _renamed(self, call: ImportedCall) -> ImportedCall:
+    def _with_own_id(self, call: ImportedCall) -> ImportedCall:
         """Return the same call with an id that is unique in the file."""
         self._calls += 1
         return ImportedCall(f"imported_{self._calls}", call.name, call.arguments)

@@ -99,7 +99,7 @@ class Moves:
             AgentFileError: the file is not as it must be.
             AgentExists: there is an agent of that name.
         """
-        agents = _named(await self._read(text, options.file_name), options)
+        agents = _select(await self._read(text, options.file_name), options)
         names = await self._store.agent_names()
         for whole, _ in agents:
             if whole.name in names:
@@ -115,7 +115,7 @@ class Moves:
         Raises:
             AgentFileError: the file is not as it must be, or holds several agents.
         """
-        return _named(await self._read(text, file_name), ImportOptions(name))[0]
+        return _select(await self._read(text, file_name), ImportOptions(name))[0]
 
     async def replace(self, whole: WholeAgent, report: AgentReport) -> None:
         """Replace the agent of the same name, completely or not at all."""
@@ -165,7 +165,7 @@ def _tell(attached: tuple[str, ...], whole: WholeAgent, report: AgentReport) -> 
     report.took("shared blocks", "blocks of its own, which can be shared", own)
 
 
-def _named(
+def _select(
     agents: list[tuple[WholeAgent, AgentReport]], options: ImportOptions
 ) -> list[tuple[WholeAgent, AgentReport]]:
     """Return the selected agents, under the names that they will have."""

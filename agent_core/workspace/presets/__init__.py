@@ -109,18 +109,18 @@ _SHIPPED: Final[Traversable] = resources.files(__package__)
 
 
 @cache
-def _shipped() -> Mapping[str, Any]:  # Any: TOML
+def _shipped_presets() -> Mapping[str, Any]:  # Any: TOML
     return read_toml((_SHIPPED / "presets.toml").read_text(encoding="utf-8"))
 
 
 @cache
 def _optional() -> frozenset[str]:
-    return frozenset(name for names in _shipped()["groups"].values() for name in names)
+    return frozenset(name for names in _shipped_presets()["groups"].values() for name in names)
 
 
 def _names(root: Path) -> list[str]:
     own = _own(root, "presets")
-    return sorted({*_shipped()["presets"], *(stamps_of(own) if own else ())})
+    return sorted({*_shipped_presets()["presets"], *(stamps_of(own) if own else ())})
 
 
 def _definition(root: Path, name: str) -> tuple[Mapping[str, Any], Traversable]:  # Any: TOML
@@ -130,11 +130,11 @@ def _definition(root: Path, name: str) -> tuple[Mapping[str, Any], Traversable]:
             return read_toml(_text(root, file), values=OF_A_FILE), own
         except Malformed as error:
             raise SettingsError(f"presets/{name}.toml is not valid TOML: {error}.") from error
-    if name not in _shipped()["presets"]:
+    if name not in _shipped_presets()["presets"]:
         names = _names(root)
         fix = f"Known are: {', '.join(names)}. Put your own into presets/NAME.toml."
         raise UsageError(f"There is no preset `{name}`.", fix=did_you_mean(name, names, fix))
-    return _shipped()["presets"][name], _SHIPPED
+    return _shipped_presets()["presets"][name], _SHIPPED
 
 
 def _read(name: str, definition: Mapping[str, Any], folder: Traversable) -> Preset:  # Any: TOML
@@ -147,13 +147,13 @@ def _read(name: str, definition: Mapping[str, Any], folder: Traversable) -> Pres
         definition.get("verify", False),
         min(definition.get("attempts", 3), _MOST_ATTEMPTS),
     )
-    functions = _functions(name, definition.get("functions", [*_shipped()["presets"]["direct"]["functions"]]))
+    functions = _functions(name, definition.get("functions", [*_shipped_presets()["presets"]["direct"]["functions"]]))
     texts = (definition.get("persona", "knapper"), definition.get("human", ""), definition.get("compaction", ""))
     return Preset(name, definition.get("about", ""), style, functions, *texts)
 
 
 def _functions(preset: str, names: list[str]) -> frozenset[str]:
-    groups = _shipped()["groups"]
+    groups = _shipped_presets()["groups"]
     unknown = [name for name in names if name not in groups and name not in _optional()]
     if unknown:
         fix = f"Known are the groups {', '.join(groups)}, and what is in them."
