@@ -151,12 +151,12 @@ def main(arguments: Sequence[str]) -> int:
         error.show()
         return USAGE
     except click.ClickException as error:
-        return _misused(error, as_json=as_json)
+        return _report_misuse(error, as_json=as_json)
     except (click.Abort, KeyboardInterrupt):
         tell("interrupted", "Interrupted.", "", as_json=as_json)
         return REFUSED
     except Exception as error:  # noqa: BLE001  (the interface's top: each is reported, and its traceback kept)
-        return _failed(innermost(error), as_json=as_json, root=_root(arguments))
+        return _report_failure(innermost(error), as_json=as_json, root=_root(arguments))
     return answer if isinstance(answer, int) else 0
 
 
@@ -164,7 +164,7 @@ def _command_rows(commands: Mapping[str, str]) -> list[str]:
     return [f"  {name:9}  {says}" for name, says in commands.items()]
 
 
-def _misused(error: click.ClickException, *, as_json: bool) -> int:
+def _report_misuse(error: click.ClickException, *, as_json: bool) -> int:
     context = error.ctx if isinstance(error, click.UsageError) else None
     path = context.command_path if context else "knapper"
     message, fix = error.format_message(), f"Try: {path} --help"
@@ -211,7 +211,7 @@ def _options(command: click.Command) -> dict[str, click.Option]:
     return {name: option for option in command.params if isinstance(option, click.Option) for name in option.opts}
 
 
-def _failed(error: BaseException, *, as_json: bool, root: Path) -> int:
+def _report_failure(error: BaseException, *, as_json: bool, root: Path) -> int:
     if isinstance(error, OSError) and _is_unwritable(sys.stdout) | _is_unwritable(sys.stderr):
         return _unread(error)
     if isinstance(error, KnapperError):

@@ -61,7 +61,9 @@ def report(error: KnapperError, *, as_json: bool) -> int:
 def report_crash(error: BaseException, root: Path, *, as_json: bool) -> int:
     """Write the traceback of an unexpected error to a file, and report its path."""
     traced(error)
-    tell("internal", _crashed(error), f"{_save_traceback(error, root)} What was said is on disk.", as_json=as_json)
+    tell(
+        "internal", _crash_message(error), f"{_save_traceback(error, root)} What was said is on disk.", as_json=as_json
+    )
     return REFUSED
 
 
@@ -69,7 +71,9 @@ def crash_line(error: BaseException, root: Path) -> Line:
     """Return the same as one line, for when the program continues."""
     traced(error)
     return line(
-        ("bad", "✗ "), f"{_crashed(error)} {_save_traceback(error, root)} ", ("strong", "Continue, or type /retry.")
+        ("bad", "✗ "),
+        f"{_crash_message(error)} {_save_traceback(error, root)} ",
+        ("strong", "Continue, or type /retry."),
     )
 
 
@@ -88,8 +92,8 @@ def innermost(error: BaseException) -> BaseException:
     return error
 
 
-def _crashed(error: BaseException) -> str:
-    message = f"Knapper failed: {type(error).__name__}: {one_line(_masked(str(error)), 400)}".rstrip(": ")
+def _crash_message(error: BaseException) -> str:
+    message = f"Knapper failed: {type(error).__name__}: {one_line(_mask(str(error)), 400)}".rstrip(": ")
     return f"{message}."
 
 
@@ -106,14 +110,14 @@ def _save_traceback(error: BaseException, root: Path) -> str:
         return f"The traceback could not be kept: {failure.strerror}."
 
 
-def _masked(text: str) -> str:
+def _mask(text: str) -> str:
     from agent_core.access.secrets import DISCLOSED  # noqa: PLC0415  (no command that goes well pays for it)
 
     return DISCLOSED.clean(text)
 
 
 def _keep(error: BaseException, root: Path) -> Path:
-    text = _masked("".join(traceback.format_exception(error)))
+    text = _mask("".join(traceback.format_exception(error)))
     state = root / ".knapper"
     is_usable = os.access(state, os.W_OK) and not state.is_symlink()
     folder = state if is_usable else Path(tempfile.gettempdir())

@@ -49,7 +49,7 @@ async def open_editor(path: Path, line: int) -> None:
 
 def editor_command(path: Path, line: int) -> list[str]:
     """Return the command that opens the file at the line, in $VISUAL, $EDITOR, or an installed editor."""
-    chosen = _chosen("VISUAL") or _chosen("EDITOR") or [*filter(None, [_installed()])]
+    chosen = _chosen("VISUAL") or _chosen("EDITOR") or [*filter(None, [_installed_editor()])]
     if not chosen:
         raise UsageError("No editor was found.", fix=_fix())
     name = Path(chosen[0]).name
@@ -82,12 +82,12 @@ def _chosen(variable: str) -> list[str]:
         raise UsageError(f"{variable} is not a command line: {error}.", fix=_fix()) from error
 
 
-def _installed() -> str:
+def _installed_editor() -> str:
     return next(filter(shutil.which, _KNOWN), "")
 
 
 def _fix() -> str:
-    return f"Set EDITOR to one that is installed, such as: export EDITOR={_installed() or _KNOWN[0]}"
+    return f"Set EDITOR to one that is installed, such as: export EDITOR={_installed_editor() or _KNOWN[0]}"
 
 
 HUMAN = Author("human")

@@ -181,7 +181,7 @@ class Typed:
             return None if self._is_dismissed else typed
         finally:
             self._asked, self._since = False, 0.0
-            for entry in [*self._early, *self._taken()]:
+            for entry in [*self._early, *self._take_lines()]:
                 self._lines.put_nowait(entry)
             self._early = []
 
@@ -198,7 +198,7 @@ class Typed:
             self._lines.put_nowait((time.monotonic(), ""))
         return self._asked
 
-    def _taken(self) -> list[tuple[float, str | None]]:
+    def _take_lines(self) -> list[tuple[float, str | None]]:
         return [self._lines.get_nowait() for _ in range(self._lines.qsize())]
 
     async def _next(self, mark: str) -> str | None:

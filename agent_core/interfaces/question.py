@@ -71,10 +71,10 @@ def say(lines: Iterable[Line]) -> None:
 def ask(question: str) -> str | None:
     """Return what is typed from now on, stripped, or None at the end of input."""
     _tell_typed()
-    return _typed(question)
+    return _read_answer(question)
 
 
-def _typed(question: str) -> str | None:
+def _read_answer(question: str) -> str | None:
     rows = folded([line(question)], screen_columns()) if sys.stderr.isatty() else [line(visible(question))]
     sys.stderr.write(painted(rows, sys.stderr).rstrip("\n") + " ")
     sys.stderr.flush()
@@ -140,6 +140,6 @@ def ask_hidden(question: str) -> str | None:
 def agreed(question: str, *, is_final: bool = False) -> bool:
     """Ask the user and return whether they say yes; any other answer is a no."""
     agreement = Agreement.to(is_final=is_final, is_ahead=_tell_typed())
-    typed = _typed(f"{question} {agreement.asks}")
+    typed = _read_answer(f"{question} {agreement.asks}")
     say(agreement.note(typed))
     return agreement.is_given(typed)

@@ -136,14 +136,16 @@ class RemoteTalk:
 
     async def turn(self, text: str, listener: Listener | None = None) -> None:
         """Send a message and show the turn that takes it."""
-        await self._shown(self._client.turn(text, self._agent), listener)
+        await self._show_turn(self._client.turn(text, self._agent), listener)
 
     async def interrupt(self) -> None:
         """End the running turn."""
         with suppress(KnapperError):  # the stream says what became of it
             await self._client.interrupt(self._agent)
 
-    async def _shown(self, turn: Any, listener: Listener | None) -> None:  # Any: an asynchronous generator of events
+    async def _show_turn(
+        self, turn: Any, listener: Listener | None  # Any: an asynchronous generator of events
+    ) -> None:
         heard, reason = listener or self._voice.listener(self._log), ""
         async with aclosing(turn):
             async for event in turn:
@@ -174,7 +176,7 @@ class RemoteTalk:
                 entries = [entry for kind in GROUPS for entry in group(kind) if entry.name in (*_OWN, *OF_SHELL)]
                 self._voice.lines(explained([(entry.typed, entry.says) for entry in entries], screen_columns()))
             case "retry":
-                await self._shown(self._client.follow(await self._client.retry(self._agent), self._agent), None)
+                await self._show_turn(self._client.follow(await self._client.retry(self._agent), self._agent), None)
             case "pop":
                 text = await self._client.pop(self._agent)
                 self._voice.lines([line(("dim", "There is no turn." if text is None else f"removed: {text}"))])

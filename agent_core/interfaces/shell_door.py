@@ -118,7 +118,7 @@ def carry_out(context: "CliContext", opens: Opens, use: Callable[[Door], Awaitab
     """Open what a command needs, print its result after closing it, and return the exit code."""
     match opens:
         case Opens.NOTHING:
-            shown = asyncio.run(_awaited(use(ShellDoor(context))))
+            shown = asyncio.run(_wait_for(use(ShellDoor(context))))
         case Opens.MACHINE:
             shown = with_any_workspace(context, lambda workspace: use(ShellDoor(context, workspace)))
         case Opens.READABLE:
@@ -141,7 +141,7 @@ def print_result(context: "CliContext", result: Result) -> int:
     return result.code
 
 
-async def _awaited(work: Awaitable[T]) -> T:
+async def _wait_for(work: Awaitable[T]) -> T:
     return await work
 
 

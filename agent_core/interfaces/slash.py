@@ -189,7 +189,7 @@ def _typed_call(conversation: Conversation, text: str) -> tuple[str, str]:
 
 def _arguments(node: ast.Call, function: Function, conversation: Conversation) -> dict[str, Any]:  # Any: values of JSON
     names = [*function.parameters.get("properties", {})]
-    node = _gathered(node, names, function.rest, conversation)
+    node = _gather_rest(node, names, function.rest, conversation)
     if len(node.args) > len(names):
         count = f"{len(names)} argument{'' if len(names) == 1 else 's'}"
         raise UsageError(f"{function.name} takes {count}, and {len(node.args)} came.", fix=f"Type ?{function.name}.")
@@ -204,7 +204,7 @@ def _arguments(node: ast.Call, function: Function, conversation: Conversation) -
     return values
 
 
-def _gathered(node: ast.Call, names: list[str], rest: str, conversation: Conversation) -> ast.Call:
+def _gather_rest(node: ast.Call, names: list[str], rest: str, conversation: Conversation) -> ast.Call:
     """Return a call with the values for `*rest` in one list, unless they came as one."""
     at = names.index(rest) if rest in names else len(names)
     several = node.args[at:]
@@ -337,14 +337,14 @@ async def _run(conversation: Conversation, command: str) -> tuple[str, int]:
         raise UsageError(f"The shell {shell} cannot be started: {error.strerror}.", fix="Set SHELL.") from error
     try:
         assert process.stdout is not None
-        return await _shown(conversation, process.stdout), await process.wait()
+        return await _show_output(conversation, process.stdout), await process.wait()
     finally:
         if process.returncode is None:
             with suppress(ProcessLookupError):
                 machine.kill_group(process.pid)
 
 
-async def _shown(conversation: Conversation, stream: asyncio.StreamReader) -> str:
+async def _show_output(conversation: Conversation, stream: asyncio.StreamReader) -> str:
     decoder, rest, kept = codecs.getincrementaldecoder("utf-8")("replace"), "", ""
     while piece := await stream.read(1 << 16):
         text = decoder.decode(piece).replace("\r\n", "\n")
@@ -379,7 +379,7 @@ async def _break(conversation: Conversation, words: str) -> None:
         case "clear":
             _clear_breakpoints(conversation, arguments.strip())
         case _:
-            _show_placed(conversation, _armed(conversation, words))
+            _show_placed(conversation, _arm(conversation, words))
 
 
 def _list(conversation: Conversation) -> None:
@@ -400,7 +400,7 @@ def _clear_breakpoints(conversation: Conversation, target: str) -> None:
     conversation.voice.lines([line(("ok", "✓ "), "cleared ", entry.text) for entry in removed])
 
 
-def _armed(conversation: Conversation, words: str, *, once: bool = False) -> Placed:
+def _arm(conversation: Conversation, words: str, *, once: bool = False) -> Placed:
     target, line_number = typed_breakpoint(words, once=once)
     return conversation.workspace.debugging.breakpoints.arm(
         target, line_number, conversation.workspace.workshop.registry.snapshot()
@@ -433,7 +433,7 @@ async def _debug(conversation: Conversation, words: str) -> None:
             await show(conversation, await run_shell(conversation, "calls", "replay", "--debug", str(failed[0].call)))
         return
     if not arguments:
-        _show_placed(conversation, _armed(conversation, name, once=True))
+        _show_placed(conversation, _arm(conversation, name, once=True))
         return
     async with conversation.command():
         door = PromptDoor(conversation)
@@ -486,7 +486,7 @@ async def take(conversation: Conversation, text: str) -> None:
     if is_command(text):
         await command(conversation, text.strip())
     else:
-        await conversation.say(message_of(conversation, _unescaped(text)))
+        await conversation.say(message_of(conversation, _unescape(text)))
     await conversation.settle_later()
 
 
@@ -496,7 +496,7 @@ async def during(conversation: Conversation, text: str) -> None:
     """
     text = long_form(conversation, text)
     if not is_command(text):
-        await conversation.say_meanwhile(message_of(conversation, _unescaped(text)))
+        await conversation.say_meanwhile(message_of(conversation, _unescape(text)))
         return
     text = text.strip()
     entry = BY_NAME.get(_name(text))
@@ -541,7 +541,7 @@ def is_command(text: str) -> bool:
     return typed.startswith("/") and not typed.startswith("//")
 
 
-def _unescaped(text: str) -> str:
+def _unescape(text: str) -> str:
     return text.removeprefix("/") if text.startswith("//") else text
 
 
@@ -552,7 +552,7 @@ def _name(text: str) -> str:
 async def _help(conversation: Conversation, words: str) -> None:
     name = words.removeprefix("/")
     if name in BY_NAME:
-        conversation.voice.lines(_explained([BY_NAME[name]]))
+        conversation.voice.lines(_explanation_lines([BY_NAME[name]]))
     elif name in ("all", *GROUPS):
         conversation.voice.lines(
             [row for group_name in (GROUPS if name == "all" else [name]) for row in _group(group_name)]
@@ -560,15 +560,17 @@ async def _help(conversation: Conversation, words: str) -> None:
     elif name:
         raise _no_command(name)
     else:
-        conversation.voice.lines([*_explained(group(next(iter(GROUPS)))), *map(_names, [*GROUPS][1:]), *_help_ends()])
+        conversation.voice.lines(
+            [*_explanation_lines(group(next(iter(GROUPS)))), *map(_names, [*GROUPS][1:]), *_help_ends()]
+        )
 
 
-def _explained(entries: Sequence[CommandEntry]) -> list[Line]:
+def _explanation_lines(entries: Sequence[CommandEntry]) -> list[Line]:
     return explained([(entry.typed, entry.says) for entry in entries], screen_columns())
 
 
 def _group(name: str) -> list[Line]:
-    return [line(("strong", name)), *_explained(group(name))]
+    return [line(("strong", name)), *_explanation_lines(group(name))]
 
 
 def _names(name: str) -> Line:
@@ -669,7 +671,7 @@ async def _model(conversation: Conversation, words: str) -> None:
         await _show_models(conversation)
         return
     try:
-        message = await _switched(conversation, words)
+        message = await _switch_model(conversation, words)
     except UnconfirmedAddress as error:
         settings = conversation.workspace.settings.using(words)
         conversation.voice.lines(address_lines(settings, error.url))
@@ -677,7 +679,7 @@ async def _model(conversation: Conversation, words: str) -> None:
             conversation.voice.lines([line(("dim", _SAME))])
             return
         confirm(conversation.workspace.root, error.url)
-        message = await _switched(conversation, words)
+        message = await _switch_model(conversation, words)
     conversation.voice.lines([line(message), *warned(conversation.agent.window_warning())])
 
 
@@ -700,7 +702,7 @@ async def _show_models(conversation: Conversation) -> None:
     conversation.voice.lines([*model, *columns(rows, ("ok", "name", "dim")), line(("dim", hint))])
 
 
-async def _switched(conversation: Conversation, name: str) -> str:
+async def _switch_model(conversation: Conversation, name: str) -> str:
     try:
         return await conversation.agent.set_model(name)
     except UnconfirmedAddress:

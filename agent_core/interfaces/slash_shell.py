@@ -102,18 +102,18 @@ async def _run(name: str, conversation: Conversation, words: str) -> None:
     """Run a slash command that the shell has, too."""
     name, words = _form_of(name, words)
     if name not in _STOPPABLE:
-        await show(conversation, await _shown(name, conversation, words))
+        await show(conversation, await _result_of(name, conversation, words))
         return
     async with conversation.command():
         with conversation.running(words.partition(" ")[0]) if name in ("test", "trace") else nullcontext():
-            shown = await _shown(name, conversation, words)
+            shown = await _result_of(name, conversation, words)
         await show(conversation, shown)
 
 
-async def _shown(name: str, conversation: Conversation, words: str) -> Result:
+async def _result_of(name: str, conversation: Conversation, words: str) -> Result:
     if name in _READERS:
         return await _READERS[name](conversation, words)
-    return await run_shell(conversation, *_typed(name, words))
+    return await run_shell(conversation, *_shell_words(name, words))
 
 
 def shell_words(name: str, words: str) -> list[str] | None:
@@ -123,7 +123,7 @@ def shell_words(name: str, words: str) -> list[str] | None:
         UsageError: the words do not fit.
     """
     name, words = _form_of(name, words)
-    return _typed(name, words) if name in OF_SHELL else None
+    return _shell_words(name, words) if name in OF_SHELL else None
 
 
 def _form_of(name: str, words: str) -> tuple[str, str]:
@@ -133,7 +133,7 @@ def _form_of(name: str, words: str) -> tuple[str, str]:
     return (below, others.strip()) if below in VERBS or below in _READERS else (name, words)
 
 
-def _typed(name: str, words: str) -> list[str]:
+def _shell_words(name: str, words: str) -> list[str]:
     if name in _WORDS:
         return _WORDS[name](words)
     (noun, verb), entry = VERBS[name], BY_NAME[name.partition(" ")[0]]
@@ -223,10 +223,12 @@ async def _grants(conversation: Conversation, words: str) -> Result:
     if not action:
         return await run_shell(conversation, "functions", "grants", "--", name)
     shop = conversation.workspace.workshop
-    return await revoked(shop, name, _named(name, await shop.grants.listing(name), item.strip()) if item else None)
+    return await revoked(
+        shop, name, _select_grants(name, await shop.grants.listing(name), item.strip()) if item else None
+    )
 
 
-def _named(name: str, listing: GrantListing, item: str) -> Grants:
+def _select_grants(name: str, listing: GrantListing, item: str) -> Grants:
     """Return one kind of a function's grants, or one item."""
     current = {key: value for row in listing.grants for key, value in row.grants.to_json().items()}
     lists = {key: [item] for key, items in current.items() if isinstance(items, list) and item in items}

@@ -238,14 +238,14 @@ def wrapped(lines: Iterable[Line], columns: int) -> list[Line]:
 def folded(lines: Iterable[Line], columns: int, hang: int = HANG) -> Iterator[Line]:
     """Fold the lines one after another, so that the first rows of a long text cost only these rows."""
     for line in lines:
-        yield from _folded(line, columns, hang)
+        yield from _fold(line, columns, hang)
 
 
-def _folded(line: Line, columns: int, hang: int) -> Iterator[Line]:
+def _fold(line: Line, columns: int, hang: int) -> Iterator[Line]:
     bars = _bars(line)
     room = columns - sum(width(text) for _, text in line[:bars])
     if bars and room >= _LEAST_ROOM:
-        yield from ((*line[:bars], *tail) for tail in _folded(line[bars:], room, hang))
+        yield from ((*line[:bars], *tail) for tail in _fold(line[bars:], room, hang))
         return
     shown: Line = tuple((role, visible(text).replace("\n", " ").replace("\t", "    ")) for role, text in line)
     if sum(len(text) for _, text in shown) <= 4 * columns and sum(width(text) for _, text in shown) <= columns:
@@ -256,12 +256,12 @@ def _folded(line: Line, columns: int, hang: int) -> Iterator[Line]:
     used = 0
     for role, word in _words(shown, columns - margin):
         if row and used + width(word.rstrip(" ")) > columns and word.strip(" "):
-            yield _trimmed(row)
+            yield _trim(row)
             row, used = [("", " " * margin)], margin
             word = word.lstrip(" ")
         row.append((role, word))
         used += width(word)
-    yield _trimmed(row)
+    yield _trim(row)
 
 
 def _bars(line: Line) -> int:
@@ -275,7 +275,7 @@ def _bars(line: Line) -> int:
     return count
 
 
-def _trimmed(row: list[Span]) -> Line:
+def _trim(row: list[Span]) -> Line:
     spans = list(row)
     while spans and not spans[-1][1].strip(" "):
         spans.pop()

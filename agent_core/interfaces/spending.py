@@ -106,7 +106,7 @@ class Spending:
                 if not self.turns:
                     self.turns.append(TurnCost(agent))
                 name = event.model or model
-                usage = self._taken(event, name)
+                usage = self._turn_cost(event, name)
                 self.turns[-1].add(usage)
                 self.by_model.setdefault(name, TurnCost(name, "by this model")).add(usage)
             case _:
@@ -142,7 +142,7 @@ class Spending:
         """The usage of all turns together."""
         return _sum("", self.turns)
 
-    def _taken(self, event: events.Usage, model: str) -> TurnCost:
+    def _turn_cost(self, event: events.Usage, model: str) -> TurnCost:
         usage = TurnCost("", "", 1, event.prompt_tokens, event.cached_tokens, event.completion_tokens)
         usage.is_estimated = event.estimated
         price = self._price(model)

@@ -87,9 +87,9 @@ class PlainText:
             case events.CallStarted():
                 self._log.started(event)
             case events.CallAnswered():
-                self._answered(event)
+                self._show_answer(event)
             case events.TurnEnded():
-                self._ended(event)
+                self._show_end(event)
             case _:
                 self._aside(event)
 
@@ -120,7 +120,7 @@ class PlainText:
         self._end_line()
         write(lines, sys.stderr)
 
-    def _answered(self, event: events.CallAnswered) -> None:
+    def _show_answer(self, event: events.CallAnswered) -> None:
         call = self._log.answered(event)
         if self._log.is_full:
             self._talk([call_line(call, _columns()), *verdict_part(call)])
@@ -129,7 +129,7 @@ class PlainText:
         where = f"knapper functions {'show' if verdict.admitted else 'pending'} {verdict.name}" if verdict else ""
         self._talk(call_lines(call, _columns(), "" if self._can_follow else where))
 
-    def _ended(self, event: events.TurnEnded) -> None:
+    def _show_end(self, event: events.TurnEnded) -> None:
         if not was_told(event.reply, self._heard):
             self._end_line()
             self._say(event.reply)

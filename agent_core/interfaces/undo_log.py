@@ -267,7 +267,7 @@ def _kinds(conversation: "Conversation") -> tuple[_Kind, ...]:
 async def _whole(conversation: "Conversation", scope: _Scope) -> list[Deed]:
     """Return one entry for each thing that differs from the beginning of the session, the oldest first."""
     touched = product(_kinds(conversation), conversation.deeds.touched)
-    things = [await _changed(conversation, kind, name, scope) for kind, name in touched]
+    things = [await _last_changes(conversation, kind, name, scope) for kind, name in touched]
     blocks = [await _block_since_start(conversation, row.label) for row in conversation.agent.memory.blocks.rows]
     states = [
         _state_since_start(conversation, rows)
@@ -278,7 +278,7 @@ async def _whole(conversation: "Conversation", scope: _Scope) -> list[Deed]:
 
 async def _deeds(conversation: "Conversation") -> AsyncIterator[Deed]:
     for kind, name in product(_kinds(conversation), conversation.deeds.touched):
-        if deed := await _changed(conversation, kind, name):
+        if deed := await _last_changes(conversation, kind, name):
             yield deed
     for row in conversation.agent.memory.blocks.rows:
         if deed := await _block(conversation, row.label):
@@ -295,7 +295,7 @@ async def _deeds(conversation: "Conversation") -> AsyncIterator[Deed]:
         yield Deed(at, f"said “{one_line(message, 60)}”", message_says(message), partial(_unsay, conversation))
 
 
-async def _changed(conversation: "Conversation", kind: _Kind, name: str, scope: _Scope = "step") -> Deed | None:
+async def _last_changes(conversation: "Conversation", kind: _Kind, name: str, scope: _Scope = "step") -> Deed | None:
     """Return the last changes of a function or helper as one; None if another agent made the last."""
     live_versions = await _live_versions(conversation, kind, name)
     began, last = conversation.deeds.began, live_versions[-1] if live_versions else None
@@ -306,7 +306,7 @@ async def _changed(conversation: "Conversation", kind: _Kind, name: str, scope: 
     before = live_versions[-steps - 1] if steps < len(live_versions) else None
     there, here = before is not None and bool(before.hash), bool(last.hash)
     if before is not None and there and here and before.hash == last.hash:
-        return await _changed(conversation, kind, name, "session") if scope == "author" else None
+        return await _last_changes(conversation, kind, name, "session") if scope == "author" else None
     what, by, maker = f"{kind.label}{name}", _hand(last), _hand(changes[-1])
     if before is None or not there:
         says = f"{maker} made {what}"

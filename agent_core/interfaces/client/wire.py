@@ -143,14 +143,14 @@ def running_servers(root: Path) -> list[tuple[str, str, httpx2.AsyncHTTPTranspor
     Raises:
         UsageError: none runs.
     """
-    told = [server for name in _NAMES if (server := _told(root / ".knapper" / name))]
+    told = [server for name in _NAMES if (server := _read_server_file(root / ".knapper" / name))]
     if not told:
         fix = "Start one: knapper serve. Or ask one elsewhere, with a token of all scopes: knapper --server URL login"
         raise UsageError(f"No server of {root.resolve()} runs on this machine.", fix=fix)
     return [(url, token, _trusting(certificate)) for url, token, certificate in told]
 
 
-def _told(path: Path) -> tuple[str, str, str] | None:
+def _read_server_file(path: Path) -> tuple[str, str, str] | None:
     """Return what a running server told in its file; None if none has it."""
     try:
         descriptor = os.open(path, machine.LOOKING)

@@ -167,7 +167,7 @@ def worker(context: CliContext, slots: int | None, grace: float, metrics: str, s
     async def work() -> None:
         async with (
             Workspace.open(Workspace.find(context.root)) as workspace,
-            _watched(context, workspace, metrics, spans=spans) as hearers,
+            _event_listeners(context, workspace, metrics, spans=spans) as hearers,
         ):
             await _work(context, workspace, slots or workspace.settings.runner.slots, grace, hearers)
 
@@ -180,7 +180,7 @@ def worker(context: CliContext, slots: int | None, grace: float, metrics: str, s
 
 
 @asynccontextmanager
-async def _watched(
+async def _event_listeners(
     context: CliContext, workspace: "Workspace", metrics: str, *, spans: bool
 ) -> AsyncIterator[list[Callable[["Event"], None]]]:
     """Give who gets each event, to count it or to make a span of it, as it was asked for."""
@@ -236,7 +236,7 @@ async def tree(door: Door) -> Result:
 
     from ..render.agent_view import tree_lines
 
-    async with _supervised(door) as (supervision, state, files):
+    async with _open_supervision(door) as (supervision, state, files):
         states = await supervision.tree()
         problems = file_problems(state.root, files)
     hint = "" if states else "There is none yet. An agent is a file: agents/NAME.toml"
@@ -252,7 +252,7 @@ async def watch(door: Door, seconds: float | None) -> Result:
     from ..render.agent_view import tree_lines
 
     shown: list[Line] = []
-    async with _supervised(door) as (supervision, *_):
+    async with _open_supervision(door) as (supervision, *_):
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while True:
@@ -271,20 +271,20 @@ async def pause(door: Door, name: AgentName, *, why: str) -> Result:
     """Pause an agent: its turns wait, its inbox goes on filling."""
     from agent_core.storage import PauseAgent
 
-    async with _supervised(door) as (supervision, state, _):
+    async with _open_supervision(door) as (supervision, state, _):
         supervision.check(name)
         await state.store.apply([PauseAgent(name, why)])
-    return _done({"paused": name}, f"{name} is paused", f"knapper agents resume {name}")
+    return _success({"paused": name}, f"{name} is paused", f"knapper agents resume {name}")
 
 
 @slash("agents resume")
 @verb(agents, opens=Opens.NOTHING)
 async def resume(door: Door, name: AgentName) -> Result:
     """Resume a paused agent, or open a thread again that is stuck."""
-    async with _supervised(door) as (supervision, *_):
+    async with _open_supervision(door) as (supervision, *_):
         threads = await supervision.resume(name)
     say = f'tell it how: knapper run --agent {name} --message "…"' if threads else ""
-    return _done({"resumed": name, "threads": threads}, f"{name} {'may go on' if threads else 'goes on'}", say)
+    return _success({"resumed": name, "threads": threads}, f"{name} {'may go on' if threads else 'goes on'}", say)
 
 
 @slash("agents stop", last="why")
@@ -292,31 +292,31 @@ async def resume(door: Door, name: AgentName) -> Result:
 @click.option("--why", default="A person stopped it.", help="The reason.")
 async def stop(door: Door, name: AgentName, *, why: str) -> Result:
     """Stop the threads that an agent works in: nobody waits any more, and what waits in them is dropped."""
-    async with _supervised(door) as (supervision, *_):
+    async with _open_supervision(door) as (supervision, *_):
         threads = await supervision.stop(name, why)
-    return _done({"stopped": threads}, f"stopped {len(threads)} thread{'' if len(threads) == 1 else 's'}")
+    return _success({"stopped": threads}, f"stopped {len(threads)} thread{'' if len(threads) == 1 else 's'}")
 
 
 @slash("agents answer")
 @verb(agents, opens=Opens.NOTHING)
 async def answer(door: Door, name: AgentName, text: str) -> Result:
     """Answer in place of an agent what others ask it."""
-    async with _supervised(door) as (supervision, *_):
+    async with _open_supervision(door) as (supervision, *_):
         count = await supervision.answer(name, text)
-    return _done({"answered": count}, f"answered {count} in place of {name}")
+    return _success({"answered": count}, f"answered {count} in place of {name}")
 
 
 @slash("agents route")
 @verb(agents, opens=Opens.NOTHING)
 async def route(door: Door, name: AgentName, to: AgentName) -> Result:
     """Put what others ask an agent to another one."""
-    async with _supervised(door) as (supervision, *_):
+    async with _open_supervision(door) as (supervision, *_):
         count = await supervision.route(name, to)
-    return _done({"routed": count, "to": to}, f"{count} of {name} went to {to}")
+    return _success({"routed": count, "to": to}, f"{count} of {name} went to {to}")
 
 
 @asynccontextmanager
-async def _supervised(door: Door) -> AsyncIterator[Any]:  # Any: view, state, files: slow to import
+async def _open_supervision(door: Door) -> AsyncIterator[Any]:  # Any: view, state, files: slow to import
     from agent_core.storage.agent_store import PASSING
     from agent_core.workspace.agent_files import AgentFiles
     from agent_core.workspace.group_file import group_names
@@ -332,5 +332,5 @@ async def _supervised(door: Door) -> AsyncIterator[Any]:  # Any: view, state, fi
         ring(state.folder)
 
 
-def _done(document: dict[str, Any], text: str, hint: str = "") -> Result:  # Any: JSON
+def _success(document: dict[str, Any], text: str, hint: str = "") -> Result:  # Any: JSON
     return Result(document, [line(("ok", "✓ "), text)], f"Next: {hint}" if hint else "")

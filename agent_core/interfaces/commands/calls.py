@@ -47,7 +47,7 @@ async def replay(door: Door, call: CallNumber, *, version: str, is_debugged: boo
     The exit code is 1 if the outcome differs.
     """
     replays = door.shop.replays.of(door.owners)
-    result = await (_debugged(door, call, version) if is_debugged else replays.replay(call, version))
+    result = await (_replay_with_debugger(door, call, version) if is_debugged else replays.replay(call, version))
     return Result(result, replay_lines(result), code=0 if result.same or result.quit else 1)
 
 
@@ -70,7 +70,7 @@ def stopping_first(door: Door, function: str) -> Iterator[None]:
             breakpoints.clear(id=placed.breakpoint.id)
 
 
-async def _debugged(door: Door, call: int, version: str) -> "Replay":
+async def _replay_with_debugger(door: Door, call: int, version: str) -> "Replay":
     """Replay a call, and stop where it raised or at its first line."""
     replays, debugger = door.shop.replays.of(door.owners), door.debugger()
     then = await replays.show(call)

@@ -77,7 +77,7 @@ def configure(context: CliContext, model: str | None, base_url: str | None, **op
         raise UsageError("--confirm-address sets nothing.", fix=fix)
     if confirms:
         return _confirm(context, root, {"model.name": model}, yes=yes)
-    values = _checked(given)
+    values = _check(given)
     _check_beginning(root, in_force(root, values)[0])
     if not yes:
         values |= _ask_settings(root, values)
@@ -158,7 +158,7 @@ def _check_address(root: Path, settings: Any, *, yes: bool) -> None:  # Any: Set
         ask_to_confirm(root, settings, error.url)
 
 
-def _checked(values: dict[str, Any]) -> dict[str, Any]:
+def _check(values: dict[str, Any]) -> dict[str, Any]:
     from agent_core.workspace.model_check import check_new_address, check_new_name
 
     checks: dict[str, Callable[[str], str]] = {"model.base_url": check_new_address, "model.name": check_new_name}
@@ -207,7 +207,7 @@ def _answer(root: Path, setting: SettingQuestion, now: Any) -> dict[str, Any]:
 
     while typed := ask(f"{setting.question} [{_current(setting.key, now)[0]}]:"):
         try:
-            settings, _ = in_force(root, _checked({setting.key: typed}))
+            settings, _ = in_force(root, _check({setting.key: typed}))
             _check_beginning(root, settings)
             return {setting.key: _value(settings, setting.key)}
         except UsageError as error:
@@ -266,10 +266,10 @@ def _current(key: str, value: Any) -> tuple[str, str]:
     if key == "model.base_url" and value is None and (named := address_of(environment()))[0]:
         return named
     variable = PREFIX + key.replace(".", "_").upper()
-    return _shown(key, value), variable if variable in os.environ else ""
+    return _describe_value(key, value), variable if variable in os.environ else ""
 
 
-def _shown(key: str, value: Any) -> str:
+def _describe_value(key: str, value: Any) -> str:
     from agent_core.model.dialect import quirks
 
     unset = "as the preset says" if key.startswith("memory.") else "found automatically"

@@ -161,7 +161,7 @@ async def release(door: Door, name: FunctionName) -> Result:
 @verb(functions, scope="edit")
 async def good(door: Door, name: FunctionName) -> Result:
     """Say that a function's results are right. What was unproven of it counts as proven, until it is changed."""
-    return _rated(await door.shop.rate(name, is_good=True))
+    return _rating_result(await door.shop.rate(name, is_good=True))
 
 
 @slash("bad [NAME [NOTE]]", "Say that its result was wrong: it becomes a draft, and the agent is told.")
@@ -170,10 +170,10 @@ async def bad(door: Door, name: FunctionName, note: str = "") -> Result:
     """Say that a function's result was wrong, with a NOTE for the agent. It is a draft until it is changed, or called
     good.
     """
-    return _rated(await door.shop.rate(name, is_good=False, note=note))
+    return _rating_result(await door.shop.rate(name, is_good=False, note=note))
 
 
-def _rated(rated: "Rated") -> Result:
+def _rating_result(rated: "Rated") -> Result:
     told = "" if rated.thumb == "good" else "; the agent is told"
     mark: Span = ("ok", "✓ ") if rated.thumb == "good" else ("warn", "~ ")
     return Result(
@@ -230,7 +230,7 @@ async def edit(
 
     async with door.editor("Give --old and --new, or --file FILE."):
         change = await shop.reload_after(open_editor(*shop.path_of(name)))
-    return Result(None) if door.at_prompt else _changed(change)  # the prompt announces it, like any manual change
+    return Result(None) if door.at_prompt else _reload_result(change)  # the prompt announces it, like any manual change
 
 
 @slash("delete", "Delete a function, after asking.")
@@ -294,7 +294,7 @@ async def reload(door: Door) -> Result:
         problems = (*change.rejected, *door.workspace.helpers.problems)
         return Result(change, [*([] if is_announced else [changes_line(change)]), *problem_lines(problems)])
     used = "1 function is" if many == 1 else f"{many} functions are"
-    return _changed(change, f"{used} in use. Any command picks up earlier saves when it starts.")
+    return _reload_result(change, f"{used} in use. Any command picks up earlier saves when it starts.")
 
 
 def _read(door: Door, arguments: str) -> str:
@@ -366,7 +366,7 @@ def _with_next(door: Door, judgment: "Judgment") -> Result:
     return judged(door, judgment, challenge_hint(door, judgment) or unasked)
 
 
-def _changed(report: "ReloadReport", hint: str = "") -> Result:
+def _reload_result(report: "ReloadReport", hint: str = "") -> Result:
     lines = [changes_line(report), *save_lines(report), *problem_lines(report.rejected)]
     return Result(report, lines, hint, 1 if report.rejected else 0)
 

@@ -59,7 +59,7 @@ async def check(door: Door, name: str) -> Result:
     is_file = name.endswith(".toml") or name == "-"
     text = door.read(name) if is_file else library.text(name)
     verdict = await door.workspace.helper_changes.check(Path(name).stem if is_file else name, text)
-    return _judged(verdict, "is a good helper")
+    return _verdict_result(verdict, "is a good helper")
 
 
 @verb(helpers, opens=Opens.ASKING, scope="edit")
@@ -69,7 +69,7 @@ async def create(door: Door, name: str, *, file: str | None, reason: Reason) -> 
     if file is None:
         raise UsageError("A helper is made from a file.", fix=f"Next: knapper helpers create {name} --file FILE")
     verdict = await door.workspace.helper_changes.create(name, door.read(file), door.workspace.by_user(reason))
-    return _judged(verdict, "was created")
+    return _verdict_result(verdict, "was created")
 
 
 @verb(helpers, opens=Opens.ASKING, scope="edit")
@@ -80,14 +80,14 @@ async def edit(door: Door, name: str, *, file: str | None, reason: Reason) -> Re
         path = f"helpers/{name}.toml"
         raise UsageError("The new text comes from a file.", fix=f"Give it with --file FILE, or edit {path} itself.")
     verdict = await door.workspace.helper_changes.replace(name, door.read(file), door.workspace.by_user(reason))
-    return _judged(verdict, "was changed")
+    return _verdict_result(verdict, "was changed")
 
 
 @verb(helpers, opens=Opens.ASKING, scope="edit")
 async def delete(door: Door, name: str, *, reason: Reason) -> Result:
     """Delete a helper that no other helper names. Its history is kept."""
     verdict = await door.workspace.helper_changes.delete(name, door.workspace.by_user(reason))
-    return _judged(verdict, "was deleted", f"To undo: knapper helpers rollback {name}")
+    return _verdict_result(verdict, "was deleted", f"To undo: knapper helpers rollback {name}")
 
 
 @verb(helpers, opens=Opens.READABLE, scope="read")
@@ -104,7 +104,7 @@ async def history(door: Door, name: str) -> Result:
 async def rollback(door: Door, name: str, version: str = "", *, reason: Reason) -> Result:
     """Restore an earlier version of a helper, or a deleted one; by default, one version further back each time."""
     verdict = await door.workspace.helper_changes.rollback(name, version, door.workspace.by_user(reason))
-    return _judged(verdict, "was restored")
+    return _verdict_result(verdict, "was restored")
 
 
 @verb(helpers, scope="read")
@@ -117,7 +117,7 @@ async def propose(door: Door) -> Result:
     return Result({"proposals": data}, proposal_lines(data), hint)
 
 
-def _judged(verdict: "HelperVerdict", done: str, hint: str = "") -> Result:
+def _verdict_result(verdict: "HelperVerdict", done: str, hint: str = "") -> Result:
     from ..render.agent_view import verdict_lines
 
     return Result(verdict, verdict_lines(verdict, done), hint if verdict.admitted else "", 0 if verdict.admitted else 1)

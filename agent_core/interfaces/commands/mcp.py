@@ -83,7 +83,7 @@ async def add(door: Door, name: str, target: tuple[str, ...], **options: Any) ->
         library.book.put(name, entry)
         library.book.forget(name)
         library.book.approve(name, entry)
-        return await _shown(library, name, is_whole=False)
+        return await _tools_to_approve(library, name, is_whole=False)
 
 
 @verb(mcp, opens=Opens.NOTHING)
@@ -129,13 +129,13 @@ async def approve(door: Door, name: str, digest: str = "") -> Result:
         entry = library.book.entry(name)
         if not library.book.is_started(name, entry):
             if digest != digest_of(entry.text):
-                return _unstarted(name, entry, digest_of(entry.text), digest)
+                return _entry_to_approve(name, entry, digest_of(entry.text), digest)
             library.book.approve(name, entry)
-            return await _shown(library, name)
+            return await _tools_to_approve(library, name)
         listing = await _listing(library, name)
         tools = {tool.name: tool.to_json() for tool in listing.tools.values()}
         if digest != digest_of(tools):
-            return await _shown(library, name)
+            return await _tools_to_approve(library, name)
         library.book.approve(name, entry, tools)
         functions = sorted(library.functions())
     own = [function for function in functions if function.startswith(f"{name}__")]
@@ -180,7 +180,7 @@ async def _listing(library: "ForeignLibrary", name: str) -> "ForeignListing":
     return connection.listing
 
 
-async def _shown(library: "ForeignLibrary", name: str, *, is_whole: bool = True) -> Result:
+async def _tools_to_approve(library: "ForeignLibrary", name: str, *, is_whole: bool = True) -> Result:
     """Return what there is to approve: each tool, or how it differs from what was approved, and what is suspicious.
 
     Unless it `is_whole`, of each tool only the beginning of its description is shown.
@@ -196,8 +196,8 @@ async def _shown(library: "ForeignLibrary", name: str, *, is_whole: bool = True)
         mark = "changed" if tool.name in approved else "new"
         about = "" if is_whole else f"  {one_line(next(iter(bare_lines(visible(tool.description))), ''), _ABOUT)}"
         lines.append(line(("name", one_line(tool.name, 80)), f" ({mark})", ("dim", about)))
-        old = _told(approved.get(tool.name))
-        changes = difflib.ndiff(old, _told(tool.to_json())) if is_whole else ()
+        old = _tool_lines(approved.get(tool.name))
+        changes = difflib.ndiff(old, _tool_lines(tool.to_json())) if is_whole else ()
         lines += [line(("dim", f"  {text}")) for text in changes if text[0] != "?"]
         if tool.suspicions:
             suspicions[tool.name] = tool.suspicions
@@ -212,7 +212,7 @@ async def _shown(library: "ForeignLibrary", name: str, *, is_whole: bool = True)
     return Result({**document, "suspicions": suspicions, "approved": False}, [*lines, line(fix)])
 
 
-def _told(tool: dict[str, Any] | None) -> list[str]:  # Any: JSON
+def _tool_lines(tool: dict[str, Any] | None) -> list[str]:  # Any: JSON
     if tool is None:
         return []
     text = json.dumps(tool["parameters"], indent=1, ensure_ascii=False)
@@ -220,7 +220,7 @@ def _told(tool: dict[str, Any] | None) -> list[str]:  # Any: JSON
     return bare_lines(visible(f"{tool['description']}\n{text}{returns}"))
 
 
-def _unstarted(name: str, entry: "ServerEntry", digest: str, given: str) -> Result:
+def _entry_to_approve(name: str, entry: "ServerEntry", digest: str, given: str) -> Result:
     """Return what is to be approved of an entry; a digest that was given is that of another one."""
     facts = {
         "connects to": entry.url,

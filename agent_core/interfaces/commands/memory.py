@@ -84,7 +84,7 @@ async def edit(door: Door, label: BlockLabel, *, agent: OfAgent, **options: Any)
     owner = await door.agent(agent)
     if options["section"]:
         had = next((row for row in await owner.memory.sections.list() if row.name == label), None)
-        text = value if value is not None else await _edited(door, label, had.text if had else "")
+        text = value if value is not None else await _text_from_editor(door, label, had.text if had else "")
         position = options["position"] or (had.position if had else 0)
         outcome = (
             None if text is None else await manual_edits.write_section(owner.memory.sections, label, position, text)
@@ -95,7 +95,7 @@ async def edit(door: Door, label: BlockLabel, *, agent: OfAgent, **options: Any)
         planned = await manual_edits.set_up_block(blocks, label, **about)
         if planned.outcome != "returned" or value is None:
             return memory_view.edit_shown(label, planned)
-    text = value if value is not None else await _edited(door, label, blocks.memory[label].text)
+    text = value if value is not None else await _text_from_editor(door, label, blocks.memory[label].text)
     return memory_view.edit_shown(
         label, None if text is None else await manual_edits.write_block(blocks, label, text, options["version"])
     )
@@ -160,16 +160,16 @@ def _names(text: str | None) -> list[str] | None:
 @verb(memory)
 async def attach(door: Door, label: BlockLabel, *, agent: OfAgent) -> Result:
     """Give an agent a block that another shares. It replaces the agent's own block of this label."""
-    return await _handed(door, label, agent, "attach")
+    return await _edit_by_hand(door, label, agent, "attach")
 
 
 @verb(memory)
 async def detach(door: Door, label: BlockLabel, *, agent: OfAgent) -> Result:
     """Remove a block from an agent's memory. Its history is kept, and other agents keep the block."""
-    return await _handed(door, label, agent, "detach")
+    return await _edit_by_hand(door, label, agent, "detach")
 
 
-async def _handed(door: Door, label: str, agent: str, action: str) -> Result:
+async def _edit_by_hand(door: Door, label: str, agent: str, action: str) -> Result:
     blocks = (await door.agent(agent)).memory.blocks
     return memory_view.edit_shown(
         label, await manual_edits.done(blocks, getattr(blocks, action)(label, manual_edits.HUMAN))
@@ -197,7 +197,7 @@ async def search(
     return Result(document, memory_view.found_lines([*searches.values()], f"{quote(query)}{name}", blocks))
 
 
-async def _edited(door: Door, name: str, text: str) -> str | None:
+async def _text_from_editor(door: Door, name: str, text: str) -> str | None:
     async with door.editor("Give --value TEXT, or --file FILE. --file - reads standard input."):
         return await manual_edits.text_from_editor(name, text)
 

@@ -44,14 +44,14 @@ async def add(door: Door, place: SourcePlace, *, name: str | None, agent: OfAgen
     is not stored again; an interrupted source is resumed. A URL is fetched from public addresses, and from this machine
     only if the URL itself names it (localhost, 127.0.0.1).
     """
-    return await _added(door, await door.sources(agent), place, name)
+    return await _add(door, await door.sources(agent), place, name)
 
 
 @verb(sources)
 @_name
 async def load(door: Door, place: SourcePlace, *, name: str | None) -> Result:
     """Load a source for all agents of the workspace. It is read and embedded once; `sources attach` gives it to one."""
-    shown = await _added(door, door.workspace.loaded_sources(), place, name)
+    shown = await _add(door, door.workspace.loaded_sources(), place, name)
     names = [row["name"] for row in shown.document["sources"] if row["outcome"] != "refused"]
     folder = (name or place).rstrip("/")
     is_whole = len(names) > 1 and all(one.startswith(f"{folder}/") for one in names)
@@ -60,7 +60,7 @@ async def load(door: Door, place: SourcePlace, *, name: str | None) -> Result:
     return replace(shown, hint=f"Next: knapper sources attach {source}{more}" if names else shown.hint)
 
 
-async def _added(door: Door, sources: "Sources", place: str, name: str | None) -> Result:
+async def _add(door: Door, sources: "Sources", place: str, name: str | None) -> Result:
     with door.source_progress() as hear:
         reports = await sources.add(place, hear, name)
     code = 0 if any(report.outcome != "refused" for report in reports) else 1

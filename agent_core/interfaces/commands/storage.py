@@ -59,13 +59,13 @@ def copy(context: CliContext, source: str, target: str, resume: bool) -> None:  
 
     if source == target:
         raise UsageError("A state cannot be copied to itself.", fix="Name another place after --to.")
-    counts = asyncio.run(_copied(source, target, resume=resume))
+    counts = asyncio.run(_copy(source, target, resume=resume))
     context.result({"copied": counts}, [line(("ok", "✓ "), f"{sum(counts.values()):,} rows, compared by their hashes")])
     if target.startswith("postgres"):
         context.hint("To use it in a workspace: export KNAPPER_STORAGE_URL=… with this address")
 
 
-async def _copied(source: str, target: str, *, resume: bool) -> dict[str, int]:
+async def _copy(source: str, target: str, *, resume: bool) -> dict[str, int]:
     from agent_core.storage import copy_store, open_store
 
     clock = Clock()
@@ -77,7 +77,7 @@ async def _copied(source: str, target: str, *, resume: bool) -> dict[str, int]:
 @workspace_command
 def claim(context: CliContext) -> None:
     """Give the database to this folder alone: its functions are the ones that count from now on."""
-    asyncio.run(_settled(context, joins=False))
+    asyncio.run(_settle(context, joins=False))
     context.result({"claimed": True}, [line(("ok", "✓ "), "the database belongs to this workspace now")])
 
 
@@ -85,11 +85,11 @@ def claim(context: CliContext) -> None:
 @workspace_command
 def join(context: CliContext) -> None:
     """Let this folder share the database: it becomes a copy of the functions there, and both follow each other."""
-    asyncio.run(_settled(context, joins=True))
+    asyncio.run(_settle(context, joins=True))
     context.result({"joined": True}, [line(("ok", "✓ "), "this workspace shares the database now")])
 
 
-async def _settled(context: CliContext, *, joins: bool) -> None:
+async def _settle(context: CliContext, *, joins: bool) -> None:
     from agent_core.base.settings import load
     from agent_core.functions.service.folder_copy import FolderCopy
     from agent_core.storage import open_store, prepare_state_dir, workspace_id

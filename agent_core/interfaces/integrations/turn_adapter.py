@@ -66,7 +66,7 @@ class TurnAdapter:
                     yield event
         except KnapperError as error:
             warning = f"{error.message} {error.fix}".strip()
-        yield _explained(ended, warning)
+        yield _with_reason(ended, warning)
 
     async def begin_anew(self) -> None:
         """Begin a new conversation: what was said leaves the context, and stays in the record."""
@@ -114,7 +114,7 @@ class TurnAdapter:
         self._remember(fresh)
         is_over = False
         try:
-            async with aclosing(self._heard(posted, target)) as heard:
+            async with aclosing(self._events_of_turn(posted, target)) as heard:
                 async for event in heard:
                     is_over = isinstance(event, events.TurnEnded)
                     yield event
@@ -122,7 +122,7 @@ class TurnAdapter:
             if not is_over:
                 await self._end(posted, target)
 
-    async def _heard(self, posted: dict[str, Any], target: str) -> AsyncGenerator[Event, None]:
+    async def _events_of_turn(self, posted: dict[str, Any], target: str) -> AsyncGenerator[Event, None]:
         """Yield the events of the turn that took a message. If it waits for other agents, what it goes on with, too."""
         is_own = False
         async with aclosing(self._client.events(target, after=posted["after"])) as heard:
@@ -172,7 +172,7 @@ def _text(messages: Sequence[TeamMessage]) -> str:
     return "\n\n".join(f"[from: {one_line(message.source, 64)}]\n{quoted(message.text)}" for message in said)
 
 
-def _explained(ended: events.TurnEnded | None, warning: str) -> events.TurnEnded:
+def _with_reason(ended: events.TurnEnded | None, warning: str) -> events.TurnEnded:
     """Return the end of a turn; without a reply, with a sentence about why there is none."""
     if ended is not None and ended.reason == "replied" and ended.reply:
         return ended

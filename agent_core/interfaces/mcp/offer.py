@@ -466,7 +466,7 @@ class WaitingQuestions:
 
     def approvals(self, snapshot: Snapshot) -> Approvals:
         """Return who is asked during a call of a function of this snapshot."""
-        return Approvals(ApprovalQueue(partial(self._left, snapshot)))
+        return Approvals(ApprovalQueue(partial(self._defer_question, snapshot)))
 
     async def settle(self, function: str) -> None:
         """End the question before a call of a function that was called now: it was answered another way meanwhile."""
@@ -476,17 +476,17 @@ class WaitingQuestions:
         """End them all."""
         await _end([*self._waiting.values()])
 
-    async def _left(self, snapshot: Snapshot, question: Question) -> Decision:
+    async def _defer_question(self, snapshot: Snapshot, question: Question) -> Decision:
         if question.moment not in ("call", "run"):
             return Decision("no", by="policy")
         key = question.function, question.moment, question.command
         if key not in self._waiting and len(self._waiting) < _MOST:
-            task = asyncio.create_task(self._answered(snapshot, question))
+            task = asyncio.create_task(self._wait_for_answer(snapshot, question))
             self._waiting[key] = task
             task.add_done_callback(lambda _: self._waiting.pop(key, None))
         return Decision("no", _HOW.format(command=question.command), by="unavailable")
 
-    async def _answered(self, snapshot: Snapshot, question: Question) -> None:
+    async def _wait_for_answer(self, snapshot: Snapshot, question: Question) -> None:
         """Ask until somebody answers by the question's id; a yes is kept for the function as it was."""
         granting = self._grants.during(Approvals(self._grants.queue.asking(Workspace.answered_by_id)))
         try:

@@ -292,7 +292,7 @@ def changed_lines(changed: FunctionsChanged, when: str = "outside") -> list[Line
     """Return what someone changed in the functions; `when`, or where, files were saved that no agent and no command of
     this program wrote.
     """
-    below = [*save_lines(changed), *(row for text in changed.rejected for row in _rejected(changed, text))]
+    below = [*save_lines(changed), *(row for text in changed.rejected for row in _rejection_lines(changed, text))]
     if not (changed.loaded or changed.changed or changed.removed):
         return below
     by = {"human": when, "user": "by you"}.get(changed.by, f"by {changed.by}")
@@ -310,7 +310,7 @@ def is_own(changed: FunctionsChanged, words: Collection[str]) -> bool:
     return names <= {*words} and not news
 
 
-def _rejected(changed: FunctionsChanged, text: str) -> list[Line]:
+def _rejection_lines(changed: FunctionsChanged, text: str) -> list[Line]:
     headline = line(("bad", "✗ rejected: "), text)
     return [headline, *indented(quoted([line(changed.lines[text])]))] if text in changed.lines else [headline]
 

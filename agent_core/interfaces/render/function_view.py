@@ -203,7 +203,7 @@ _WAYS = {"rollback": "to go back", "release": "to let the model see it all the s
 def quarantine_lines(quarantined: "Quarantined", typed: str = COMMAND) -> list[Line]:
     """Return why the model no longer sees a function, which version worked last, and what to type."""
     below = [line(("dim", "lately: "), failure) for failure in quarantined.failures]
-    below.append(line(("dim", "last worked: "), _worked(quarantined)))
+    below.append(line(("dim", "last worked: "), _last_good_version(quarantined)))
     below += [
         line(("dim", f"{_WAYS[option.split()[0]]}: "), ("strong", f"{typed}{option}")) for option in quarantined.ways
     ]
@@ -216,7 +216,7 @@ def statistics_lines(statistics: "FunctionStatistics") -> list[Line]:
     totals = statistics.totals
     if not totals.calls:
         return [line(("dim", "no calls on record; those of functions test and trace are not recorded"))]
-    lines = [line(_counted(totals)), line(("dim", _times(totals)))]
+    lines = [line(_totals_text(totals)), line(("dim", _times(totals)))]
     if kinds := _kinds(statistics.kinds):
         lines.append(line(("dim", "ended otherwise: "), kinds))
     if turns := statistics.turns:
@@ -260,7 +260,7 @@ def moment(at: float | None) -> str:
     return shown_time(at) if at is not None else "never"
 
 
-def _worked(quarantined: "Quarantined") -> str:
+def _last_good_version(quarantined: "Quarantined") -> str:
     if quarantined.worked_at is None:
         return "no call of it ever returned"
     version = quarantined.worked_version
@@ -268,7 +268,7 @@ def _worked(quarantined: "Quarantined") -> str:
     return f"{which}, {moment(quarantined.worked_at)}"
 
 
-def _counted(totals: "CallTotals") -> str:
+def _totals_text(totals: "CallTotals") -> str:
     calls, last = f"called {totals.calls} ×", f"last {moment(totals.last_called)}"
     return f"{calls}: {totals.returned} returned, {totals.failed} failed, {last}"
 

@@ -179,18 +179,18 @@ def _given_rows(question: Question, columns: int) -> Iterator[Line]:
 def _fact_rows(question: Question, columns: int) -> tuple[Iterator[Line], Iterator[Line]]:
     why = one_line(" ".join(question.why.split()), _LONGEST_WHY)
     needing = (line(("dim", f"{number} "), whole_line(text)) for number, text in question.lines)
-    reason = _quoted("The reason given:", [line(why)] if why else [], columns)
-    return reason, _quoted("The lines that need it:", needing, columns)
+    reason = _quote("The reason given:", [line(why)] if why else [], columns)
+    return reason, _quote("The lines that need it:", needing, columns)
 
 
 def _code_rows(question: Question, columns: int) -> Iterator[Line]:
     is_new = _is_new(question)
     rows = bare_lines(question.diff)[_HEAD if is_new else 0 :]
     differing = (line((_DIFF_ROLES.get(text[:1], ""), visible(text).expandtabs(4).rstrip())) for text in rows if text)
-    yield from _quoted("The full source:" if is_new else "What is different:", differing, columns)
+    yield from _quote("The full source:" if is_new else "What is different:", differing, columns)
 
 
-def _quoted(title: str, lines: Iterable[Line], columns: int) -> Iterator[Line]:
+def _quote(title: str, lines: Iterable[Line], columns: int) -> Iterator[Line]:
     """Yield text that a model wrote, with a bar before every row, or a mark if it continues the row above."""
     for at, spans in enumerate(_certain(lines)):
         if not at:
@@ -289,12 +289,12 @@ def answer_line(decision: Decision, question: Question) -> Line:
 def denied_lines(denied: Iterable["GrantAnswered"]) -> list[Line]:
     """Return what was denied without asking the user, each once, with the command that grants it."""
     denials = {(event.function, event.says): event for event in denied if event.answer == "no" and event.by in _BECAUSE}
-    shown = [row for event in list(denials.values())[:_MOST_DENIED] for row in _denied(event)]
+    shown = [row for event in list(denials.values())[:_MOST_DENIED] for row in _denial_lines(event)]
     more = len(denials) - _MOST_DENIED
     return [*shown, *([line(("dim", f"… and {more} more"))] if more > 0 else [])]
 
 
-def _denied(answered: "GrantAnswered") -> Sequence[Line]:
+def _denial_lines(answered: "GrantAnswered") -> Sequence[Line]:
     request = "; ".join(answered.says) or "join"
     name, why = one_line(answered.function, 80), _BECAUSE[answered.by]
     head = line(("warn", "! "), "denied, for ", why, ": ", ("name", name), " to ", one_line(request, _LONGEST_DENIED))

@@ -108,7 +108,7 @@ async def history_document(store: "MemoryStore", agent: str, label: str = "") ->
     changes.sort(key=lambda pair: pair[1].at)
     document: Json = {"agent": agent, "changes": [_change(block_label, change) for block_label, change in changes]}
     if label:
-        document["lines"] = [_blamed(line) for line in blame(await store.block_history(ids[-1][0]))]
+        document["lines"] = [_blame_json(line) for line in blame(await store.block_history(ids[-1][0]))]
     return document
 
 
@@ -238,7 +238,7 @@ def best_hits(searches: Sequence[ResultPage], blocks: Iterable["BlockRow"] = ())
         {"about": f"the block {one_line(label, 60)}", "text": excerpt(text, terms, _HIT)}
         for label, text in rows[:_COUNT]
     ]
-    hits = [_hit(item, terms) for item in _merged(searches)[: _NEAREST if is_far else None]]
+    hits = [_hit(item, terms) for item in _merge_pages(searches)[: _NEAREST if is_far else None]]
     return {"blocks": held, "says": " ".join(none), "hits": hits, "is_far": is_far}
 
 
@@ -248,7 +248,7 @@ def found_lines(searches: Sequence[ResultPage], query: str = "TEXT", blocks: Ite
     held, hits = (
         [line(("dim", f"- {row['about']}: "), row["text"]) for row in found[part]] for part in ("blocks", "hits")
     )
-    counts = () if found["is_far"] else (text for results in searches for text in _counted(results, query))
+    counts = () if found["is_far"] else (text for results in searches for text in _page_lines(results, query))
     return [
         *held,
         *([line(("dim", found["says"]))] if found["says"] else []),
@@ -258,7 +258,7 @@ def found_lines(searches: Sequence[ResultPage], query: str = "TEXT", blocks: Ite
     ]
 
 
-def _merged(searches: Iterable[ResultPage]) -> list[FoundItem]:
+def _merge_pages(searches: Iterable[ResultPage]) -> list[FoundItem]:
     """Return the hits of each search in their order.
 
     Of two that come next, the one with more words of the question, or else the one that is higher up in its search:
@@ -275,7 +275,7 @@ def _merged(searches: Iterable[ResultPage]) -> list[FoundItem]:
     return items
 
 
-def _counted(results: ResultPage, query: str) -> list[str]:
+def _page_lines(results: ResultPage, query: str) -> list[str]:
     if not results.items:
         none = f"There is no page {results.page}; the last is {results.pages - 1}." if results.total else ""
         return [none or f"No {results.item_kind} found."]
@@ -335,7 +335,7 @@ def _change(label: str, change: "BlockChange") -> Json:
     return {**was, **_fields(change, "by", "agent", "turn", "at")}
 
 
-def _blamed(line: BlockLine) -> Json:
+def _blame_json(line: BlockLine) -> Json:
     return {"text": line.text, **_fields(line.by, "by", "agent", "turn", "version", "at")}
 
 

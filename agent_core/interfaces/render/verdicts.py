@@ -87,16 +87,16 @@ def verdict_headline(judgment: "Judgment", joins: str) -> Line:
     tried = examples_note(judgment)
     is_known = judgment.admitted and judgment.reach is not None
     reached = one_line(reach_words(judgment.reach or ())) if is_known else ""
-    tail: Span = ("dim", f"  {' · '.join(filter(None, [tried, reached, duration(_passed(stages))]))}")
+    tail: Span = ("dim", f"  {' · '.join(filter(None, [tried, reached, duration(_elapsed_seconds(stages))]))}")
     if judgment.admitted:
-        return _joined(judgment, joins, tail)
+        return _joined_line(judgment, joins, tail)
     refusals = len(judgment.refusals)
     warnings = len(judgment.problems) - refusals
     counts = [counted(refusals, "problem")] + [counted(warnings, "hint")] * bool(warnings)
     return line(("bad", "✗ "), ("name", name), f" refused: {', '.join(counts)}", tail)
 
 
-def _joined(judgment: "Judgment", joins: str, tail: Span) -> Line:
+def _joined_line(judgment: "Judgment", joins: str, tail: Span) -> Line:
     """Return that a function was admitted and with which standing, with a doubtful sign if its examples fail."""
     mark: Span = ("warn", "~ ") if judgment.fails_examples else ("ok", "✓ ")
     name = judgment.name or judgment.path
@@ -150,7 +150,7 @@ def verdict_line(judgment: "Judgment", joins: str) -> Line:
     told += [f"warns: {warnings}"] * bool(warnings)
     tail: Span = ("dim", f"{place}{''.join(f' · {part}' for part in told)}")
     if judgment.admitted:
-        return _joined(judgment, joins, tail)
+        return _joined_line(judgment, joins, tail)
     return line(("bad", "✗ "), ("name", name), f" refused: {refusals}", tail)
 
 
@@ -191,7 +191,7 @@ class Legend:
         return f" ×{self._counts[code]}" if self._counts[code] > 1 else ""
 
 
-def _passed(stages: Iterable["StageReport"]) -> float:
+def _elapsed_seconds(stages: Iterable["StageReport"]) -> float:
     """Return the elapsed time: of stages that ran concurrently, that of the longest."""
     spent: list[float] = []
     for stage in stages:
@@ -367,7 +367,7 @@ def audit_lines(report: "AuditReport", typed: str) -> list[Line]:
     mark: Span = ("ok", "✓ ") if not report.findings else ("warn", "~ ")
     count = f"{report.functions} function{'' if report.functions == 1 else 's'}"
     lines = [line(mark, ("strong", f"{report.score} of 100"), f": {count}")]
-    rows = [(part.code, f"{part.points:g} of {part.most}", _affected(part.functions)) for part in report.parts]
+    rows = [(part.code, f"{part.points:g} of {part.most}", _function_count(part.functions)) for part in report.parts]
     lines += indented(columns(rows, ("name", "", "dim")))
     for part in report.parts:
         findings = [finding for finding in report.findings if finding.problem.code == part.code]
@@ -424,7 +424,7 @@ def undone_lines(steps: "list[UndoneStep]") -> list[Line]:
     ]
 
 
-def _affected(functions: int) -> str:
+def _function_count(functions: int) -> str:
     return f"{functions} function{'' if functions == 1 else 's'}" if functions else ""
 
 
@@ -500,12 +500,12 @@ def summary_lines(report: "ImportReport") -> list[Line]:
         words = "a draft: its results are" if drafts == 1 else f"{drafts} drafts: their results are"
         lines.append(line(("dim", f"{words} marked as unproven until examples are added, or enough calls return")))
     counts = report.summary
-    shown = ", ".join(_counted(counts, is_tried=report.dry_run)) or "no function"
+    shown = ", ".join(_outcome_counts(counts, is_tried=report.dry_run)) or "no function"
     mark: Span = ("bad", "✗ ") if report.has_failed else ("ok", "✓ ")
     return [*lines, line(mark, f"{report.from_}: {shown}")]
 
 
-def _counted(counts: Mapping[str, int], *, is_tried: bool) -> Iterator[str]:
+def _outcome_counts(counts: Mapping[str, int], *, is_tried: bool) -> Iterator[str]:
     """Yield how many functions were added, those that were fixed among them, skipped and refused."""
     if added := counts["joined"] + counts["fixed"]:
         fixed = f" ({counts['fixed']} of them fixed)" if counts["fixed"] else ""
@@ -550,7 +550,7 @@ def call_lines(details: "RecordedDetails") -> list[Line]:
     lines += indented([line(("dim", "asked  "), request) for request in requests[:_MOST_ASKED]])
     more = len(requests) - _MOST_ASKED
     lines += [line(("dim", f"  … and {more} more"))] if more > 0 else []
-    return [*lines, *_ended(details.outcome), *_lacking(call.lacking)]
+    return [*lines, *_result_lines(details.outcome), *_lacking(call.lacking)]
 
 
 def replay_lines(replay: "Replay") -> list[Line]:
@@ -561,7 +561,7 @@ def replay_lines(replay: "Replay") -> list[Line]:
     if replay.quit:
         return [(*head, ("dim", "ended at the debugger"))]
     if replay.same:
-        return [(*head, ("ok", "the same")), *_ended(replay.outcome), *_lacking(replay.lacking)]
+        return [(*head, ("ok", "the same")), *_result_lines(replay.outcome), *_lacking(replay.lacking)]
     diff = coloured(bare_lines(visible(replay.difference)))
     return [(*head, ("warn", "another outcome")), *indented(diff), *_lacking(replay.lacking)]
 
@@ -569,10 +569,10 @@ def replay_lines(replay: "Replay") -> list[Line]:
 def trace_lines(report: "TraceReport") -> list[Line]:
     """Return the lines that a call ran, and its outcome."""
     ran = [text for text in bare_lines(report.text) if not text.startswith("```")]
-    return [*(line(text) for text in ran), *_ended(report.outcome, report.outcome.seconds)]
+    return [*(line(text) for text in ran), *_result_lines(report.outcome, report.outcome.seconds)]
 
 
-def _ended(call: "CallReport | RecordedOutcome", seconds: float = 0.0) -> Sequence[Line]:
+def _result_lines(call: "CallReport | RecordedOutcome", seconds: float = 0.0) -> Sequence[Line]:
     shown = value_lines(call) if call.value is not None else []
     return [*shown, *outcome_lines(call, seconds)]
 

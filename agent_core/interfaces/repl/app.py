@@ -52,7 +52,7 @@ class Repl:
     def prompt(self) -> Prompt:
         """The prompt. The terminal is not touched before it is first needed."""
         history = Path(self._options.root) / ".knapper" / "history"
-        words = PromptCompleter(self._names, self._offered)
+        words = PromptCompleter(self._names, self._completions)
         debug = DebugLine(history.with_name("debug_history"), words, self._names)
         return Prompt(history, words, lambda prompt: bindings(prompt, self), debug)
 
@@ -179,7 +179,7 @@ class Repl:
     def _names(self) -> list[str]:
         return self._session.names() if self._session is not None else []
 
-    async def _offered(self, kind: str, first: str) -> list[tuple[str, str]]:
+    async def _completions(self, kind: str, first: str) -> list[tuple[str, str]]:
         return await self._session.offered(kind, first) if self._session is not None else []
 
 

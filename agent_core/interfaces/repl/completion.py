@@ -70,8 +70,8 @@ class PromptCompleter(Completer):
         name, space, arguments = text[1:].partition(" ")
         if not space:
             return _commands(name, _fitting(name))
-        before, typed = _parted(name, arguments)
-        return [completion for offer in _offers(name, before) for completion in self._known(offer, typed)]
+        before, typed = _split_words(name, arguments)
+        return [completion for offer in _offers(name, before) for completion in self._complete_offer(offer, typed)]
 
     async def get_completions_async(
         self, document: Document, complete_event: CompleteEvent
@@ -82,19 +82,19 @@ class PromptCompleter(Completer):
         text = document.text_before_cursor
         name, space, arguments = text[1:].partition(" ")
         if text.startswith("/") and space:
-            before, typed = _parted(name, arguments)
+            before, typed = _split_words(name, arguments)
             for kind in _offers(name, before):
                 for completion in await self._looked_up(kind, before[0] if before else "", typed):
                     yield completion
 
-    def _known(self, offer: str, typed: str) -> Iterable[Completion]:
+    def _complete_offer(self, offer: str, typed: str) -> Iterable[Completion]:
         match offer:
             case "<function>":
                 return self._functions(typed)
             case "<place>":
                 return self._functions(typed) if ":" not in typed else []
             case "<command>":
-                return _commands(typed, _named(typed))
+                return _commands(typed, _matching_entries(typed))
             case "<path>":
                 return _paths(typed)
             case _:
@@ -113,7 +113,7 @@ class PromptCompleter(Completer):
         ]
 
 
-def _parted(name: str, arguments: str) -> tuple[list[str], str]:
+def _split_words(name: str, arguments: str) -> tuple[list[str], str]:
     """Return the words before the cursor's word, and the typed part of that one. A path is one word."""
     if name in catalogue.BY_NAME and catalogue.BY_NAME[name].takes == "<path>":
         return [], arguments
@@ -134,14 +134,14 @@ def _commands(typed: str, entries: Iterable["CommandEntry"]) -> Iterable[Complet
 
 def _fitting(typed: str) -> list["CommandEntry"]:
     """Return the commands that match a few letters of their names, then those with a help word that begins so."""
-    named = _named(typed)
+    named = _matching_entries(typed)
     if not _LEAST_OF_HELP <= len(typed) <= _MOST_OF_HELP:
         return named
     begins = re.compile(rf"\b{re.escape(typed)}", re.IGNORECASE)
     return named + [entry for entry in catalogue.ENTRIES if entry not in named and begins.search(entry.says)]
 
 
-def _named(typed: str) -> list["CommandEntry"]:
+def _matching_entries(typed: str) -> list["CommandEntry"]:
     return fitting(typed, catalogue.ENTRIES, lambda entry: entry.name)
 
 
@@ -241,11 +241,11 @@ class Escaped(Processor):
             parts = [*text[:_END], text[_END:-_END], *text[-_END:]]
             mark = f"[pasted: {len(text):,} characters]"
             shown: StyleAndTextTuples = [("", visible(part) if len(part) == 1 else mark) for part in parts]
-            return _mapped(shown, [len(part) for part in parts])
+            return _transformation(shown, [len(part) for part in parts])
         if visible(text) == text:
             return Transformation(fragments)
         shown = [(fragment[0], visible(fragment[1])) for fragment in explode_text_fragments(fragments)]
-        return _mapped(shown, [1] * len(shown))
+        return _transformation(shown, [1] * len(shown))
 
 
 def shortened(line: str) -> str:
@@ -253,7 +253,7 @@ def shortened(line: str) -> str:
     return line if len(line) <= LONGEST else f"{line[:_END]} [pasted: {len(line):,} characters] {line[-_END:]}"
 
 
-def _mapped(shown: StyleAndTextTuples, sizes: list[int]) -> Transformation:
+def _transformation(shown: StyleAndTextTuples, sizes: list[int]) -> Transformation:
     """Return the parts of a line as they are drawn; `sizes` are their lengths in the line itself."""
     starts = list(accumulate(sizes, initial=0))
     ends = list(accumulate((len(fragment[1]) for fragment in shown), initial=0))

@@ -52,7 +52,7 @@ class DebugLine:
             complete_while_typing=Condition(lambda: self.buffer.text.startswith("/")),
             multiline=False,
         )
-        self.buffer.on_text_changed += lambda _: self._touched()
+        self.buffer.on_text_changed += lambda _: self._clear_hint()
         self._typed: asyncio.Queue[str] = asyncio.Queue()
         self._last = ""
         self._pressed = self._closed = 0.0
@@ -138,7 +138,7 @@ class DebugLine:
         """Note that some key was pressed, wherever it went."""
         self._pressed = time.monotonic()
 
-    def _touched(self) -> None:
+    def _clear_hint(self) -> None:
         if self.buffer.text:
             self._is_warned = False
             self.hint("")

@@ -55,7 +55,7 @@ class BlockSplitter:
             self._rest = [start]
         if self._fence and self._lines:
             finished.append(self._code(ends=False))
-        return _joined(finished)
+        return _merge_code(finished)
 
     def end(self) -> list[DrawnBlock]:
         """Return what is left at the end of the text."""
@@ -63,7 +63,7 @@ class BlockSplitter:
         blocks = self._take(last) if last else []
         blocks += [self._code(ends=True)] if self._fence else self._flush()
         self._fence = ""
-        return _joined(blocks)
+        return _merge_code(blocks)
 
     def pending(self, lines: int, limit_chars: int) -> str:
         """Return the last lines of the unfinished part."""
@@ -127,7 +127,7 @@ def _is_rule(line: str) -> bool:
     return "-" in line and _RULE.issuperset(line)
 
 
-def _joined(blocks: list[DrawnBlock]) -> list[DrawnBlock]:
+def _merge_code(blocks: list[DrawnBlock]) -> list[DrawnBlock]:
     """Merge neighboring lines of the same code block."""
     joined: list[DrawnBlock] = []
     for block in blocks:
@@ -248,17 +248,19 @@ class Live:
     def draw(self, columns: int) -> StyleAndTextTuples:
         """Draw the current lines, each fitting the screen, without a newline at the end."""
         tail = self.blocks.pending(TAIL_LINES, TAIL_LINES * columns)
-        lines: list[tuple[str, str]] = [("class:live", text) for text in _wrapped(tail, columns)]
+        lines: list[tuple[str, str]] = [("class:live", text) for text in _tail_lines(tail, columns)]
         if not lines and self.thought:
-            lines += [("class:live.thought", text) for text in _wrapped(self.thought[-4 * columns :], columns)[-2:]]
+            lines += [("class:live.thought", text) for text in _tail_lines(self.thought[-4 * columns :], columns)[-2:]]
         lines += [line for call in [*self.written.values()][-1:] for line in call.draw(columns)]
         lines += self._drawn_calls(columns)
         if self.status and self.status_began > self.stands_since:  # what is stopped does not run
-            lines.append(("class:live.call", cut(f"  {one_line(self.status)}{_spent(self.status_began)}", columns)))
+            lines.append(
+                ("class:live.call", cut(f"  {one_line(self.status)}{_time_since(self.status_began)}", columns))
+            )
         if not lines and self.waiting:
-            lines.append(("class:live.thought", cut(f"{self.waiting}{_spent(self.began)}", columns)))
+            lines.append(("class:live.thought", cut(f"{self.waiting}{_time_since(self.began)}", columns)))
         if self.question:
-            lines += [("class:live.question", text) for text in _folded([one_line(self.question)], columns)]
+            lines += [("class:live.question", text) for text in _fold([one_line(self.question)], columns)]
         drawn: StyleAndTextTuples = []
         for style, text in lines:
             drawn += [(style, text), ("", "\n")]
@@ -274,7 +276,7 @@ class Live:
         return lines
 
 
-def _spent(began: float) -> str:
+def _time_since(began: float) -> str:
     """Return the time since then, once it is worth telling."""
     spent = time.monotonic() - began
     return f" {duration(spent)}" if spent >= 1 else ""
@@ -290,13 +292,13 @@ def _progress(call: RunningCall, *, stands: bool) -> str:
     return f"{text}{counted} {one_line(call.note, 60)} … {spent}"
 
 
-def _wrapped(text: str, columns: int) -> list[str]:
+def _tail_lines(text: str, columns: int) -> list[str]:
     tail = visible(text).expandtabs(4).split("\n")[-TAIL_LINES:]
-    lines = _folded([row[-_LONGEST_LINE:] for row in tail], columns)
+    lines = _fold([row[-_LONGEST_LINE:] for row in tail], columns)
     while lines and not lines[0]:
         lines.pop(0)
     return lines[-TAIL_LINES:] if any(lines) else []
 
 
-def _folded(lines: list[str], columns: int) -> list[str]:
+def _fold(lines: list[str], columns: int) -> list[str]:
     return ["".join(text for _, text in row) for row in folded(map(line, lines), columns, 0)]

@@ -464,11 +464,11 @@ class Prompt:
             self._drawn = self.browser.draw(self.columns)
         elif now != self._drawn_for and not (self.above.waits and now[1] == self._drawn_for[1]):
             # What was cut off to be printed stays where it is until it is printed.
-            self._drawn = [*self.live.draw(self.columns), *self._folded()]
+            self._drawn = [*self.live.draw(self.columns), *self._hidden_lines_note()]
         self._drawn_for = now
         return self._drawn
 
-    def _folded(self) -> StyleAndTextTuples:
+    def _hidden_lines_note(self) -> StyleAndTextTuples:
         """Return how much text is in the input line, if not all of it is visible."""
         lines = self.buffer.document.line_count
         if lines <= self.most_rows:
@@ -613,10 +613,10 @@ class StatusBar:
             shown = [parts[name] for name in form if parts.get(name)]
             room = columns - _width(shown)
             if "model" not in form and room >= 0:
-                return _joined(shown)
+                return _join_parts(shown)
             if room >= min(width(model), _MODEL_LEAST):
                 parts["model"][0] = ("class:bar", cut_middle(model, room))
-                return _joined(shown)
+                return _join_parts(shown)
         return []
 
 
@@ -648,7 +648,7 @@ def _width(parts: list[StyleAndTextTuples]) -> int:
     return 1 + texts + len(_BETWEEN) * max(len(parts) - 1, 0)
 
 
-def _joined(parts: list[StyleAndTextTuples]) -> StyleAndTextTuples:
+def _join_parts(parts: list[StyleAndTextTuples]) -> StyleAndTextTuples:
     joined: StyleAndTextTuples = []
     for number, part in enumerate(parts):
         joined += [("class:bar", _BETWEEN if number else " "), *part]

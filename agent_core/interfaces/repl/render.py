@@ -222,7 +222,7 @@ def _drawn(thing: Markdown, columns: int) -> str:
     )
     with console.capture() as captured:
         console.print(thing)
-    lines = [_shown(line.rstrip(" ")) for line in captured.get().split("\n")]
+    lines = [_make_visible(line.rstrip(" ")) for line in captured.get().split("\n")]
     while lines and not _SGR.sub("", lines[0]).strip():
         lines.pop(0)
     while lines and not _SGR.sub("", lines[-1]).strip():
@@ -230,7 +230,7 @@ def _drawn(thing: Markdown, columns: int) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _shown(line: str) -> str:
+def _make_visible(line: str) -> str:
     return "".join(part if _SGR.fullmatch(part) else visible(part) for part in _SGR.split(line))
 
 
@@ -278,13 +278,13 @@ class Teller:
     def _call(self, event: events.CallStarted | events.Progress | events.Printed | events.CallAnswered) -> None:
         match event:
             case events.CallStarted():
-                self._started(event)
+                self._show_call(event)
             case events.Progress():
                 self._progress(event)
             case events.Printed() if event.call_id in self._live.calls:
                 self._live.calls[event.call_id].hear(event.text)
             case events.CallAnswered():
-                self._answered(event)
+                self._show_answer(event)
 
     def _aside(self, event: Event) -> None:
         match event:
@@ -302,7 +302,7 @@ class Teller:
             case events.GrantAnswered():
                 self._lines(denied_lines([event]))
             case events.TurnEnded():
-                self._ended(event)
+                self._show_end(event)
             case _:
                 pass
 
@@ -339,7 +339,7 @@ class Teller:
         if block.ends:
             yield "\n"
 
-    def _started(self, event: events.CallStarted) -> None:
+    def _show_call(self, event: events.CallStarted) -> None:
         self._finish_text()
         self._live.thought = ""
         self._log.started(event)
@@ -352,7 +352,7 @@ class Teller:
             running.done, running.note = event.done, event.note
             running.total = total if isinstance(total, int | float) and total > 0 else None
 
-    def _answered(self, event: events.CallAnswered) -> None:
+    def _show_answer(self, event: events.CallAnswered) -> None:
         self._live.calls.pop(event.call_id, None)
         call = self._log.answered(event)
         self._is_apart = False
@@ -367,7 +367,7 @@ class Teller:
         told = [hint for hint in hints(call.verdict) if hint not in call.hints] if call.verdict else []
         self._lines([*verdict_part(call, told), *printed_lines(call.detail.get("output") or "")])
 
-    def _ended(self, event: events.TurnEnded) -> None:
+    def _show_end(self, event: events.TurnEnded) -> None:
         self._finish_text()
         self._live.clear()
         if not was_told(event.reply, "".join(self._said)):

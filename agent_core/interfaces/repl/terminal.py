@@ -115,7 +115,7 @@ class Asking:
         self._is_answer = self._is_drawn = False  # the line was begun when keys counted
         self._timer: asyncio.TimerHandle | None = None
         prompt.buffer.cancel_completion()
-        prompt.app.key_processor.before_key_press += self._typed
+        prompt.app.key_processor.before_key_press += self._note_key
 
     def press(self, key: str) -> None:
         """Handle a key that may be an answer."""
@@ -140,7 +140,7 @@ class Asking:
         elif self.state in ("pressed", "chosen"):
             self._enter(self._pressed)
         elif self.state == "entered":
-            self._elapsed()
+            self._on_quiet()
         elif self._prompt.buffer.text:
             self._take_line()
         else:
@@ -181,7 +181,7 @@ class Asking:
 
     def end(self) -> None:
         """Restore the input line, and print above it the question and the answer."""
-        self._prompt.app.key_processor.before_key_press -= self._typed
+        self._prompt.app.key_processor.before_key_press -= self._note_key
         if self._timer is not None:
             self._timer.cancel()
         if self.state == "word":
@@ -190,7 +190,7 @@ class Asking:
         decided = self.answer.done() and not self.answer.cancelled()
         ending = answer_line(self.answer.result(), self._question) if decided else line("  ", ("dim", "→ not answered"))
         self._note, self._question, columns = "", transcript_form(self._question), self._prompt.columns
-        self._print([*self._shown(columns, len(self._below(columns, 1)))[0], *wrapped([ending], columns)])
+        self._print([*self._question_rows(columns, len(self._below(columns, 1)))[0], *wrapped([ending], columns)])
 
     def draw(self, columns: int) -> StyleAndTextTuples:
         """Draw the question and the keys to fit the screen. Keys count from now on if the user does not type."""
@@ -200,7 +200,7 @@ class Asking:
                 self.state = "armed"
             else:
                 self._wait(QUIET_S)
-        lines, hidden_rows, _ = self._shown(columns, len(self._below(columns, 1)))
+        lines, hidden_rows, _ = self._question_rows(columns, len(self._below(columns, 1)))
         drawn: StyleAndTextTuples = []
         for row in [*lines, *self._below(columns, hidden_rows)]:
             drawn += [*((_STYLES[role], text) for role, text in row), ("", "\n")]
@@ -233,7 +233,7 @@ class Asking:
             ),
         )
 
-    def _shown(self, columns: int, below: int) -> tuple[list[Line], int, bool]:
+    def _question_rows(self, columns: int, below: int) -> tuple[list[Line], int, bool]:
         """Return the rows of the question, how many are left out, and whether what a yes gives is among those."""
         lines, hidden_rows, is_cut = fitting_rows(self._question, columns, self._room(below))
         more = [line(("dim", f"  … {more_rows(hidden_rows)}"))] if is_cut else []
@@ -242,7 +242,7 @@ class Asking:
     def _room(self, below: int) -> int:
         return max(self._prompt.output.get_size().rows - _BELOW - below, 1)
 
-    def _typed(self, _: object) -> None:
+    def _note_key(self, _: object) -> None:
         """Note that a key was pressed: the keyboard is not quiet yet."""
         if self.state == "quiet":
             self._wait(QUIET_S)
@@ -250,9 +250,9 @@ class Asking:
     def _wait(self, seconds: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = asyncio.get_running_loop().call_later(seconds, self._elapsed)
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._on_quiet)
 
-    def _elapsed(self) -> None:
+    def _on_quiet(self) -> None:
         if self.state == "quiet" and not self._prompt.buffer.text:
             self.state, self._note = "armed", "" if self._note == _TYPED else self._note
         elif self.state == "pressed" and self._pressed in CONFIRMED:
@@ -267,7 +267,7 @@ class Asking:
     def _take(self, key: str) -> None:
         self.state = "armed"
         columns = self._prompt.columns
-        *_, is_cut = self._shown(columns, len(self._below(columns, 1)))
+        *_, is_cut = self._question_rows(columns, len(self._below(columns, 1)))
         if key == "d":
             self._page(columns)
         elif key == "w":
@@ -334,22 +334,22 @@ class Browser:
         self.chosen: asyncio.Future[Choice | None] = asyncio.get_running_loop().create_future()
         self._table, self._prompt, self._theme = table, prompt, theme
         self._below = table.below[:_MOST_BELOW]
-        self._typed = ""
+        self._note_key = ""
         self._at = 0
         self._found = list(table.choices)
-        self._shown: dict[tuple[str, int, int], list[str]] = {}
+        self._question_rows: dict[tuple[str, int, int], list[str]] = {}
 
     def press(self, text: str) -> None:
         """Add a letter to the filter. A slash begins the next command, and closes the table; so does a first q."""
-        if text == "/" or (text == "q" and not self._typed):
+        if text == "/" or (text == "q" and not self._note_key):
             self._leave(None)
             self._prompt.buffer.insert_text(text.strip("q"))
         else:
-            self._filter(self._typed + text)
+            self._filter(self._note_key + text)
 
     def back(self) -> None:
         """Remove the last letter."""
-        self._filter(self._typed[:-1])
+        self._filter(self._note_key[:-1])
 
     def move(self, by: int) -> None:
         """Move to another row; if `by` is more than one, by a page."""
@@ -382,16 +382,16 @@ class Browser:
 
     def _title(self, columns: int) -> tuple[str, str]:
         many = f"{len(self._found)} of {len(self._table.choices)}"
-        return "bold ansicyan", cut(f"{self._table.title} {many}: {self._typed}▏ {_KEYS}", columns)
+        return "bold ansicyan", cut(f"{self._table.title} {many}: {self._note_key}▏ {_KEYS}", columns)
 
     def _preview(self, columns: int, rows: int) -> list[str]:
         if not self._found:
             return ["No match; Backspace removes letters."]
         choice = self._found[self._at]
         key = (choice.name, columns, rows)
-        if key not in self._shown:
-            self._shown[key] = list(islice(preview(choice, columns, self._theme), rows))
-        return self._shown[key]
+        if key not in self._question_rows:
+            self._question_rows[key] = list(islice(preview(choice, columns, self._theme), rows))
+        return self._question_rows[key]
 
     def _room(self) -> tuple[int, int]:
         """Return the number of table rows, and of rows for the details."""
@@ -400,7 +400,7 @@ class Browser:
         return rows, free_rows - rows
 
     def _filter(self, typed: str) -> None:
-        self._typed, self._at = typed, 0
+        self._note_key, self._at = typed, 0
         self._found = fitting(typed.lstrip(), self._table.choices, lambda choice: choice.text)
         if self._table.keeps_order:
             self._found = [choice for choice in self._table.choices if choice in self._found]
@@ -441,7 +441,7 @@ class Pager:
     def move(self, by: int) -> None:
         """Move by a row; if `by` is more than one, by a screen."""
         top = self._top + (by if abs(by) == 1 else by // abs(by) * self.room)
-        rows = self._drawn(self._columns, top + self.room)
+        rows = self._drawn_rows(self._columns, top + self.room)
         self._top = max(min(top, len(rows) - self.room), 0)
 
     def enter(self) -> None:
@@ -454,7 +454,7 @@ class Pager:
 
     def draw(self, columns: int) -> StyleAndTextTuples:
         """Draw the rows that are looked at, below a title."""
-        rows = self._drawn(columns, self._top + self.room + 1)
+        rows = self._drawn_rows(columns, self._top + self.room + 1)
         self._top = max(min(self._top, len(rows) - self.room), 0)  # a window that grew
         last = min(self._top + self.room, len(rows))
         title = (
@@ -464,7 +464,7 @@ class Pager:
         ends: StyleAndTextTuples = [("", "\n"), ("ansibrightblack", "─" * columns)]
         return [("bold ansicyan", cut(title, columns)), ("", "\n"), *to_formatted_text(ANSI(shown)), *ends]
 
-    def _drawn(self, columns: int, count: int) -> list[str]:
+    def _drawn_rows(self, columns: int, count: int) -> list[str]:
         """Return the rows that are drawn by now, at least so many of them if there are."""
         if columns != self._columns:
             self._columns, self._rows = columns, []
@@ -579,7 +579,7 @@ class TerminalVoice(Voice):
 
     def lines(self, lines: Iterable[Line]) -> None:
         """Show lines."""
-        self._prompt.print_above(self._painted(lines))
+        self._prompt.print_above(self._paint(lines))
 
     def aloud(self, lines: Iterable[Line]) -> None:
         """Show something that nobody asked for."""
@@ -601,10 +601,10 @@ class TerminalVoice(Voice):
     def listener(self, log: CallLog) -> Listener:
         """Return a listener that shows a turn's events here."""
         prompt = self._prompt
-        screen = Screen(prompt.print_above, self._painted, prompt.moved, self._theme)
+        screen = Screen(prompt.print_above, self._paint, prompt.moved, self._theme)
         return DebuggerListener(Teller(log, prompt.live, lambda: prompt.columns, screen), prompt.debug)
 
-    def _painted(self, lines: Iterable[Line]) -> Iterator[str]:
+    def _paint(self, lines: Iterable[Line]) -> Iterator[str]:
         return (painted([row], sys.stdout) for row in folded([*lines], self._prompt.columns))
 
     async def browse(self, table: Table) -> None:

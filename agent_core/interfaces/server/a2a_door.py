@@ -320,7 +320,7 @@ class A2aDoor:
                 request.scope["open_stream"]()
             place = await self._place(agent, asked, identity)
             request.scope["body_done"]()
-            return await self._answered(place, asked)
+            return await self._answer_request(place, asked)
         except RpcError as error:
             return json_response(
                 {"jsonrpc": "2.0", "id": id, "error": {"code": error.number, "message": error.message}}
@@ -335,23 +335,23 @@ class A2aDoor:
         name = request.path_params.get("agent") or self._rooms.workspace.settings.agent
         return await self._rooms.known(name, identity)
 
-    async def _answered(self, place: _TaskPlace, request: RpcRequest) -> Response:
+    async def _answer_request(self, place: _TaskPlace, request: RpcRequest) -> Response:
         dialect = TaskDialect(is_v1=request.is_v1)
         if request.verb in ("stream", "follow"):
             frames = self._frames(place, request, dialect)
             return StreamingResponse(frames, media_type="text/event-stream", headers=STREAM)
         if request.verb == "send":
-            view = await (self._settled(place) if request.waits else self._view(place))
+            view = await (self._wait_until_settled(place) if request.waits else self._view(place))
             result = dialect.result(view)
         else:
-            view = await (self._canceled(place) if request.verb == "cancel" else self._view(place))
+            view = await (self._cancel(place) if request.verb == "cancel" else self._view(place))
             result = dialect.task(view)
         return json_response(_response(request, result))
 
     async def _place(self, agent: str, request: RpcRequest, identity: Identity) -> _TaskPlace:
         """Return the task that is asked for: a known one, or the one that a message begins."""
         if request.task:
-            place = await self._known(agent, request.task)
+            place = await self._find_place(agent, request.task)
             if request.verb in ("send", "stream"):
                 await self._give_input(place, request.text, identity)
             return place
@@ -362,12 +362,12 @@ class A2aDoor:
         posted = await self._rooms.host.post(name, request.text, request.key or None, identity=identity)
         return _TaskPlace(name, context, posted.event)
 
-    async def _known(self, agent: str, task: str) -> _TaskPlace:
+    async def _find_place(self, agent: str, task: str) -> _TaskPlace:
         context, _, event = task.partition(".")
         with suppress(UsageError):
             name = await self._threads.named(agent, context) if await self._exists(agent, context) else ""
             place = _TaskPlace(name, context, event)
-            if name and event and await self._found(place) is not None:
+            if name and event and await self._find_task(place) is not None:
                 return place
         raise RpcError(_NO_TASK, f"There is no task `{task[:100]}`.")
 
@@ -400,9 +400,9 @@ class A2aDoor:
 
     async def _view(self, place: _TaskPlace) -> TaskView:
         """Return a task as it is now."""
-        return await self._found(place) or self._as(place, TaskState.SUBMITTED)
+        return await self._find_task(place) or self._as(place, TaskState.SUBMITTED)
 
-    async def _found(self, place: _TaskPlace) -> TaskView | None:
+    async def _find_task(self, place: _TaskPlace) -> TaskView | None:
         """Return a task as it is now; None if this conversation has none of that event."""
         store = self._rooms.workspace.store
         turn = await store.turn_of(place.event, place.agent)
@@ -417,11 +417,11 @@ class A2aDoor:
         heard = [row.event for row in await JournalReader(store, place.agent, 0).read(self._rooms.host.ends)]
         ended = next((event for event in heard if isinstance(event, events.TurnEnded) and event.turn == turn), None)
         if ended is not None:
-            return self._ended(place, ended)
+            return self._ended_view(place, ended)
         is_there = self._rooms.host.is_running(place.agent) or any(event and event.turn == turn for event in heard)
         return self._as(place, TaskState.WORKING) if is_there else None
 
-    def _ended(self, place: _TaskPlace, ended: events.TurnEnded) -> TaskView:
+    def _ended_view(self, place: _TaskPlace, ended: events.TurnEnded) -> TaskView:
         view = self._outcome(place, ended)
         receipt = {"made": ended.made, "receipt": ended.receipt} if view.state.is_final else {}
         return replace(view, metadata={"knapper": receipt} if receipt else {})
@@ -445,7 +445,7 @@ class A2aDoor:
     def _as(place: _TaskPlace, state: TaskState, reason: str = "") -> TaskView:
         return TaskView(place.task, place.context, state, reason)
 
-    async def _settled(self, place: _TaskPlace) -> TaskView:
+    async def _wait_until_settled(self, place: _TaskPlace) -> TaskView:
         """Wait until a task has ended or needs input, and return it."""
         with self._rooms.host.listen(place.agent) as listening:
             async with aclosing(self._news(place, listening)) as news:
@@ -454,7 +454,7 @@ class A2aDoor:
                     view = part if isinstance(part, TaskView) else view
                 return view
 
-    async def _canceled(self, place: _TaskPlace) -> TaskView:
+    async def _cancel(self, place: _TaskPlace) -> TaskView:
         view = await self._view(place)
         is_at_work = view.state in (TaskState.WORKING, TaskState.INPUT_REQUIRED)
         if not is_at_work or not await self._rooms.host.interrupt(place.agent):

@@ -57,7 +57,7 @@ class Listening:
         """Take an event, or note that it was lost: what is on disk is read from there. Of a slow listener, pieces of
         text become longer ones, so that a reply is whole however slowly it is read.
         """
-        if len(self._queue) >= _MOST_PIECES and (joined := _joined(self._queue[-1], event, _LONGEST_PIECE)):
+        if len(self._queue) >= _MOST_PIECES and (joined := _join_pieces(self._queue[-1], event, _LONGEST_PIECE)):
             self._queue[-1] = joined
             return
         if len(self._queue) >= _MOST_EVENTS:
@@ -91,7 +91,7 @@ class Listening:
         return self._queue.popleft() if self._queue else None
 
 
-def _joined(last: Event, event: Event, longest: int) -> Event | None:
+def _join_pieces(last: Event, event: Event, longest: int) -> Event | None:
     """Return two pieces of the same text as one; None if they are none, or the first has more characters already."""
     if (last.turn, last.step, last.agent) != (event.turn, event.step, event.agent):
         return None
@@ -148,11 +148,11 @@ class AgentHost:
         """Run what waits while the block runs; at its end, turns have a grace, and agents are closed."""
         async with (
             bell(self._store, prepare_state_dir(self.workspace.root), self._runner.poke),
-            self._store.heard(self._heard),
+            self._store.heard(self._hear_topic),
         ):
             await self._store.offer_slots(self.workspace.settings.runner.slots)
             work = asyncio.create_task(self._run())
-            quiet = self.workspace.workshop.on_change(self._saved)
+            quiet = self.workspace.workshop.on_change(self._count_save)
             try:
                 yield
             finally:
@@ -168,7 +168,7 @@ class AgentHost:
                 for agent in self._agents.values():
                     await agent.aclose()
 
-    def _saved(self, changed: events.FunctionsChanged) -> None:
+    def _count_save(self, changed: events.FunctionsChanged) -> None:
         self.saves += 1
         if not is_own(changed, ()):
             self.last_save = plain(changed_lines(changed)).rstrip()
@@ -226,7 +226,7 @@ class AgentHost:
         if (agent := self._agents.pop(name, None)) is not None:
             await agent.aclose()
 
-    def _heard(self, topic: str) -> None:
+    def _hear_topic(self, topic: str) -> None:
         """Let those who listen read the journal soon: another process may have ended a turn."""
         if topic == WORK and self._looking is None and self._listening:
             self._looking = asyncio.get_running_loop().call_later(_LOOK_S, self._look)
@@ -390,7 +390,7 @@ class AgentHost:
 
     def _keep(self, name: str, event: Event) -> None:
         pieces = self._pieces.setdefault(name, [])
-        if pieces and (joined := _joined(pieces[-1], event, _LONGEST_STEP)):
+        if pieces and (joined := _join_pieces(pieces[-1], event, _LONGEST_STEP)):
             pieces[-1] = joined
         else:
             pieces.append(event)
@@ -422,7 +422,7 @@ async def event_stream(host: AgentHost, store: TurnStore, agent: str, after: int
             heard = await listening.next(KEEP_ALIVE_S)
             if heard is None and not listening.is_over:
                 yield b": keep-alive\n\n"
-            is_behind = _taken(listening)
+            is_behind = _take_lag(listening)
             if is_behind:
                 yield _frame(events.Warned(turn="", message=_BEHIND))
             if heard is not None and not is_behind and not is_on_disk(heard):
@@ -456,7 +456,7 @@ async def _pending(host: AgentHost, store: TurnStore, agent: str) -> list[Event]
     ]
 
 
-def _taken(listening: Listening) -> bool:
+def _take_lag(listening: Listening) -> bool:
     was_behind, listening.is_behind = listening.is_behind, False
     return was_behind
 

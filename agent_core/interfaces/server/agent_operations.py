@@ -281,7 +281,7 @@ async def block(asked: Asked, agent: str, label: str) -> object:
     """Return one block with its version and the history of its changes."""
     row = await _block(asked, agent, label)
     history = await history_document(asked.rooms.state.store, agent, row.label)
-    return {**_shown(row), "changes": history["changes"]}
+    return {**_block_json(row), "changes": history["changes"]}
 
 
 @operation("PATCH", "/agents/{agent}/memory/{label}", ("edit",), "Change a block.")
@@ -295,7 +295,7 @@ async def edit_block(asked: Asked, agent: str, label: str, block_edit: BlockEdit
     edit = await write_block(blocks, row.label, block_edit.value) if block_edit.value is not None else None
     if edit is not None and edit.outcome != "returned":
         raise UsageError(edit.text)
-    return _shown(await _block(asked, agent, label))
+    return _block_json(await _block(asked, agent, label))
 
 
 @operation("POST", "/agents/{agent}/memory/{label}/undo", ("edit",), "Take back the last change of a block.")
@@ -339,6 +339,6 @@ async def _as_seen(asked: Asked, agent: str, label: str, seen: int | None) -> Bl
     return row
 
 
-def _shown(row: BlockRow) -> dict[str, object]:
+def _block_json(row: BlockRow) -> dict[str, object]:
     fields = ("label", "value", "limit", "description", "version", "read_only", "shared")
     return {name: getattr(row, name) for name in fields}

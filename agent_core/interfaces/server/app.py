@@ -231,7 +231,7 @@ async def opened_doors(workspace: Workspace, options: ServeOptions, port: int) -
     login = LoginDoor(sessions)
     with access_log(state / "access.log") as log, announced(state, url, sessions.token, options.certificate):
         async with (
-            _traced(is_wanted=options.spans) as hearers,
+            _span_listeners(is_wanted=options.spans) as hearers,
             opened_rooms(workspace, _GRACE_S) as rooms,
             mcp.at_work(),
         ):
@@ -241,7 +241,7 @@ async def opened_doors(workspace: Workspace, options: ServeOptions, port: int) -
 
 
 @asynccontextmanager
-async def _traced(*, is_wanted: bool) -> AsyncIterator[list[Callable[[Event], None]]]:
+async def _span_listeners(*, is_wanted: bool) -> AsyncIterator[list[Callable[[Event], None]]]:
     """Give who makes spans of events, if anybody does."""
     if not is_wanted:
         yield []
@@ -272,7 +272,7 @@ def application(rooms: Rooms, login: LoginDoor, mcp_door: HttpDoor) -> Starlette
     routes += [Route(at, a2a.card), Route(f"/a2a/{{agent}}{at}", a2a.card)]
     routes += [Route("/a2a/{agent}", a2a.call, methods=["POST"]), Route("/mcp", mcp_door)]
     routes += [Route("/metrics", MetricsDoor(rooms.host).answer, methods=["GET"])]
-    return Starlette(routes=routes, exception_handlers={HTTPException: _refused})
+    return Starlette(routes=routes, exception_handlers={HTTPException: _refuse})
 
 
 async def serve(
@@ -283,7 +283,7 @@ async def serve(
     Raises:
         UsageError: the address cannot be used, or would let others in without a token or in clear text.
     """
-    sock = _bound(options)
+    sock = _bind(options)
     async with opened_doors(workspace, options, sock.getsockname()[1]) as doors:
         config = uvicorn.Config(
             doors.app,
@@ -389,7 +389,7 @@ class _PatientProtocol(H11Protocol):
         self.conn = _BoundedRequest(h11.SERVER, _HEADERS)
         self._crowds = crowds
         self._place: tuple[Crowd, str] | None = None
-        self.app_state = {**self.app_state, "known": self._known}
+        self.app_state = {**self.app_state, "known": self._note_known}
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         """Begin to wait."""
@@ -423,7 +423,7 @@ class _PatientProtocol(H11Protocol):
         self._leave()
         self.transport.abort()
 
-    def _known(self, token: str) -> None:
+    def _note_known(self, token: str) -> None:
         """Hear whose good token was shown."""
         if self._crowds is not None and not self.transport.is_closing():
             self._stand(self._crowds.known, token)
@@ -469,7 +469,7 @@ async def must_be_safe(workspace: Workspace, options: ServeOptions) -> str:
     return "Tokens travel in clear text: give --tls-cert and --tls-key, or --behind-proxy if a proxy adds TLS."
 
 
-def _bound(options: ServeOptions) -> socket.socket:
+def _bind(options: ServeOptions) -> socket.socket:
     family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
     # asyncio sets TCP_NODELAY only where the protocol is named; without it a body waits until its head is acknowledged.
     sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
@@ -505,7 +505,7 @@ async def _page(name: str, _: Request) -> Response:
     return FileResponse(_PAGES / name, headers=headers)
 
 
-async def _refused(_: Request, error: Exception) -> Response:
+async def _refuse(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     message = "There is nothing at this address." if error.status_code == 404 else str(error.detail)
     fix = "GET /openapi.json lists what there is."
@@ -534,11 +534,11 @@ class MetricsDoor:
             return failure(error)
         if find_spec("prometheus_client") is None:
             return error_response(404, "no-metrics", MISSING, f"Type: {add_extra('metrics')}")
-        metrics = await self._opened()
+        metrics = await self._open_metrics()
         text, kind = await asyncio.to_thread(metrics.text, request.headers.get("accept", ""))
         return Response(text, headers={"Content-Type": kind})
 
-    async def _opened(self) -> "Metrics":
+    async def _open_metrics(self) -> "Metrics":
         async with self._opening:
             if self._metrics is None:
                 module = await asyncio.to_thread(import_module, "agent_core.workspace.metrics")
@@ -582,7 +582,7 @@ def openapi(operations: Iterable[Operation]) -> Json:
     schemas: Json = {"Error": _ERROR}
     paths: dict[str, Json] = {}
     for operation in operations:
-        paths.setdefault(operation.path, {})[operation.method.lower()] = _described(operation, schemas)
+        paths.setdefault(operation.path, {})[operation.method.lower()] = _describe(operation, schemas)
     return {
         "openapi": "3.1.0",
         "info": {"title": "Knapper", "version": __version__},
@@ -595,7 +595,7 @@ def openapi(operations: Iterable[Operation]) -> Json:
     }
 
 
-def _described(operation: Operation, schemas: Json) -> Json:
+def _describe(operation: Operation, schemas: Json) -> Json:
     kind = "text/event-stream" if operation.streams else "application/json"
     schema: Json = {"type": "string"} if operation.streams else {"type": "object"}
     answers = {

@@ -249,7 +249,7 @@ class _Completion(_ClientAnswer):
     def _document(self, ended: events.TurnEnded, happened: list[Json]) -> Json:
         message: Json = {"role": "assistant", "content": ended.reply}
         if calls := self._reply.calls:
-            message = {**message, "content": ended.reply or None, "tool_calls": [_called(call) for call in calls]}
+            message = {**message, "content": ended.reply or None, "tool_calls": [_call_json(call) for call in calls]}
         choice = {"message": message, "finish_reason": self._finish(), "logprobs": None}
         return {**self._frame("chat.completion", choice, happened), "usage": _usage(ended)}
 
@@ -275,7 +275,7 @@ class _Completion(_ClientAnswer):
             yield _data(_error_of(self._reply.failure(), "turn_failed"))
             return
         for place, call in enumerate(self._reply.calls):
-            yield self._chunk({"tool_calls": [{"index": place, **_called(call)}]})
+            yield self._chunk({"tool_calls": [{"index": place, **_call_json(call)}]})
         yield self._chunk({}, finish=self._finish())
         if self._request.stream_options and self._request.stream_options.include_usage:
             yield _data({**self._frame("chat.completion.chunk", None, []), "usage": _usage(ended)})
@@ -293,7 +293,7 @@ class _Completion(_ClientAnswer):
         return {**frame, "knapper": {"events": happened}} if happened else frame
 
 
-def _called(call: Call) -> Json:
+def _call_json(call: Call) -> Json:
     return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
 
 

@@ -92,7 +92,7 @@ class ClientHistory:
         """
         rows = [*messages]
         system = "\n\n".join(row.text for row in rows if row.role in _SYSTEM)
-        said = _merged(row for row in rows if row.role not in _SYSTEM)
+        said = _merge_messages(row for row in rows if row.role not in _SYSTEM)
         begin = max((place + 1 for place, row in enumerate(said) if row.role == "assistant"), default=0)
         new = said[begin:]
         if not new:
@@ -145,7 +145,7 @@ def _known_by(message: ClientMessage) -> list[str]:
     return [message.role, message.answers, "".join(message.text.split())]
 
 
-def _merged(messages: Iterable[ClientMessage]) -> list[ClientMessage]:
+def _merge_messages(messages: Iterable[ClientMessage]) -> list[ClientMessage]:
     """Return the messages, those of the user that follow each other as one, and those of the assistant."""
     merged: list[ClientMessage] = []
     for role, group in groupby(messages, key=attrgetter("role")):
@@ -598,11 +598,11 @@ class ChatThreads:
             if is_group(self._rooms.workspace.root, agent):
                 name, history = agent, await _of_group(conversation, messages, owner)
             else:
-                name, history = await self._found(owner, model, messages, response)
+                name, history = await self._find_conversation(owner, model, messages, response)
             settings = await self._index.settings(name) or {}
             if not history.before:
                 _must_be_open(history, settings)
-            key, is_again = await self._noted(name, settings, history)
+            key, is_again = await self._note_request(name, settings, history)
         await self._tell_system(name, history.system)
         return Thread(name, agent, history, client, key, is_again, identity)
 
@@ -677,7 +677,7 @@ class ChatThreads:
         fix = "Only the last response of a conversation can be continued; or send its messages as `input`."
         raise Unsupported("previous_response_id", f"names no response to go on from: `{id[:80]}`.", fix)
 
-    async def _found(
+    async def _find_conversation(
         self, by: str, model: str, messages: Sequence[ClientMessage], response: str
     ) -> tuple[str, ClientHistory]:
         """Return the conversation of one agent, begun if there was none, and the messages as it reads them."""
@@ -689,7 +689,7 @@ class ChatThreads:
         settings = await self._index.settings(name) if name else None
         history = await _read(messages, by, goes_on=settings is not None)
         if not name:
-            return await self._known(agent, history) or await self._new(agent, history), history
+            return await self._find_known(agent, history) or await self._new(agent, history), history
         await self._make_sure(agent, conversation, name, history)
         return name, history
 
@@ -704,7 +704,7 @@ class ChatThreads:
             raise UsageError(what, fix="Choose another name after the @.")
         await self._begin(agent, name, history)
 
-    async def _known(self, agent: str, history: ClientHistory) -> str:
+    async def _find_known(self, agent: str, history: ClientHistory) -> str:
         """Return the conversation that a history goes on with: one that nothing else was said in meanwhile."""
         for name in self._index.known(agent, history.sent) if history.before else ():
             settings = await self._index.settings(name)
@@ -712,7 +712,7 @@ class ChatThreads:
                 return name
         return ""
 
-    async def _noted(self, name: str, settings: Settings, history: ClientHistory) -> tuple[str, bool]:
+    async def _note_request(self, name: str, settings: Settings, history: ClientHistory) -> tuple[str, bool]:
         """Return the key under which the request is posted, and whether it is that of before, since it came before and
         has had no answer yet.
         """

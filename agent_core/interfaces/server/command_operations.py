@@ -121,10 +121,10 @@ async def command(asked: Asked, line: CommandLine) -> object:
         raise UsageError("Help is where the command is typed.")
     agent = await asked.rooms.known(line.agent, asked.identity) if line.agent else ""
     door = ServerDoor(asked, line, agent, await asked.rooms.owners(asked.identity))
-    return _shown(await verb.handler(door, **verb.taken(words)))
+    return _result_json(await verb.handler(door, **verb.taken(words)))
 
 
-def _shown(result: Result) -> dict[str, Any]:  # Any: JSON
+def _result_json(result: Result) -> dict[str, Any]:  # Any: JSON
     table = result.table.lines() if result.table is not None else []
     code, first, marked = result.source or ("", 0, ())
     return {

@@ -152,14 +152,14 @@ async def put(asked: Asked, name: str, body: FunctionBody) -> object:
     """Create a function, or replace it; the gate judges it."""
     shop = asked.shop
     if body.when == "there" or (body.when == "either" and name in shop.names()):
-        return _judged(await shop.replace(name, body.source, reason=body.reason))
-    return _judged(await shop.create(name, body.source, body.module, reason=body.reason))
+        return _require_admitted(await shop.replace(name, body.source, reason=body.reason))
+    return _require_admitted(await shop.create(name, body.source, body.module, reason=body.reason))
 
 
 @operation("PATCH", "/functions/{name}", ("edit",), "Edit a function.")
 async def edit(asked: Asked, name: ThereFunction, text_edit: TextEdit) -> object:
     """Replace a part of a function's source; the gate judges the result."""
-    return _judged(await asked.shop.edit(name, text_edit.old, text_edit.new, reason=text_edit.reason))
+    return _require_admitted(await asked.shop.edit(name, text_edit.old, text_edit.new, reason=text_edit.reason))
 
 
 @operation("DELETE", "/functions/{name}", ("edit",), "Delete a function.")
@@ -184,13 +184,13 @@ async def test(asked: Asked, name: ThereFunction, test_call: TestCall) -> object
 @operation("POST", "/functions/{name}/rollback", ("edit",), "Go back to an earlier version.")
 async def rollback(asked: Asked, name: str, choice: VersionChoice) -> object:
     """Go back to an earlier version; the gate judges it again."""
-    return _judged(await asked.shop.rollback(name, choice.version))
+    return _require_admitted(await asked.shop.rollback(name, choice.version))
 
 
 @operation("POST", "/functions/{name}/confirm", ("edit",), "Admit a candidate as it is.")
 async def confirm(asked: Asked, name: str, expected: Expected) -> object:
     """Admit a rejected candidate with the results that came back, if its examples expected others."""
-    return _judged(await asked.shop.confirm(name, expected=expected.expected, reason=expected.reason))
+    return _require_admitted(await asked.shop.confirm(name, expected=expected.expected, reason=expected.reason))
 
 
 @operation("POST", "/functions/{name}/release", ("edit",), "Release a function from quarantine.")
@@ -262,7 +262,7 @@ def by_hand(asked: Asked) -> Author | None:
     return Author(approvals=Approvals(workspace.workshop.granting.queue.asking(workspace.answered_by_id)))
 
 
-def _judged(judgment: Judgment) -> object:
+def _require_admitted(judgment: Judgment) -> object:
     """Return the verdict; a rejection is an error whose problems are those of the gate."""
     if judgment.admitted:
         return judgment

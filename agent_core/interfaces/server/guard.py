@@ -212,7 +212,7 @@ class Guard:
     async def _pass_on(self, scope: Scope, receive: Receive, send: Send, seen: _Seen) -> None:
         headers = Headers(scope=scope)
         address = f"from {network((scope.get('client') or ('-', 0))[0])}"  # which is the name of no token
-        scope["identity"] = identity = await self._checked(scope, headers, address)
+        scope["identity"] = identity = await self._check_request(scope, headers, address)
         seen.name = identity.name if identity else "-"
         name, most = (identity.name, MOST_BODY) if identity else (address, _MOST_OF_STRANGERS)
         with self._running.of_request(name) as begin, self._streams.of_request(name) as scope["open_stream"]:
@@ -225,7 +225,7 @@ class Guard:
         if heard.is_cut_off and seen.status and not seen.is_over:
             await send({"type": "http.response.body"})
 
-    async def _checked(self, scope: Scope, headers: Headers, address: str) -> Identity | None:
+    async def _check_request(self, scope: Scope, headers: Headers, address: str) -> Identity | None:
         origin = self._origin_of(scope, headers)
         identity = await self._identity(headers, scope["method"], origin, address)
         path = scope["path"]

@@ -76,7 +76,7 @@ class JournalReader:
 
     def _of(self, row: Entry | EndedTurn, known: dict[str, events.TurnEnded]) -> Iterator[Event | None]:
         if isinstance(row, EndedTurn):
-            yield known.get(row.id) or self._ended(row)
+            yield known.get(row.id) or self._replay_end(row)
             return
         if row.turn != self._turn:
             self._turn, self._step, self._reply, self._receipt = row.turn, 0, "", None
@@ -99,20 +99,20 @@ class JournalReader:
                 text = str(payload.get("text", ""))
                 return events.MessageAdded(turn=entry.turn, step=self._step, message=text)
             case "assistant":
-                return self._replied(entry)
+                return self._replay_reply(entry)
             case "call":
                 id, name = str(payload.get("id", "")), str(payload.get("name", ""))
                 arguments = self._arguments.get(id, "{}")
                 return events.CallStarted(turn=entry.turn, step=self._step, call_id=id, name=name, arguments=arguments)
             case "result":
-                return self._answered(entry)
+                return self._replay_answer(entry)
             case kind if kind == RECEIPT:
                 self._receipt = entry
                 return None
             case _:
                 return None
 
-    def _replied(self, entry: Entry) -> Event | None:
+    def _replay_reply(self, entry: Entry) -> Event | None:
         self._step += 1
         self.replies.append((entry.turn, self._step))
         calls = entry.payload.get("calls", [])
@@ -126,7 +126,7 @@ class JournalReader:
         self._reply = text
         return events.Text(turn=entry.turn, step=self._step, text=text)
 
-    def _answered(self, entry: Entry) -> Event:
+    def _replay_answer(self, entry: Entry) -> Event:
         payload = entry.payload
         id, name = str(payload.get("call_id", "")), str(payload.get("name", ""))
         if name == SEND:
@@ -142,7 +142,7 @@ class JournalReader:
             detail=payload.get("detail") or {},
         )
 
-    def _ended(self, turn: EndedTurn) -> Event:
+    def _replay_end(self, turn: EndedTurn) -> Event:
         is_replied, entry = turn.state == DONE, self._receipt
         receipt = receipt_in([entry]) if entry is not None and entry.turn == turn.id else None
         return events.TurnEnded(

@@ -356,12 +356,12 @@ def sent_on(open_request: Open, effects: Mapping[str, Effect]) -> Json:
         Unsupported: one has no effect here, or is not known.
     """
     _check(open_request, effects, "")
-    return {name: value for name, value in _given(open_request).items() if isinstance(effects[name], SentOn)}
+    return {name: value for name, value in _given_values(open_request).items() if isinstance(effects[name], SentOn)}
 
 
 def _check(open_part: Open, parts: Mapping[str, Effect] | Kinds, place: str) -> None:
     """Do nothing if all that a part of a request says has an effect, or asks for none."""
-    given = _given(open_part)
+    given = _given_values(open_part)
     if isinstance(parts, Kinds):
         kind = str(given.pop(parts.by, parts.usual))
         if kind not in parts.kinds:
@@ -382,7 +382,7 @@ def _check(open_part: Open, parts: Mapping[str, Effect] | Kinds, place: str) -> 
                 _check(inner, effect.parts, f"{where}.{number}.")
 
 
-def _given(open_part: Open) -> Json:
+def _given_values(open_part: Open) -> Json:
     """Return what a part of a request says, by its names there; null is as if it were left out."""
     values, fields = {**open_part.__dict__, **(open_part.model_extra or {})}, type(open_part).model_fields
     names = {name: fields[name].alias or name if name in fields else name for name in open_part.model_fields_set}

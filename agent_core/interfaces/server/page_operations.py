@@ -211,14 +211,14 @@ def growth(agent: str, entries: Iterable[Entry]) -> list[Growth]:
                 calls = [unwrapped(Call(row["id"], row["name"], row["arguments"])) for row in rows]
                 arguments.update((call.id, call.arguments) for call in calls)
             case _:
-                _answered(grown, agent, entry, wanted, arguments.pop(str(entry.payload.get("call_id")), ""))
+                _note_answer(grown, agent, entry, wanted, arguments.pop(str(entry.payload.get("call_id")), ""))
     return list(grown.values())
 
 
-def _answered(grown: dict[str, Growth], agent: str, entry: Entry, wanted: Entry | None, arguments: str) -> None:
+def _note_answer(grown: dict[str, Growth], agent: str, entry: Entry, wanted: Entry | None, arguments: str) -> None:
     called = str(entry.payload.get("name", ""))
     if called in grown:
-        _used(grown[called], entry)
+        _note_use(grown[called], entry)
     if called not in _WRITES or not (name := _name_in(arguments, entry)):
         return
     row = grown.get(name)
@@ -230,7 +230,7 @@ def _answered(grown: dict[str, Growth], agent: str, entry: Entry, wanted: Entry 
         row.add(stage, entry, text)
 
 
-def _used(growth: Growth, entry: Entry) -> None:
+def _note_use(growth: Growth, entry: Entry) -> None:
     if entry.payload.get("outcome") == "returned":
         growth.used += 1
         if growth.used == 1:
@@ -295,13 +295,13 @@ async def step_parts(store: Store, agent: str, seq: int, functions: Mapping[str,
     request = next((entry for entry in reversed(entries) if entry.kind == _REQUEST), None)
     history = History()
     await resume_history(store, agent, history, messages_of, before=seq)
-    parts = [*await _fixed(store, request, functions), *_conversation(history)]
+    parts = [*await _fixed_parts(store, request, functions), *_conversation(history)]
     known = request.payload if request else {}
     facts = {"agent": agent, "seq": seq, "turn": entries[-1].turn, "model": known.get("model", "")}
     return {**facts, "tokens": sum(part["tokens"] or 0 for part in parts), "parts": parts}
 
 
-async def _fixed(store: Store, request: Entry | None, functions: Mapping[str, Function]) -> list[Json]:
+async def _fixed_parts(store: Store, request: Entry | None, functions: Mapping[str, Function]) -> list[Json]:
     """Return what stood before the conversation."""
     if request is None:
         return []
@@ -311,7 +311,7 @@ async def _fixed(store: Store, request: Entry | None, functions: Mapping[str, Fu
         is_first = hash == payload.get("instructions")
         parts.append(_part("instructions" if is_first else "section", text, len(text.encode("utf-8", "replace"))))
     names, versions = payload.get("functions", []), payload.get("versions", {})
-    shown = [_shown(functions[name]) for name in names if _is_same(functions.get(name), versions.get(name))]
+    shown = [_to_shown(functions[name]) for name in names if _is_same(functions.get(name), versions.get(name))]
     part = _part("functions", "\n".join(names), sum(function.size for function in shown))
     return [*parts, {**part, "count": len(names), "tokens": part["tokens"] if shown or not names else None}]
 
@@ -320,7 +320,7 @@ def _is_same(function: Function | None, version: str | None) -> bool:
     return function is not None and version in (None, function.version)
 
 
-def _shown(function: Function) -> FunctionShown:
+def _to_shown(function: Function) -> FunctionShown:
     return FunctionShown(function.name, function.description, function.parameters)
 
 

@@ -76,7 +76,7 @@ class InvalidBody(KnapperError):
     code = "invalid"
 
     def __init__(self, problems: Sequence[tuple[tuple[int | str, ...], str]], *, is_json: bool = True) -> None:
-        self.problems = [(tuple(map(_shown, places)), message) for places, message in problems[:MOST_PROBLEMS]]
+        self.problems = [(tuple(map(_place_text, places)), message) for places, message in problems[:MOST_PROBLEMS]]
         self.is_json = is_json
         places, message = self.problems[0]
         super().__init__(f"{'.'.join(places)}: {message}" if places else message)
@@ -124,5 +124,5 @@ def _check_length(name: str, length: int, most: int) -> None:
         raise PydanticCustomError("too_long", f"{what} {{most}} entries, not {{length}}", context)
 
 
-def _shown(place: int | str) -> str:
+def _place_text(place: int | str) -> str:
     return one_line(str(place), _LONGEST_KEY)

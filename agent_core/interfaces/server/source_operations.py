@@ -240,14 +240,14 @@ async def put_helper(asked: Asked, name: str, file_text: FileText) -> object:
     await workspace.helpers.refresh(is_told=False)
     changes, proposal = workspace.helper_changes, workspace.by_user(file_text.reason)
     put = changes.replace if name in workspace.helpers.helpers else changes.create
-    return _judged(await put(name, file_text.text, proposal))
+    return _require_admitted(await put(name, file_text.text, proposal))
 
 
 @operation("DELETE", "/helpers/{name}", ("edit",), "Delete a helper.")
 async def delete_helper(asked: Asked, name: str) -> object:
     """Delete a helper that no other one names."""
     workspace = asked.workspace
-    return _judged(await workspace.helper_changes.delete(name, workspace.by_user()))
+    return _require_admitted(await workspace.helper_changes.delete(name, workspace.by_user()))
 
 
 @operation("GET", "/helpers/{name}/history", ("read",), "Return its versions.")
@@ -261,7 +261,7 @@ async def restore_helper(asked: Asked, name: str, choice: HelperVersionChoice) -
     """Go back to an earlier version of a helper."""
     workspace = asked.workspace
     proposal = workspace.by_user(choice.reason)
-    return _judged(await workspace.helper_changes.rollback(name, choice.version, proposal))
+    return _require_admitted(await workspace.helper_changes.rollback(name, choice.version, proposal))
 
 
 @operation("GET", "/groups", ("read",), "List the groups.")
@@ -311,7 +311,7 @@ async def delete_group(asked: Asked, name: str) -> object:
     return {"deleted": name}
 
 
-def _judged(verdict: HelperVerdict) -> object:
+def _require_admitted(verdict: HelperVerdict) -> object:
     if verdict.admitted:
         return verdict
     problems = [to_json(problem) for problem in verdict.problems]
