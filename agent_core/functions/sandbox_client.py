@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from agent_core.access.broker import Broker
 from agent_core.access.grants.permit import UNWRITTEN, without_repositories
-from agent_core.access.secrets import CallSecrets, Curtain, Secrets
+from agent_core.access.secrets import CallSecrets, MaskedChannel, Secrets
 from agent_core.base.late import LateModule
 from agent_core.base.offload import aside, bulk
 from agent_core.base.user_folders import NoHome, data_folder
@@ -113,7 +113,7 @@ class SandboxClient:
         sandbox = await self.ready()
         return isinstance(sandbox, SandboxUnavailable) or sandbox.level != "portable"
 
-    async def run(self, job: Job[Work], curtain: Curtain | None = None) -> Outcome:
+    async def run(self, job: Job[Work], curtain: MaskedChannel | None = None) -> Outcome:
         """Run a job. All that comes out of the worker, its requests and prints too, comes through the curtain."""
         sandbox = await self.ready()
         if isinstance(sandbox, SandboxUnavailable):

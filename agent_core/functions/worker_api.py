@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from agent_core.access.broker import Broker
 from agent_core.access.grants import NOTHING, Denied, FileRequests, Grants, Permit, WantPath
 from agent_core.access.grants.changed_files import WritableFiles
-from agent_core.access.secrets import CallSecrets, Curtain
+from agent_core.access.secrets import CallSecrets, MaskedChannel
 from agent_core.access.secrets.session import FILES
 from agent_core.base import syntax
 from agent_core.base.offload import aside, bulk
@@ -131,7 +131,7 @@ class WorkerApi:
             own = replace(self, secrets=secrets, caller=function.name, grants=permit.grants)
             is_first = self.depth == 1
             keep = self.watch.recording.note if self.watch and is_first else None
-            curtain = Curtain(secrets, own, fetches, keep, self.on_output if is_first else None, files)
+            curtain = MaskedChannel(secrets, own, fetches, keep, self.on_output if is_first else None, files)
             watched = (
                 self.watch.over(function.name, self.snapshot, arguments)
                 if self.watch

@@ -163,9 +163,9 @@ class _Masked(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the record as text."""
-        from agent_core.access.secrets import DISCLOSED  # noqa: PLC0415  (only who debugs pays for it)
+        from agent_core.access.secrets import REVEALED  # noqa: PLC0415  (only who debugs pays for it)
 
-        return visible(DISCLOSED.clean(super().format(record)))
+        return visible(REVEALED.clean(super().format(record)))
 
 
 def start_debugging() -> None:

@@ -36,7 +36,7 @@ from .render.call_log import CallLog, changed_lines, is_own, is_speech
 from .spans import Line, line, warned
 from .spending import Spending
 from .ui import Listener, Voice
-from .undo_log import Deeds
+from .undo_log import UndoLog
 
 _QUIET_S: Final = 0.5  # for which nothing is said of a command that runs
 
@@ -55,7 +55,7 @@ class Conversation:
         self.agent = agent
         self.voice = voice
         self.log = CallLog(is_full=workspace.settings.repl.show == "full")
-        self.deeds = Deeds()
+        self.undo_log = UndoLog()
         self.spending = Spending(workspace.root, workspace.settings.models)
         self.busy = False
         self.left = False
@@ -146,7 +146,7 @@ class Conversation:
         if isinstance(event, CallAnswered) and "sent" in event.detail:
             self.has_sent = True
             self._poke()
-        self.deeds.hear(event)
+        self.undo_log.hear(event)
         if isinstance(event, TurnStarted | Usage):
             self.spending.hear(event, event.agent or self.agent.name, self.agent.status().model)
 
@@ -180,7 +180,7 @@ class Conversation:
             self.voice.lines([line(("name", "› "), ("strong", text))])
             await self._run_command(self, text)
 
-    async def be_spoken_to(self, listener: Listener | None = None) -> None:
+    async def let_agent_begin(self, listener: Listener | None = None) -> None:
         """Start a turn in which the agent speaks first."""
         await self.agent.session.post("login")
         await self.wake(listener)
@@ -189,7 +189,7 @@ class Conversation:
         """Let the agent speak first, if that is wanted: by an option, or as MemGPT's agents do when they are new."""
         is_new = self.voice.is_attended and self.agent.session.style.packs and not await self.agent.history()
         if options.greet or (is_new and not options.first):
-            await self.be_spoken_to(listener)
+            await self.let_agent_begin(listener)
 
     async def resume(self, listener: Listener | None = None) -> None:
         """Resume a turn that was cut off, and take up the messages that no turn has taken."""
@@ -352,7 +352,7 @@ class Conversation:
 
     def announce(self, changed: FunctionsChanged) -> None:
         """Report functions that someone else changed: now, or after an editor that has the screen is closed."""
-        self.deeds.hear(changed)
+        self.undo_log.hear(changed)
         if self._held is not None:
             self._held.append(changed)
         elif not is_own(changed, self.commanded):

@@ -111,9 +111,9 @@ def _save_traceback(error: BaseException, root: Path) -> str:
 
 
 def _mask(text: str) -> str:
-    from agent_core.access.secrets import DISCLOSED  # noqa: PLC0415  (no command that goes well pays for it)
+    from agent_core.access.secrets import REVEALED  # noqa: PLC0415  (no command that goes well pays for it)
 
-    return DISCLOSED.clean(text)
+    return REVEALED.clean(text)
 
 
 def _keep(error: BaseException, root: Path) -> Path:

@@ -144,7 +144,9 @@ class RemoteTalk:
             await self._client.interrupt(self._agent)
 
     async def _show_turn(
-        self, turn: Any, listener: Listener | None  # Any: an asynchronous generator of events
+        self,
+        turn: Any,
+        listener: Listener | None,  # Any: an asynchronous generator of events
     ) -> None:
         heard, reason = listener or self._voice.listener(self._log), ""
         async with aclosing(turn):

@@ -101,7 +101,7 @@ class ShellDoor(Door):
         if self._context.as_json or not is_attended():
             fix = "Omit --debug, or run it at a terminal."
             raise UsageError("There is no terminal for the debugger.", fix=fix)
-        return ui.PlainHuman(say, TerminalAnswers())
+        return ui.LineDebugger(say, TerminalAnswers())
 
     @contextmanager
     def source_progress(self) -> Iterator[SourceProgress]:

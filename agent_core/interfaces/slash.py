@@ -521,7 +521,7 @@ async def command(conversation: Conversation, text: str) -> None:
             raise UsageError(f"/{name} takes nothing after it, so it was not run.", fix=f"Type /{name} alone.")
         check_source(name, words, is_trusted=conversation.voice.is_trusted)
         await run(conversation, words)
-        conversation.deeds.touch(text.split()[1:2])
+        conversation.undo_log.touch(text.split()[1:2])
     except KnapperError as error:
         conversation.explain(error)
     finally:
@@ -623,7 +623,7 @@ async def _pop(conversation: Conversation, words: str) -> None:
 async def _new(conversation: Conversation, words: str) -> None:
     await conversation.keep_unsaved()
     turns = await conversation.agent.begin_anew()
-    conversation.deeds.unsay_all(conversation.agent.name)
+    conversation.undo_log.unsay_all(conversation.agent.name)
     many = f"{turns} turn{'' if turns == 1 else 's'}"
     message = f"A new conversation. {many} left the context and stay{'s' if turns == 1 else ''} on record."
     conversation.voice.lines(

@@ -331,11 +331,11 @@ async def read_anew(conversation: Conversation) -> None:
     if conversation.ran:
         conversation.ran = []
         conversation.voice.aloud([line(("warn", f"! {_RAN_IS_GONE}"))])
-    agents = {name for _, name, _, _ in conversation.deeds.messages} | {
+    agents = {name for _, name, _, _ in conversation.undo_log.messages} | {
         turn.agent for turn in conversation.spending.turns
     }
     begun = {agent: await _beginnings(conversation.workspace.store, agent) for agent in agents}
-    conversation.deeds.reread({turn: text for texts in begun.values() for turn, text in texts.items()})
+    conversation.undo_log.reread({turn: text for texts in begun.values() for turn, text in texts.items()})
     conversation.spending.reread({agent: [*texts.values()] for agent, texts in begun.items()})
 
 

@@ -163,7 +163,7 @@ class Voice:
         self._agrees = agrees
         self._approver = approver
         self._answers = answers
-        self.debugger: Debugger | None = None if answers is None else PlainHuman(self.aloud, answers)
+        self.debugger: Debugger | None = None if answers is None else LineDebugger(self.aloud, answers)
         """The user at the debugger, if there is one."""
 
     def lines(self, lines: Iterable[Line]) -> None:
@@ -240,7 +240,7 @@ class Voice:
         return await answered(question, self.aloud, self._answers)
 
 
-class PlainHuman:
+class LineDebugger:
     """A plain debugger front end. Its first command of a stop is none that was typed ahead."""
 
     def __init__(self, show: Callable[[Iterable[Line]], None], answers: Answers) -> None:

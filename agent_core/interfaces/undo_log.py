@@ -33,7 +33,7 @@ _UNDONE = "undo"
 
 
 @dataclass(frozen=True, slots=True)
-class Deed:
+class UndoableAction:
     """An action: when it happened, what it did, what undoing it does, and how."""
 
     at: float
@@ -47,7 +47,7 @@ class Deed:
         return shown_time(self.at, "%H:%M")
 
 
-class Deeds:
+class UndoLog:
     """The functions and helpers touched and the messages sent in a session."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
@@ -125,9 +125,9 @@ def last_edit(changes: Sequence[BlockChange]) -> BlockChange | None:
     return same[-1] if same else changes[-1]
 
 
-def latest(deeds: Iterable[Deed]) -> Deed | None:
+def latest(actions: Iterable[UndoableAction]) -> UndoableAction | None:
     """Return the most recent action."""
-    return max(deeds, key=lambda deed: deed.at, default=None)
+    return max(actions, key=lambda action: action.at, default=None)
 
 
 def message_says(message: str) -> str:
@@ -135,7 +135,7 @@ def message_says(message: str) -> str:
     return f"remove the message “{one_line(message, 60)}” and its turn from the context"
 
 
-# Undoing them: the last one, one of the list, or all. A deed belongs to the agent that was talked to: another agent's
+# Undoing them: the last one, one of the list, or all. A action belongs to the agent that was talked to: another agent's
 # is named, and left alone.
 
 _Scope: TypeAlias = Literal["step", "author", "session"]
@@ -147,7 +147,7 @@ _OLDER = "For older changes: /rollback NAME, /memory undo, /pop."
 async def _changes(conversation: "Conversation", words: str) -> None:
     """List what differs from when the session began, and who changed it last."""
     changes = await _whole(conversation, "author")
-    count = len(conversation.deeds.of(conversation.agent.name))
+    count = len(conversation.undo_log.of(conversation.agent.name))
     rows = [
         line(("name", f"{number:3} "), ("dim", f"{change.when}  "), change.says)
         for number, change in enumerate(changes, 1)
@@ -162,11 +162,11 @@ async def _undo(conversation: "Conversation", words: str) -> None:
     if words:
         await _undo_listed(conversation, words)
         return
-    last = latest([deed async for deed in _deeds(conversation)])
+    last = latest([action async for action in _actions(conversation)])
     conversation.voice.lines(await _not_undone(conversation, last.at if last else 0.0))
     if last is None:
         raise UsageError(
-            _NOT_ALL if conversation.deeds.forgot else "Nothing was changed or said in this session.", fix=_OLDER
+            _NOT_ALL if conversation.undo_log.forgot else "Nothing was changed or said in this session.", fix=_OLDER
         )
     await _carry_out(conversation, [last])
 
@@ -183,14 +183,14 @@ async def _undo_listed(conversation: "Conversation", words: str) -> None:
     await _carry_out(conversation, [changes[int(words) - 1]])
 
 
-async def _carry_out(conversation: "Conversation", deeds: Sequence[Deed]) -> None:
+async def _carry_out(conversation: "Conversation", actions: Sequence[UndoableAction]) -> None:
     """Undo these actions after asking once. One that cannot be undone is reported, and the others are."""
-    if not await conversation.voice.confirm(f"This would {'; '.join(deed.undoes for deed in deeds)}."):
+    if not await conversation.voice.confirm(f"This would {'; '.join(action.undoes for action in actions)}."):
         conversation.voice.lines([line(("dim", "Nothing was changed."))])
         return
-    for deed in deeds:
+    for action in actions:
         try:
-            await deed.undo()
+            await action.undo()
         except KnapperError as error:
             conversation.explain(error)
 
@@ -264,41 +264,45 @@ def _kinds(conversation: "Conversation") -> tuple[_Kind, ...]:
     return _Functions(conversation.workspace), _Helpers(conversation.workspace)
 
 
-async def _whole(conversation: "Conversation", scope: _Scope) -> list[Deed]:
+async def _whole(conversation: "Conversation", scope: _Scope) -> list[UndoableAction]:
     """Return one entry for each thing that differs from the beginning of the session, the oldest first."""
-    touched = product(_kinds(conversation), conversation.deeds.touched)
+    touched = product(_kinds(conversation), conversation.undo_log.touched)
     things = [await _last_changes(conversation, kind, name, scope) for kind, name in touched]
     blocks = [await _block_since_start(conversation, row.label) for row in conversation.agent.memory.blocks.rows]
     states = [
         _state_since_start(conversation, rows)
         for rows in (await conversation.workspace.workshop.kept_states()).values()
     ]
-    return sorted((deed for deed in (*things, *blocks, *states) if deed), key=lambda deed: deed.at)
+    return sorted((action for action in (*things, *blocks, *states) if action), key=lambda action: action.at)
 
 
-async def _deeds(conversation: "Conversation") -> AsyncIterator[Deed]:
-    for kind, name in product(_kinds(conversation), conversation.deeds.touched):
-        if deed := await _last_changes(conversation, kind, name):
-            yield deed
+async def _actions(conversation: "Conversation") -> AsyncIterator[UndoableAction]:
+    for kind, name in product(_kinds(conversation), conversation.undo_log.touched):
+        if action := await _last_changes(conversation, kind, name):
+            yield action
     for row in conversation.agent.memory.blocks.rows:
-        if deed := await _block(conversation, row.label):
-            yield deed
+        if action := await _block(conversation, row.label):
+            yield action
     for rows in (await conversation.workspace.workshop.kept_states()).values():
         if _is_own_state(conversation, rows[-1]):
             name = rows[-1].function
             undoes = f"take the state of {name} back to before {shown_time(rows[-1].at, '%H:%M')}"
-            yield Deed(
+            yield UndoableAction(
                 rows[-1].at, f"changed the state of {name}", undoes, partial(_restore_state, conversation, rows[-1])
             )
-    if messages := conversation.deeds.of(conversation.agent.name):
+    if messages := conversation.undo_log.of(conversation.agent.name):
         at, message = messages[-1]
-        yield Deed(at, f"said “{one_line(message, 60)}”", message_says(message), partial(_unsay, conversation))
+        yield UndoableAction(
+            at, f"said “{one_line(message, 60)}”", message_says(message), partial(_unsay, conversation)
+        )
 
 
-async def _last_changes(conversation: "Conversation", kind: _Kind, name: str, scope: _Scope = "step") -> Deed | None:
+async def _last_changes(
+    conversation: "Conversation", kind: _Kind, name: str, scope: _Scope = "step"
+) -> UndoableAction | None:
     """Return the last changes of a function or helper as one; None if another agent made the last."""
     live_versions = await _live_versions(conversation, kind, name)
-    began, last = conversation.deeds.began, live_versions[-1] if live_versions else None
+    began, last = conversation.undo_log.began, live_versions[-1] if live_versions else None
     if last is None or last.row.at < began or _is_of_another(conversation, last):
         return None
     changes = [*takewhile(lambda version: _is_in(scope, version, last, began), live_versions[::-1])]
@@ -311,11 +315,17 @@ async def _last_changes(conversation: "Conversation", kind: _Kind, name: str, sc
     if before is None or not there:
         says = f"{maker} made {what}"
         undoes = f"delete {what}, made by {maker}" + (f" and changed by {by}" if by != maker else "")
-        return Deed(last.row.at, says, undoes, partial(_unmake, conversation, kind, name, steps)) if here else None
+        return (
+            UndoableAction(last.row.at, says, undoes, partial(_unmake, conversation, kind, name, steps))
+            if here
+            else None
+        )
     undo = partial(_restore, conversation, kind, name, before, steps)
     change = f"change {what} back to version {before.number} (by {_hand(before)}, {before.when})"
     bring = f"bring {what} back, which {by} deleted ({last.when})"
-    return Deed(last.row.at, f"{by} {'changed' if here else 'deleted'} {what}", change if here else bring, undo)
+    return UndoableAction(
+        last.row.at, f"{by} {'changed' if here else 'deleted'} {what}", change if here else bring, undo
+    )
 
 
 def _is_in(scope: _Scope, version: Version, last_version: Version, began: float) -> bool:
@@ -335,47 +345,49 @@ async def _live_versions(conversation: "Conversation", kind: _Kind, name: str) -
         versions = await kind.versions(name)
     except UsageError:  # what was touched was never there, or is of another kind
         return []
-    return states(versions, conversation.deeds.undone, f"{kind.label}{name}")
+    return states(versions, conversation.undo_log.undone, f"{kind.label}{name}")
 
 
 def _is_of_another(conversation: "Conversation", version: Version) -> bool:
     return version.row.agent not in ("", conversation.agent.name)
 
 
-async def _block(conversation: "Conversation", label: str) -> Deed | None:
+async def _block(conversation: "Conversation", label: str) -> UndoableAction | None:
     change = last_edit(await conversation.agent.memory.blocks.history(label))
-    if change is None or change.at < conversation.deeds.began or change.agent not in ("", conversation.agent.name):
+    if change is None or change.at < conversation.undo_log.began or change.agent not in ("", conversation.agent.name):
         return None
     undoes = f"restore the block {label} as it was before {edit_says(change)}"
-    return Deed(change.at, f"changed the block {label}", undoes, partial(_forget, conversation, label))
+    return UndoableAction(change.at, f"changed the block {label}", undoes, partial(_forget, conversation, label))
 
 
-async def _block_since_start(conversation: "Conversation", label: str) -> Deed | None:
+async def _block_since_start(conversation: "Conversation", label: str) -> UndoableAction | None:
     changes = await conversation.agent.memory.blocks.history(label)
-    before = [change for change in changes if change.at < conversation.deeds.began]
+    before = [change for change in changes if change.at < conversation.undo_log.began]
     base, last = (before or changes)[-1 if before else 0], changes[-1]
     if base.value == last.value or last.agent not in ("", conversation.agent.name):
         return None
     undoes = f"restore the block {label} as it was when the session began"
     by = "you" if last.by == "human" else f"the agent {last.agent}".rstrip()
-    return Deed(last.at, f"{by} changed the block {label}", undoes, partial(_restore_block, conversation, label, base))
+    return UndoableAction(
+        last.at, f"{by} changed the block {label}", undoes, partial(_restore_block, conversation, label, base)
+    )
 
 
 def _is_own_state(conversation: "Conversation", row: StateRow) -> bool:
     """Return whether this conversation left a state, by its agent or by a call of the user's own."""
-    return row.at >= conversation.deeds.began and row.turn in conversation.deeds.turns_of(conversation.agent.name) | {
-        ""
-    }
+    return row.at >= conversation.undo_log.began and row.turn in conversation.undo_log.turns_of(
+        conversation.agent.name
+    ) | {""}
 
 
-def _state_since_start(conversation: "Conversation", rows: Sequence[StateRow]) -> Deed | None:
+def _state_since_start(conversation: "Conversation", rows: Sequence[StateRow]) -> UndoableAction | None:
     """Return how a function's state differs from the one that the session, or the function, began with."""
-    last, before = rows[-1], [row for row in rows if row.at < conversation.deeds.began or row.turn == BEGUN]
+    last, before = rows[-1], [row for row in rows if row.at < conversation.undo_log.began or row.turn == BEGUN]
     base = before[-1] if before else replace(last, value={})
     if base.value == last.value or not _is_own_state(conversation, last):
         return None
     undoes = f"restore the state of {last.function} as it was when the session began"
-    return Deed(
+    return UndoableAction(
         last.at, f"changed the state of {last.function}", undoes, partial(_restore_state, conversation, last, base)
     )
 
@@ -387,7 +399,7 @@ async def _restore_state(conversation: "Conversation", row: StateRow, base: Stat
 
 async def _not_undone(conversation: "Conversation", since: float) -> list[Line]:
     """Return what was done after the last action that can be undone here, and how to undo that."""
-    memory, now = conversation.agent.memory, max(since, conversation.deeds.began)
+    memory, now = conversation.agent.memory, max(since, conversation.undo_log.began)
     newer = [
         (row.edited, f"The section {row.name}", f"/memory section {row.name} drop removes it")
         for row in await memory.sections.list()
@@ -396,7 +408,7 @@ async def _not_undone(conversation: "Conversation", since: float) -> list[Line]:
         (row.at, f"The source {one_line(row.name)}", f"`knapper sources remove {row.hash[:8]}` forgets it")
         for row in await memory.sources.list()
     ]
-    for kind, name in product(_kinds(conversation), conversation.deeds.touched):
+    for kind, name in product(_kinds(conversation), conversation.undo_log.touched):
         versions = await _live_versions(conversation, kind, name)
         if versions and _is_of_another(conversation, versions[-1]):
             what = f"A change of {kind.label}{name} by {_hand(versions[-1])}"
@@ -422,7 +434,7 @@ async def _restore(conversation: "Conversation", kind: _Kind, name: str, version
 
 async def _note_undone(conversation: "Conversation", kind: _Kind, name: str, steps: int) -> None:
     """Note that the latest version is not an action, because it undid so many."""
-    conversation.deeds.undone[f"{kind.label}{name}", (await kind.versions(name))[-1].number] = steps
+    conversation.undo_log.undone[f"{kind.label}{name}", (await kind.versions(name))[-1].number] = steps
 
 
 async def _forget(conversation: "Conversation", label: str) -> None:
@@ -448,7 +460,7 @@ async def _unsay(conversation: "Conversation") -> None:
 async def popped(conversation: "Conversation") -> RemovedTurn | None:
     """Remove the last turn from the context, and from what can be undone."""
     removed = await conversation.agent.pop()
-    conversation.deeds.unsay(conversation.agent.name)
+    conversation.undo_log.unsay(conversation.agent.name)
     return removed
 
 

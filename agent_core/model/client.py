@@ -63,7 +63,7 @@ _SIZES: Final = (
 """Where servers tell how many parameters a model has."""
 _CALLING: Final = frozenset({"tools", "tool_use", "tool_calls", "function_calling"})
 
-_Told: TypeAlias = dict[str, Any]  # Any: foreign JSON
+_Answer: TypeAlias = dict[str, Any]  # Any: foreign JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ async def find_profile(endpoint: Endpoint, known: KnownModes) -> ModelProfile:
     key = f"{endpoint.url} {endpoint.model}"
     if not (endpoint.dialect.told or is_loopback(endpoint.url)):
         return _with_mode(ModelProfile(key=key), known)
-    entry, answer = await endpoint.entry(), _Told()
+    entry, answer = await endpoint.entry(), _Answer()
     owned = next((dialect for dialect in dialects() if dialect.owner and dialect.owner == entry.get("owned_by")), None)
     if owned is not None and not endpoint.dialect.told:
         endpoint.speak(owned)
@@ -129,7 +129,7 @@ async def find_profile(endpoint: Endpoint, known: KnownModes) -> ModelProfile:
     return _with_mode(replace(profile, key=f"{key} {hashlib.sha256(facts.encode()).hexdigest()[:12]}"), known)
 
 
-def read_profile(answers: Sequence[_Told], name: str) -> ModelProfile:
+def read_profile(answers: Sequence[_Answer], name: str) -> ModelProfile:
     """Return what answers of servers tell of a model, under the names in use; if none tells its size, its name may."""
     told = [told_at(answer, place) for answer in answers for place in _SIZES]
     sizes = [size for value in [*told, name.rpartition("/")[2]] if (size := _size(value)) is not None]
@@ -145,7 +145,7 @@ def _with_mode(profile: ModelProfile, known: KnownModes) -> ModelProfile:
     return replace(profile, mode="constrained") if is_small or profile.calls is False else profile
 
 
-def _rows_of_model(answer: _Told, model: str, entries: str = "data", name: str = "id") -> list[_Told]:
+def _rows_of_model(answer: _Answer, model: str, entries: str = "data", name: str = "id") -> list[_Answer]:
     """Return what an answer says of a model: the entries of its list that have the model's name, or itself."""
     rows = answer.get(entries)
     if not isinstance(rows, list):
@@ -161,7 +161,7 @@ def _size(value: object) -> float | None:
     return next((size for size in sizes if size >= _LEAST), None)
 
 
-def _takes_functions(answer: _Told) -> bool | None:
+def _takes_functions(answer: _Answer) -> bool | None:
     """Return whether a model's template takes functions; a list of capabilities that is not there says nothing."""
     capabilities, template = answer.get("capabilities"), answer.get("chat_template")
     listed = [name for name in capabilities if isinstance(name, str)] if isinstance(capabilities, list) else []

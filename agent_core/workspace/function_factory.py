@@ -71,7 +71,7 @@ def sandbox_client(
     on_status: Callable[[str], None] | None = None,
 ) -> "SandboxClient":
     """Return the way to the sandbox, with what calls may reach; a started one may be shared. Logs hide its secrets."""
-    session.shade_logs()
+    session.mask_logs()
     state = prepare_state_dir(root)
     secrets = source.Secrets(root, environment)
     return clients.SandboxClient(
@@ -80,7 +80,7 @@ def sandbox_client(
         guarded=clients.guarded_in(root),
         secrets=secrets,
         foreign=foreign_library.ForeignLibrary(root, secrets),
-        broker=broker.Broker(note=broker.RequestLog(state, session.DISCLOSED.clean, Clock().now)),
+        broker=broker.Broker(note=broker.RequestLog(state, session.REVEALED.clean, Clock().now)),
         debugger=debugger,
         shared=shared,
         on_status=on_status,

@@ -17,7 +17,7 @@ _NEW_USER = 0x10000000
 _NO_REQUEST = 0x7FFFFFFF
 
 
-def fly(folder: str, port: int) -> Frame:
+def run_self_test(folder: str, port: int) -> Frame:
     """Return the attempts that got out, and what does not work although it should."""
     secret = Path(folder, "secret")
     attempts: dict[str, Callable[[], object]] = {

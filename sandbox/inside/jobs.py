@@ -271,7 +271,7 @@ def _compile(_jobs: WorkerJobs, frame: Frame) -> Frame:
 
 
 def _canaries(_jobs: WorkerJobs, frame: Frame) -> Frame:
-    return canaries.fly(frame["folder"], frame["port"])
+    return canaries.run_self_test(frame["folder"], frame["port"])
 
 
 _ASKING = frozenset({"call", "kept"})  # the jobs in which the user can be asked for a file

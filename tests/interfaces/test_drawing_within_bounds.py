@@ -14,7 +14,7 @@ from agent_core.interfaces.render.function_view import SourceRow
 from agent_core.interfaces.repl import render
 from agent_core.interfaces.repl.live import BlockSplitter, Live, RunningCall
 from agent_core.interfaces.repl.prompt import Above
-from agent_core.interfaces.repl.render import Screen, Teller
+from agent_core.interfaces.repl.render import Screen, TurnRenderer
 from tests.interfaces.support import prompt
 from tests.kit import Say
 from tests.kit.drawing import crossed, sampled
@@ -56,7 +56,7 @@ def hear(text: str, *, at_the_end: bool) -> Iterator[object]:
     above = Above(made.append, lambda: None)
     above.wake = lambda: None  # type: ignore[method-assign]  # no loop runs here: the pieces are made by hand
     live = Live()
-    teller = Teller(CallLog(), live, lambda: 80, Screen(above.add, lambda lines: "", lambda: None, render.DARK))
+    teller = TurnRenderer(CallLog(), live, lambda: 80, Screen(above.add, lambda lines: "", lambda: None, render.DARK))
     if not at_the_end:
         teller.hear(events.Text(turn="t", step=0, text=text))
         yield None

@@ -25,5 +25,5 @@ async def test_a_command_that_waited_runs_after_the_turn_that_nobody_typed(tmp_p
             talk.busy = True
             await during(talk, "/new")
             talk.busy = False
-            await talk.be_spoken_to()
+            await talk.let_agent_begin()
             assert (talk.later, await talk.agent.history()) == ([], [])

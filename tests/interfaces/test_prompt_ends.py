@@ -90,7 +90,7 @@ module.{owner} = broken
     ("module", "owner"),
     [
         pytest.param("runtime.loop", "AgentLoop._act", id="in-the-turn"),
-        pytest.param("interfaces.repl.render", "Teller._text", id="in-telling-it"),
+        pytest.param("interfaces.repl.render", "TurnRenderer._text", id="in-telling-it"),
         pytest.param("runtime.turn_runner", "TurnRunner.begin", id="before-the-turn"),
     ],
 )

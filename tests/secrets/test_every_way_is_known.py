@@ -16,7 +16,7 @@ import pytest
 import agent_core
 import agent_core.functions.sandbox_client
 from agent_core.access.secrets.masks import Masks
-from agent_core.access.secrets.session import FETCHES, MEASURED, Curtain, masked
+from agent_core.access.secrets.session import FETCHES, MEASURED, MaskedChannel, masked
 from agent_core.functions.debug.debugging import Watch
 from agent_core.functions.sandbox_client import SandboxClient
 from agent_core.functions.worker_api import WorkerApi
@@ -97,7 +97,7 @@ def kinds_of(*parts: object) -> set[str]:
 
 
 def test_each_verb_is_told_a_secret_by() -> None:
-    assert words_of(WorkerApi.__call__) | words_of(Curtain._answer) | FETCHES == BY_VERB.keys()
+    assert words_of(WorkerApi.__call__) | words_of(MaskedChannel._answer) | FETCHES == BY_VERB.keys()
     assert (
         words_of(FunctionMemoryApi.answer) & BY_ACT.keys()
         == words_of(FunctionMemoryApi.answer) - {"refused"}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.access.secrets import DISCLOSED
+from agent_core.access.secrets import REVEALED
 from agent_core.access.secrets.session import LOGGERS
 from agent_core.base.events import Progress
 from agent_core.base.json_form import to_json
@@ -132,7 +132,7 @@ async def test_the_brokers_log_has_no_secret_query_or_header(
 async def test_every_record_of_our_loggers_is_masked(
     tmp_path: Path, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    DISCLOSED.note({("KEY", KEY)})
+    REVEALED.note({("KEY", KEY)})
     async with Workspace.open(tmp_path):
         pass
     try:
@@ -157,7 +157,7 @@ def test_no_logger_of_ours_is_forgotten() -> None:
 
 
 def test_the_file_of_a_crash_has_a_mask(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    DISCLOSED.note({("KEY", KEY)})
+    REVEALED.note({("KEY", KEY)})
     (tmp_path / ".knapper").mkdir()
     report_crash(RuntimeError(f"not foreseen: {KEY}"), tmp_path, as_json=False)
     assert not leaks("".join(capsys.readouterr()))

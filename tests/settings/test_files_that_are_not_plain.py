@@ -12,7 +12,7 @@ from agent_core.base.plain_files import NotPlainError, add_to, read_end, read_pl
 from agent_core.base.settings import load
 from agent_core.base.settings_file import write_values
 from agent_core.interfaces.repl.completion import KeptHistory
-from agent_core.interfaces.repl.prompt import Taste, taste
+from agent_core.interfaces.repl.prompt import EarlySettings, read_early_settings
 from agent_core.interfaces.spending import read_prices
 from tests.kit.program import knapper
 
@@ -48,7 +48,7 @@ def test_what_is_not_plain_is_not_read(tmp_path: Path, plant: Plant) -> None:
 def test_the_settings_say_that_their_file_is_not_plain(tmp_path: Path, plant: Plant) -> None:
     (tmp_path / "functions").mkdir()
     plant(tmp_path / "knapper.toml")
-    assert taste(tmp_path, {}) == Taste()
+    assert read_early_settings(tmp_path, {}) == EarlySettings()
     with pytest.raises(SettingsError, match=r"knapper\.toml"):
         load(tmp_path)
     with pytest.raises(SettingsError, match=r"knapper\.toml"):

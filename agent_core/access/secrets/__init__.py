@@ -11,7 +11,7 @@ __getattr__ = late_names(
     __name__,
     {
         "masks": "Masks",
-        "session": "CallSecrets Curtain DISCLOSED shade_logs",
+        "session": "CallSecrets MaskedChannel REVEALED mask_logs",
         "source": "Secrets",
     },
 )

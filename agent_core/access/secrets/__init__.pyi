@@ -1,6 +1,6 @@
 from .masks import Masks as Masks
-from .session import DISCLOSED as DISCLOSED
+from .session import REVEALED as REVEALED
 from .session import CallSecrets as CallSecrets
-from .session import Curtain as Curtain
-from .session import shade_logs as shade_logs
+from .session import MaskedChannel as MaskedChannel
+from .session import mask_logs as mask_logs
 from .source import Secrets as Secrets

@@ -53,9 +53,7 @@ class CallSecrets:
         self._around = around
         self._asked: set[str] = set()
         self._known: frozenset[Pair] = frozenset()
-        if pairs := (secrets.pairs(granted) | DISCLOSED.of(granted) if granted else frozenset()) | DISCLOSED.to(
-            function
-        ):
+        if pairs := (secrets.pairs(granted) | REVEALED.of(granted) if granted else frozenset()) | REVEALED.to(function):
             self._know(pairs)
 
     async def answer(self, name: object) -> str:
@@ -74,7 +72,7 @@ class CallSecrets:
         except KnapperError as error:
             raise RequestRefused(str(error)) from error
         self._know({(name, value)})
-        DISCLOSED.hand(self._function, (name, value))
+        REVEALED.hand(self._function, (name, value))
         return value
 
     def over(self, outcome: Outcome) -> Outcome:
@@ -98,7 +96,7 @@ class CallSecrets:
         return _masks(self._known).settled(text)
 
     def _know(self, pairs: Iterable[Pair]) -> None:
-        DISCLOSED.note(pairs)
+        REVEALED.note(pairs)
         self._known |= frozenset(pairs)
         if self._around:
             self._around._know(pairs)
@@ -206,7 +204,7 @@ class Keep(Protocol):
         """Record an answer; everything is masked, the value only when it is needed."""
 
 
-class Curtain:
+class MaskedChannel:
     """A handler between the worker of one call and the rest of the host, for the worker's requests.
 
     Without a broker nothing is reached, as in a replay: then the handler answers for the broker and the vault.
@@ -289,7 +287,7 @@ LOGGERS = (
 )
 
 
-class Disclosures:
+class RevealedSecrets:
     """Every secret that was given to a function since the process began."""
 
     def __init__(self) -> None:
@@ -324,26 +322,26 @@ class Disclosures:
         return bool(self._masks)
 
 
-DISCLOSED = Disclosures()
+REVEALED = RevealedSecrets()
 
 
-class _Shade(logging.Filter):
+class _MaskingFilter(logging.Filter):
     """A filter that masks a record before any handler sees it; its error becomes text, since its frames hold values."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        if DISCLOSED:
-            record.msg, record.args = DISCLOSED.clean(record.getMessage()), ()
+        if REVEALED:
+            record.msg, record.args = REVEALED.clean(record.getMessage()), ()
             if record.exc_info and record.exc_info[1] is not None:
                 text = "".join(traceback.format_exception(record.exc_info[1])).rstrip("\n")
-                record.exc_text, record.exc_info = DISCLOSED.clean(text), None
-            record.stack_info = DISCLOSED.clean(record.stack_info) if record.stack_info else None
+                record.exc_text, record.exc_info = REVEALED.clean(text), None
+            record.stack_info = REVEALED.clean(record.stack_info) if record.stack_info else None
         return True
 
 
-_SHADE = _Shade()
+_MASKING_FILTER = _MaskingFilter()
 
 
-def shade_logs() -> None:
+def mask_logs() -> None:
     """Mask the records of every logger of this program."""
     for name in LOGGERS:
-        logging.getLogger(name).addFilter(_SHADE)
+        logging.getLogger(name).addFilter(_MASKING_FILTER)

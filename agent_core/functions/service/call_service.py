@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from agent_core.access.grants import Denied, Permit
-from agent_core.access.secrets import CallSecrets, Curtain
+from agent_core.access.secrets import CallSecrets, MaskedChannel
 from agent_core.base.errors import UsageError
 from agent_core.base.offload import aside
 from agent_core.registry.arguments import read as read_arguments
@@ -194,7 +194,7 @@ class CallService:
             work = Evaluation(example.setup, example.call)
             job = Job(snapshot.modules, function.module, work, self._sandbox.limits, permit.access, around=around)
             secrets = CallSecrets(self._sandbox.secrets, function.name, permit.grants.secrets)
-            await self._sandbox.run(job, Curtain(secrets, answer))
+            await self._sandbox.run(job, MaskedChannel(secrets, answer))
         own = range(function.line, function.end_line + 1)
         ran = {row.at.line for row in watch.lines if row.at.path == function.path and row.at.line in own}
         return ran, {line for line in watch.can_run if line in own}

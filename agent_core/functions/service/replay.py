@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
-from agent_core.access.secrets import CallSecrets, Curtain
+from agent_core.access.secrets import CallSecrets, MaskedChannel
 from agent_core.base.errors import UsageError
 from agent_core.base.json_form import to_json
 from agent_core.base.matching import diff_lines
@@ -179,7 +179,7 @@ class Replays:
             with watch.over(name, snapshot) as around:
                 work = FunctionCall(name, read(row.data["arguments"]) | (more or {}))
                 job = Job(snapshot.modules, module, work, sandbox.limits, around=around)
-                outcome = await sandbox.run(job, Curtain(CallSecrets(sandbox.secrets, row.function), heard))
+                outcome = await sandbox.run(job, MaskedChannel(CallSecrets(sandbox.secrets, row.function), heard))
         finally:
             watch.close()
         then, size = RecordedOutcome.from_json(row.data["outcome"]), size_of(outcome)

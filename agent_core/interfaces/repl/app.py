@@ -27,7 +27,7 @@ from ..options import RunOptions
 from ..spans import line, painted
 from .completion import PromptCompleter, shortened
 from .debug import DebugLine
-from .prompt import ANSWERABLE, MARK, OpenQuestion, OpenTable, Prompt, taste
+from .prompt import ANSWERABLE, MARK, OpenQuestion, OpenTable, Prompt, read_early_settings
 
 if TYPE_CHECKING:  # it is imported after the prompt is shown
     from .terminal import LoadedSession
@@ -63,7 +63,7 @@ class Repl:
 
     async def run(self) -> int:
         """Talk until the user leaves, a signal ends it, or nothing can be opened; return the exit code."""
-        if taste(Path(self._options.root), os.environ).plain:
+        if read_early_settings(Path(self._options.root), os.environ).plain:
             return await _plainly(self._options)
         async with self._group:
             conversation = self._group.create_task(self._converse())

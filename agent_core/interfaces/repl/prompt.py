@@ -167,7 +167,7 @@ _LIGHT_GROUNDS = ("7", "15")
 
 
 @dataclass(frozen=True, slots=True)
-class Taste:
+class EarlySettings:
     """The table `repl` of the settings."""
 
     keys: str = "emacs"
@@ -183,17 +183,19 @@ class Taste:
         return self.theme == "light" or (self.theme == "auto" and ground in _LIGHT_GROUNDS)
 
 
-def taste(root: Path, environment: Mapping[str, str]) -> Taste:
+def read_early_settings(root: Path, environment: Mapping[str, str]) -> EarlySettings:
     """Return the settings from the file or the environment."""
     values: dict[str, Any] = _table(root / SETTINGS)  # Any: values of TOML
-    for field in fields(Taste):
+    for field in fields(EarlySettings):
         value = environment.get(f"{_PREFIX}{field.name.upper()}")
         if value is not None:
             values[field.name] = value.lower() in _TRUE if field.type is bool else value
     fitting = {
-        option.name: values[option.name] for option in fields(Taste) if type(values.get(option.name)) is option.type
+        option.name: values[option.name]
+        for option in fields(EarlySettings)
+        if type(values.get(option.name)) is option.type
     }
-    return Taste(**fitting)
+    return EarlySettings(**fitting)
 
 
 def _table(path: Path) -> dict[str, Any]:
@@ -311,7 +313,7 @@ class Prompt:
     def __init__(
         self, history: Path, completer: Completer, keys: Callable[["Prompt"], KeyBindingsBase], debug: DebugLine
     ) -> None:
-        self.taste: Taste = taste(history.parent.parent, os.environ)
+        self.early_settings: EarlySettings = read_early_settings(history.parent.parent, os.environ)
         self.live = Live()
         self.debug = debug
         self.bar = StatusBar()
@@ -332,8 +334,8 @@ class Prompt:
         self.app: Application[None] = Application(
             layout=_layout(self),
             key_bindings=merge_key_bindings([load_auto_suggest_bindings(), keys(self)]),
-            style=Style.from_dict({**DARK, **LIGHT} if self.taste.is_light else DARK),
-            editing_mode=EditingMode.VI if self.taste.keys == "vi" else EditingMode.EMACS,
+            style=Style.from_dict({**DARK, **LIGHT} if self.early_settings.is_light else DARK),
+            editing_mode=EditingMode.VI if self.early_settings.keys == "vi" else EditingMode.EMACS,
             output=self.output,
             after_render=lambda app: self._leave_if_gone(),
             erase_when_done=True,
@@ -434,13 +436,13 @@ class Prompt:
 
     def ring(self) -> None:
         """Ring the bell for a user who looks elsewhere, if they want that."""
-        if self.taste.bell:
+        if self.early_settings.bell:
             self.output.bell()
             self.output.flush()
 
     def entitle(self, title: str) -> None:
         """Set the window title, if that is enabled. It is never reset."""
-        if self.taste.title:
+        if self.early_settings.title:
             self.output.set_title(one_line(title, 60))
             self.output.flush()
 
@@ -482,7 +484,7 @@ class Prompt:
 
     def mark(self) -> str:
         """Return the mark before the input line."""
-        if self.taste.keys == "vi" and vi_navigation_mode():
+        if self.early_settings.keys == "vi" and vi_navigation_mode():
             return VI_MARK
         return WORD_MARK if self.asking is not None and self.asking.state == "word" else MARK
 

@@ -237,7 +237,7 @@ def _make_visible(line: str) -> str:
 # A turn: finished blocks above the prompt, the rest in the live part.
 
 
-class Teller:
+class TurnRenderer:
     """A listener that keeps the screen and the live part in step with a turn's events."""
 
     def __init__(self, log: CallLog, live: Live, columns: Callable[[], int], screen: "Screen") -> None:

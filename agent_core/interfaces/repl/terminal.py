@@ -66,7 +66,7 @@ from ..ui import Listener, Voice
 from . import render
 from .debug import MARK, DebugLine
 from .prompt import QUIET_S, OpenTable, Prompt
-from .render import Screen, Teller
+from .render import Screen, TurnRenderer
 
 # One grant question at the prompt: a key answers no; a key and Enter answer once or yes. What is typed ahead answers
 # nothing: keys count at once if the user was not typing as the question appeared, else once the input line is empty and
@@ -507,7 +507,7 @@ def fits(prompt: Prompt) -> bool:
 Show = Callable[[Iterable[Line]], None]
 
 
-class Human:
+class TerminalDebugger:
     """A front end that shows each stop above the prompt and asks what to do; `slash` runs a command like the usual
     prompt.
     """
@@ -527,7 +527,7 @@ class Human:
             above, source, below = stop_parts(stop, self._last)
             self._show(above)
             if source:
-                theme = render.LIGHT if self._prompt.taste.is_light else render.DARK
+                theme = render.LIGHT if self._prompt.early_settings.is_light else render.DARK
                 self._prompt.print_above(render.listing(stop.source, source, self._prompt.columns, theme))
             self._show(below)
             self._prompt.debug.names = stop.names
@@ -574,8 +574,8 @@ class TerminalVoice(Voice):
         self._prompt = prompt
         self._asked: asyncio.Future[str] | None = None
         self._one_at_a_time = asyncio.Lock()  # a question, or a stop of the debugger
-        self.debugger: Human = Human(prompt, self.lines, self._one_at_a_time)
-        self._theme = render.LIGHT if prompt.taste.is_light else render.DARK
+        self.debugger: TerminalDebugger = TerminalDebugger(prompt, self.lines, self._one_at_a_time)
+        self._theme = render.LIGHT if prompt.early_settings.is_light else render.DARK
 
     def lines(self, lines: Iterable[Line]) -> None:
         """Show lines."""
@@ -602,7 +602,7 @@ class TerminalVoice(Voice):
         """Return a listener that shows a turn's events here."""
         prompt = self._prompt
         screen = Screen(prompt.print_above, self._paint, prompt.moved, self._theme)
-        return DebuggerListener(Teller(log, prompt.live, lambda: prompt.columns, screen), prompt.debug)
+        return DebuggerListener(TurnRenderer(log, prompt.live, lambda: prompt.columns, screen), prompt.debug)
 
     def _paint(self, lines: Iterable[Line]) -> Iterator[str]:
         return (painted([row], sys.stdout) for row in folded([*lines], self._prompt.columns))

@@ -42,7 +42,7 @@ class JournalCheck(Tables):
         faults: list[str] = []
         with session.snapshot():
             for row, rows in _read(session):
-                look = _Look(*row[3:6])
+                look = _TurnCheck(*row[3:6])
                 look.over(rows)
                 turns, entries, missing = turns + 1, entries + len(rows), missing + max(row[5] - len(rows), 0)
                 faults += [f"turn {row[1]} of {row[2]}: {fault}" for fault in look.faults]
@@ -53,7 +53,7 @@ class JournalCheck(Tables):
 
 
 @dataclass(slots=True)
-class _Look:
+class _TurnCheck:
     """A look at one turn. `asked`, `begun` and `answered` are calls since its last reply.
 
     It `knows_all` calls where every entry is there and ours, except for a client's, which a turn before handed over.

@@ -28,7 +28,7 @@ _MEMORY: Final = 3 << 30
 
 def _answer(order: dict[str, Any], data: bytes) -> Iterator[Item]:  # Any: JSON
     try:
-        for whole, report in agents_in(data.decode("utf-8", "surrogatepass"), Around(**order)):
+        for whole, report in agents_in(data.decode("utf-8", "surrogatepass"), ReadingContext(**order)):
             yield from items_of(whole, report)
     except AgentFileError as error:
         yield "refused", [error.where, error.what]
@@ -67,7 +67,7 @@ IMPORTED = "imported"
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
+class ReadingContext:
     """The conditions in which a file is read: its name, the time, and the presets and memory classes that are here."""
 
     file_name: str
@@ -76,28 +76,28 @@ class Around:
     classes: Collection[str]
 
 
-def agents_in(text: str, around: Around) -> Iterator[tuple[WholeAgent, AgentReport]]:
+def agents_in(text: str, context: ReadingContext) -> Iterator[tuple[WholeAgent, AgentReport]]:
     """The agents of a file: this program's, MemGPT's or Letta's.
 
     Raises:
         AgentFileError: the first thing that is not as it must be, and where.
     """
-    for whole, report in _agents(text, around):
+    for whole, report in _agents(text, context):
         # The agent whose entries name no text but those of the file: a hash must not fetch a text of the workspace.
         turns = tuple(_with_own_texts(turn, whole.texts, report) for turn in whole.turns)
         closed = _close_turn(replace(whole, turns=turns), report)
         yield replace(closed, sections=fitted(closed.sections, report)), report
 
 
-def _agents(text: str, around: Around) -> Iterator[tuple[WholeAgent, AgentReport]]:
+def _agents(text: str, context: ReadingContext) -> Iterator[tuple[WholeAgent, AgentReport]]:
     raw = parse(text)
     ids = f"from-{sha256(text.encode('utf-8', 'replace')).hexdigest()[:16]}"
     if raw.get("format") in (FORMAT, old_name.AGENT_FILE):
-        yield _own(agent_of({**raw, "format": FORMAT}, indexed), around)
+        yield _own(agent_of({**raw, "format": FORMAT}, indexed), context)
     elif is_memgpt(raw):
-        yield _check(*agent_of_memgpt(raw, around.file_name, ids, around.now))
+        yield _check(*agent_of_memgpt(raw, context.file_name, ids, context.now))
     elif is_letta(raw):
-        yield from (_check(*found) for found in agents_of_letta(raw, len(text), ids, around.now, indexed))
+        yield from (_check(*found) for found in agents_of_letta(raw, len(text), ids, context.now, indexed))
     else:
         raise AgentFileError("", f"expected the file of an agent: `format` is {FORMAT}, or one of MemGPT's or Letta's")
 
@@ -107,10 +107,10 @@ def _check(whole: WholeAgent, report: AgentReport) -> tuple[WholeAgent, AgentRep
     return agent_of(document_of(whole), indexed), report
 
 
-def _own(whole: WholeAgent, around: Around) -> tuple[WholeAgent, AgentReport]:
+def _own(whole: WholeAgent, context: ReadingContext) -> tuple[WholeAgent, AgentReport]:
     report = AgentReport("knapper", whole.name)
     settings = dict(whole.settings or {})
-    for key, here in (("memory_class", around.classes), ("preset", around.presets)):
+    for key, here in (("memory_class", context.classes), ("preset", context.presets)):
         if settings.get(key, "") not in ("", *here):
             what = key.replace("_", " ")
             report.leaves(f"{what} `{one_line(settings.pop(key), 60)}`", f"no {what} of that name is set up here")

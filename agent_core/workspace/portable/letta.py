@@ -124,7 +124,7 @@ _BUILT_IN = "they are Letta's own; this program's functions stand in their place
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class SharedParts:
     """The shared parts of a newer file, by id, and how the parts of its agents are named and timed."""
 
     blocks: Mapping[str, tuple[str, Json]]
@@ -149,21 +149,21 @@ def agents_of_letta(
     """
     room = Room.of(size)
     files = Files(_by_id(raw, "files"), words, room)
-    related = Beside(_by_id(raw, "blocks"), _by_id(raw, "tools"), files, room, now)
+    shared = SharedParts(_by_id(raw, "blocks"), _by_id(raw, "tools"), files, room, now)
     if "agents" not in raw:
-        yield _agent("", raw, related, ids)
+        yield _agent("", raw, shared, ids)
         return
     agents = list(objects_at(raw, "agents"))
     at_most("agents", MOST_AGENTS, len(agents))
-    yield from (_agent(where, agent, related, f"{ids}-{at}") for at, (where, agent) in enumerate(agents, 1))
+    yield from (_agent(where, agent, shared, f"{ids}-{at}") for at, (where, agent) in enumerate(agents, 1))
 
 
-def _agent(where: str, agent: Json, beside: Beside, ids: str) -> tuple[WholeAgent, AgentReport]:
+def _agent(where: str, agent: Json, shared: SharedParts, ids: str) -> tuple[WholeAgent, AgentReport]:
     report = AgentReport("letta", agent_name(text_at(agent, "name", where)))
-    turns = _conversation(agent, where, beside, report)
-    blocks = tuple(_apart(_blocks(agent, where, beside, ids, turns.last), report))
-    passages, documents = beside.files.of_agent(agent, where, f"{ids}-p", report, turns.last)
-    _leave(agent, where, beside, report)
+    turns = _conversation(agent, where, shared, report)
+    blocks = tuple(_apart(_blocks(agent, where, shared, ids, turns.last), report))
+    passages, documents = shared.files.of_agent(agent, where, f"{ids}-p", report, turns.last)
+    _leave(agent, where, shared, report)
     whole = WholeAgent(
         name=report.name,
         settings={"preset": "memgpt" if text_at(agent, "agent_type", where).startswith("memgpt") else "direct"},
@@ -176,10 +176,10 @@ def _agent(where: str, agent: Json, beside: Beside, ids: str) -> tuple[WholeAgen
     return whole, report
 
 
-def _conversation(agent: Json, where: str, beside: Beside, report: AgentReport) -> Turns:
+def _conversation(agent: Json, where: str, shared: SharedParts, report: AgentReport) -> Turns:
     messages = list(objects_at(agent, "messages", where))
     times = [at for _, message in messages if (at := stamp_time(message.get("created_at")))]
-    turns = Turns(report, min(times, default=beside.now))
+    turns = Turns(report, min(times, default=shared.now))
     seen, shown_from = _first_in_context(agent, messages), 0
     for at, (place, message) in enumerate(messages):
         for part in _messages_of(message, place, report):
@@ -224,16 +224,16 @@ def _answers(message: Json, where: str, imported: ImportedMessage) -> Iterator[I
             yield replace(imported, text=text, call_id=text_at(answer, "tool_call_id", place)[:200])
 
 
-def _blocks(agent: Json, where: str, beside: Beside, ids: str, at: float) -> Iterator[WholeBlock]:
+def _blocks(agent: Json, where: str, shared: SharedParts, ids: str, at: float) -> Iterator[WholeBlock]:
     own = [*objects_at(agent, "core_memory", where), *objects_at(agent, "memory_blocks", where)]
     block_ids = agent.get("block_ids")
     named = dict.fromkeys(map(str, block_ids)) if isinstance(block_ids, list) else {}
     at_most(f"{where}.block_ids", MOST_LINKS, len(named))
     for id in named:
-        if id not in beside.blocks:
+        if id not in shared.blocks:
             raise AgentFileError(f"{where}.block_ids", "expected the id of a block of the file")
-        own.append(beside.blocks[id])
-        beside.room.take(f"{where}.block_ids", len(text_at(beside.blocks[id][1], "value", beside.blocks[id][0])))
+        own.append(shared.blocks[id])
+        shared.room.take(f"{where}.block_ids", len(text_at(shared.blocks[id][1], "value", shared.blocks[id][0])))
     for number, (place, block) in enumerate(own, 1):
         whole = block_of(f"{ids}-b{number}", block, place, at)
         yield replace(whole, row=replace(whole.row, position=number - 1))
@@ -254,7 +254,7 @@ def _apart(blocks: Iterator[WholeBlock], report: AgentReport) -> Iterator[WholeB
         yield replace(block, row=replace(block.row, label=label))
 
 
-def _leave(agent: Json, where: str, beside: Beside, report: AgentReport) -> None:
+def _leave(agent: Json, where: str, shared: SharedParts, report: AgentReport) -> None:
     for key, label, why in _LEFT:
         value = agent.get(key)
         counted = isinstance(value, list | dict) and not key.endswith("_config")
@@ -262,9 +262,9 @@ def _leave(agent: Json, where: str, beside: Beside, report: AgentReport) -> None
     ids = agent.get("tool_ids")
     own = [tool for _, tool in objects_at(agent, "tools", where)]
     own += [
-        beside.tools[id][1]
+        shared.tools[id][1]
         for id in (ids if isinstance(ids, list) else ())
-        if isinstance(id, str) and id in beside.tools
+        if isinstance(id, str) and id in shared.tools
     ]
     for tool in own:
         name = text_at(tool, "name", where)[:60]
