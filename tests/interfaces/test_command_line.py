@@ -66,6 +66,7 @@ def test_misuse_exits_with_two_and_the_next_command_to_type(tmp_path: Path, argu
         pytest.param(["--model", "big", "run"], " These take it: configure, run, serve.", id="before-the-noun"),
         pytest.param(["functions", "--expected", "3", "confirm"], "confirm.", id="before-the-verb"),
         pytest.param(["functions", "--json", "list"], "", id="of-every-command"),
+        pytest.param(["functions", "-C", ".", "list"], "knapper functions COMMAND -C", id="between-group-and-verb"),
     ],
 )
 def test_an_option_before_its_command_is_said_to_belong_after_it(
