@@ -119,8 +119,16 @@ def test_a_pipe_that_nobody_vouched_for_changes_and_runs_nothing(folder: Path) -
 
 
 def test_a_pipe_that_is_vouched_for_does_all_but_what_needs_a_terminal(folder: Path) -> None:
-    agreed = ("hello", "/undo", f"/delete {NAME}", "/save kept.json", "/load kept.json")
-    lines = (*agreed, "/memory edit human Likes tea.", "/create fresh", "/edit text", "/memory edit human")
+    refused = (f"/edit {NAME}", "/create fresh", "/memory edit human")
+    agreed = (
+        "hello",
+        "/undo",
+        f"/delete {NAME}",
+        "/memory edit human Likes tea.",
+        "/save kept.json",
+        "/load kept.json",
+    )
+    lines = (*refused, *agreed)
     editor = {"EDITOR": "touch opened"}
     with scripted([Repeat(Say("Hi."))]) as model:
         done = knapper("run", *flags(model), "-y", cwd=folder, given="\n".join(lines), environment=editor)

@@ -88,7 +88,7 @@ async def test_tokens_that_cannot_be_read_are_told_in_the_one_shape(served: Serv
     assert (answer.status_code, code(answer)) == (503, "storage")
 
 
-NARROW = [  # a scope, and what it is not enough for
+NARROW: list[tuple[Scope, str, str]] = [  # a scope, and what it is not enough for
     ("read", "POST", MESSAGES),
     ("chat", "PATCH", f"{AGENTS}/main/memory/human"),
     ("read", "PUT", "/api/v1/functions/f"),
