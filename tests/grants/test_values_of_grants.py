@@ -125,7 +125,7 @@ ODD = (
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("char", sampled(ODD, 5), ids=ascii)
+@pytest.mark.parametrize("char", sampled(ODD, 4), ids=ascii)
 @pytest.mark.parametrize(
     ("kind", "item"),
     [
