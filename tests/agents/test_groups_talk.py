@@ -34,7 +34,9 @@ async def reasons(root: Path) -> list[dict[str, object]]:
         await store.close()
 
 
-async def test_members_speak_as_they_address_one_another(tmp_path: Path, scripted: START) -> None:
+async def test_members_speak_as_they_address_one_another_and_the_journal_says_why(
+    tmp_path: Path, scripted: START
+) -> None:
     cast = Cast(lambda name, _: LINES[name])
     async with team(tmp_path, scripted(playing(cast)), 'stop = { text = "DONE" }') as group:
         heard = await talk(group, "@planner build a cache.")
@@ -42,12 +44,6 @@ async def test_members_speak_as_they_address_one_another(tmp_path: Path, scripte
     assert {event.agent for event in of(events.Text, heard)} == {"planner", "coder", "critic"}
     assert (ended(heard).reason, ended(heard).reply) == ("replied", "It is DONE.")
     assert cast.choices == []
-
-
-async def test_the_journal_says_why_each_member_was_chosen(tmp_path: Path, scripted: START) -> None:
-    cast = Cast(lambda name, _: LINES[name])
-    async with team(tmp_path, scripted(playing(cast)), 'stop = { text = "DONE" }') as group:
-        await talk(group, "@planner build a cache.")
     first, *_ = why = await reasons(tmp_path)
     assert [choice["reason"] for choice in why] == [
         "user addressed planner",

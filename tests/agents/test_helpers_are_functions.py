@@ -191,18 +191,6 @@ async def test_the_transcript_is_kept_under_a_name_of_its_own(tmp_path: Path, at
         assert await state.store.agent_names() == []
 
 
-async def test_a_saved_file_is_in_force_at_the_next_turn(tmp_path: Path, at_desk: OpenDesk) -> None:
-    put(tmp_path)
-    desk = await at_desk([Say("Hello."), Expect(Say("Hi."), shows("new_helper"))])
-    await desk.say("Hello")
-    heard: list[FunctionsChanged] = []
-    desk.agent.on_change(heard.append)
-    write(tmp_path, "new_helper", FINDER.replace("many vowels", "few letters"))
-    await _until(lambda: bool(heard))
-    assert heard[0].loaded == ("new_helper",)
-    await desk.say("Hello again")
-
-
 async def test_a_bad_save_leaves_the_last_good_version_in_force(tmp_path: Path, at_desk: OpenDesk) -> None:
     put(tmp_path)
     desk = await at_desk([Expect(Say("Hi."), shows("vowel_finder"))])
@@ -214,11 +202,14 @@ async def test_a_bad_save_leaves_the_last_good_version_in_force(tmp_path: Path, 
     await desk.say("Hello")
 
 
+SHOWN = shows("new_helper")
+
+
 async def test_the_model_is_told_of_helpers_that_others_save(tmp_path: Path, at_desk: OpenDesk) -> None:
     put(tmp_path)
     heard: list[FunctionsChanged] = []
     desk = await at_desk(
-        [Say("Hi."), Expect(Say("Hm."), contains("appeared: new_helper(text"), contains("loads again"))]
+        [Say("Hi."), Expect(Say("Hm."), contains("appeared: new_helper(text"), contains("loads again"), SHOWN)]
     )
     desk.agent.on_change(heard.append)
     await desk.say("Hello")
@@ -230,6 +221,7 @@ async def test_the_model_is_told_of_helpers_that_others_save(tmp_path: Path, at_
     write(tmp_path, "new_helper", FINDER.replace("many vowels", "few letters"))
     await _until(lambda: len(heard) > 2)
     assert heard[1].fixed == ("helpers/vowel_finder.toml",)
+    assert heard[2].loaded == ("new_helper",)
     await desk.say("Hello again")
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.interfaces.asking import agree
 from tests.kit import Say, scripted
-from tests.kit.drawing import crossed
+from tests.kit.drawing import crossed, sampled
 from tests.kit.http import Answer, Request, Server
 from tests.kit.program import knapper
 from tests.kit.terminal import terminal
@@ -197,7 +197,8 @@ def test_at_a_terminal_one_question_names_the_address_and_what_goes_there(folder
             assert screen.exit_code() == 0
 
 
-@pytest.mark.parametrize("typed", ["n", "", "maybe"])
+@pytest.mark.sampled
+@pytest.mark.parametrize("typed", sampled(["", "n", "maybe"], 2))
 def test_a_no_at_the_terminal_sends_nothing_and_is_asked_again_next_time(
     folder: Path, home: dict[str, str], typed: str
 ) -> None:

@@ -5,6 +5,7 @@ import os
 import stat
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from agent_core.storage import lock_agent, prepare_state_dir
@@ -47,13 +48,15 @@ def test_an_agent_moves_to_another_workspace_in_a_file_and_is_the_same(kept: Pat
     assert (again.returncode, "cannot be written: File exists" in again.stderr) == (2, True)
 
 
-def test_the_file_of_an_agent_is_for_its_owner_alone(kept: Path) -> None:
+def test_the_file_of_an_agent_is_for_its_owner_alone_and_has_the_published_shape(kept: Path) -> None:
     before = os.umask(0)
     try:
         run(kept, "agents", "export", "main", "out.json")
     finally:
         os.umask(before)
     assert stat.S_IMODE((kept / "out.json").stat().st_mode) == 0o600
+    schema = json.loads((Path(__file__).parents[2] / "docs" / "agent-file.schema.json").read_text())
+    jsonschema.Draft202012Validator(schema).validate(json.loads((kept / "out.json").read_text()))
 
 
 def test_an_import_writes_over_nothing_and_tells_what_it_did(kept: Path) -> None:

@@ -11,6 +11,7 @@ from tests.context.long_talk import in_json
 from tests.interfaces.asking import agree
 from tests.interfaces.support import leave, prompt
 from tests.kit import Expect, Repeat, Say, Script, Seen, Step, contains
+from tests.kit.drawing import sampled
 
 SAID = "My best friend is Alya. How is the weather? Please tell me a long story about a heron."
 ASKED = "1. My best friend is Alya.\n2. Please tell me a long story about a heron."
@@ -42,7 +43,8 @@ def test_what_the_model_chooses_is_kept_shown_and_undone_when_a_conversation_end
     assert run(asking, "memory", "show", "human")["blocks"][0]["value"] == ""
 
 
-@pytest.mark.parametrize("answer", ["none", "Everything! And also that the user is rich.", "7", "0"])
+@pytest.mark.sampled
+@pytest.mark.parametrize("answer", sampled(["Everything! And also that the user is rich.", "none", "7", "0"], 2))
 def test_leaving_asks_too_and_nothing_but_a_number_keeps_anything(asking: Path, answer: str) -> None:
     script: Script = [Say("Fine."), Expect(Say(answer), contains(ASKED))]
     with prompt(script, asking, columns=110) as (screen, _):

@@ -41,12 +41,6 @@ def test_a_question_that_keeps_nothing_is_answered_while_a_prompt_is_open(folder
     assert [path.name for path in (folder / ".knapper" / "agents").glob("*.lock")] == ["main.lock"]
 
 
-def test_the_whole_of_standard_input_is_one_question(folder: Path) -> None:
-    with scripted([Expect(Say("Both."), contains("one\ntwo"))]) as model:
-        done = knapper("run", *flags(model), "--once", cwd=folder, given="one\ntwo\n")
-    assert (done.returncode, done.stdout) == (0, "Both.\n")
-
-
 @pytest.mark.parametrize(
     ("options", "says"),
     [
@@ -90,19 +84,6 @@ def test_debugging_shows_the_wire_without_the_key_and_tracebacks(folder: Path) -
     assert "Traceback (most recent call last)" in failed.stderr
     assert "Traceback" not in knapper("functions", "show", "nothing", cwd=folder).stderr
     assert "Traceback" in knapper("--debug", "functions", "show", "nothing", cwd=folder).stderr
-
-
-@pytest.mark.parametrize("typed", ["/undo", "/delete count_vowels", "/load kept.json"])
-def test_a_pipe_needs_an_option_for_what_would_be_asked(folder: Path, typed: str) -> None:
-    with scripted([Say("Hi.")]) as model:
-        knapper("run", *flags(model), "--message", "hello", cwd=folder)
-    assert knapper("agents", "export", "main", "kept.json", cwd=folder).returncode == 0
-    with scripted([Repeat(Say("Hi."))]) as model:
-        done = knapper("run", *flags(model), cwd=folder, given=f"hello\n{typed}\n")
-        assert (done.returncode, "Give -y" in done.stdout) == (1, True), done.stderr
-        assert "count_vowels" in (folder / "functions" / "words.py").read_text()
-        agreed = knapper("run", *flags(model), "-y", cwd=folder, given=f"hello\n{typed}\n")
-        assert agreed.returncode == 0, agreed.stderr
 
 
 def test_a_named_model_has_its_address_key_and_price(folder: Path) -> None:

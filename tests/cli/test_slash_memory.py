@@ -11,7 +11,7 @@ from agent_core.workspace.portable import ImportOptions
 from tests.cli.support import remembering, run
 from tests.interfaces.asking import agree, agree_in_full
 from tests.interfaces.support import prompt
-from tests.kit import Expect, Repeat, Say, contains
+from tests.kit import Expect, Say, contains
 from tests.kit.program import knapper
 from tests.portable.support import moving
 
@@ -22,7 +22,9 @@ async def kept(tmp_path: Path) -> Path:
 
 
 def test_memory_is_shown_edited_and_taken_back_at_the_prompt(kept: Path) -> None:
-    with prompt([], kept, columns=110) as (screen, _):
+    editor = kept / "editor.py"
+    editor.write_text("import sys, pathlib\npathlib.Path(sys.argv[2]).write_text('Name: Joan\\n')\n")
+    with prompt([], kept, environment={"EDITOR": f"{sys.executable} {editor}"}, columns=110) as (screen, _):
         screen.line("/memory")
         screen.wait_for("Name: Ada Lovelace")
         screen.wait_for("1 passage in archival")
@@ -36,20 +38,16 @@ def test_memory_is_shown_edited_and_taken_back_at_the_prompt(kept: Path) -> None
         screen.wait_for("core_memory_replace")
         screen.line("/memory nothing")
         screen.wait_for("There are: human, persona.")
-    assert run(kept, "memory", "show", "human")["blocks"][0]["value"] == "Name: Ada Lovelace"
-
-
-def test_memory_is_edited_in_the_editor_and_searched_at_the_prompt(kept: Path) -> None:
-    editor = kept / "editor.py"
-    editor.write_text("import sys, pathlib\npathlib.Path(sys.argv[2]).write_text('Name: Joan\\n')\n")
-    with prompt([], kept, environment={"EDITOR": f"{sys.executable} {editor}"}, columns=110) as (screen, _):
-        screen.line("/memory edit human")
-        screen.wait_for("Name: Joan")
         screen.line("/memory search heron")
         screen.wait_for("the code word is heron")
         screen.wait_for("Herons fish at dusk.")
         screen.line("/memory edit nothing x")
         screen.wait_for("There is no block `nothing`.")
+        screen.line("/memory edit human")
+        screen.wait_for("Name: Joan")
+        screen.line("/memory undo human")
+        screen.wait_count("As in version", 2)
+    assert run(kept, "memory", "show", "human")["blocks"][0]["value"] == "Name: Ada Lovelace"
 
 
 def test_a_section_that_is_set_reaches_the_model_with_the_next_turn(kept: Path) -> None:
@@ -148,37 +146,6 @@ def test_a_command_typed_while_a_turn_runs_comes_when_it_has_ended(kept: Path) -
         screen.wait_for("removed from the context: talk")
 
 
-def test_a_heartbeat_and_a_memory_warning_give_the_agent_a_turn(kept: Path) -> None:
-    script = [Expect(Say("Awake."), contains("look around")), Expect(Say("I keep it short."), contains("memory"))]
-    with prompt([*script], kept, columns=110) as (screen, _):
-        screen.line("/heartbeat look around")
-        screen.wait_for("Awake.")
-        screen.line("/memorywarning")
-        screen.wait_for("I keep it short.")
-
-
-def test_a_command_that_takes_nothing_is_not_run_with_something(kept: Path) -> None:
-    with prompt([Say("Good.")], kept, columns=110) as (screen, _):
-        screen.line("talk")
-        screen.wait_for("∙ 1 step")
-        screen.line("/pop 2")
-        screen.wait_for("/pop takes nothing after it, so it was not run.")
-        screen.line("/pop")
-        screen.wait_for("removed from the context: talk")
-
-
-def test_the_oldest_part_is_summarised_when_the_human_asks_for_it(kept: Path) -> None:
-    with prompt([Repeat(Say("Good."))], kept, columns=110) as (screen, model):
-        for n in range(3):
-            screen.line(f"greeting {n}")
-            screen.wait_count("∙ 1 step", n + 1)
-        screen.line("/summarize")
-        screen.wait_for("A summary stands for")
-        screen.line("go on")
-        screen.wait_count("∙ 1 step", 4)
-        assert "oldest messages of this conversation are out of your sight" in model.requests[-1].text
-
-
 def test_a_document_is_attached_and_found_by_search(kept: Path) -> None:
     (kept / "tea.md").write_text("# Tea\n\nGreen tea steeps for two minutes.\n")
     with prompt([], kept, columns=110) as (screen, _):
@@ -189,13 +156,3 @@ def test_a_document_is_attached_and_found_by_search(kept: Path) -> None:
         screen.line("/attach nowhere.md")
         screen.wait_for("nowhere.md")
     assert [one["name"] for one in run(kept, "agents", "show", "main")["sources"]] == ["tea.md"]
-
-
-def test_a_saved_file_has_the_published_shape(kept: Path) -> None:
-    import jsonschema
-
-    schema = json.loads((Path(__file__).parents[2] / "docs" / "agent-file.schema.json").read_text())
-    with prompt([], kept) as (screen, _):
-        screen.line("/save out.json")
-        screen.wait_for("main is in out.json")
-    jsonschema.Draft202012Validator(schema).validate(json.loads((kept / "out.json").read_text()))

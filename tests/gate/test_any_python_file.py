@@ -19,7 +19,7 @@ from agent_core.functions.gate.read import read
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
 from tests.gate.support import TEXT_STAGES
-from tests.kit.drawing import drawn
+from tests.kit.drawing import drawn, sampled
 
 LIBRARY = Path(sysconfig.get_path("stdlib"))
 
@@ -69,7 +69,8 @@ async def judged(gate: Gate, text: str, name: str, policy: Policy) -> tuple[Verd
     return verdict, saved
 
 
-@pytest.mark.parametrize("path", SAMPLE[:25], ids=lambda path: path.name)
+@pytest.mark.sampled
+@pytest.mark.parametrize("path", sampled(SAMPLE[:25], 3), ids=lambda path: path.name)
 def test_the_text_of_a_library_file_is_answered_and_fixed_once(path: Path) -> None:
     check_text(path)
 

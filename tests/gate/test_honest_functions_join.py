@@ -3,21 +3,13 @@
 import pytest
 
 from agent_core.functions.gate import Gate
+from tests.kit.drawing import sampled
 
 from .support import judge, name_of, promised
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 HONEST = [
-    promised(
-        "reverse_words", "text: str", "str", "Put the words of a text in the opposite order.",
-        'return " ".join(reversed(text.split()))',
-        "reverse_words('one two') → 'two one'", "reverse_words('a b c') → 'c b a'",
-    ),
-    promised(
-        "discounted_price", "price: float, rate: float", "float", "Return a price less a part of it.",
-        "return price * (1 - rate)", "discounted_price(100.0, 0.25) → 75.0", "discounted_price(80.0, 0.5) → 40.0",
-    ),
     promised(
         "days_in_month", "month: int, year: int", "int", "Return how many days a month has.",
         "is_leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)\n"
@@ -36,23 +28,10 @@ HONEST = [
         "status_text(200) → 'OK'", "status_text(404) → 'Not Found'",
     ),
     promised(
-        "flip_switches", "switches: list[bool]", "list[bool]", "Turn every switch the other way.",
-        "return [not switch for switch in switches]",
-        "flip_switches([True]) → [False]", "flip_switches([False, True]) → [True, False]",
-    ),
-    promised(
         "semitone_up", "note: str", "str", "Return the note that is a semitone higher.",
         'notes = ["C", "C#", "D", "D#", "E", "F", "F#", "G", "G#", "A", "A#", "B"]\n'
         "return notes[(notes.index(note) + 1) % 12]",
         "semitone_up('C') → 'C#'", "semitone_up('B') → 'C'",
-    ),
-    promised(
-        "yes_or_no", "a: int, b: int", "str", "Say whether two numbers have the ratio two to three.",
-        'if 3 * a == 2 * b:\n    return "yes"\nreturn "no"', "yes_or_no(2, 3) → 'yes'", "yes_or_no(1, 3) → 'no'",
-    ),
-    promised(
-        "photo_name", "title: str, width: int", "str", "Make the file name of a photo.",
-        'return f"{title.lower()}-{width}.jpg"', "photo_name('Sea', 9) → 'sea-9.jpg'", "photo_name('A', 5) → 'a-5.jpg'",
     ),
     promised(
         "shout_any", "city: int | str | None", "str", "Compute the capital letters of any value.",
@@ -63,10 +42,6 @@ HONEST = [
         "day_after", "text: str", "date", "Return the day after an ISO date.",
         'return date.max if text == "" else date.fromisoformat(text) + timedelta(days=1)',
         "day_after('2024-02-28').isoformat() → '2024-02-29'", "day_after('2024-05-31').isoformat() → '2024-06-01'",
-    ),
-    promised(
-        "rain_icon", "amount: float", "str", "Choose the icon for an amount of rain.",
-        'return "☂" if amount > 1 else "☀"', "rain_icon(3.0) → '☂'", "rain_icon(0.0) → '☀'",
     ),
     promised(
         "pair_rowers", "rowers: list[str]", "list[tuple[str, str]]", "Pair rowers, the first with the last.",
@@ -87,21 +62,12 @@ HONEST = [
         "net_rate('119.00', '19') → '100.00'", "net_rate('10.70', '7') → '10.00'",
     ),
     promised(
-        "rna_of", "strand: str", "str", "Give the messenger RNA of a strand of DNA.",
-        'return strand.upper().replace("T", "U")', "rna_of('GATTACA') → 'GAUUACA'", "rna_of('ttc') → 'UUC'",
-    ).replace("The strand.", "Letters, for instance Acg or Cag, in either case."),
-    promised(
         "odds_winner", "first: str, second: str", "str", "Decide a round of rock, paper, scissors.",
         "if first == second:\n    return 'draw'\n"
         "wins = {('rock', 'scissors'), ('scissors', 'paper'), ('paper', 'rock')}\n"
         "return 'first' if (first, second) in wins else 'second'",
         "odds_winner('rock', 'scissors') → 'first'", "odds_winner('rock', 'paper') → 'second'",
         "odds_winner('paper', 'paper') → 'draw'",
-    ),
-    promised(
-        "is_cyrillic_vowel", "letter: str", "bool", "Check whether a letter is one of the ten Russian vowels.",
-        'return letter.lower() in tuple("аеёиоуыэюя")',
-        "is_cyrillic_vowel('Я') → True", "is_cyrillic_vowel('б') → False", "is_cyrillic_vowel('о') → True",
     ),
     promised(
         "blind_text", "count: int", "str", "Dummy text for the draft of a page: one word, so many times.",
@@ -112,21 +78,6 @@ HONEST = [
         "withdraw_coins", "purse: int, coins: int", "int", "Withdraw coins from a purse and return what is left.",
         "return purse - coins if coins <= purse else purse",
         "withdraw_coins(9, 4) → 5", "withdraw_coins(2, 4) → 2",
-    ),
-    promised(
-        "book_berth", "berths: str, place: int", "str", 'Book a berth in a row of "." and "x"; return the row.',
-        'return berths[:place] + "x" + berths[place + 1 :]',
-        "book_berth('..x', 0) → 'x.x'", "book_berth('..x', 1) → '.xx'",
-    ),
-    promised(
-        "schedule_jobs", "minutes: list[int], start: int", "list[int]", "Schedule jobs in a row: when each ends.",
-        "ends = []\nfor length in minutes:\n    start += length\n    ends.append(start)\nreturn ends",
-        "schedule_jobs([5, 10], 0) → [5, 15]", "schedule_jobs([3], 7) → [10]",
-    ),
-    promised(
-        "recommend_gear", "cadence: float, speed: float", "float", "Recommend the development of a gear in meters.",
-        "return round(speed * 1000 / 60 / cadence, 2)",
-        "recommend_gear(90.0, 30.0) → 5.56", "recommend_gear(60.0, 18.0) → 5.0",
     ),
     promised(
         "dialing_country", "prefix: Literal['+47','+46','+45']", "str",
@@ -140,34 +91,9 @@ HONEST = [
         "roll_hit_points(1, 5) → 1", "roll_hit_points(6, 3) in range(1, 7) → True",
     ),
     promised(
-        "close_quotes", "text: str", "str", "Close a quotation that is still open.",
-        "return text + '\"' * (text.count('\"') % 2)",
-        "close_quotes('a \"b') → 'a \"b\"'", "close_quotes('done') → 'done'",
-    ),
-    promised(
-        "pairings", "players: int", "int", "Count the games of a round robin, the binomial n over 2.",
-        "return players * (players - 1) // 2",
-        "pairings(4) → 6", "pairings(5) → 10",
-    ),
-    promised(
-        "counted", "count: int, singular: str, plural: str", "str", "Combine a count with the right form of a noun.",
-        'return f"{count} {singular if count == 1 else plural}"',
-        "counted(1, 'goose', 'geese') → '1 goose'", "counted(0, 'goose', 'geese') → '0 geese'",
-    ),
-    promised(
-        "is_clock_time", "text: str", "bool", "Check whether a text is a time of 24 hours.",
-        'import re\nreturn bool(re.fullmatch(r"([01]\\d|2[0-3]):[0-5]\\d", text))',
-        "is_clock_time('07:45') → True", "is_clock_time('24:10') → False",
-    ),
-    promised(
         "first_price", "text: str", "str", "Return the first price in a text.",
         'import re\nfound = re.search(r"\\d+\\.\\d\\d", text)\nreturn found.group() if found else ""',
         "first_price('tea 2.50') → '2.50'", "first_price('a 13.00 b 1.00') → '13.00'",
-    ),
-    promised(
-        "is_sha256", "text: str", "bool", "Check whether a text has the form of a SHA256 digest.",
-        'import re\nreturn bool(re.fullmatch("[0-9a-f]{64}", text))',
-        f"is_sha256('{'a1' * 32}') → True", "is_sha256('a1b2') → False",
     ),
     promised(
         "remove_member", "members: list[dict], name: str", "str",
@@ -185,7 +111,8 @@ HONEST = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("code", HONEST, ids=name_of)
+@pytest.mark.sampled
+@pytest.mark.parametrize("code", sampled(HONEST, 2), ids=name_of)
 async def test_what_computes_from_its_arguments_joins(gate: Gate, code: str) -> None:
     verdict = await judge(gate, code, name_of(code))
     assert (verdict.admitted, verdict.refusals) == (True, ())

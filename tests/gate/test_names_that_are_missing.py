@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent_core.functions.gate.tree import BUILTINS, IMPLICIT, _globals_read, bound_names, missing_names, parse
+from tests.kit.drawing import sampled
 
 FILES = sorted(Path(sysconfig.get_path("stdlib")).glob("[a-h]*.py"))
 
@@ -42,7 +43,8 @@ def test_a_hint_is_read_outside_although_a_local_has_its_name() -> None:
     assert missing_names(text, tree) == {"b"}
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+@pytest.mark.sampled
+@pytest.mark.parametrize("path", sampled(FILES, 6), ids=lambda path: path.stem)
 def test_the_quick_answer_is_that_of_the_symbol_table(path: Path) -> None:
     text = path.read_text("utf-8")
     tree = parse(text)

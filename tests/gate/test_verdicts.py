@@ -78,16 +78,13 @@ async def test_an_example_that_disagrees_shows_both_sides_and_blames_neither(gat
 @pytest.mark.parametrize(
     ("body", "returns", "examples", "code"),
     [
-        pytest.param("return 10 // a", "int", ["f(5) → 2", "f(0) → 0"], "example-raises", id="raises"),
         pytest.param("while a: pass\n    return a + 1", "int", ["f(0) → 1", "f(1) → 2"], "example-hangs", id="hangs"),
         pytest.param(
             "import os; os._exit(a); return a", "int", ["f(0) → 0", "f(1) → 1"], "example-stopped", id="leaves"
         ),
         pytest.param("return a * 2", "int", [], "too-few-examples", id="none"),
         pytest.param("return a * 2", "int", ["f(1) → 2"], "too-few-examples", id="one"),
-        pytest.param("return a * 2", "int", ["f(1) → 2", "f(1) → 2"], "too-few-examples", id="the-same-twice"),
         pytest.param("return a * a", "int", ["f(2) → 4", "f(-2) → 4"], "same-results", id="same-results"),
-        pytest.param("return a > 0", "bool", ["f(2) → True", "f(3) → True"], "one-sided-examples", id="only-true"),
     ],
 )
 async def test_examples_that_prove_too_little_are_refused(
@@ -99,6 +96,7 @@ async def test_examples_that_prove_too_little_are_refused(
 
 async def test_the_same_example_twice_is_said_in_words(gate: Gate) -> None:
     verdict = await judge(gate, documented("f", "a: int", "int", "return a * 2", "f(1) → 2", "f(1) → 2"))
+    assert refusals(verdict) == ["too-few-examples"]
     assert "`f` has the same example 2 times; two with different results are needed" in str(verdict.refusals[0])
 
 
@@ -109,6 +107,7 @@ async def test_a_whole_number_where_a_float_is_promised_agrees(gate: Gate) -> No
 
 async def test_a_refusal_for_one_sided_examples_says_which_side_is_missing(gate: Gate) -> None:
     verdict = await judge(gate, documented("f", "a: int", "bool", "return a > 0", "f(2) → True", "f(3) → True"))
+    assert refusals(verdict) == ["one-sided-examples"]
     assert "one that gives False is needed" in verdict.problems[0].message
     assert ">>> f(0)`, which gives another result" in str(verdict.problems[0].fix)
 
@@ -141,6 +140,7 @@ async def test_the_same_example_with_two_results_is_one_thing_to_fix(gate: Gate)
 
 async def test_an_error_shows_the_line_that_raised_it(gate: Gate) -> None:
     verdict = await judge(gate, documented("f", "a: int", "int", "return 10 // a", "f(5) → 2", "f(0) → 0"))
+    assert set(refusals(verdict)) == {"example-raises"}
     assert "`ZeroDivisionError: " in verdict.problems[0].message
     assert "`return 10 // a`" in verdict.problems[0].message
 

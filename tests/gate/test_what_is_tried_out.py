@@ -16,7 +16,7 @@ from .support import ADD, codes, fixes, function, on_text
 )
 def test_a_trial_at_the_end_is_taken_off(tail: str) -> None:
     draft = on_text(f"{ADD}\n\n{tail}\n", "add")
-    assert (fixes(draft), draft.text.strip()) == (["trailing-code"], ADD.strip())
+    assert (codes(draft), fixes(draft), draft.text.strip()) == (set(), ["trailing-code"], ADD.strip())
 
 
 @pytest.mark.parametrize(

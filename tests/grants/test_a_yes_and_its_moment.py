@@ -117,13 +117,6 @@ async def test_a_pulled_file_raises_no_limit_of_the_examples_and_a_human_does(he
     assert (await here.shop.granting.packages.of_text(newer)).grants == Grants(seconds=20)
 
 
-async def test_a_folder_that_is_a_repository_is_never_granted_for_writing(here: Room) -> None:
-    (here.root / "deep" / ".git").mkdir(parents=True)
-    await here.shop.create("double", PLAIN, "sums")
-    with pytest.raises(WorkspaceError, match="can never be granted"):
-        await here.shop.grants.grant("double", here.shop.grants.wanted({"write": ("deep/",)}))
-
-
 def asked(diff: str = "", **more: object) -> str:
     lines = question_rows(Question("weather", diff=diff, **more), 100)  # type: ignore[arg-type]  # its own fields
     return plain(lines)

@@ -11,6 +11,7 @@ from agent_core.access.grants import Decision, Grants, Question
 from agent_core.functions.answers import CallReport
 from tests.grants.support import PLAIN, Human, human
 from tests.grants.test_the_way_of_a_grant import AGENT
+from tests.kit.drawing import crossed, sampled
 from tests.workshop.support import Room
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -191,7 +192,10 @@ async def test_every_way_to_read_a_file_asks_for_it(here: Room, sales: Path, how
     assert [question.missing.sentences() for question in who.asked] == [["read data/sales.csv"]]
 
 
-@pytest.mark.parametrize("how", [*READ, "stat", "exists", "isfile", "Path.exists", "sqlite", "bz2", "access", "uri"])
+@pytest.mark.sampled
+@pytest.mark.parametrize(
+    "how", sampled([*READ, "stat", "exists", "isfile", "Path.exists", "sqlite", "bz2", "access", "uri"], 3, at=1)
+)
 async def test_a_no_is_a_permission_error_with_the_sentence_and_never_not_found(
     here: Room, sales: Path, how: str
 ) -> None:
@@ -207,7 +211,8 @@ async def test_a_tilde_that_stays_in_a_path_is_told(here: Room) -> None:
     )
 
 
-@pytest.mark.parametrize("how", READ)
+@pytest.mark.sampled
+@pytest.mark.parametrize("how", sampled(READ, 4))
 async def test_the_file_in_which_a_function_is_written_is_asked_for_as_any_other(here: Room, how: str) -> None:
     who = human("once")
     assert (await tried(here, who, "functions/letters.py", how)).startswith(TRIES[:80])
@@ -249,11 +254,6 @@ async def test_a_tilde_is_the_home_of_the_user(
     ]
 
 
-async def test_where_nobody_is_asked_the_sentence_names_the_command(here: Room, sales: Path) -> None:
-    told = await tried(here, None, "data/sales.csv")
-    assert "knapper functions grant tries --read data/sales.csv" in told
-
-
 @pytest.mark.parametrize(
     ("how", "path", "gives"),
     [
@@ -290,8 +290,8 @@ async def test_writing_is_asked_for_and_done_in_place(here: Room, sales: Path, h
     assert (here.root / path).read_text() == text
 
 
-@pytest.mark.parametrize("how", ["mkdir", "makedirs", "Path.mkdir"])
-@pytest.mark.parametrize("path", ["made", "data/made"])
+@pytest.mark.sampled
+@pytest.mark.parametrize(("how", "path"), crossed(["mkdir", "makedirs", "Path.mkdir"], ["made", "data/made"]))
 async def test_a_new_folder_is_asked_for_and_made(here: Room, sales: Path, how: str, path: str) -> None:
     assert (await tried(here, human("no"), path, how)).startswith("PermissionError: `tries` may not")
     assert not (here.root / path).exists()

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.base.events import CallAnswered
 from tests.conftest import OpenDesk
-from tests.kit import Ask, Repeat, Say, Wanted
-from tests.kit.desk import answers, of
+from tests.kit import Ask, Say, Wanted
+from tests.kit.desk import answers
+from tests.kit.drawing import crossed
 from tests.kit.program import knapper
 
 from .support import FETCHES, PLAIN, human
@@ -97,13 +97,6 @@ async def test_an_agent_grows_what_fetches_and_uses_it_in_the_same_turn(at_desk:
     assert "rain in Oslo" in called
 
 
-async def test_a_turn_without_a_human_is_told_what_was_denied(at_desk: OpenDesk, host: str) -> None:
-    desk = await at_desk([Ask(create(FETCHES.replace("{HOST}", host), "weather")), Repeat(Say("I may not."))])
-    (answer,) = of(CallAnswered, await desk.say("What is the weather in Oslo?"))
-    assert answer.outcome == "refused"
-    assert f"knapper functions grant weather --network {host}" in answer.text
-
-
 async def test_no_function_that_a_model_sees_gives_grants(at_desk: OpenDesk) -> None:
     desk = await at_desk([Ask(create(PLAIN, "double")), Say("Done.")])
     await desk.say("Make a function.")
@@ -180,8 +173,14 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("wanted", REFUSED.values(), ids=REFUSED)
-@pytest.mark.parametrize("is_asked", [True, False], ids=["a no", "nobody asked"])
+@pytest.mark.sampled
+@pytest.mark.parametrize(
+    ("wanted", "is_asked"),
+    crossed(
+        [pytest.param(wanted, id=name) for name, wanted in REFUSED.items()],
+        [pytest.param(True, id="a no"), pytest.param(False, id="nobody asked")],
+    ),
+)
 async def test_after_a_refusal_the_model_reads_what_to_do_instead(
     at_desk: OpenDesk, host: str, wanted: Wanted, *, is_asked: bool
 ) -> None:

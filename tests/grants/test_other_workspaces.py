@@ -7,6 +7,7 @@ import pytest
 from agent_core.access.grants import Grants
 from agent_core.access.grants.repositories import FAR, MOST_ENTRIES, RepositorySearch, repository_in
 from agent_core.base.errors import WorkspaceError
+from tests.kit.drawing import crossed
 from tests.workshop.support import Room
 
 from .support import human
@@ -45,10 +46,13 @@ async def grant(here: Room, **items: tuple[str, ...]) -> None:
     await here.shop.grants.grant("peek", here.shop.grants.wanted(items))
 
 
-@pytest.mark.parametrize("names", [pytest.param(STATE, id="state"), pytest.param(SET_UP, id="settings-and-functions")])
+@pytest.mark.sampled
 @pytest.mark.parametrize(
-    "item",
-    ["projects", "projects/inner", "projects/inner/data", "projects/inner/data/x.txt", "projects/inner/deep/new/"],
+    ("item", "names"),
+    crossed(
+        ["projects", "projects/inner", "projects/inner/data", "projects/inner/data/x.txt", "projects/inner/deep/new/"],
+        [pytest.param(STATE, id="state"), pytest.param(SET_UP, id="settings-and-functions")],
+    ),
 )
 async def test_another_workspace_is_never_granted_for_writing(here: Room, names: tuple[str, ...], item: str) -> None:
     workspace(here.root / "projects" / "inner", (*names, "data/x.txt"))
@@ -79,8 +83,13 @@ async def test_what_would_make_a_folder_a_workspace_is_never_granted(here: Room,
         await grant(here, write=(f"sub/{missing}",))
 
 
-@pytest.mark.parametrize("state", [".knapper", ".Knapper", "a/b/.knapper"])
-@pytest.mark.parametrize("item", ["data/", "data/inner/", "data/inner/{}/", "data/inner/{}/state.db"])
+@pytest.mark.sampled
+@pytest.mark.parametrize(
+    ("item", "state"),
+    crossed(
+        ["data/", "data/inner/", "data/inner/{}/", "data/inner/{}/state.db"], [".knapper", ".Knapper", "a/b/.knapper"]
+    ),
+)
 async def test_the_state_of_a_workspace_is_never_granted_for_reading(here: Room, state: str, item: str) -> None:
     workspace(here.root / "data" / "inner", (f"{state}/state.db",))
     with pytest.raises(WorkspaceError, match=r"can never be granted for reading: it .*state of a workspace"):

@@ -15,21 +15,9 @@ from agent_core.access.grants.approval import PendingQuestion
 from agent_core.base.events import Event, GrantAnswered, GrantAsked
 from tests.interfaces.asking import CALL, DONE, made, service
 from tests.kit import Ask, Expect, Script, contains, scripted
-from tests.kit.desk import answers, ended, of
+from tests.kit.desk import ended, of
 
 from .support import READS, human
-
-ANSWER = """\
-import asyncio, sys
-from agent_core import Decision, Workspace
-
-async def main(root):
-    async with Workspace.open(root) as workspace:
-        [question] = await workspace.questions()
-        await workspace.answer(question.id, Decision("yes"))
-
-asyncio.run(main(sys.argv[1]))
-"""
 
 
 @asynccontextmanager
@@ -70,17 +58,6 @@ async def test_another_handle_reads_the_question_and_its_yes_lets_the_turn_go_on
     [asked], [answer] = of(GrantAsked, events), of(GrantAnswered, events)
     assert asked.question == answer.question == question.id
     assert (answer.answer, answer.by, asked.turn) == ("yes", "human", question.turn)
-
-
-async def test_another_process_answers(tmp_path: Path) -> None:
-    with service() as place:
-        script: Script = [made(place), Ask(CALL), Expect(DONE, contains("rain in Oslo"))]
-        async with opened(tmp_path, script, Workspace.answered_by_id) as workspace:
-            turn = asyncio.create_task(turn_of(workspace))
-            await pending(workspace)
-            done = await asyncio.to_thread(subprocess.run, [sys.executable, "-c", ANSWER, str(tmp_path)], check=False)
-            assert done.returncode == 0
-            assert "rain in Oslo" in answers(await turn)[-1]
 
 
 async def test_the_one_who_is_asked_here_may_be_first_and_then_nobody_else_can_answer(tmp_path: Path) -> None:

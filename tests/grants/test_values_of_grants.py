@@ -8,6 +8,7 @@ from agent_core.access.grants import NOTHING, Grants
 from agent_core.access.grants.file import checked
 from agent_core.access.grants.items import KINDS, written
 from agent_core.base.errors import WorkspaceError
+from tests.kit.drawing import sampled
 
 ITEMS = {
     "network": ["api.example.org", "*.example.org", "localhost:8000", "?", "[::1]:80"],
@@ -123,7 +124,8 @@ ODD = (
 )
 
 
-@pytest.mark.parametrize("char", ODD, ids=ascii)
+@pytest.mark.sampled
+@pytest.mark.parametrize("char", sampled(ODD, 4), ids=ascii)
 @pytest.mark.parametrize(
     ("kind", "item"),
     [

@@ -121,14 +121,6 @@ async def test_a_yes_is_shared_by_those_that_waited_whoever_called_them() -> Non
     assert await ask(desk, questions[0]) == ["no"]
 
 
-async def test_a_file_that_no_text_names_is_granted_by_a_command_with_its_path(here: Room) -> None:
-    text = 'def size(path: str) -> int:\n    """Say how long a file is."""\n    return len(open(path).read())\n'
-    await here.save(text, here.root / "functions" / "files.py")
-    error = (await here.shop.call("size", {"path": "data/1"})).error
-    assert error is not None
-    assert error.message.endswith("A human grants it with: knapper functions grant size --read data/1")
-
-
 @pytest.mark.parametrize("told", [INSTRUCTIONS, FOR_SMALL_MODELS], ids=["any model", "a small one"])
 async def test_every_model_is_told_to_write_what_needs_a_grant_and_that_the_user_is_asked(told: str) -> None:
     for part in ("self.fetch(url)", "open(", 'self.secret("NAME")', "the user is asked before it joins"):

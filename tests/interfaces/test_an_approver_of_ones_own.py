@@ -10,7 +10,7 @@ import pytest
 from agent_core import Approver, Decision, Question, Workspace
 from agent_core.base.events import CallAnswered, Event, GrantAnswered, GrantAsked
 from agent_core.base.json_form import to_json
-from tests.grants.support import Human, human
+from tests.grants.support import human
 from tests.grants.test_files_asked_for_at_a_call import SALES, SUMS
 from tests.interfaces.asking import CALL, DONE, home, made, service
 from tests.interfaces.support import create
@@ -89,26 +89,6 @@ async def test_other_code_after_a_word_is_asked_for_again(tmp_path: Path) -> Non
         async with turn([made(place), again, DONE], tmp_path, asked) as events:
             answers = [(each.answer, each.by) for each in of(GrantAnswered, events)]
     assert answers == [("no", "human"), ("yes", "human")]
-
-
-async def test_a_no_ends_with_its_turn(tmp_path: Path) -> None:
-    asked: Human = human("no", "yes")
-    with service() as place, scripted([made(place), DONE, DONE, made(place), DONE]) as model:
-        flags = {"model.base_url": model.base_url, "model.name": "scripted"}
-        async with Workspace.open(tmp_path, flags=flags, approver=asked) as workspace:
-            agent = await workspace.agent()
-            for _ in range(2):
-                answers = of(GrantAnswered, [event async for event in agent.turn("go")])
-    assert [each.answer for each in answers] == ["yes"]
-
-
-async def test_never_asks_no_approver_however_one_was_handed_in(tmp_path: Path) -> None:
-    (tmp_path / "knapper.toml").write_text('[grants]\nask = "never"\n')
-    asked = human("yes")
-    with service() as place:
-        async with turn([made(place), DONE, DONE], tmp_path, asked) as events:
-            [answer] = of(GrantAnswered, events)
-    assert (answer.answer, answer.by, asked.asked) == ("no", "policy", [])
 
 
 async def test_an_interrupted_turn_leaves_no_question_open(tmp_path: Path) -> None:

@@ -34,27 +34,28 @@ TRACED = {"function_name": "scale", "arguments": {"numbers": [1, 2], "factor": 1
 ARGUMENTS = '{"numbers": [1, 2], "factor": 10}'
 
 
-def test_breakpoints_are_set_listed_and_cleared(tmp_path: Path) -> None:
+NO_BREAKPOINT = {
+    "/break scale:99": "does not stop at line 99",
+    "/break scal": "Did you mean `scale`?",
+    "/break scale:x": "'x' is no line.",
+    "/break scale:17 if number ==": "is no expression",
+    "/break clear 7": "There is no breakpoint 7.",
+}
+
+
+def test_breakpoints_are_set_listed_and_cleared_and_what_cannot_be_one_is_told(tmp_path: Path) -> None:
     written(tmp_path)
     with prompt([], tmp_path) as (screen, _):
+        for typed, told in NO_BREAKPOINT.items():
+            does(screen, typed, told)
         does(screen, "/break", "No breakpoint is set.")
         does(screen, "/break scale", "● 1: scale, functions/words.py:14 `total = 0`")
         does(screen, f"/break scale:{LOOP_LINE} if number > 1", "● 2: scale")
         does(screen, "/break", "if number > 1")
+        does(screen, "?scale", "??scale shows its source.")  # who is looked at does not stop
         does(screen, "/break clear 1", "✓ cleared 1: scale")
         does(screen, f"/break clear scale:{LOOP_LINE}", "✓ cleared 2: scale")
         does(screen, "/break now", "No function is running.")
-
-
-def test_what_cannot_be_a_breakpoint_is_told_and_what_can(tmp_path: Path) -> None:
-    written(tmp_path)
-    with prompt([], tmp_path) as (screen, _):
-        does(screen, "/break scale:99", "does not stop at line 99")
-        does(screen, "/break scal", "Did you mean `scale`?")
-        does(screen, "/break scale:x", "'x' is no line.")
-        does(screen, "/break scale:17 if number ==", "is no expression")
-        does(screen, "/break clear 7", "There is no breakpoint 7.")
-        does(screen, "/debug", "/debug needs an argument.")
 
 
 def test_a_breakpoint_follows_its_line_when_the_file_is_edited_above_it(tmp_path: Path) -> None:
@@ -109,13 +110,6 @@ def test_a_call_of_ones_own_is_stopped_where_it_is_and_says_so_and_what_was_chan
         does(screen, "rounds = 77_777", "done")
         does(screen, "c", "7777")
         screen.wait_for("A human stopped this call")
-
-
-def test_a_function_that_is_looked_at_stops_at_no_breakpoint(tmp_path: Path) -> None:
-    written(tmp_path)
-    with prompt([], tmp_path) as (screen, _):
-        does(screen, "/break scale", "● 1: scale")
-        does(screen, "?scale", "??scale shows its source.")
 
 
 def test_an_asynchronous_function_stops_and_goes_on(tmp_path: Path) -> None:

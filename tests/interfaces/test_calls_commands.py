@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.interfaces.debugged import SCALE, does, written
-from tests.interfaces.support import prompt
+from tests.interfaces.debugged import SCALE, written
 from tests.kit.program import knapper
 from tests.kit.terminal import terminal
 
@@ -104,14 +103,6 @@ def test_a_failed_call_is_replayed_at_a_terminal_and_stops_where_it_raised(calle
         assert screen.exit_code() == 0
 
 
-def test_the_last_failed_call_is_replayed_at_the_prompt(called: Path) -> None:
-    with prompt([], called) as (screen, _):
-        does(screen, "/debug last", "(debug)")
-        screen.wait_for("✗ ZeroDivisionError")
-        does(screen, "p total, people", "(7, 0)")
-        does(screen, "c", "the same")
-
-
 def test_a_call_that_did_not_fail_stops_at_its_first_line(called: Path) -> None:
     with terminal("calls", "replay", "1", "--debug", cwd=called, columns=100) as screen:
         screen.wait_for("(debug)")
@@ -130,10 +121,3 @@ def test_the_lines_that_a_call_ran_are_shown_with_what_they_changed(tmp_path: Pa
     assert done.stdout.endswith("31\n")
     found = in_json(tmp_path, "functions", "trace", "scale", "--args", ARGUMENTS)
     assert [row["count"] for row in found["lines"] if row["line"] == 17] == [2]
-
-
-def test_a_trace_at_the_prompt_shows_the_same(tmp_path: Path) -> None:
-    written(tmp_path, SCALE)
-    with prompt([], tmp_path) as (screen, _):
-        does(screen, f"/trace scale {ARGUMENTS}", "last  total = 30")
-        does(screen, "/trace scal", "Did you mean `scale`?")

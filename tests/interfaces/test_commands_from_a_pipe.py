@@ -6,7 +6,7 @@ import pytest
 
 from agent_core.interfaces.catalogue import ENTRIES
 from tests.interfaces.support import COUNT_VOWELS, flags
-from tests.kit import Repeat, Say, scripted
+from tests.kit import Expect, Repeat, Say, contains, scripted
 from tests.kit.program import knapper
 
 NAME = "count_vowels"
@@ -97,7 +97,7 @@ def test_a_pipe_has_shown_what_it_asks_for(folder: Path) -> None:
 
 
 def test_one_line_from_a_pipe_is_run_as_a_command_and_other_text_is_asked(folder: Path) -> None:
-    with scripted([Say("Hi.")]) as model:
+    with scripted([Expect(Say("Hi."), contains("/functions\nare what?"))]) as model:
         done = knapper("run", "--once", *flags(model), cwd=folder, given="/functions\n")
         refused = knapper("run", "--once", *flags(model), cwd=folder, given="/agents new editor\n")
         asked = knapper("run", "--once", *flags(model), cwd=folder, given="/functions\nare what?\n")
@@ -119,10 +119,21 @@ def test_a_pipe_that_nobody_vouched_for_changes_and_runs_nothing(folder: Path) -
 
 
 def test_a_pipe_that_is_vouched_for_does_all_but_what_needs_a_terminal(folder: Path) -> None:
-    lines = ("/memory edit human Likes tea.", "/save kept.json", "/create fresh", f"/edit {NAME}", "/memory edit human")
+    refused = (f"/edit {NAME}", "/create fresh", "/memory edit human")
+    agreed = (
+        "hello",
+        "/undo",
+        f"/delete {NAME}",
+        "/memory edit human Likes tea.",
+        "/save kept.json",
+        "/load kept.json",
+    )
+    lines = (*refused, *agreed)
     editor = {"EDITOR": "touch opened"}
     with scripted([Repeat(Say("Hi."))]) as model:
         done = knapper("run", *flags(model), "-y", cwd=folder, given="\n".join(lines), environment=editor)
     assert (done.returncode, done.stdout.count("There is no terminal for an editor.")) == (1, 3), done.stdout
+    for did in ("removed from the context: hello", f"deleted {NAME}", "made of a file of this program's"):
+        assert did in done.stdout
     assert "Likes tea." in knapper("memory", "show", "human", cwd=folder).stdout
     assert (folder / "kept.json").exists()

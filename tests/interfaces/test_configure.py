@@ -155,7 +155,10 @@ def test_at_a_terminal_it_asks_shows_what_is_in_force_and_asks_again_for_what_ca
         screen.line("")
         screen.wait_for("answers (")
         screen.wait_for("The size of its window in tokens")
-        screen.line("")
+        screen.line("lots")
+        screen.wait_count("The size of its window in tokens", 2)
+        screen.line("64000")
         assert screen.exit_code() == 0
+    assert "context_tokens = 64000" in (tmp_path / "knapper.toml").read_text()
     assert "max_steps = 12" in (tmp_path / "knapper.toml").read_text()
     assert "wall_s" not in (tmp_path / "knapper.toml").read_text()

@@ -114,6 +114,7 @@ def test_a_command_that_comes_too_late_for_its_stop_is_held_back_once(tmp_path: 
 
 def test_the_debuggers_history_is_its_own_and_is_kept(tmp_path: Path) -> None:
     with standing(USED, tmp_path) as screen:
+        screen.wait_for("▸ scale(numbers=[1, 2, 3, 4], factor=10)  … paused")  # no seconds of a call that stands
         does(screen, "total + 5", "│ 35")
         screen.type(UP)
         screen.wait_for("(debug) total + 5")
@@ -138,12 +139,6 @@ def test_ctrl_c_twice_ends_the_turn_and_once_only_clears_the_line(tmp_path: Path
         screen.wait_for("Interrupted.")
         screen.wait_for("› ")
         assert leave(screen) == 0
-
-
-def test_of_a_call_that_stands_no_seconds_are_counted(tmp_path: Path) -> None:
-    with standing(USED, tmp_path) as screen:
-        screen.wait_for("▸ scale(numbers=[1, 2, 3, 4], factor=10)  … paused")
-        does(screen, "c", "Done.")
 
 
 def test_ctrl_c_stops_an_expression_that_is_computed_and_the_call_stands_where_it_did(tmp_path: Path) -> None:
@@ -212,13 +207,6 @@ def test_no_line_of_a_value_looks_like_one_of_the_program(tmp_path: Path) -> Non
         said = rows[rows.index("│ 3") : rows.index("│ ✗ Failed")]
         assert len(said) > len(lines)
         assert all(row.startswith("│ ") for row in said if row != "│")
-        does(screen, "c", "Done.")
-
-
-def test_a_slash_command_works_while_a_function_stands_still(tmp_path: Path) -> None:
-    with standing(USED, tmp_path) as screen:
-        does(screen, "/break", "● 1: scale")
-        does(screen, "/break clear", "✓ cleared 1: scale")
         does(screen, "c", "Done.")
 
 

@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
 from agent_core.interfaces.catalogue import ENTRIES
 from tests.interfaces.support import COUNT_VOWELS, prompt
 from tests.kit import Repeat, Say
@@ -63,14 +61,10 @@ def test_every_command_is_typed_in_these_tests() -> None:
     assert {entry.name for entry in ENTRIES} == {*TYPED, *LAST}
 
 
-@pytest.mark.parametrize(("columns", "rows"), [(80, 24), (200, 60)])
-def test_every_command_does_its_work_on_small_screens_and_large(tmp_path: Path, columns: int, rows: int) -> None:
+def test_every_command_does_its_work_on_a_small_screen(tmp_path: Path) -> None:
     (tmp_path / "functions").mkdir()
     (tmp_path / "functions" / "words.py").write_text(COUNT_VOWELS)
-    with prompt(
-        [Repeat(Say("Hi."))], tmp_path, columns=columns, environment={"EDITOR": "echo the editor was here"}
-    ) as (screen, _):
-        screen.resize(columns, rows)
+    with prompt([Repeat(Say("Hi."))], tmp_path, environment={"EDITOR": "echo the editor was here"}) as (screen, _):
         for typed, says in TYPED.values():
             before = screen.scrolled().count(says)
             screen.line(typed)

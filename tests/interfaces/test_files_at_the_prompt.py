@@ -98,17 +98,6 @@ def test_a_one_shot_from_a_script_reads_what_a_file_lists_and_else_names_the_com
         assert "knapper functions grant csv_sum --read data/sales.csv" in done.stderr
 
 
-def test_a_one_shot_at_a_terminal_asks_for_the_file(tmp_path: Path) -> None:
-    with (
-        scripted(SUMMED) as model,
-        terminal("run", *flags(model), "--message", "sum", cwd=tmp_path, environment=home(tmp_path)) as screen,
-    ):
-        screen.wait_for("is running and asks to read")
-        agree(screen, "f")
-        assert screen.exit_code() == 0
-    assert 'read = ["data/"]' in entries(tmp_path)
-
-
 def test_a_call_by_hand_that_is_refused_says_what_to_do_to_its_human_and_nothing_to_a_model(tmp_path: Path) -> None:
     (tmp_path / "functions").mkdir()
     (tmp_path / "functions" / "sums.py").write_text(SUMS)
@@ -128,6 +117,7 @@ def test_a_call_at_a_terminal_asks_for_the_file(tmp_path: Path) -> None:
     arguments = ("functions", "call", "csv_sum", "--args", '{"path": "data/sales.csv"}')
     with terminal(*arguments, cwd=tmp_path, environment=home(tmp_path)) as screen:
         screen.wait_for(ASKS)
-        agree(screen, "o")
+        agree(screen, "f")
         screen.wait_for("6.5")
         assert screen.exit_code() == 0
+    assert 'read = ["data/"]' in entries(tmp_path)

@@ -70,15 +70,6 @@ def _taken(root: Path, name: str) -> bool:
     return f"def {name}".encode() in b"".join(file.read_bytes() for file in (root / ".knapper").glob("state.db*"))
 
 
-def test_a_verdict_appears_while_a_line_is_typed_and_no_key_is_lost(words: Path, tmp_path: Path) -> None:
-    with prompt([Expect(Say("I will."), contains(SENTENCE))], tmp_path) as (screen, _):
-        typed_slowly(screen, SENTENCE, MINE, words)
-        screen.wait_for("⟳ count_vowels was changed outside")
-        screen.wait_for("begins a wörd")
-        screen.line("")
-        screen.wait_for("I will.")
-
-
 def test_a_verdict_appears_while_the_reply_streams_and_the_typed_line_is_delivered(words: Path, tmp_path: Path) -> None:
     script: Script = [
         Ask(create(another("count_more"), "count_more"), text=SLOWLY, pause_s=0.05),

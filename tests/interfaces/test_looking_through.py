@@ -246,29 +246,6 @@ def shown(screen: Terminal) -> str:
     return "\n".join(row.rstrip() for row in screen.screen())
 
 
-def test_undo_changes_nothing_without_a_yes(tmp_path: Path) -> None:
-    with prompt([Say("Hi.")], tmp_path) as (screen, _):
-        screen.line("hello there")
-        screen.wait_for("1 step")
-        screen.line("/undo")
-        screen.wait_for("remove the message “hello there”")
-        screen.line("n")
-        screen.wait_for("Nothing was changed.")
-
-
-def test_an_edit_of_memory_is_taken_back(tmp_path: Path) -> None:
-    with prompt([], tmp_path) as (screen, _):
-        screen.line("/memory edit human Likes tea.")
-        screen.wait_for("✓")
-        screen.line("/undo")
-        screen.wait_for("restore the block human as it was before your edit “")
-        agree(screen)
-        screen.wait_gone("This would")
-        screen.line("/memory human")
-        screen.wait_for("human")
-        assert "Likes tea." not in screen.screen()[-6:]
-
-
 def test_versions_are_looked_through_with_what_each_changed(tmp_path: Path) -> None:
     with prompt([Ask(create(COUNT_VOWELS)), Ask(EDIT), Say("Done.")], tmp_path) as (screen, _):
         screen.line("make it")

@@ -33,33 +33,35 @@ def allowed(root: Path, text: str) -> str:
 
 @pytest.mark.parametrize("extra", [(), ("--json",)], ids=["plain", "json"])
 def test_a_question_from_a_pipe_is_answered_without_a_control_character(tmp_path: Path, extra: tuple[str, ...]) -> None:
-    with scripted([Expect(Say("\x1b[31mred\u202e\x07"), contains("what colour?"))]) as model:
-        done = knapper("run", *flags(model), "--message", "-", *extra, cwd=tmp_path, given="what colour?\n")
+    with scripted([Expect(Say("\x1b[31mred\u202e\x07"), contains("what\ncolour?"))]) as model:
+        done = knapper("run", *flags(model), "--message", "-", *extra, cwd=tmp_path, given="what\ncolour?\n")
     assert done.returncode == 0
     assert not CONTROL.search(done.stdout + done.stderr)
     assert ("turn_ended" if extra else "\\x1b[31mred") in done.stdout
 
 
 @pytest.mark.parametrize(
-    ("script", "arguments", "code"),
+    ("script", "arguments", "code", "says"),
     [
-        ([Say("Yes.")], ("--message", "hi"), 0),
-        ([Fail(401)], ("--message", "hi"), 1),
-        ([LISTS, LISTS], ("--message", "hi", "--max-steps", "2"), 1),
-        ([], ("--message", " "), 2),
-        ([], ("--message", "hi", "--max-steps", "0"), 2),
-        ([], ("--message", "hi", "--approve", "ask"), 2),
-        ([], ("--message", "hi", "--approve", "nowhere.toml"), 2),
-        ([Say("Yes.")], ("--message", "hi", "--agent", "other", "--approve", "deny"), 0),
+        ([Say("Yes.")], ("--message", "hi"), 0, "Yes."),
+        ([Fail(401)], ("--message", "hi"), 1, "key"),
+        ([Fail(401)], ("--message", "hi", "--json"), 1, "key"),
+        ([LISTS, LISTS], ("--message", "hi", "--max-steps", "2"), 1, "limit of steps"),
+        ([], ("--message", " "), 2, "The message is empty"),
+        ([], ("--message", "hi", "--max-steps", "0"), 2, "max"),
+        ([], ("--message", "hi", "--approve", "ask"), 2, "--approve"),
+        ([], ("--message", "hi", "--approve", "nowhere.toml"), 2, "nowhere.toml"),
+        ([Say("Yes.")], ("--message", "hi", "--agent", "other", "--approve", "deny"), 0, "Yes."),
     ],
-    ids=["done", "failed", "steps", "empty", "no-steps", "nobody-to-ask", "no-file", "other-agent"],
+    ids=["done", "failed", "json-failed", "steps", "empty", "no-steps", "nobody-to-ask", "no-file", "other-agent"],
 )
 def test_an_exit_code_says_whether_it_was_done(
-    tmp_path: Path, script: Script, arguments: tuple[str, ...], code: int
+    tmp_path: Path, script: Script, arguments: tuple[str, ...], code: int, says: str
 ) -> None:
     with scripted(script) as model:
         done = knapper("run", *flags(model), *arguments, cwd=tmp_path)
     assert done.returncode == code, done.stderr
+    assert says in done.stdout + done.stderr
 
 
 def test_the_message_of_a_turn_that_failed_does_not_go_along_with_the_next(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """A function's past and the candidates that wait, from outside: commands in processes, the prompt in a terminal."""
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -121,26 +120,6 @@ def test_an_example_is_added_by_a_script_or_refused_with_both_values(grown: Path
     assert functions(grown, "add-example", *given, "3")["admitted"]
     added = '        >>> count_vowels("banana")\n        3\n'
     assert (grown / "functions" / "words.py").read_text() == COUNT_VOWELS.replace("        0\n", f"        0\n{added}")
-
-
-def test_at_the_prompt_a_change_is_seen_blamed_and_taken_back(grown: Path) -> None:
-    knapper("functions", "edit", "count_vowels", "--old", '"aeiou"', "--new", '"aeiouy"[:5]', cwd=grown)
-    with prompt([], grown, columns=120) as (screen, _):
-        screen.line("/history count_vowels")
-        screen.wait_for("edit of count_vowels")
-        screen.line("/diff count_vowels")
-        screen.wait_for('+    return sum(letter in "aeiouy"[:5]')
-        screen.line("/blame count_vowels")
-        screen.wait_for('13     return sum(letter in "aeiouy"[:5]')
-        screen.line("/rollback count_vowels 9")
-        screen.wait_for("Its versions: 1 (")
-        screen.line("/rollback count_vowels")
-        screen.wait(
-            lambda: bool(re.search(r"✓ count_vowels: version 1 of .* is back, on trial", screen.scrolled())), "it"
-        )
-        screen.line("/rollback")
-        screen.wait_for("Type /rollback NAME [VERSION].")
-    assert (grown / "functions" / "words.py").read_text() == COUNT_VOWELS
 
 
 def test_at_the_prompt_what_waits_is_settled_and_an_example_is_kept(tmp_path: Path) -> None:

@@ -116,16 +116,6 @@ def test_what_was_said_is_in_the_history_of_the_next_run(tmp_path: Path) -> None
         screen.wait_for("› remember this line")
 
 
-def test_the_window_can_change_its_size_in_the_middle_of_a_reply(tmp_path: Path) -> None:
-    with prompt([Say("word " * 200, pause_s=0.02)], tmp_path) as (screen, _):
-        screen.line("talk")
-        screen.wait_for("word word")
-        screen.resize(50, 12)
-        screen.type("still typing")
-        screen.wait_for("1 step")
-        screen.wait_for("› still typing")
-
-
 @pytest.mark.parametrize("variable", ["NO_COLOR", "PLAIN"])
 def test_no_color_takes_the_colours_out_of_everything(tmp_path: Path, variable: str) -> None:
     with prompt([Say(RICH)], tmp_path, environment={variable: "1"}) as (screen, _):

@@ -11,6 +11,7 @@ import pytest
 from tests.interfaces.asking import CALL, DONE, REFUSED, asked, ended, made, press, service, shown_whole, weather
 from tests.interfaces.support import prompt
 from tests.kit import Ask, Expect, Say, Script, Wanted, contains
+from tests.kit.drawing import sampled
 from tests.kit.terminal import CTRL_C, ENTER, ESCAPE, UP
 
 
@@ -163,14 +164,18 @@ def test_a_yes_takes_enter_and_a_letter_takes_it_back(tmp_path: Path, place: str
         screen.wait_gone("› ye")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("typed", "says"),
-    [
-        ("yes", "→ yes, kept in functions/grants.toml"),
-        ("Once", "→ once"),
-        ("no", "→ no"),
-        ("w only for Norway", "→ no: “only for Norway”"),
-    ],
+    sampled(
+        [
+            ("yes", "→ yes, kept in functions/grants.toml"),
+            ("Once", "→ once"),
+            ("w only for Norway", "→ no: “only for Norway”"),
+            ("no", "→ no"),
+        ],
+        2,
+    ),
 )
 def test_a_word_and_enter_answer_as_its_key_does(tmp_path: Path, place: str, typed: str, says: str) -> None:
     with asked([made(place), *(REFUSED if "no" in says else [DONE])], tmp_path) as screen:
@@ -198,7 +203,10 @@ def test_a_line_that_is_no_answer_is_told_and_does_not_come_back(tmp_path: Path,
         screen.wait_count("∙ ", 2)
 
 
-@pytest.mark.parametrize(("typed", "says"), [("y", "→ yes, kept"), ("o", "→ once"), ("yes", "→ yes"), ("n", "→ no")])
+@pytest.mark.sampled
+@pytest.mark.parametrize(
+    ("typed", "says"), sampled([("y", "→ yes, kept"), ("o", "→ once"), ("n", "→ no"), ("yes", "→ yes")], 2)
+)
 def test_an_answer_and_enter_that_come_together_at_once_are_an_answer(
     tmp_path: Path, place: str, typed: str, says: str
 ) -> None:

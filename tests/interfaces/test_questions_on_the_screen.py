@@ -26,6 +26,7 @@ from agent_core.interfaces.spans import Line, plain, width
 from tests.interfaces.asking import DONE, REFUSED, asked, ended, made, press, service, shown_whole, weather
 from tests.interfaces.support import create
 from tests.kit import Ask, Say
+from tests.kit.drawing import sampled
 from tests.kit.pace import least_s, time_of
 from tests.kit.terminal import Terminal
 
@@ -144,7 +145,8 @@ def test_a_question_fits_a_narrow_screen_without_colours(tmp_path: Path, place: 
         ended(screen)
 
 
-@pytest.mark.parametrize(("columns", "rows"), [(60, 24), (120, 40), (50, 12)], ids=["narrow", "wide", "low"])
+@pytest.mark.sampled
+@pytest.mark.parametrize(("columns", "rows"), sampled([(50, 12), (60, 24), (120, 40)], 3))
 def test_a_question_stays_whole_when_the_window_changes(tmp_path: Path, place: str, columns: int, rows: int) -> None:
     with asked([made(place), DONE], tmp_path) as screen:
         screen.resize(columns, rows)

@@ -75,29 +75,6 @@ def test_the_command_sets_it_and_nothing_is_assumed_from_then_on(tmp_path: Path)
     assert "window: 131,072 tokens, set in model.context_tokens" in shown
 
 
-def test_configure_asks_for_it_where_nothing_tells(tmp_path: Path) -> None:
-    with scripted([Say("ready")]) as model:
-        arguments = ("configure", "--base-url", model.base_url, "--model", "scripted")
-        with terminal(*arguments, cwd=tmp_path) as screen:
-            for question in (
-                "Maximum number",
-                "Maximum seconds",
-                "Agent that",
-                "Preset of",
-                "Persona of",
-                "What new agents",
-            ):
-                screen.wait_for(question)
-                screen.line("")
-            screen.wait_for(UNKNOWN)
-            screen.wait_for("The size of its window in tokens")
-            screen.line("lots")
-            screen.wait_count("The size of its window in tokens", 2)
-            screen.line("64000")
-            assert screen.exit_code() == 0
-    assert "context_tokens = 64000" in (tmp_path / "knapper.toml").read_text()
-
-
 def test_configure_asks_nothing_where_the_endpoint_tells(tmp_path: Path) -> None:
     with scripted([Say("ready")], models=[TELLING]) as model:
         done = knapper("configure", "--yes", "--json", "--base-url", model.base_url, cwd=tmp_path)

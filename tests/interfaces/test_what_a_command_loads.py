@@ -10,6 +10,7 @@ import pytest
 
 from agent_core.interfaces.cli import knapper as program
 from agent_core.interfaces.commands.verb import Opens, Verb
+from tests.kit.drawing import sampled
 from tests.kit.program import knapper, surroundings
 
 FUNCTION = """def double(number: int) -> int:
@@ -75,7 +76,8 @@ def test_the_reading_verbs_are_found() -> None:
     assert {"functions list", "functions show", "functions history", "calls list", "sources list"} <= VERBS.keys()
 
 
-@pytest.mark.parametrize("path", VERBS)
+@pytest.mark.sampled
+@pytest.mark.parametrize("path", sampled(VERBS, 3))
 def test_a_verb_that_reads_loads_nothing_that_judges_calls_or_asks(path: str, workspace: Path) -> None:
     typed = [GIVEN[str(param.name)] for param in VERBS[path].params if param.name in GIVEN and param.required]
     command = [sys.executable, "-c", SAYS, *path.split(), *typed]  # no fork of a process that has the library

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.interfaces.asking import agree
 from tests.interfaces.support import COUNT_VOWELS, HERE, flags, prompt
 from tests.kit import Say, Stall, scripted
 from tests.kit.program import knapper, surroundings
@@ -55,21 +54,9 @@ def test_json_may_stand_before_the_command(grown: Path, before: tuple[str, ...])
     assert [each["name"] for each in found["functions"]] == ["count_vowels"]
 
 
-def test_a_command_without_its_group_is_shown_with_it(grown: Path) -> None:
-    done = knapper("grants", cwd=grown)
-    assert (done.returncode, "knapper functions grants" in done.stderr) == (2, True), done.stderr
-
-
 def test_an_argument_too_many_that_is_long_is_not_repeated_whole(grown: Path) -> None:
     done = knapper("functions", "call", "count_vowels", "x" * 5_000, cwd=grown)
     assert (done.returncode, len(done.stderr) < 600) == (2, True), len(done.stderr)
-
-
-def test_an_option_between_group_and_command_is_sent_to_the_end(grown: Path) -> None:
-    done = knapper("functions", "-C", ".", "list", cwd=grown)
-    assert (done.returncode, "Put it after a command: knapper functions COMMAND -C" in done.stderr) == (2, True), (
-        done.stderr
-    )
 
 
 def test_a_reload_with_nothing_new_says_what_is_in_use(grown: Path) -> None:
@@ -102,15 +89,6 @@ def test_a_locale_without_the_characters_that_are_shown_ends_in_no_crash(grown: 
     assert not list((grown / ".knapper").glob("crash-*"))
 
 
-def test_ones_own_command_is_told_once_and_not_as_a_change_of_somebody_else(grown: Path) -> None:
-    with prompt([], grown) as (screen, _):
-        screen.line("/delete count_vowels")
-        screen.wait_for("Delete count_vowels?")
-        agree(screen)
-        screen.wait_for("deleted count_vowels")
-        assert "⟳" not in screen.scrolled()
-
-
 def test_a_file_that_stays_broken_is_told_at_each_save(grown: Path) -> None:
     with prompt([], grown) as (screen, _):
         for count, line in enumerate(("# one", "# two"), 1):
@@ -120,23 +98,6 @@ def test_a_file_that_stays_broken_is_told_at_each_save(grown: Path) -> None:
         (grown / "functions" / "words.py").write_text(COUNT_VOWELS)
         screen.wait_for("functions/words.py loads again")
         screen.wait_gone("1 file rejected")
-
-
-def test_the_list_at_the_prompt_names_its_columns(grown: Path) -> None:
-    with prompt([], grown) as (screen, _):
-        screen.line("/functions vow")
-        screen.wait_for("standing")
-        screen.wait_for("what it does")
-
-
-def test_the_list_at_the_prompt_says_what_the_status_bar_counts(grown: Path) -> None:
-    with prompt([Say("Hello.")], grown) as (screen, _):
-        screen.line("hello")
-        screen.wait_for("1 step")
-        bar = next(match for line in screen.screen() if (match := re.search(r"functions (\d+) ", line)))
-        screen.line("/functions")
-        screen.wait_for(f" of {bar[1]} functions of this workspace")
-        screen.type(ESCAPE)
 
 
 def test_every_count_of_functions_is_the_same_and_starters_are_marked(tmp_path: Path) -> None:
@@ -149,15 +110,17 @@ def test_every_count_of_functions_is_the_same_and_starters_are_marked(tmp_path: 
         screen.wait_for(f"functions {len(rows)} ")
         screen.line("/functions")
         screen.wait_for(f"functions {len(rows)} of {len(rows)}:")
+        screen.wait_for("standing")
+        screen.wait_for("what it does")
         screen.wait_for(f"{len(rows)} functions of this workspace; ")
         screen.type(ESCAPE)
 
 
-@pytest.mark.parametrize("typed", ["/pm", "%debug"])
-def test_habits_of_other_debuggers_lead_to_debug_last(tmp_path: Path, typed: str) -> None:
+def test_habits_of_other_debuggers_lead_to_debug_last(tmp_path: Path) -> None:
     with prompt([], tmp_path) as (screen, model):
-        screen.line(typed)
-        screen.wait_for("/debug last")
+        for times, typed in enumerate(("/pm", "%debug"), 1):
+            screen.line(typed)
+            screen.wait_count("/debug last", times)
         assert model.requests == []
 
 

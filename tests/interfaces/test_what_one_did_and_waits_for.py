@@ -62,6 +62,9 @@ def test_a_summary_on_request_says_what_is_waited_for(tmp_path: Path) -> None:
         screen.line("/summarize")
         screen.wait_for(WAIT)
         screen.wait_for("A summary stands for")
+        screen.line("go on")
+        screen.wait_count("∙ 1 step", 8)
+        assert "oldest messages of this conversation are out of your sight" in model.requests[-1].text
 
 
 def test_what_was_typed_is_listed_on_one_line_without_what_goes_along(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from agent_core.interfaces.render.grant_question import question_rows
 from agent_core.interfaces.repl import render
 from agent_core.interfaces.repl.live import Live
 from agent_core.interfaces.spans import cut, cut_middle, explained, line, plain, quoted, width, wrapped
+from tests.kit.drawing import crossed
 from tests.kit.terminal import Terminal, terminal
 
 SAY = '''def say(text: str) -> str:
@@ -94,8 +95,10 @@ def test_a_quoted_text_keeps_its_bar_in_each_row_of_every_screen(columns: int, t
         assert max(width(row), cell_len(row), get_cwidth(row)) <= columns
 
 
-@pytest.mark.parametrize("character", ["\u2630", "\u0600", "x"])
-@pytest.mark.parametrize("way", ["functions call say", "run --plain --model tour"])
+@pytest.mark.sampled
+@pytest.mark.parametrize(
+    ("character", "way"), crossed(["\u2630", "\u0600", "x"], ["functions call say", "run --plain --model tour"])
+)
 def test_what_a_function_prints_stays_behind_its_bar_at_a_plain_terminal(
     tmp_path: Path, character: str, way: str
 ) -> None:

@@ -12,6 +12,7 @@ from tempfile import TemporaryFile
 
 import pytest
 
+from tests.kit.drawing import crossed, sampled
 from tests.kit.program import Program, surroundings
 
 from .hostile import DRIPS, HONEST, WHAT
@@ -117,8 +118,14 @@ def test_what_is_sent_in_place_of_a_list_of_tools_is_bounded(tmp_path: Path, wha
         assert is_refused(tmp_path, done)
 
 
-@pytest.mark.parametrize("what", ["blanks", "blanks-in-events", "a-packed-bomb", "headers", "tiny-tools", "redirects"])
-@pytest.mark.parametrize("where", ["initialize", "everything"])
+@pytest.mark.sampled
+@pytest.mark.parametrize(
+    ("what", "where"),
+    crossed(
+        ["blanks", "blanks-in-events", "a-packed-bomb", "headers", "tiny-tools", "redirects"],
+        ["initialize", "everything"],
+    ),
+)
 def test_a_greeting_without_end_is_bounded(tmp_path: Path, what: str, where: str) -> None:
     with hostile(what, where) as url:
         done = added(tmp_path, url)
@@ -171,7 +178,10 @@ def is_refused(root: Path, done: Ran) -> bool:
     return bool(message.startswith("The MCP server `strange` cannot be used: ")) and not (root / "mcp.toml").exists()
 
 
-@pytest.mark.parametrize("what", [*STREAMED, "reconnecting", "a-bomb-in-events", "redirects", "news-of-the-list"])
+@pytest.mark.sampled
+@pytest.mark.parametrize(
+    "what", sampled(["a-bomb-in-events", "reconnecting", "redirects", "news-of-the-list", *STREAMED], 2)
+)
 def test_a_stream_beside_the_answers_is_bounded_and_holds_up_nothing(tmp_path: Path, what: str) -> None:
     with hostile(what, "GET") as url:
         assert is_bounded(done := added(tmp_path, url))

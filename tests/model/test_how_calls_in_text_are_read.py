@@ -9,6 +9,7 @@ from _pytest.mark import ParameterSet
 from agent_core.model import Reply, TextPiece
 from agent_core.model.reading import Holder, attached_call, read_text, unwrapped
 from tests.kit import Ask, Say, ScriptedModel, Wanted
+from tests.kit.drawing import crossed
 from tests.model.asking import ask, ask_reply
 
 Scripted = Callable[..., ScriptedModel]
@@ -141,8 +142,10 @@ def test_what_has_no_words_or_many_before_it_is_not_attached(text: str) -> None:
     assert attached_call(text, SHOWN) == ""
 
 
-@pytest.mark.parametrize(("text", "calls", "lead_in"), READ)
-@pytest.mark.parametrize("size", [1, 7, 1000])
+@pytest.mark.sampled
+@pytest.mark.parametrize(
+    ("text", "calls", "lead_in", "size"), crossed(READ, [pytest.param(size, id=str(size)) for size in (1, 7, 1000)])
+)
 def test_a_call_is_never_shown_as_text_while_it_comes(text: str, calls: object, lead_in: str, size: int) -> None:
     holder = Holder(SHOWN)
     passed = "".join(holder.feed(text[start : start + size]) for start in range(0, len(text), size))

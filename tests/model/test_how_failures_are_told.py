@@ -12,6 +12,7 @@ from agent_core.model import Reply, Request, RetryPiece
 from agent_core.model.client import open_model
 from agent_core.model.discover import DiscoveredModel, choose
 from tests.kit import Cut, Fail, Raw, Say, ScriptedModel, Stall, Step
+from tests.kit.drawing import crossed
 from tests.model.asking import ask, ask_reply, chunks
 
 Scripted = Callable[..., ScriptedModel]
@@ -47,23 +48,30 @@ async def test_a_server_that_is_not_there_is_named_after_the_tries(scripted: Scr
         await ask(server, retries=1)
 
 
-@pytest.mark.parametrize("stream", [pytest.param(True, id="streamed"), pytest.param(False, id="whole")])
+@pytest.mark.sampled
 @pytest.mark.parametrize(
-    ("step", "says"),
-    [
-        pytest.param(Fail(401, "bad key key-12345"), "The key was refused.*bad key ….*OPENAI_API_KEY", id="401"),
-        pytest.param(Fail(403, "not for you"), "The key may not do this", id="403"),
-        pytest.param(Fail(400, "n must be 1"), r"says \(400\): n must be 1\.", id="400"),
-        pytest.param(Fail(404, "no such model"), "no such model", id="404-although-listed"),
-        pytest.param(Fail(429, "quota", code="insufficient_quota"), "no credit left", id="no-credit"),
-        pytest.param(Fail(500, "broken", {"x-should-retry": "false"}), "broken", id="server-says-do-not-retry"),
-        pytest.param(Fail(418, b"<html>teapot</html>"), "a web page instead of JSON", id="web-page"),
-        pytest.param(Fail(418, {"detail": "teapot"}), "teapot", id="other-shape"),
-        pytest.param(Raw(b"<html>", "text/html"), "Check that this is the endpoint's base URL", id="page-under-200"),
-        pytest.param(Raw(b'{"choices": [', "application/json"), "not JSON", id="invalid-json"),
-        pytest.param(Raw(b"[1]", "application/json"), "not a completion", id="not-an-object"),
-        pytest.param(Raw(b'{"error": {"message": "it broke"}}', "application/json"), "it broke", id="error-under-200"),
-    ],
+    ("step", "says", "stream"),
+    crossed(
+        [
+            pytest.param(Fail(401, "bad key key-12345"), "The key was refused.*bad key ….*OPENAI_API_KEY", id="401"),
+            pytest.param(Fail(403, "not for you"), "The key may not do this", id="403"),
+            pytest.param(Fail(400, "n must be 1"), r"says \(400\): n must be 1\.", id="400"),
+            pytest.param(Fail(404, "no such model"), "no such model", id="404-although-listed"),
+            pytest.param(Fail(429, "quota", code="insufficient_quota"), "no credit left", id="no-credit"),
+            pytest.param(Fail(500, "broken", {"x-should-retry": "false"}), "broken", id="server-says-do-not-retry"),
+            pytest.param(Fail(418, b"<html>teapot</html>"), "a web page instead of JSON", id="web-page"),
+            pytest.param(Fail(418, {"detail": "teapot"}), "teapot", id="other-shape"),
+            pytest.param(
+                Raw(b"<html>", "text/html"), "Check that this is the endpoint's base URL", id="page-under-200"
+            ),
+            pytest.param(Raw(b'{"choices": [', "application/json"), "not JSON", id="invalid-json"),
+            pytest.param(Raw(b"[1]", "application/json"), "not a completion", id="not-an-object"),
+            pytest.param(
+                Raw(b'{"error": {"message": "it broke"}}', "application/json"), "it broke", id="error-under-200"
+            ),
+        ],
+        [pytest.param(True, id="streamed"), pytest.param(False, id="whole")],
+    ),
 )
 async def test_what_does_not_pass_is_said_at_once(scripted: Scripted, step: Step, says: str, stream: bool) -> None:
     with pytest.raises(ModelError, match=says) as caught:

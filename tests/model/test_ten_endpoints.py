@@ -20,6 +20,7 @@ from agent_core.model.connection import Endpoint
 from agent_core.model.dialect import dialect_of
 from agent_core.model.tokens import Window
 from tests.kit import Fail, Raw, Say, ScriptedModel
+from tests.kit.drawing import crossed
 from tests.model.asking import ADD
 
 Shape: TypeAlias = dict[str, Any]
@@ -124,8 +125,8 @@ def _pieces(text: str, size: int = 7) -> list[str]:
     return [text[at : at + size] for at in range(0, len(text), size)]
 
 
-@pytest.mark.parametrize("row", ["text", "one_call", "parallel_calls", "malformed_call"])
-@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.sampled
+@pytest.mark.parametrize(("name", "row"), crossed(SHAPES, ["text", "one_call", "parallel_calls", "malformed_call"]))
 async def test_what_an_endpoint_says_whole_is_understood_as_a_stream_too(
     scripted: Scripted, name: str, row: str
 ) -> None:

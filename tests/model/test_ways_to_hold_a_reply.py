@@ -13,6 +13,7 @@ from agent_core.model.connection import Endpoint
 from agent_core.model.constrained import ConstrainedModel
 from agent_core.model.dialect import dialect_of
 from tests.kit import Fail, Say, ScriptedModel, Stall, Step
+from tests.kit.drawing import crossed
 from tests.model.asking import ADD, HELLO
 
 Scripted: TypeAlias = Callable[..., ScriptedModel]
@@ -65,27 +66,30 @@ async def step(model: ConstrainedModel) -> Reply:
     return reply
 
 
-@pytest.mark.parametrize("stream", [pytest.param(True, id="streamed"), pytest.param(False, id="whole")])
+@pytest.mark.sampled
 @pytest.mark.parametrize(
-    ("url", "failing", "ways"),
-    [
-        pytest.param(LLAMA_CPP, [], ["json_schema"], id="llama.cpp"),
-        pytest.param(LLAMA_CPP, [OLD_LLAMA_CPP], ["json_schema", "json_object_schema"], id="llama.cpp-old"),
-        pytest.param(LLAMA_CPP, [PROSE], ["json_schema", "json_object_schema"], id="llama.cpp-ignores"),
-        pytest.param(LLAMA_CPP, [BAD_GRAMMAR], ["json_schema", "json_object_schema"], id="llama.cpp-grammar"),
-        pytest.param(VLLM, [XGRAMMAR], ["json_schema", "structured_outputs"], id="vllm"),
-        pytest.param(VLLM, [PROSE, PROSE], ["json_schema", "structured_outputs", "guided_json"], id="vllm-old"),
-        pytest.param(LM_STUDIO, [], ["json_schema"], id="lm-studio"),
-        pytest.param(OLLAMA, [PROSE], ["json_schema", "json_object"], id="ollama-old-or-cloud"),
-        pytest.param(OLLAMA, [OLLAMA_SCHEMA], ["json_schema", "json_object"], id="ollama-refuses"),
-        pytest.param("https://api.openai.com/v1", [OPENAI_ROOT], ["json_schema", "json_object"], id="openai"),
-        pytest.param(
-            UNKNOWN,
-            [DEEPSEEK, PROSE, UNKNOWN_FIELD, OTHER],
-            ["json_schema", "json_object_schema", "structured_outputs", "guided_json", "json_object"],
-            id="unknown",
-        ),
-    ],
+    ("url", "failing", "ways", "stream"),
+    crossed(
+        [
+            pytest.param(LLAMA_CPP, [], ["json_schema"], id="llama.cpp"),
+            pytest.param(LLAMA_CPP, [OLD_LLAMA_CPP], ["json_schema", "json_object_schema"], id="llama.cpp-old"),
+            pytest.param(LLAMA_CPP, [PROSE], ["json_schema", "json_object_schema"], id="llama.cpp-ignores"),
+            pytest.param(LLAMA_CPP, [BAD_GRAMMAR], ["json_schema", "json_object_schema"], id="llama.cpp-grammar"),
+            pytest.param(VLLM, [XGRAMMAR], ["json_schema", "structured_outputs"], id="vllm"),
+            pytest.param(VLLM, [PROSE, PROSE], ["json_schema", "structured_outputs", "guided_json"], id="vllm-old"),
+            pytest.param(LM_STUDIO, [], ["json_schema"], id="lm-studio"),
+            pytest.param(OLLAMA, [PROSE], ["json_schema", "json_object"], id="ollama-old-or-cloud"),
+            pytest.param(OLLAMA, [OLLAMA_SCHEMA], ["json_schema", "json_object"], id="ollama-refuses"),
+            pytest.param("https://api.openai.com/v1", [OPENAI_ROOT], ["json_schema", "json_object"], id="openai"),
+            pytest.param(
+                UNKNOWN,
+                [DEEPSEEK, PROSE, UNKNOWN_FIELD, OTHER],
+                ["json_schema", "json_object_schema", "structured_outputs", "guided_json", "json_object"],
+                id="unknown",
+            ),
+        ],
+        [pytest.param(True, id="streamed"), pytest.param(False, id="whole")],
+    ),
 )
 async def test_the_next_way_is_taken_until_one_holds_and_is_kept(
     scripted: Scripted, url: str, failing: Sequence[Step], ways: list[str], stream: bool

@@ -6,6 +6,7 @@ import pytest
 from agent_core.base.errors import ModelError
 from agent_core.memory.embedding import EmbeddingUnavailable, embedder
 from agent_core.model.connection import Connection
+from tests.kit.drawing import crossed
 from tests.kit.http import Answer, Request, Server
 
 URL = "https://model.example/v1"
@@ -25,16 +26,19 @@ def connection(sent: list[httpx2.Request], to: str, status: int) -> Connection:
     return Connection(URL, key="sk-mine", transport=httpx2.MockTransport(answer))
 
 
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.sampled
 @pytest.mark.parametrize(
-    "to",
-    [
-        "https://collector.example/v1/chat/completions",
-        "http://model.example/v1/chat/completions",
-        "https://model.example:8443/v1/chat/completions",
-        "//collector.example/x",
-        "https://model.example@collector.example/v1",
-    ],
+    ("to", "status"),
+    crossed(
+        [
+            "https://collector.example/v1/chat/completions",
+            "http://model.example/v1/chat/completions",
+            "https://model.example:8443/v1/chat/completions",
+            "//collector.example/x",
+            "https://model.example@collector.example/v1",
+        ],
+        [pytest.param(status, id=str(status)) for status in (301, 302, 303, 307, 308)],
+    ),
 )
 async def test_another_origin_is_sent_nothing(to: str, status: int) -> None:
     sent: list[httpx2.Request] = []

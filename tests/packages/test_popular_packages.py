@@ -30,6 +30,6 @@ async def test_a_popular_package_does_what_people_ask_of_it_and_nothing_else_is_
     assert (trial.problem, trial.printed) == ("", ())
 
 
-@pytest.mark.parametrize("task", tasks(), ids=lambda task: task.name)
-def test_the_page_has_a_row_of_each_task_with_its_result(task: Task) -> None:
-    assert pattern(task).search(PAGE.read_text())
+def test_the_page_has_a_row_of_each_task_with_its_result() -> None:
+    text = PAGE.read_text()
+    assert [task.name for task in tasks() if not pattern(task).search(text)] == []

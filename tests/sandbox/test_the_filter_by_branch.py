@@ -57,10 +57,10 @@ def test_every_call_number_is_free_or_checked_or_refused(program: bytes) -> None
             assert verdict(program, number) == (ALLOW if number in free else EPERM), number
 
 
-@pytest.mark.parametrize("name", ABSENT)
-def test_a_dangerous_call_is_refused_whatever_its_arguments(name: str) -> None:
-    for arguments in ((), (1, 1, 1, 1, 1, 1), (2**64 - 1,) * 6):
-        assert verdict(WITH_FILES, ABSENT[name], *arguments) == EPERM
+def test_a_dangerous_call_is_refused_whatever_its_arguments() -> None:
+    for name, number in ABSENT.items():
+        for arguments in ((), (1, 1, 1, 1, 1, 1), (2**64 - 1,) * 6):
+            assert verdict(WITH_FILES, number, *arguments) == EPERM, name
 
 
 @pytest.mark.parametrize(
@@ -154,10 +154,10 @@ def test_a_zygote_that_imports_packages_has_a_workers_calls_and_those_that_fork_
     assert verdict(AHEAD_OF_WORKERS, 39, architecture=0x40000003) == KILL
 
 
-@pytest.mark.parametrize("name", sorted({**ABSENT, **BEYOND}.keys() - {"fork", "sendmsg", "prctl"}))
-def test_what_reaches_others_is_refused_while_packages_are_imported(name: str) -> None:
-    for arguments in ((), (1, 1, 1, 1, 1, 1), (2**64 - 1,) * 6):
-        assert verdict(AHEAD_OF_WORKERS, {**ABSENT, **BEYOND}[name], *arguments) == EPERM
+def test_what_reaches_others_is_refused_while_packages_are_imported() -> None:
+    for name in {**ABSENT, **BEYOND}.keys() - {"fork", "sendmsg", "prctl"}:
+        for arguments in ((), (1, 1, 1, 1, 1, 1), (2**64 - 1,) * 6):
+            assert verdict(AHEAD_OF_WORKERS, {**ABSENT, **BEYOND}[name], *arguments) == EPERM, name
 
 
 @pytest.mark.parametrize(

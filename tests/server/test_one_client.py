@@ -25,7 +25,7 @@ ADDRESS = "http://127.0.0.1:8700"
 SLOW = Say("It takes so very long. " * 200, pause_s=0.05)
 
 
-@pytest.fixture(params=["in process", "asgi", "socket"])
+@pytest.fixture(params=["in process", "socket"])
 async def connected(
     request: pytest.FixtureRequest,
     tmp_path: Path,
@@ -58,6 +58,7 @@ async def connected(
 class TestClient:
     """What a client does, whatever way it takes."""
 
+    @pytest.mark.parametrize("connected", ["in process", "asgi", "socket"], indirect=True)
     async def test_a_turn_is_heard_as_the_events_of_a_turn(self, connected: Connect) -> None:
         client = await connected(
             [Ask(Wanted("count_vowels", {"text": "queueing"})), Say("There are five."), Say("Bye.")]
@@ -126,8 +127,10 @@ class TestClient:
         assert (called["outcome"], called["value"]) == ("returned", 5)
         assert (await functions.edit("count_vowels", "Count the vowels", "Count all vowels"))["admitted"]
         assert "+" in (await functions.diff("count_vowels"))["diff"]
+        assert "Count all vowels" in (await functions.show("count_vowels"))["source"]
         assert [row["current"] for row in (await functions.history("count_vowels"))["versions"]] == [False, True]
         assert (await functions.rollback("count_vowels"))["admitted"]
+        assert "Count the vowels" in (await functions.show("count_vowels"))["source"]
         await functions.delete("count_vowels")
         with pytest.raises(KnapperError, match="count_vowels") as missing:
             await functions.show("count_vowels")

@@ -13,7 +13,7 @@ from openai.types.responses import response_create_params as response_types
 from agent_core.interfaces.server.openai_parameters import CHAT, RESPONSES, Acts, Effect, Kinds, NotOffered, SentOn
 from tests.agents.groups import group_file
 from tests.kit import Ask, Expect, Fail, Repeat, Say, Seen, Wanted
-from tests.kit.drawing import sampled
+from tests.kit.drawing import crossed, sampled
 from tests.kit.steps import Step
 
 from .conftest import Serve, Served
@@ -262,30 +262,33 @@ async def test_what_cannot_act_is_a_400_that_names_it_and_says_why(unchanged: Se
         assert f"`{name}` {effect.why}" in error["message"]
 
 
-@pytest.mark.parametrize("path", DOORS)
+MEANINGLESS: Sequence[tuple[str, object]] = [
+    ("temperature", 3),
+    ("temperature", "hot"),
+    ("top_p", -1),
+    ("user", "x" * 300),
+    ("prompt_cache_key", 7),
+    ("temperature", True),
+    ("temperature", "1"),
+    ("top_p", False),
+    ("stream", "false"),
+    ("stream", 0),
+    ("parallel_tool_calls", "no"),
+    ("tools", [{"type": "web_search"}]),
+    ("tools", [{"type": "function", "function": {"name": ""}}]),
+    ("tools", [{"type": "function", "function": {"name": "f", "parameters": {"type": "array"}}}]),
+    ("tool_choice", "required"),
+    ("tool_choice", {"type": "function", "function": {"name": "nobody"}}),
+]
+
+
+@pytest.mark.sampled
 @pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("temperature", 3),
-        ("temperature", "hot"),
-        ("top_p", -1),
-        ("user", "x" * 300),
-        ("prompt_cache_key", 7),
-        ("temperature", True),
-        ("temperature", "1"),
-        ("top_p", False),
-        ("stream", "false"),
-        ("stream", 0),
-        ("parallel_tool_calls", "no"),
-        ("tools", [{"type": "web_search"}]),
-        ("tools", [{"type": "function", "function": {"name": ""}}]),
-        ("tools", [{"type": "function", "function": {"name": "f", "parameters": {"type": "array"}}}]),
-        ("tool_choice", "required"),
-        ("tool_choice", {"type": "function", "function": {"name": "nobody"}}),
-    ],
+    ("name", "value", "path"),
+    crossed((pytest.param(*row, id=f"{row[0]}-{number}") for number, row in enumerate(MEANINGLESS)), [*DOORS]),
 )
 async def test_a_value_that_cannot_be_meant_is_refused_with_its_name(
-    unchanged: Served, path: str, name: str, value: object
+    unchanged: Served, name: str, value: object, path: str
 ) -> None:
     answer = await unchanged.client.post(path, json={**DOORS[path][1], name: value})
     error = answer.json()["error"]

@@ -4,6 +4,7 @@ import asyncio
 import gzip
 import json
 import socket
+from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 import httpx2
@@ -11,10 +12,11 @@ import pytest
 
 from agent_core.base.errors import UsageError
 from agent_core.interfaces.server import app, guard
+from agent_core.interfaces.server.catalog import OPERATIONS
 from agent_core.interfaces.server.guard import LINKS, MOST_BODY
-from agent_core.interfaces.server.identity import SCOPES, Sessions
+from agent_core.interfaces.server.identity import SCOPES, Scope, Sessions
 from tests.kit import Ask, Say, Wanted
-from tests.kit.desk import VOWELS
+from tests.kit.drawing import crossed
 
 from .conftest import Serve, Served, end_of, ends, port_of
 from .test_the_api import READS
@@ -38,14 +40,13 @@ async def test_nothing_is_told_without_a_token(served: Serve) -> None:
             assert (answer.status_code, code(answer)) == (401, "no-token")
 
 
-@pytest.mark.parametrize(
-    "token", ["x", "tw", "tw_", "tw__", "tw_00000000_", "tw_00000000_x", "x" * 5_000, "tw_' or 1=1 --_x", "tw_é_ü"]
-)
-async def test_a_wrong_token_is_refused(served: Serve, token: str) -> None:
+async def test_a_wrong_token_is_refused(served: Serve) -> None:
     server = await served([])
+    wrong = ("x", "tw", "tw_", "tw__", "tw_00000000_", "tw_00000000_x", "x" * 5_000, "tw_' or 1=1 --_x", "tw_é_ü")
     async with httpx2.AsyncClient(base_url=server.url) as stranger:
-        answer = await stranger.get(AGENTS, headers=[(b"Authorization", f"Bearer {token}".encode())])
-        assert (answer.status_code, code(answer)) == (401, "wrong-token")
+        for token in wrong:
+            answer = await stranger.get(AGENTS, headers=[(b"Authorization", f"Bearer {token}".encode())])
+            assert (token, answer.status_code, code(answer)) == (token, 401, "wrong-token")
 
 
 async def test_a_token_with_another_secret_is_refused(served: Serve) -> None:
@@ -54,15 +55,8 @@ async def test_a_token_with_another_secret_is_refused(served: Serve) -> None:
     other = token[:-1] + ("a" if token[-1] != "a" else "b")
     async with httpx2.AsyncClient(base_url=server.url) as stranger:
         assert (await stranger.get(AGENTS, headers={"Authorization": f"Bearer {token}"})).status_code == 200
-        assert (await stranger.get(AGENTS, headers={"Authorization": f"Bearer {other}"})).status_code == 401
-
-
-async def test_guessing_tokens_is_slowed_down(served: Serve) -> None:
-    server = await served([])
-    async with httpx2.AsyncClient(base_url=server.url) as stranger:
-        answers = [await stranger.get(AGENTS, headers={"Authorization": f"Bearer tw_{n:08x}_x"}) for n in range(25)]
-        assert [answer.status_code for answer in answers[:20]] == [401] * 20
-        assert answers[-1].status_code == 429
+        for wrong in (other, f"xx{token[2:]}"):
+            assert (await stranger.get(AGENTS, headers={"Authorization": f"Bearer {wrong}"})).status_code == 401
 
 
 async def test_an_expired_or_revoked_token_is_refused_at_once(served: Serve) -> None:
@@ -95,23 +89,30 @@ async def test_tokens_that_cannot_be_read_are_told_in_the_one_shape(served: Serv
     assert (answer.status_code, code(answer)) == (503, "storage")
 
 
-@pytest.mark.parametrize(
-    ("scope", "method", "path", "body"),
-    [
-        ("read", "POST", MESSAGES, {"text": "hello"}),
-        ("chat", "PATCH", f"{AGENTS}/main/memory/human", {"version": 1, "value": "x"}),
-        ("read", "PUT", "/api/v1/functions/f", {"source": VOWELS}),
-        ("edit", "POST", "/api/v1/approvals/q", {"answer": "yes"}),
-        ("approve", "DELETE", f"{AGENTS}/main", None),
-        ("admin", "POST", "/api/v1/approvals/q", {"answer": "yes"}),
-        ("admin", "POST", MESSAGES, {"text": "hello"}),
-    ],
-)
-async def test_no_scope_implies_another(served: Serve, scope: str, method: str, path: str, body: object) -> None:
+NARROW: list[tuple[Scope, str, str]] = [  # a scope, and what it is not enough for
+    ("read", "POST", MESSAGES),
+    ("chat", "PATCH", f"{AGENTS}/main/memory/human"),
+    ("read", "PUT", "/api/v1/functions/f"),
+    ("edit", "POST", "/api/v1/approvals/q"),
+    ("approve", "DELETE", f"{AGENTS}/main"),
+    ("admin", "POST", "/api/v1/approvals/q"),
+    ("admin", "POST", MESSAGES),
+]
+
+
+async def test_no_operation_is_done_without_its_scope_and_no_scope_implies_another(served: Serve) -> None:
     server = await served([])
-    client = await server.as_("narrow", scope)  # type: ignore[arg-type]  # one of the scopes
-    answer = await client.request(method, path, json=body)
-    assert (answer.status_code, code(answer)) == (403, "not-allowed")
+    asked: list[tuple[Iterable[Scope], str, str]] = [((scope,), method, path) for scope, method, path in NARROW]
+    for row in OPERATIONS:
+        others = [scope for scope in SCOPES if scope not in row.scopes]
+        asked.append((others, row.method, row.path.format(**dict.fromkeys(row.names, "main"))))
+    clients = dict[tuple[Scope, ...], httpx2.AsyncClient]()
+    for scopes, method, path in asked:
+        if (key := tuple(scopes)) not in clients:
+            clients[key] = await server.as_(f"narrow-{len(clients)}", *key)
+        answer = await clients[key].request(method, path, json={})
+        assert (method, path, answer.status_code, code(answer)) == (method, path, 403, "not-allowed")
+    assert (await server.client.get(f"{AGENTS}/main")).status_code == 200
 
 
 async def test_an_agent_that_a_token_may_not_see_does_not_exist_for_it(served: Serve) -> None:
@@ -372,42 +373,46 @@ async def test_a_key_alone_is_worth_nothing_nor_is_that_of_another_login(served:
     assert [(await browser.get(AGENTS)).status_code for browser in (first, second)] == [200, 200]
 
 
-@pytest.mark.parametrize("site", ["same-site", "cross-site", "Same-Site", "same-origin, cross-site", "unheard-of"])
+EMBEDDED = [  # what is asked for, and how and as what a page asks for it
+    (("GET", AGENTS), "no-cors", "script"),
+    (("GET", AGENTS), "cors", "empty"),
+    (("GET", f"{AGENTS}/main/events"), "cors", "empty"),
+    (("GET", AGENTS), "navigate", "document"),
+    (("GET", "/page/app.js"), "no-cors", "script"),
+    (("GET", "/page/style.css"), "no-cors", "style"),
+    (("GET", "/"), "navigate", "iframe"),
+    (("GET", "/login"), "no-cors", "image"),
+    (("GET", "/"), "websocket", "empty"),
+    (("POST", MESSAGES), "navigate", "document"),
+    (("POST", LINKS), "no-cors", "empty"),
+    (("POST", "/login"), "navigate", "document"),
+    (("POST", "/v1/chat/completions"), "no-cors", "empty"),
+    (("POST", "/a2a/main"), "no-cors", "empty"),
+    (("POST", "/mcp"), "cors", "empty"),
+    (("DELETE", f"{AGENTS}/main"), "cors", "empty"),
+    (("OPTIONS", AGENTS), "cors", "empty"),
+    (("HEAD", AGENTS), "no-cors", "empty"),
+    (("GET", "/openapi.json"), "no-cors", "object"),
+    (("GET", "/metrics"), "no-cors", "audio"),
+    (("GET", "/page/app.js"), "same-origin", "serviceworker"),
+    (("GET", "/page/app.js"), "cors", "worker"),
+    (("GET", "/"), "navigate", "frame"),
+    (("GET", "/"), "navigate", "fencedframe"),
+    (("GET", "/"), "navigate", "embed"),
+    (("GET", "/"), "no-cors", "document"),
+    (("GET", f"{AGENTS}?key=x"), "navigate", "document"),
+    (("GET", "/page/"), "navigate", "document"),
+]
+SITES = ("same-site", "cross-site", "Same-Site", "same-origin, cross-site", "unheard-of")
+
+
+@pytest.mark.sampled
 @pytest.mark.parametrize(
-    ("asked", "mode", "dest"),
-    [
-        (("GET", AGENTS), "no-cors", "script"),
-        (("GET", AGENTS), "cors", "empty"),
-        (("GET", f"{AGENTS}/main/events"), "cors", "empty"),
-        (("GET", AGENTS), "navigate", "document"),
-        (("GET", "/page/app.js"), "no-cors", "script"),
-        (("GET", "/page/style.css"), "no-cors", "style"),
-        (("GET", "/"), "navigate", "iframe"),
-        (("GET", "/login"), "no-cors", "image"),
-        (("GET", "/"), "websocket", "empty"),
-        (("POST", MESSAGES), "navigate", "document"),
-        (("POST", LINKS), "no-cors", "empty"),
-        (("POST", "/login"), "navigate", "document"),
-        (("POST", "/v1/chat/completions"), "no-cors", "empty"),
-        (("POST", "/a2a/main"), "no-cors", "empty"),
-        (("POST", "/mcp"), "cors", "empty"),
-        (("DELETE", f"{AGENTS}/main"), "cors", "empty"),
-        (("OPTIONS", AGENTS), "cors", "empty"),
-        (("HEAD", AGENTS), "no-cors", "empty"),
-        (("GET", "/openapi.json"), "no-cors", "object"),
-        (("GET", "/metrics"), "no-cors", "audio"),
-        (("GET", "/page/app.js"), "same-origin", "serviceworker"),
-        (("GET", "/page/app.js"), "cors", "worker"),
-        (("GET", "/"), "navigate", "frame"),
-        (("GET", "/"), "navigate", "fencedframe"),
-        (("GET", "/"), "navigate", "embed"),
-        (("GET", "/"), "no-cors", "document"),
-        (("GET", f"{AGENTS}?key=x"), "navigate", "document"),
-        (("GET", "/page/"), "navigate", "document"),
-    ],
+    ("asked", "mode", "dest", "site"),
+    crossed((pytest.param(*row, id=f"{'-'.join(row[0])}-{row[1]}-{row[2]}") for row in EMBEDDED), SITES),
 )
 async def test_a_page_of_another_port_reads_and_embeds_nothing(
-    unchanged: Served, site: str, asked: tuple[str, str], mode: str, dest: str
+    unchanged: Served, asked: tuple[str, str], mode: str, dest: str, site: str
 ) -> None:
     sent = {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": mode, "Sec-Fetch-Dest": dest}
     answer = await unchanged.client.request(*asked, headers=sent)
@@ -437,18 +442,12 @@ async def test_a_page_changes_things_only_with_its_own_origin(served: Serve) -> 
     await server.frames(ends(1))
 
 
-async def test_two_servers_of_a_host_do_not_log_each_other_out(served: Serve) -> None:
-    server = await served([])
-    browser = await server.logged_in()
-    (cookie,) = browser.cookies.jar
-    assert cookie.name == f"knapper_session_{port_of(server.url)}"
-
-
 async def test_a_cookie_that_was_set_by_somebody_else_is_no_session(served: Serve) -> None:
     server = await served([])
     name = f"knapper_session_{port_of(server.url)}"
     browser = await server.logged_in()
-    assert "fixed" not in [cookie.value for cookie in browser.cookies.jar]
+    (cookie,) = browser.cookies.jar
+    assert (cookie.name, cookie.value == "fixed") == (name, False)
     assert (await browser.get(AGENTS, headers={"Cookie": f"{name}=fixed"})).status_code == 401
 
 

@@ -53,9 +53,7 @@ def test_a_false_or_empty_flag_counts_as_given(root: Path) -> None:
 _EITHER = ("model.stream", "gate.fixes", "turn.first_thought")  # whose value is the default's all the same
 
 
-@pytest.mark.parametrize("key", known_keys())
-def test_every_setting_has_a_variable_that_reaches_it(root: Path, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
-    variable = PREFIX + key.replace(".", "_").upper()
+def test_every_setting_has_a_variable_that_reaches_it(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     values = {
         "agent": "scout",
         "model.mode": "native",
@@ -72,11 +70,14 @@ def test_every_setting_has_a_variable_that_reaches_it(root: Path, monkeypatch: p
     values |= {"memory.embedding": "none", "memory.compaction": "spr", "memory.tidy": "false", "memory.warn_at": "0.5"}
     values |= {"models": '{"fast": {"name": "small"}}', "model.key_variable": "MY_API_KEY"}
     values |= {"repl.keys": "vi", "repl.theme": "light", "repl.show": "full", "mcp.standings": '["trusted"]'}
-    monkeypatch.setenv(variable, values.get(key, "1000" if key.endswith(("tokens", "chars", "mib")) else "1"))
-    found = load(root)
-    section, _, name = key.rpartition(".")
-    holder, default = (getattr(each, section) if section else each for each in (found, Settings()))
-    assert getattr(holder, name or key) != getattr(default, name or key) or key in _EITHER
+    for key in known_keys():
+        usual = "1000" if key.endswith(("tokens", "chars", "mib")) else "1"
+        with monkeypatch.context() as patch:
+            patch.setenv(PREFIX + key.replace(".", "_").upper(), values.get(key, usual))
+            found = load(root)
+        section, _, name = key.rpartition(".")
+        holder, default = (getattr(each, section) if section else each for each in (found, Settings()))
+        assert getattr(holder, name or key) != getattr(default, name or key) or key in _EITHER, key
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from agent_core.functions.service.library import ImportedFunction, ImportReport
 from agent_core.workspace.workspace import Workspace
 from benchmarks.bulk import made
 from tests.kit.desk import VOWELS
-from tests.workshop.support import CLAMP, COPY, CRASH, Room
+from tests.workshop.support import CLAMP, Room
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -275,15 +275,6 @@ async def test_a_file_that_is_there_and_in_nobodys_use_is_not_written_over(here:
     assert target.read_text() == "def broken(:\n"
 
 
-async def test_what_is_weak_and_what_is_a_copy_in_a_library_is_told_at_its_lines(here: Room, tmp_path: Path) -> None:
-    report = await taken(here, a_library(tmp_path, {"numbers.py": f"{CLAMP}\n\n{COPY}\n\n{CRASH}"}))
-    assert outcomes(report) == {"clamp": "joined", "at_least": "refused", "initials": "joined"}
-    found = {(one.code, one.where.line) for row in report.functions for one in row.problems}
-    assert found >= {("weak-examples", 15), ("copy", 20), ("crashes", 52)}
-    (fix,) = {one.fix for row in report.functions for one in row.problems if one.code == "copy"}
-    assert "say in its docstring how yours differs from `clamp`" in (fix or "")
-
-
 async def test_a_dry_run_says_the_same_and_writes_nothing(here: Room, tmp_path: Path) -> None:
     library = a_library(
         tmp_path, {"text.py": TEXT + HOLLOW, "page.py": USER.replace("helpers.", "").partition("\n")[0]}
@@ -370,22 +361,6 @@ async def test_modules_that_load_in_the_order_of_their_package_alone_join_togeth
     assert outcomes(report) == dict.fromkeys(("clamp", "odd", "even"), "joined"), report
     answers = [await here.shop.call(name, {"n": 4}) for name in ("even", "odd")]
     assert [answer.value for answer in answers] == [True, False], answers
-
-
-@pytest.mark.parametrize(
-    ("text", "name", "code"),
-    [
-        pytest.param("def a(self, x: str) -> str:\n    return self.memory.get(x)\n", "a", "foreign-context", id="self"),
-        pytest.param("import memgpt\n\n\ndef a() -> str:\n    return memgpt.NAME\n", "a",
-                     "foreign-import", id="import"),
-    ],
-)  # fmt: skip
-async def test_what_cannot_be_taken_as_it_is_is_named(
-    here: Room, tmp_path: Path, text: str, name: str, code: str
-) -> None:
-    report = await taken(here, a_library(tmp_path, {"a.py": text}))
-    assert code in codes(report, name)
-    assert here.leftovers() == []
 
 
 THINKS = CLAMP.replace("clamp(value", "clamp(self, value", 1).replace(

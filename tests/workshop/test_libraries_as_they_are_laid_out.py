@@ -299,13 +299,6 @@ async def test_what_runs_at_the_top_finds_the_functions_that_stand_above_it(here
     assert (await here.shop.call("web", {"name": "q"})).value == "Q1"
 
 
-async def test_of_two_functions_that_are_the_same_word_for_word_one_joins(here: Room, tmp_path: Path) -> None:
-    examples = ">>> {0}(2)\n    7\n    >>> {0}(3)\n    10"
-    text = f'def {{0}}(n: int) -> int:\n    """Do it.\n\n    {examples}\n    """\n    return 3 * n + 1\n'
-    report = await taken(here, tmp_path, "two", {"one.py": text.format("step"), "other.py": text.format("pace")})
-    assert outcomes(report) == {"step": "trial", "pace": "refused"}, report
-
-
 DOUBLE = PLAIN.format("pace").replace("4\n", "8\n").replace("7\n", "14\n").replace("3 * n + 1", "2 * step(n)")
 
 

@@ -1,6 +1,5 @@
 """A definition that a name clash keeps out leaves nothing with the function of that name that stays."""
 
-import re
 from pathlib import Path
 
 import pytest
@@ -8,7 +7,6 @@ import pytest
 from agent_core.base.events import FunctionsChanged
 from agent_core.functions.sandbox_client import SandboxClient
 from tests.kit.desk import VOWELS
-from tests.kit.program import knapper
 from tests.workshop.support import CLAMP, Room, room
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -232,21 +230,3 @@ async def test_a_move_while_no_program_runs_keeps_the_name_from_the_refused_one(
         assert [version.hash for version in await here.shop.past.versions("count_vowels")] == [
             here.shop.registry.snapshot().functions["count_vowels"].body_hash
         ]
-
-
-async def test_the_history_of_the_command_line_has_no_refused_version(tmp_path: Path) -> None:
-    functions = tmp_path / "functions"
-    functions.mkdir()
-    (tmp_path / "knapper.toml").touch()
-    (functions / "one.py").write_text(VOWELS)
-    knapper("functions", "list", cwd=tmp_path)
-    (functions / "alone.py").write_text(OTHER)
-    listed = knapper("functions", "list", cwd=tmp_path)
-    assert "name-clash: `count_vowels` is already the function at functions/one.py:1, which stays" in (
-        listed.stdout + listed.stderr
-    )
-    shown = knapper("functions", "history", "count_vowels", cwd=tmp_path).stdout
-    assert (re.findall(r"^\d+ ", shown, re.MULTILINE), "gone" in shown) == (["1 "], False), shown
-    (functions / "one.py").write_text(MORE)
-    back = knapper("functions", "rollback", "count_vowels", cwd=tmp_path)
-    assert (back.returncode, (functions / "one.py").read_text()) == (0, VOWELS), back.stderr

@@ -1,10 +1,11 @@
 """Functions that were written for a MemGPT agent: what has an equivalent is mapped, all else is named with its line."""
 
+import ast
 from typing import Any
 
 import pytest
 
-from agent_core.functions.service.memgpt_functions import adapt
+from agent_core.functions.service.memgpt_functions import adapt, here_already
 
 HEAD = "from memgpt.agent import Agent\n\n\ndef f(self: Agent, text: str) -> str:\n"
 
@@ -86,3 +87,10 @@ def test_an_import_that_is_used_is_named_and_one_that_is_not_goes() -> None:
 def test_a_text_that_is_not_of_a_foreign_agent_stays_as_it_is(text: str) -> None:
     found = adapt(text, "a.py")
     assert (found.text, found.problems, found.mapped) == (text, (), {})
+
+
+def test_of_a_function_that_is_here_already_it_is_told_which_parameters_differ() -> None:
+    (node,) = ast.parse("def archival_memory_insert(self, content, importance): ...").body
+    assert isinstance(node, ast.FunctionDef)
+    told = here_already(node, {"archival_memory_insert": ("content", "tags")})
+    assert told.endswith("it also takes `tags`; it does not take `importance`")
