@@ -26,11 +26,11 @@ from agent_core import Agent, Settings, Workspace
 from agent_core.base.events import CallAnswered, TurnEnded
 from agent_core.base.settings import ModelSettings, TurnSettings
 from agent_core.memory import words
-from agent_core.memory.archival import Piece
 from agent_core.memory.blocks import BlockDifference, Blocks
 from agent_core.memory.classes import ChatMemory
 from agent_core.memory.edits import normalized
 from agent_core.model.local.server import open_local
+from agent_core.storage import SavePassages
 from tests.kit import scripted
 from tests.kit.steps import Repeat
 
@@ -201,7 +201,8 @@ async def _nothing_near(_: Blocks, _change: BlockDifference) -> str:
 
 
 async def _put_aside(agent: Agent, case: Case) -> None:
-    await agent.memory.archival.add_passages([Piece(pair(key, value), "pairs") for key, value in case.records])
+    passages = [agent.memory.archival.passage(pair(key, value), "pairs") for key, value in case.records]
+    await agent.memory.store.apply([SavePassages(tuple(passages))])
 
 
 async def _turn(agent: Agent, message: str, *, trace: bool = False) -> str:

@@ -86,8 +86,8 @@ async def searched(read: Read, question: str) -> list[int]:
     if isinstance(read.shelf, Archival):
         ranked = await read.shelf.rank(await asked.read(question, (), 0.0))
         return [row.seq for row in ranked[: DEPTHS[-1]]]
-    ranking = await read.shelf.rank(question)
-    return [said.seq for said in ranking.rows[: DEPTHS[-1]]]
+    evidence, _ = await read.shelf.gather(question)
+    return [said.seq for said in (await read.shelf.ranked(evidence))[: DEPTHS[-1]]]
 
 
 async def plain_search(read: Read, question: str) -> list[int]:

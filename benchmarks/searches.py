@@ -13,9 +13,9 @@ from dataclasses import asdict
 from pathlib import Path
 
 from agent_core.base.clock import Clock
-from agent_core.memory.archival import Archival, Piece
+from agent_core.memory.archival import Archival
 from agent_core.memory.recall import JournalMessage, Recall, derive
-from agent_core.storage import SaveSaid, Store, open_store
+from agent_core.storage import SavePassages, SaveSaid, Store, open_store
 from benchmarks.measure import Row, line, ran_with
 from benchmarks.passages import PATHS, Taken
 from benchmarks.passages_texts import texts
@@ -83,7 +83,8 @@ async def filled(store: Store, agent: str, passages: list[str]) -> tuple[Recall,
     recall = Recall(store, agent, model, clock)
     archival = Archival(store, agent, model, clock)
     for start in range(0, len(passages), BATCH):
-        await archival.add_passages([Piece(text, "bench") for text in passages[start : start + BATCH]])
+        batch = tuple(archival.passage(text, "bench") for text in passages[start : start + BATCH])
+        await store.apply([SavePassages(batch)])
     await recall.vectors.embed_all()
     await archival.vectors.embed_all()
     checked(recall.vectors)

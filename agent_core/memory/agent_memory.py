@@ -1,6 +1,6 @@
 """Everything that one agent remembers: its blocks, sections, recall, archival and sources."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -121,7 +121,3 @@ class AgentMemory:
     async def custom_sections(self) -> Sequence["SectionRow"]:
         """Return the sections that the user or a program added."""
         return await self.sections.list()
-
-    async def changed_elsewhere(self, versions: Mapping[str, int] | None = None) -> list[str]:
-        """Return what others changed in the blocks, as sentences for the model; `versions` as in `Blocks`."""
-        return await self.blocks.changed_elsewhere(versions)

@@ -4,7 +4,6 @@ A passage is not part of a dialog: its words and its meaning count, and a little
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from agent_core.base.errors import UsageError
@@ -12,7 +11,7 @@ from agent_core.storage import DropPassages, MemoryStore, PassageRow, SavePassag
 
 from . import search_query, words
 from .blocks import PlannedEdit
-from .results import FoundItem, ResultPage, bounded, page_of, remarks
+from .results import FoundItem, ResultPage, bounded, page_of
 from .search_query import pool, weights
 from .vectors import ShelfVectors
 
@@ -25,18 +24,6 @@ PAGE: Final = 5
 _PASSAGES: Final = "passages"
 _SHOWN_ID: Final = 18  # the time in milliseconds and twelve random bits
 _ID_FROM: Final = 4
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A passage to store, as its source gives it: `document` is a content hash, `n` the position in it."""
-
-    text: str
-    source: str
-    place: str = ""
-    document: str = ""
-    n: int = 0
-    tags: tuple[str, ...] = ()
 
 
 class Archival:
@@ -57,19 +44,27 @@ class Archival:
         text = content.strip()
         if not text:
             raise UsageError("`content` is empty, so there is nothing to keep.")
-        passage = self._passage(Piece(text, "", tags=_tags(tags)))
+        passage = self.passage(text, tags=_tags(tags))
         total = (await self._store.memory_counts(self._agent)).passages + 1
         many = f"{total} passage{'s' * (total != 1)}"
         message = f"Kept as {passage.id[:_SHOWN_ID]}; archival memory now holds {many}."
         return PlannedEdit(message, (SavePassages((passage,)),))
 
-    async def add_passages(self, pieces: Sequence[Piece]) -> None:
-        """Store passages of a source now."""
-        await self._store.apply([self.saving(pieces)])
-
-    def saving(self, pieces: Sequence[Piece]) -> SavePassages:
-        """Return the write that stores passages of a source, for callers that combine it with others."""
-        return SavePassages(tuple(self._passage(piece) for piece in pieces))
+    def passage(
+        self,
+        text: str,
+        source: str = "",
+        place: str = "",
+        document: str = "",
+        n: int = 0,
+        *,
+        tags: tuple[str, ...] = (),
+        id: str = "",
+    ) -> PassageRow:
+        """Return a passage to be saved: of a document, by its content hash, at position `n`, or the agent's own."""
+        now = self._clock.now()
+        indexed = words.indexed(text, None if document else now, tags)
+        return PassageRow(id or self._clock.new_id(), self._agent, text, indexed, now, tags, source, place, document, n)
 
     async def delete(self, id: str) -> PlannedEdit:
         """Return the edit that deletes the passage with this id prefix, with the writes.
@@ -86,17 +81,13 @@ class Archival:
 
     async def search(self, query: str, tags: Iterable[str] = (), page: int = 0, count: int = PAGE) -> ResultPage:
         """Return a page, counted from 0, of the passages that have all of these tags, best match first."""
-        count = bounded(count)
         await self.vectors.embed()
         required_tags = set(_tags(tags))
         if not query.strip():
-            return await self._newest(sorted(required_tags), page, count)
+            return await self._newest(sorted(required_tags), page, bounded(count))
         question = await search_query.read(search_query.heard(query), (), self._clock.now())
         ranked = [row for row in await self.rank(question) if required_tags <= set(row.tags)]
-        shown = page_of(ranked, page, count)
-        told = remarks(question, [row.text for row in shown], self.vectors.trouble)
-        terms, is_usual = frozenset(question.terms), count == PAGE
-        return ResultPage(_PASSAGES, _items(shown), page, len(ranked), count, terms, *told, is_usual=is_usual)
+        return page_of(_PASSAGES, question, ranked, _item, page, count, usual=PAGE, trouble=self.vectors.trouble)
 
     async def rank(self, question: search_query.ParsedQuery) -> list[PassageRow]:
         """Return the passages that contain a word of the question or are near it, best first."""
@@ -117,32 +108,14 @@ class Archival:
         """Return the newest passages first, for a search without a question."""
         first = tags[0] if tags else ""
         total, rows = await self._store.list_passages(self._agent, first, max(page, 0) * count, count)
-        items = _items([row for row in rows if set(tags) <= set(row.tags)])
+        items = tuple(_item(row) for row in rows if set(tags) <= set(row.tags))
         return ResultPage(_PASSAGES, items, page, total, count, is_usual=count == PAGE)
-
-    def _passage(self, piece: Piece) -> PassageRow:
-        return PassageRow(
-            id=self._clock.new_id(),
-            agent=self._agent,
-            text=piece.text,
-            words=words.indexed(piece.text, None if piece.document else self._clock.now(), piece.tags),
-            at=self._clock.now(),
-            tags=piece.tags,
-            source=piece.source,
-            place=piece.place,
-            document=piece.document,
-            n=piece.n,
-        )
 
 
 def _tags(tags: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(tag.strip().lower() for tag in tags if tag.strip()))
 
 
-def _items(rows: Iterable[PassageRow]) -> tuple[FoundItem, ...]:
-    return tuple(
-        FoundItem(
-            row.seq, row.text, row.at, ", ".join(filter(None, (row.source, row.place))), row.id[:_SHOWN_ID], row.tags
-        )
-        for row in rows
-    )
+def _item(row: PassageRow) -> FoundItem:
+    who = ", ".join(filter(None, (row.source, row.place)))
+    return FoundItem(row.seq, row.text, row.at, who, row.id[:_SHOWN_ID], row.tags)

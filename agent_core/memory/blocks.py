@@ -37,7 +37,7 @@ from agent_core.storage import (
 
 from .block import Block, from_row, kept_value, reasons, value_lines
 from .classes import Memory, UnknownBlock, methods_of
-from .edits import NEAREST_SHOWN, EditRefused, beginning, difference, listed, nearest, shown
+from .edits import ALREADY, NEAREST_SHOWN, EditRefused, beginning, difference, listed, nearest, shown
 from .vectors import TextVectors
 
 if TYPE_CHECKING:
@@ -285,11 +285,13 @@ def _stamped(difference: BlockDifference, clock: "Clock") -> BlockDifference:
 
 
 def _check(request: EditRequest, changed: Sequence[BlockDifference]) -> None:
-    for change in changed:
-        if request.author.by in _BOUND and change.before is not None and change.before.read_only:
-            raise EditRefused(f"`{change.before.label}` is read-only: only a human may change it.")
-        if request.author.by in _BOUND and change.before is not None and not change.before.writable and change.after:
-            raise EditRefused(f"`{change.before.label}` is another agent's: you may read it, and not change it.")
+    for before, after in ((change.before, change.after) for change in changed):
+        if before is None or request.author.by not in _BOUND:
+            continue
+        if before.read_only:
+            raise EditRefused(f"`{before.label}` is read-only: only a human may change it.")
+        if not before.writable and after:
+            raise EditRefused(f"`{before.label}` is another agent's: you may read it, and not change it.")
 
 
 def _write(block_difference: BlockDifference, request: EditRequest, agent: str) -> Write:
@@ -330,6 +332,7 @@ NEAREST = "Nearest to what was written: "
 _MOST_COMPARED = 400  # lines of a block, the newest
 _MOST_WRITTEN = 3  # more lines at once are a block written anew, which its writer has just read
 _SHOWN_BYTES = 72  # of each line: some 20 tokens in most languages
+_ADDS = "core_memory_append"
 
 
 class Blocks:
@@ -380,10 +383,6 @@ class Blocks:
             return refused(f"The memory has no function `{name}`.", author.by)
         return await self._plan(lambda memory: getattr(memory, name)(**arguments), author, name)
 
-    def request(self, deed: Deed, author: EditAuthor, action: str, held: Sequence[BlockDifference] = ()) -> EditRequest:
-        """Return the request for an edit of any kind, by someone who knows the blocks with these differences."""
-        return EditRequest(deed, author, action, self.with_differences(held))
-
     async def plan(self, request: EditRequest, held: Sequence[BlockDifference] = ()) -> PlannedEdit:
         """Plan an edit on top of differences that are not on disk, by applying it to a copy of the memory.
 
@@ -393,7 +392,17 @@ class Blocks:
         if request.author.by != "agent" or request.is_plain:
             return edit
         near = [line for change in edit.changed if (line := await self._near(change))]
-        return replace(edit, text="\n".join([edit.text, *near]))
+        settled = self._settled(request.action, edit, is_near=bool(near))
+        return replace(edit, text="\n".join([edit.text, *near]), excluded=settled)
+
+    def _settled(self, name: str, edit: PlannedEdit, *, is_near: bool) -> frozenset[str]:
+        """Return the edits to hide from the next step: all once the block says so, and what changes lines after an
+        addition near which nothing stands, for it makes nothing untrue.
+        """
+        names = frozenset(function.name for function in self.functions())
+        if name != _ADDS if edit.writes else edit.text.startswith(ALREADY):
+            return names
+        return names - {_ADDS} if edit.writes and not is_near else frozenset()
 
     async def _near(self, difference: BlockDifference) -> str:
         """Return the lines of a block that stand nearest to those that are new in it, as a line for the model."""
@@ -458,7 +467,7 @@ class Blocks:
             memory[label].value = state.value if isinstance(state.value, str) else [*state.value]
             return f"As in version {state.version} again."
 
-        return await self._planned(EditRequest(put, author, action, self._now, is_plain=True))
+        return await self._plan(put, author, action, is_plain=True)
 
     async def history(self, label: str) -> list[BlockChange]:
         """Return every change of a block, oldest first, even if the agent no longer has it."""
@@ -539,25 +548,22 @@ class Blocks:
 
         return await self._plan(drop, author, "detach")
 
-    async def _plan(self, deed: Deed, author: EditAuthor, action: str) -> PlannedEdit:
-        return await self._planned(self.request(deed, author, action))
+    async def _plan(self, deed: Deed, author: EditAuthor, action: str, *, is_plain: bool = False) -> PlannedEdit:
+        request = EditRequest(deed, author, action, self._now, is_plain)
 
-    async def _planned(self, request: EditRequest) -> PlannedEdit:
-        edit = await self.plan(request)
-        if not edit.writes:
-            return edit
-        return replace(edit, replan=partial(self._again, request), done=partial(self.applied, edit))
+        async def planned() -> PlannedEdit:
+            edit = await self.plan(request)
+            return replace(edit, replan=again, done=partial(self.applied, edit)) if edit.writes else edit
 
-    async def _again(self, request: EditRequest) -> PlannedEdit:
-        await self.reload()
-        return await self._planned(request)
+        async def again() -> PlannedEdit:
+            await self.reload()
+            return await planned()
+
+        return await planned()
 
     async def commit(self, edit: PlannedEdit) -> PlannedEdit:
         """Commit an edit outside of a turn; return the edit in its final form."""
-        return await commit(edit, self._apply, self._clock)
-
-    async def _apply(self, edit: PlannedEdit) -> None:
-        await self._store.apply(edit.writes)
+        return await commit(edit, lambda edit: self._store.apply(edit.writes), self._clock)
 
     def applied(self, edit: PlannedEdit) -> None:
         """Update the memory from an edit that is on disk."""
@@ -594,9 +600,6 @@ class Blocks:
         stored_versions = await self._store.block_versions(self._agent) if versions is None else versions
         if stored_versions != {row.id: row.version for row in self.rows if row.id in stored_versions or row.shared}:
             await self.reload()
-        return await self._news()
-
-    async def _news(self) -> list[str]:
         now = {row.id: row for row in self.rows}
         changed = [row for id, row in now.items() if id not in self._told or self._told[id].version != row.version]
         removed_rows = [row for id, row in self._told.items() if id not in now]

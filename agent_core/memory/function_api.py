@@ -90,17 +90,18 @@ class FunctionMemoryApi:
                 raise MemoryAccessRefused(
                     f"one call can edit memory {_MOST_EDITS} times, and write {_MOST_CHARS:,} characters"
                 )
-            request = self._blocks.request(deed, self._author, f"{function}()", self.held.changed)
+            seen = self._blocks.with_differences(self.held.changed)
+            request = EditRequest(deed, self._author, f"{function}()", seen)
             edit = await self._blocks.plan(request, self.held.changed)
             if edit.outcome == "refused":
                 raise MemoryAccessRefused(f"`{label}` stays as it is: {edit.text}")
             self._requests.append((label, request))
             self._chars += sum(len(str(change.after.value)) for change in edit.changed if change.after)
-            self._hold(self.held, edit)
+            self._hold(edit)
 
-    def _hold(self, planned: PlannedEdit, edit: PlannedEdit) -> None:
-        changed = (*planned.changed, *edit.changed)
-        self.held = replace(planned, writes=(*planned.writes, *edit.writes), changed=changed, replan=self._replan)
+    def _hold(self, edit: PlannedEdit) -> None:
+        writes, changed = (*self.held.writes, *edit.writes), (*self.held.changed, *edit.changed)
+        self.held = replace(self.held, writes=writes, changed=changed, replan=self._replan)
         self.held = replace(self.held, done=partial(self._blocks.applied, self.held))
 
     async def _replan(self) -> PlannedEdit:
@@ -118,5 +119,5 @@ class FunctionMemoryApi:
             if edit.outcome == "refused":
                 refusals[label] = f"An edit of the memory by {request.action} was not made: {edit.text}"
             else:
-                self._hold(self.held, edit)
+                self._hold(edit)
         return replace(self.held, text="\n".join(refusals.values()))

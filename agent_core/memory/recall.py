@@ -18,7 +18,7 @@ from agent_core.storage import Entry, RecallMessage, SaveSaid, Store
 from sandbox.wire.foreign import LOOSE, Malformed, read_json
 
 from . import dates, search_query, words
-from .results import FoundItem, ResultPage, bounded, page_of, remarks
+from .results import FoundItem, ResultPage, bounded, page_of
 from .search_query import CountedMessage, RecallEvidence, pool, row, weights
 from .vectors import BATCH, ShelfVectors
 
@@ -104,15 +104,6 @@ _MESSAGES: Final = "messages"
 
 
 @dataclass(frozen=True, slots=True)
-class Ranking:
-    """Rows, best first; the first `match_count` contain the words or are near."""
-
-    question: search_query.ParsedQuery
-    rows: list[RecallMessage]
-    match_count: int
-
-
-@dataclass(frozen=True, slots=True)
 class ReadMessages:
     """Messages that searches have read, by sequence number, and these numbers by place in the conversation."""
 
@@ -163,21 +154,17 @@ class Recall:
 
     async def search(self, query: str, page: int = 0, count: int = PAGE) -> ResultPage:
         """Return a page, counted from 0, of the messages that fit a question best."""
-        count = bounded(count)
         await self.catch_up()
-        ranking = await self.rank(query)
-        rows, question = ranking.rows[: ranking.match_count], ranking.question
-        shown = page_of(rows, page, count)
-        told = remarks(question, [item.text for item in shown], self.vectors.trouble)
-        terms, is_usual = frozenset(question.terms), count == PAGE
-        return ResultPage(_MESSAGES, _items(shown), page, len(rows), count, terms, *told, is_usual=is_usual)
+        evidence, hits = await self.gather(query)
+        rows = (await self.ranked(evidence))[: len(hits)]
+        return page_of(_MESSAGES, evidence.question, rows, _item, page, count, usual=PAGE, trouble=self.vectors.trouble)
 
     async def between(self, start: float, end: float, page: int = 0, count: int = PAGE) -> ResultPage:
         """Return the messages from `start` until before `end`, oldest first."""
         count = bounded(count)
         await self.catch_up()
         total, rows = await self._store.messages_between(self._agent, start, end, max(page, 0) * count, count)
-        return ResultPage(_MESSAGES, _items(rows), page, total, count, is_usual=count == PAGE)
+        return ResultPage(_MESSAGES, tuple(map(_item, rows)), page, total, count, is_usual=count == PAGE)
 
     async def on_dates(self, first: str, last: str, page: int = 0, count: int = PAGE) -> ResultPage:
         """Return the messages from the beginning of one time to the end of another, each as people write it.
@@ -189,14 +176,13 @@ class Recall:
         start, end = [await one_at_a_time(dates.read, text, now) for text in (first, last or first)]
         return await self.between(min(start[0], end[0]), max(start[1], end[1]), page, count)
 
-    async def rank(self, query: str) -> Ranking:
-        """Return every row that may match, by the weighted sum of its signals; among equal rows the newest first."""
-        evidence, hits = await self.gather(query)
+    async def ranked(self, evidence: RecallEvidence) -> list[RecallMessage]:
+        """Return the rows by the weighted sum of their signals, best first; among equal ones the newest first."""
         from .signals import ordered  # noqa: PLC0415 - numpy is loaded with the first search
 
         signals, rows = await self.signals(evidence), len(evidence.rows)
         order = ordered(signals, weights("recall", self.vectors.recipe), rows)
-        return Ranking(evidence.question, [evidence.rows[place].utterance for place in order], len(hits))
+        return [evidence.rows[place].utterance for place in order]
 
     async def signals(self, evidence: RecallEvidence) -> dict[str, Any]:  # Any: numpy arrays
         """Return every signal by name, with one number per row."""
@@ -254,5 +240,5 @@ class Recall:
             self._speakers.add(entry.utterance.speaker)
 
 
-def _items(rows: Iterable[RecallMessage]) -> tuple[FoundItem, ...]:
-    return tuple(FoundItem(utterance.seq, utterance.text, utterance.at, utterance.speaker) for utterance in rows)
+def _item(row: RecallMessage) -> FoundItem:
+    return FoundItem(row.seq, row.text, row.at, row.speaker)

@@ -5,7 +5,7 @@ Below them stands what the results do not contain of the question.
 
 import re
 from bisect import bisect_left
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -24,6 +24,8 @@ MOST: Final = 100  # results of a page
 EXCERPT: Final = 600
 PASSAGE: Final = 1_300  # a passage of a source is shown whole
 _LOOKED_AT: Final = 50_000  # characters of a text, for the part of it that is shown
+_READ_FOR_HINTS: Final = 20_000  # characters of each result
+_SHOWN: Final = 4  # words that no result has
 _WORD: Final = re.compile(r"[^\W_]+")
 
 
@@ -71,10 +73,34 @@ def bounded(count: int) -> int:
     return min(max(count, 1), MOST)
 
 
-def page_of(ranked: Sequence[T], page: int, count: int) -> Sequence[T]:
-    """Return the rows of a page."""
+def page_of(  # noqa: PLR0913 - what a page shows
+    item_kind: str,
+    query: "ParsedQuery",
+    ranked: Sequence[T],
+    item: Callable[[T], FoundItem],
+    page: int,
+    count: int,
+    *,
+    usual: int,
+    trouble: str,
+) -> ResultPage:
+    """Return a page, counted from 0, of all rows that were found, best first; a `usual` one has so many.
+
+    Its notes stand under the results; there are none if these contain everything that was asked for.
+    """
+    count = bounded(count)
     start = max(page, 0) * count
-    return ranked[start : start + count]
+    items = tuple(map(item, ranked[start : start + count]))
+    result_terms = {term for found in items for term in stems(split(found.text[:_READ_FOR_HINTS]))}
+    named = {name.lower() for name in query.named} | {name.lower() for time in query.times for name in split(time.text)}
+    missing = [word for word in query.words if stem(word) not in result_terms and word not in named][:_SHOWN]
+    notes = [f"Searched by words alone: {trouble}"] if trouble else []
+    if not items:
+        notes.append("Try other words, or fewer.")
+    elif missing:
+        notes.append(f"No result contains: {', '.join(missing)}. Search for it alone, or in other words.")
+    told, terms = (tuple(notes), tuple(missing), trouble), frozenset(query.terms)
+    return ResultPage(item_kind, items, page, len(ranked), count, terms, *told, is_usual=count == usual)
 
 
 def _heading(page: ResultPage) -> str:
@@ -107,26 +133,6 @@ def excerpt(text: str, terms: Collection[str], limit: int = EXCERPT) -> str:
     term_counts = {start: bisect_left(places, start + limit) - bisect_left(places, start) for start in starts}
     best = max(starts, key=lambda start: (term_counts[start], -start))
     return f"{'… ' * (best > 0)}{text[best : best + limit].strip()}{' …' * (best + limit < len(text))}"
-
-
-_READ_FOR_HINTS: Final = 20_000  # characters of each result
-_SHOWN: Final = 4
-
-
-def remarks(query: "ParsedQuery", texts: Sequence[str], trouble: str) -> tuple[tuple[str, ...], tuple[str, ...], str]:
-    """Return what a page says of its search: `notes`, `missing` and `trouble`.
-
-    The notes go under the results; there are none if these contain everything that was asked for.
-    """
-    result_terms = {term for text in texts for term in stems(split(text[:_READ_FOR_HINTS]))}
-    named = {name.lower() for name in query.named} | {name.lower() for time in query.times for name in split(time.text)}
-    missing = [word for word in query.words if stem(word) not in result_terms and word not in named][:_SHOWN]
-    notes = [f"Searched by words alone: {trouble}"] if trouble else []
-    if not texts:
-        notes.append("Try other words, or fewer.")
-    elif missing:
-        notes.append(f"No result contains: {', '.join(missing)}. Search for it alone, or in other words.")
-    return tuple(notes), tuple(missing), trouble
 
 
 def coverage(text: str, terms: Collection[str]) -> int:

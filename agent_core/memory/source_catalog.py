@@ -15,7 +15,7 @@ from agent_core.base.matching import did_you_mean
 from agent_core.base.untrusted import one_line
 from agent_core.storage import CopyDocument, DocumentRow, DropDocument, MemoryStore, SaveDocument, SavePassages
 
-from .archival import Archival, Piece
+from .archival import Archival
 from .sources import Cut, SourcePlace, SourceReader, Unreadable, not_prose, of_program, places
 
 if TYPE_CHECKING:
@@ -169,14 +169,9 @@ class Sources:
             pass
 
     def _passages(self, row: DocumentRow, cut: Cut, start: int, end: int) -> SavePassages:
-        pieces = [
-            Piece(chunk.text, row.name, one_line(chunk.place), row.hash, start + n)
-            for n, chunk in enumerate(cut.chunks[start:end])
-        ]
-        passages = self._archival.saving(pieces).passages
-        return SavePassages(
-            tuple(replace(passage, id=_id(passage.document, passage.n, passage.text)) for passage in passages)
-        )
+        chunks, passage = enumerate(cut.chunks[start:end], start), self._archival.passage
+        rows = ((n, chunk.text, one_line(chunk.place), _id(row.hash, n, chunk.text)) for n, chunk in chunks)
+        return SavePassages(tuple(passage(text, row.name, place, row.hash, n, id=id) for n, text, place, id in rows))
 
 
 def _id(document: str, n: int, text: str) -> str:

@@ -6,9 +6,9 @@ untrue line goes to archival memory, and a plan that drops a number or a name of
 
 import asyncio
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal, TypeAlias
 
 from agent_core.base.errors import ModelError
 from agent_core.base.messages import Notice, System, User
@@ -55,11 +55,8 @@ _SCHEMA: Final = {
 }
 
 
-class AsksModel(Protocol):
-    """A model of the agent, asked apart from the conversation."""
-
-    async def __call__(self, request: Request) -> Reply:
-        """Return its reply; a `ModelError` says that it cannot be had."""
+AsksModel: TypeAlias = Callable[[Request], Awaitable[Reply]]
+"""A model of the agent, asked apart from the conversation; a `ModelError` says that it cannot be had."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from agent_core.base import events
 from agent_core.base.errors import UsageError, WorkspaceError
-from agent_core.base.settings import RunnerSettings
 from agent_core.base.untrusted import one_line, whole_characters
 from agent_core.context import PRESSURE, History, PageReader, RequestPrompt, claim, resume
 from agent_core.context import pop as pop_turn
@@ -23,7 +22,7 @@ from agent_core.functions.service import Author, FunctionService, StaleView
 from agent_core.functions.service.function_facts import matches
 from agent_core.storage import FROM_USER, SUMMARY, Post, Store
 
-from .colleagues import Alone, Colleagues, fits
+from .colleagues import fits
 from .identity import OwnName
 from .message_protocol import is_readable
 from .programs import programs_like_the_last
@@ -75,7 +74,12 @@ class RemovedTurn:
 
 
 class Agent:
-    """An assistant with its conversation; it runs one turn at a time."""
+    """An assistant with its conversation; it runs one turn at a time.
+
+    `helper_desk` has the verbs on helpers; only agents that have it are offered the functions about them.
+    """
+
+    helper_desk: "MakesHelpers"
 
     def __init__(  # noqa: PLR0913 - what it is made of
         self,
@@ -88,7 +92,6 @@ class Agent:
         session: AgentSession,
         memory: "AgentMemory",
         save: SaveAgentFile,
-        colleagues: Colleagues | None = None,
         resources: AsyncExitStack | None = None,
     ) -> None:
         """Create the agent; `resources` are closed with it."""
@@ -96,9 +99,8 @@ class Agent:
         self.memory = memory
         self.workshop = functions
         self.session = session
-        self.colleagues = colleagues or Colleagues(name, store, Alone(), RunnerSettings(), session.clock)
+        self.colleagues = loop.model_session.colleagues
         self.restored = ""
-        self.desk: MakesHelpers | None = None  # where it may make helpers
         self.spends_for: Allowance | None = None  # of the turn that called it, where it runs a helper
         self.works_for = ""  # the agent that called it, where it runs a helper
         self.goes_on = False  # whether a turn of the user that is cut off goes on elsewhere, or later
@@ -232,12 +234,6 @@ class Agent:
             return SENT
         turn.say(OwnName(self.name).of(message))
         return SENT
-
-    @property
-    def helper_desk(self) -> "MakesHelpers":
-        """The verbs on helpers, as this agent proposes them."""
-        assert self.desk is not None, "only agents with a desk are offered them"
-        return self.desk
 
     @property
     def turn_now(self) -> Turn:

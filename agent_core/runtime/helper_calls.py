@@ -17,7 +17,7 @@ from agent_core.storage.agent_store import HELPER_RUN
 from sandbox import Failure, Raised, Refused, Returned
 
 from .call_record import CallRecord, Done
-from .dispatch import ForeignSelection, FunctionSource, ModelFunction
+from .dispatch import ForeignFunctions, FunctionSource, ModelFunction
 
 if TYPE_CHECKING:
     from agent_core.registry.function import Function
@@ -131,7 +131,7 @@ def run_name(helper: str, turn: str, call: str) -> str:
 class Offers:
     """The functions that a model may be shown: those of the workspace, helpers, and foreign ones."""
 
-    def __init__(self, helpers: HelperSet, foreign: ForeignSelection | None = None) -> None:
+    def __init__(self, helpers: HelperSet, foreign: ForeignFunctions | None = None) -> None:
         self._helpers = helpers
         self._foreign = foreign
         self._merged_from: tuple[object, object, object] = (None, None, None)

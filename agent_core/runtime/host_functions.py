@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from agent_core.base.errors import KnapperError
 from agent_core.base.interruption import Interrupted as StopRequested
@@ -21,9 +21,8 @@ from agent_core.functions.service import Author, FunctionService, PlannedChange
 from agent_core.functions.service.function_facts import unknown_function
 from agent_core.functions.service.judgment import Judgment
 from agent_core.functions.service.maker import NEIGHBORS, trigger_test
-from agent_core.memory.blocks import NEAREST, Blocks, EditAuthor, PlannedEdit
+from agent_core.memory.blocks import Blocks, PlannedEdit
 from agent_core.memory.classes import KNOWN, methods_of
-from agent_core.memory.edits import ALREADY
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource
 from agent_core.registry.synopsis import line_of
@@ -41,6 +40,9 @@ if TYPE_CHECKING:
     from agent_core.registry.function import Function
     from agent_core.registry.snapshot import Snapshot
 
+    from .agent import Agent
+    from .programs import Programs
+
 _log = logging.getLogger(__name__)
 
 # `meta_functions` is on top of this package, so its modules are named as data: the one dynamic import.
@@ -53,7 +55,6 @@ GROWING = frozenset(
 )
 """The functions that make and change functions."""
 
-_ADDS = "core_memory_append"
 _ABOUT, _MAKES = "function_name", "create_function"
 
 
@@ -65,13 +66,6 @@ class HostFunction:
     run: Callable[..., Awaitable[PlannedChange | PlannedEdit | PlannedMessage | PlannedProgram | str]]
 
 
-class RunsPrograms(Protocol):
-    """Runs what a model has written."""
-
-    async def run(self, plan: PlannedProgram, record: CallRecord, snapshot: "Snapshot") -> Done:
-        """Run a program, and close the record of its call."""
-
-
 class HostFunctions(FunctionSource):
     """The host functions of one agent, whose plans the workshop carries out."""
 
@@ -80,7 +74,7 @@ class HostFunctions(FunctionSource):
         functions: Mapping[str, HostFunction],
         service: FunctionService,
         withheld: Callable[[], Collection[str]] = frozenset,
-        programs: RunsPrograms | None = None,
+        programs: "Programs | None" = None,
         trigger_model: Callable[[], "Model | None"] = lambda: None,
     ) -> None:
         """Create the source; `withheld` says which of them there is nothing to use on now.
@@ -182,34 +176,8 @@ def of_memory(blocks: Blocks) -> dict[str, HostFunction]:
     }
 
 
-class _Editor(Protocol):
-    """The agent as the editor of its blocks."""
-
-    @property
-    def author(self) -> EditAuthor:
-        """The author of a change."""
-
-
-async def _edit(blocks: Blocks, name: str, editor: _Editor, /, **arguments: Any) -> PlannedEdit:  # Any: JSON
-    return _with_settled(blocks, name, await blocks.call(name, arguments, editor.author))
-
-
-def _with_settled(blocks: Blocks, name: str, edit: PlannedEdit) -> PlannedEdit:
-    async def replan() -> PlannedEdit:
-        assert edit.replan is not None
-        return _with_settled(blocks, name, await edit.replan())
-
-    return replace(edit, excluded=_settled(blocks, name, edit), replan=replan if edit.replan else None)
-
-
-def _settled(blocks: Blocks, name: str, edit: PlannedEdit) -> frozenset[str]:
-    """Return the edits to hide from the next step: all once the block says so, and what changes lines after an addition
-    near which nothing stands, for it makes nothing untrue.
-    """
-    names = frozenset(function.name for function in blocks.functions())
-    if name != _ADDS if edit.writes else edit.text.startswith(ALREADY):
-        return names
-    return names - {_ADDS} if edit.writes and NEAREST not in edit.text else frozenset()
+async def _edit(blocks: Blocks, name: str, agent: "Agent", /, **arguments: Any) -> PlannedEdit:  # Any: JSON
+    return await blocks.call(name, arguments, agent.author)
 
 
 @cache

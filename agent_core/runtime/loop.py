@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .call_record import Done
     from .dispatch import Dispatcher
     from .model_session import ModelSession
+    from .programs import Programs
 
 FIRST = "Begin with a thought of your own, and call send_message in the same reply."
 _MEASURED: Final = 8  # functions that a message probably needs, whose worth is measured
@@ -44,13 +45,6 @@ class Remembering(Protocol):
         """Return what someone else changed since the last call, as sentences; `versions` are those of shared blocks."""
 
 
-class ResumesPrograms(Protocol):
-    """Programs that may have been cut off with the turn before."""
-
-    async def go_on(self, turn: Turn, snapshot: "Snapshot") -> bool:
-        """Run the one again that was; return whether there was one."""
-
-
 class AgentLoop:
     """The runner of the steps in one agent's turns."""
 
@@ -66,7 +60,7 @@ class AgentLoop:
         *,
         sees: Callable[["Snapshot", frozenset[str]], "Snapshot"] = lambda snapshot, _: snapshot,
         policy: Callable[[Turn, int], DirectReplyPolicy] = DirectReplyPolicy,
-        programs: ResumesPrograms | None = None,
+        programs: "Programs | None" = None,
     ) -> None:
         """Create the loop; `sees` leaves of a snapshot what the agent may call, and what it has just made.
 
@@ -106,8 +100,7 @@ class AgentLoop:
                     return ended
                 snapshot = self.sees(self._functions.registry.snapshot(), turn.made)
                 reply = await self._ask(turn, snapshot, policy.excluded)
-                if turn.own_name is not None:
-                    reply = replace(reply, text=turn.own_name.of(reply.text))
+                reply = replace(reply, text=turn.own_name.of(reply.text))
                 by_function = turn.style.by_function(self.model_session.models.mode)
                 policy = policy.speaking(by_function=by_function)
                 done = await self._act(turn, reply, snapshot)
@@ -160,7 +153,7 @@ class AgentLoop:
         else. Return whether there was a message.
         """
         if turn.step > 1:
-            self.model_session.look()
+            self.model_session.colleagues.look()
         waiting = await self._waiting(turn) if turn.journal.waits else []
         entries = [turn.taken_up(event) for event in waiting]
         turn.origin.is_asked |= any(event.kind in ("message", HEARD) for event in waiting)

@@ -43,7 +43,6 @@ from agent_core.model.reply import Mode, ModeChanged, Model, Reply, TextPiece, T
 from agent_core.model.request import Preparing, Request, Tell
 
 from .agent_models import AgentModels, OpenModel, ReleaseModel
-from .message_protocol import DIRECT, MessageProtocol
 from .turn import Turn, cut_off, recorded_request
 
 if TYPE_CHECKING:
@@ -57,7 +56,7 @@ if TYPE_CHECKING:
     from .client_calls import ClientFunctions
     from .colleagues import Colleagues
     from .helper_calls import Offers
-    from .session import OwnSet
+    from .session import AgentSession
 
 # Of the room, what the conversation may take: at first, and when the endpoint said that it was too long all the same.
 _SHARES: Final = (1.0, 0.5, 0.25)
@@ -83,14 +82,13 @@ class ModelSession:
         shown: Shown,
         settings: "Settings",
         open_model: OpenModel,
+        session: "AgentSession",
+        colleagues: "Colleagues",
         remembered: Remembered | None = None,
-        protocol: MessageProtocol = DIRECT,
         *,
         compaction: str = "",
-        own_set: "OwnSet | None" = None,
         keep: "AgentMemory | None" = None,
         vectors: "TextVectors | None" = None,
-        colleagues: "Colleagues | None" = None,
         offers: "Offers | None" = None,
         release: ReleaseModel | None = None,
     ) -> None:
@@ -100,14 +98,14 @@ class ModelSession:
         and messages, for a small model is shown what is near; `release` takes the models at the end, in place of
         closing them.
         """
-        self.models = AgentModels(open_model, release, lambda: colleagues.profile.model if colleagues else "")
-        self.functions = StepFunctions(shown, self.models, protocol, settings, own_set, colleagues, offers)
+        self.models = AgentModels(open_model, release, lambda: colleagues.profile.model)
+        self.functions = StepFunctions(shown, self.models, session, settings, colleagues, offers)
         self.shown = shown
         self.meter = TokenMeter(settings.models)
-        self.style = protocol
+        self.colleagues = colleagues
+        self._style = session.style
         self._facts = FactKeeper(keep)
         self._vectors = vectors
-        self._colleagues = colleagues
         self.settings = settings
         self._is_tight = self._is_style_told = False
         self._system = SystemMessage(remembered)
@@ -152,11 +150,6 @@ class ModelSession:
         """Return what the model would be sent now."""
         model = await self._looking(snapshot)
         return build(self._system.messages, history, self.functions.all(), self._budget(model))
-
-    def look(self) -> None:
-        """Read the files of agents for the step that begins."""
-        if self._colleagues is not None:
-            self._colleagues.look()
 
     async def change(self, name: str | None) -> None:
         """Switch to another model for the steps to come; keep the current one if the new one is not available.
@@ -301,9 +294,8 @@ class ModelSession:
     async def _render(self, model: Model, turn: str = "") -> None:
         index = self.functions.index(model.mode, is_kept=bool(turn))
         instructions = f"{self.functions.instructions(model.mode)}\n\n{index}".rstrip()
-        notes = self._colleagues.section() if self._colleagues is not None else ""
         window = int(model.context_limit * BYTES_PER_TOKEN * (_TIGHT if self._is_tight else 1))
-        await self._system.render(instructions, notes, window)
+        await self._system.render(instructions, self.colleagues.section(), window)
         self._rendered_for = (turn, model.mode)
 
     async def _ask_in_mode(self, turn: Turn, model: Model, excluded: frozenset[str]) -> Reply:
@@ -323,7 +315,7 @@ class ModelSession:
 
     def _tell_style(self, turn: Turn, mode: Mode) -> None:
         """Tell the user, once a model, that it cannot keep the agent's style."""
-        if not self._is_style_told and (sentence := self.style.not_kept(mode)):
+        if not self._is_style_told and (sentence := self._style.not_kept(mode)):
             self._is_style_told = True
             turn.warn(sentence)
 
@@ -360,7 +352,7 @@ class ModelSession:
         if model.mode == "constrained" and self._vectors is not None:
             request = replace(request, vectors=await self._vectors.of(compared(request)))
         shown = ReplyKeeper(turn)
-        kind = events.Thought if self.style.by_function(model.mode) else events.Text
+        kind = events.Thought if self._style.by_function(model.mode) else events.Text
         told = asyncio.get_running_loop().call_later(_QUIET_S, turn.tell_reading, prompt.tokens)
         try:
             async with turn.ending.interruption, shown:
@@ -399,9 +391,7 @@ class TokenMeter:
 
     def charge(self, turn: Turn, usage: TokenUsage, model: Model) -> None:
         """Count what a request of a turn took."""
-        turn.count(usage, model.name)
-        if turn.origin.account is not None:
-            turn.origin.account.spend(cost=self._cost(usage, model.name))
+        turn.count(usage, model.name, self._cost(usage, model.name))
 
     def count(self, turn: Turn, usage: TokenUsage, estimated: int, model: Model) -> None:
         """Count a step, whose prompt was estimated at so many tokens, and report it."""
@@ -459,16 +449,15 @@ class ReplyKeeper:
             self._timer = asyncio.get_running_loop().call_later(_EVERY_S, self._begin)
 
     def _begin(self) -> None:
-        self._work = asyncio.create_task(self._keep())
+        self._timer, before = None, self._work
+        self._work = asyncio.create_task(self._keep(before))
 
-    async def _keep(self) -> None:
-        turn, count = self._turn, len(self._pieces)
+    async def _keep(self, before: asyncio.Task[None] | None) -> None:
+        if before is not None:
+            await asyncio.wait({before})
+        turn = self._turn
         with suppress(StorageError):  # the append that comes next says so
             await turn.store.keep_streamed(turn.id, turn.attempt, turn.journal.n, self.text)
-        if len(self._pieces) > count:
-            self._timer = asyncio.get_running_loop().call_later(_EVERY_S, self._begin)
-        else:
-            self._timer = None
 
     async def __aenter__(self) -> "ReplyKeeper":
         return self
@@ -478,8 +467,6 @@ class ReplyKeeper:
             self._timer.cancel()
         if self._work is not None:
             await asyncio.wait({self._work})
-            if self._timer is not None:
-                self._timer.cancel()  # it was set again meanwhile
 
 
 _MOST_ASKED: Final = 40  # sentences, the newest
@@ -556,17 +543,16 @@ class StepFunctions:
         self,
         shown: Shown,
         models: "AgentModels",
-        protocol: "MessageProtocol",
+        session: "AgentSession",
         settings: "Settings",
-        own_set: "OwnSet | None" = None,
-        colleagues: "Colleagues | None" = None,
+        colleagues: "Colleagues",
         offers: "Offers | None" = None,
     ) -> None:
         self.shown = shown
         self._models = models
-        self._protocol = protocol
+        self._protocol = session.style
         self._settings = settings
-        self._own_set = own_set
+        self._own_set = session.own_set
         self._colleagues = colleagues
         self._offers = offers
         self._lent: tuple[FunctionShown, ...] = ()
@@ -575,7 +561,7 @@ class StepFunctions:
     @property
     def own_names(self) -> frozenset[str]:
         """The functions that the agent is always shown."""
-        return self._own_set.names if self._own_set else frozenset()
+        return self._own_set.names
 
     def choose(self, snapshot: "Snapshot") -> None:
         """Choose the functions that the next step shows."""
@@ -585,7 +571,7 @@ class StepFunctions:
 
     def withheld(self) -> frozenset[str]:
         """Return the functions of the program that the agent does not have now."""
-        withheld = self._colleagues.withheld() if self._colleagues else frozenset[str]()
+        withheld = self._colleagues.withheld()
         return withheld | {RUN_PROGRAM} if self._models.programs == "off" else withheld
 
     def offered(self, snapshot: "Snapshot") -> Mapping[str, "Function"]:

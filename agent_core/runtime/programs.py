@@ -236,20 +236,19 @@ class Programs:
         self._clock = clock
         self._again: dict[str, str] = {}  # the calls that go on with a program that was cut off, and its key
 
-    async def go_on(self, turn: Turn, snapshot: "Snapshot") -> bool:
-        """Run a program again that was cut off with the turn before; return whether there was one."""
-        entries = await turn.store.load(turn.origin.continues) if turn.origin.continues else []
+    async def go_on(self, turn: Turn, snapshot: "Snapshot") -> None:
+        """Run a program again that was cut off with the turn before, if there was one."""
+        entries = await turn.store.load(turn.origin.continues)
         cut = next((entry.payload for entry in reversed(entries) if _is_cut(entry)), None)
         before = _asked_for(entries, str(cut["call_id"])) if cut else None
         if cut is None or before is None:
-            return False
+            return
         began = [entry.payload for entry in entries if entry.kind == BEGAN and entry.payload["id"] == cut["call_id"]]
         call = Call(f"again_{self._clock.new_id()[-12:]}", RUN_PROGRAM, before.arguments)
         if began:
             self._again[call.id] = str(began[0]["program"])
         await turn.append([assistant(Assistant("", (call,)))])
         await self.dispatcher.run([call], snapshot, turn)
-        return True
 
     async def run(self, plan: PlannedProgram, record: CallRecord, snapshot: "Snapshot") -> Done:
         """Run a program, and close the record of its call with its value and output, or with what went wrong."""
@@ -369,19 +368,16 @@ class Programs:
             run.deviation = f"its call {number} was {then} when it was cut off, and is {now} now"
             raise CallEnded(run.deviation)
         if earlier is not None and earlier.answer is not None:
-            self._tell(run, number, name, text, dict(earlier.answer))
-            return dict(earlier.answer)
-        record = InnerRecord(run, number, Call(f"{run.record.call.id}.{number}", name, text), self._clock)
-        if earlier is not None and earlier.reaches:
-            await record.close(Unknown())
+            answer = dict(earlier.answer)
         else:
-            await self.dispatcher.answer(record, run.snapshot)
-        self._tell(run, number, name, text, record.answer)
-        return record.answer
-
-    def _tell(self, run: ProgramRun, number: int, name: str, text: str, answer: Mapping[str, Any]) -> None:
-        if len(run.told) < MOST_CALLS:
-            run.told.append(_told(number, _shown(name, text), answer))
+            record = InnerRecord(run, number, Call(f"{run.record.call.id}.{number}", name, text), self._clock)
+            if earlier is not None and earlier.reaches:
+                await record.close(Unknown())
+            else:
+                await self.dispatcher.answer(record, run.snapshot)
+            answer = record.answer
+        run.told.append(_told(number, _shown(name, text), answer))
+        return answer
 
     async def _close(self, run: ProgramRun, outcome: CallOutcome, kept: Mapping[str, str]) -> Done:
         record, entries = run.record, list[Entry]()
@@ -451,15 +447,15 @@ async def run_apart(
         return _not_run(found), False
     told: list[str] = []
 
-    async def answer(name: str, row: Mapping[str, Any]) -> dict[str, Any]:
-        if len(told) >= MOST_CALLS:
-            return _BEYOND
-        given = await call(name, row)
-        told.append(_told(len(told) + 1, _shown(name, arguments_text(dict(row))), given))
-        return given
-
     async def answers_of(name: str, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        return [await answer(name, row) for row in rows]
+        given = list[dict[str, Any]]()
+        for row in rows:
+            if len(told) >= MOST_CALLS:
+                given.append(_BEYOND)
+                continue
+            given.append(await call(name, row))
+            told.append(_told(len(told) + 1, _shown(name, arguments_text(dict(row))), given[-1]))
+        return given
 
     key = secrets.token_hex(16)
     outcome = _sound(await sandbox.run(_job(sandbox, code, functions, answers_of, key, time.time(), {})))

@@ -270,12 +270,8 @@ async def _by_helpers(store: Store, turn: str, ending: Sequence[Entry]) -> list[
     """Return what the helpers did whose runs were cut off with the turn that called them."""
     cut = [entry.payload for entry in ending if entry.payload.get("outcome") == word(Unknown())]
     runs = [run_name(str(call["name"]), turn, str(call["call_id"])) for call in cut]
-    return [receipt for run in runs if (receipt := await receipt_of_run(store, run))]
-
-
-async def receipt_of_run(store: Store, run: str) -> "Receipt":
-    """Return what the agent of one run of a helper did, as its journal says."""
-    return receipt_in(await store.history(run, kinds=RECEIPT_KINDS, with_removed=True))
+    receipts = [receipt_in(await store.history(run, kinds=RECEIPT_KINDS, with_removed=True)) for run in runs]
+    return [receipt for receipt in receipts if receipt]
 
 
 def closing(turn: Turn, ended: "Ended") -> tuple[list[Post], list[Write]]:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 from agent_core import __version__
 from agent_core.access.grants import Answered, ApprovalQueue, Approvals
 from agent_core.base import events
-from agent_core.base.clock import Clock
 from agent_core.base.interruption import Interruption
 from agent_core.base.messages import SEND, Answer, Assistant, Call, Message, Notice, User
 from agent_core.base.receipt import Fact, Made, Receipt
@@ -25,9 +24,10 @@ from agent_core.storage import BETWEEN, USAGE, Entry, Inbound, SaveText, Shape, 
 
 from . import identity
 from .client_calls import NO_CLIENT, ClientFunctions
-from .message_protocol import DIRECT, HEARTBEAT, MessageProtocol, moment
+from .message_protocol import HEARTBEAT, MessageProtocol, moment
 
 if TYPE_CHECKING:
+    from agent_core.base.clock import Clock
     from agent_core.base.limits import Allowance
     from agent_core.functions.debug import DebuggerSeat
     from agent_core.model.request import FunctionShown
@@ -199,11 +199,11 @@ class Turn:
     origin: TurnOrigin
     journal: TurnJournal
     questions: TurnQuestions
+    style: MessageProtocol
+    clock: "Clock"
+    own_name: "OwnName"
     work: TurnWork = field(default_factory=TurnWork)
     ending: TurnEnding = field(default_factory=TurnEnding)
-    style: MessageProtocol = DIRECT
-    clock: Clock = field(default_factory=Clock)
-    own_name: "OwnName | None" = None
     step: int = 0
     model: str = ""
 
@@ -325,7 +325,7 @@ class Turn:
         """Show the user a piece of the reply; `kind` is what its text is."""
         match piece:
             case TextPiece():
-                self._tell_text(self.own_name.piece(piece.text) if self.own_name else piece.text, kind)
+                self._tell_text(self.own_name.piece(piece.text), kind)
             case ThoughtPiece():
                 self.tell(events.Thought(text=piece.text))
             case CallPiece() if piece.name != SEND:  # whose text is a message, shown when it is sent
@@ -337,8 +337,7 @@ class Turn:
 
     def tell_rest(self, kind: type[events.Text | events.Thought]) -> None:
         """Show the user what of a reply was held back, because it could have been the agent's name."""
-        if self.own_name is not None:
-            self._tell_text(self.own_name.rest(), kind)
+        self._tell_text(self.own_name.rest(), kind)
 
     def _tell_text(self, text: str, kind: type[events.Text | events.Thought]) -> None:
         """Show a piece of text."""
@@ -349,11 +348,11 @@ class Turn:
         """Show the user that the model's server reads the prompt, and how far it is, if it tells."""
         self.tell(events.Reading(total=total, done=done, left_s=left_s))
 
-    def count(self, usage: TokenUsage, model: str) -> None:
-        """Add one request's tokens to the turn's."""
+    def count(self, usage: TokenUsage, model: str, cost: float) -> None:
+        """Add the tokens of one request, and the dollars that it cost, to the turn's."""
         self._count(usage, model)
         if self.origin.account is not None:
-            self.origin.account.spend(tokens=usage.prompt + usage.completion)
+            self.origin.account.spend(tokens=usage.prompt + usage.completion, cost=cost)
         if self.origin.company is not None:
             self.origin.company.allowance.spend(tokens=usage.prompt + usage.completion)
 

@@ -181,8 +181,11 @@ class DirectReplyPolicy:
         self.excluded = frozenset().union(*(result.excluded for result in done))
         self._runs = {key: self._runs.get(key, 0) + 1 for key in map(_sameness, done)}
         self._times.update(set(map(_identity, done)))
-        refused = [result for result in done if result.outcome == "refused"]
-        again = {_identity(result): result.call.name for result in refused if self._is_again(result)}
+        again = {  # what was refused before: just now, or earlier in the turn in the same words
+            _identity(result): result.call.name
+            for result in done
+            if result.outcome == "refused" and (self._runs[_sameness(result)] > 1 or self._times[_identity(result)] > 1)
+        }
         self.excluded |= frozenset(again.values())
         longest_run = max(self._runs.items(), key=lambda run: (run[1], not run[0][2]), default=None)
         if longest_run is not None and (follows := self._after_same(*longest_run)) is not None:
@@ -193,10 +196,6 @@ class DirectReplyPolicy:
         if self._times[often] > MAX_SAME_ANSWERS:
             return _repeated(f"`{name}` came out the same {self._times[often]} times with the same arguments")
         return GoOn(_cut_advice(cut) if cut else "")
-
-    def _is_again(self, done: "Done") -> bool:
-        """Check whether the same was refused before: just now, or earlier in the turn in the same words."""
-        return self._runs[_sameness(done)] > 1 or self._times[_identity(done)] > 1
 
     def _after_refusals(self, same: _Same) -> GoOn | Ended:
         name, times = same[0], self._times[same]
@@ -250,7 +249,8 @@ def _objections(reply: "Reply", turn: "Turn") -> Iterator[tuple[str, str]]:
     if turn.work.refused:
         yield "refused", _advice_on_refused(turn.work.refused)
     if names := written_calls(reply.text):
-        yield "written", _advice_on_written(names[0])
+        message = f"Nothing was called: your reply is only the text of a call of `{one_line(names[0], 80)}`."
+        yield "written", f"{message} Call a function that you have, or answer the user in a sentence."
     elif reply.attached:
         yield "attached", _ATTACHED.format(name=reply.attached)
 
@@ -259,12 +259,6 @@ _ATTACHED: Final = (
     "Nothing was called: your reply holds the text of a call of `{name}`. If you mean it, call the function, or send"
     " the call alone. If it is an example for the user, send the same reply again."
 )
-
-
-def _advice_on_written(name: str) -> str:
-    """Return the text for a model whose reply is a call, which reached nobody."""
-    message = f"Nothing was called: your reply is only the text of a call of `{one_line(name, 80)}`. "
-    return message + "Call a function that you have, or answer the user in a sentence."
 
 
 def _advice_on_refused(refused: Collection[str]) -> str:

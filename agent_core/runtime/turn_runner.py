@@ -8,7 +8,7 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from agent_core.base import events
 from agent_core.base.clock import Clock
@@ -56,34 +56,17 @@ from .turn_policy import Ended
 if TYPE_CHECKING:
     from agent_core.access.grants import Approver
     from agent_core.functions.service import FunctionService
-    from agent_core.registry.snapshot import Snapshot
 
     from .colleagues import Colleagues
-    from .model_session import ModelSession
+    from .groups.loop import GroupLoop
+    from .loop import AgentLoop
 
 _COUNTED: Final = tuple(name for name in NAMES if name not in ("hops", "seconds"))  # these are no sums
 _log = logging.getLogger("knapper.turns")
 
 
-class TurnLoop(Protocol):
-    """A loop that runs the turns of an agent: the steps of a model, or the members of a group."""
-
-    @property
-    def model_session(self) -> "ModelSession":
-        """The model of the agent."""
-
-    @property
-    def is_group(self) -> bool:
-        """True if several agents speak in its turns."""
-
-    def sees(self, snapshot: "Snapshot", made: frozenset[str], /) -> "Snapshot":
-        """Return the functions that may be called here, with those that were just made."""
-
-    async def run(self, turn: Turn) -> Ended:
-        """Run a turn until it ends, and return how it ended."""
-
-    async def aclose(self) -> None:
-        """Close what the turns needed."""
+TurnLoop: TypeAlias = "AgentLoop | GroupLoop"
+"""What runs the turns of an agent: the steps of a model, or the members of a group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,9 +206,9 @@ class TurnRunner:
             origin,
             TurnJournal(claimed.n),
             questions,
-            style=session.style,
-            clock=session.clock,
-            own_name=OwnName(self.name),
+            session.style,
+            session.clock,
+            OwnName(self.name),
         )
 
     def _account(self, thread: str, spends_for: Allowance | None) -> "Account":

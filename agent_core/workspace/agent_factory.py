@@ -20,12 +20,11 @@ from agent_core.memory.vectors import TextVectors
 from agent_core.runtime import host_functions
 from agent_core.runtime.agent import Agent, SaveAgentFile
 from agent_core.runtime.colleagues import AgentProfile, Alone, Colleagues, FunctionSight
-from agent_core.runtime.dispatch import Dispatcher, ForeignFunctions, ForeignSelection, WorkspaceFunctions
+from agent_core.runtime.dispatch import Dispatcher, ForeignFunctions, WorkspaceFunctions
 from agent_core.runtime.groups.loop import GroupLoop, OpenMember
 from agent_core.runtime.helper_calls import ABOUT_HELPERS, HelperFunctions, HelperRun, Offers, run_name
 from agent_core.runtime.host_functions import HostFunction, HostFunctions
 from agent_core.runtime.loop import AgentLoop
-from agent_core.runtime.message_protocol import DIRECT
 from agent_core.runtime.model_session import ModelSession
 from agent_core.runtime.programs import Programs
 from agent_core.runtime.requested_result import GIVE, RequestedResult, ResultPolicy
@@ -94,6 +93,7 @@ class _AgentParts:
     memory: AgentMemory
     colleagues: Colleagues
     helpers: HelperSelection
+    foreign: ForeignFunctions
     session: AgentSession
     in_group: bool
     is_behind: bool
@@ -125,14 +125,13 @@ class _AgentParts:
             shown,
             self.deps.settings,
             self.open_model,
+            self.session,
+            self.colleagues,
             self.memory,
-            self.session.style,
             compaction=self.preset.compaction,
-            own_set=self.session.own_set,
             keep=None if self.in_group else self.memory,
             vectors=TextVectors(self.deps.function_embedder),
-            colleagues=self.colleagues,
-            offers=Offers(self.helpers, self.foreign()),
+            offers=Offers(self.helpers, self.foreign),
             release=partial(self.deps.idle_models.give_back, _BEHIND) if self.is_behind else None,
         )
 
@@ -143,10 +142,6 @@ class _AgentParts:
         """
         name = name or self.colleagues.profile.model or None
         return await (self.deps.idle_models.take(_BEHIND, name) if self.is_behind else self.deps.open_model(name))
-
-    def foreign(self) -> ForeignSelection:
-        """Return the foreign functions that the agent may call."""
-        return ForeignSelection(self.deps.foreign, lambda: self.colleagues.profile.functions)
 
     def dispatcher(self, host: Mapping[str, HostFunction], model: ModelSession, programs: Programs) -> Dispatcher:
         """Return what runs the calls of a turn, those of `programs` too."""
@@ -159,7 +154,7 @@ class _AgentParts:
             HostFunctions(host, deps.workshop, model.functions.withheld, programs, trigger_model),
             HelperFunctions(self.helpers, HelperRunner(deps, partial(_memory, deps)).run),
             WorkspaceFunctions(deps.sandbox, deps.workshop, turn.parallel, self.memory.blocks, self.name),
-            ForeignFunctions(self.foreign(), deps.workshop.seen_results, self.name),
+            self.foreign,
         )
         current = deps.workshop.registry.snapshot
         programs.dispatcher = Dispatcher(sources, current, turn, deps.clock, aliases=_ALIASES)
@@ -175,7 +170,9 @@ class _AgentParts:
         most_steps = self.deps.settings.turn.max_steps
         programs = Programs(self.deps.sandbox, workshop, self.deps.clock)
         dispatcher = self.dispatcher(host, model_session, programs)
-        return AgentLoop(model_session, dispatcher, workshop, most_steps, self.memory, sees=sees, programs=programs)
+        return AgentLoop(
+            model_session, dispatcher, workshop, most_steps, self.memory.blocks, sees=sees, programs=programs
+        )
 
 
 async def build_agent(
@@ -201,9 +198,13 @@ async def build_agent(
     await remembered.load()
     colleagues = Colleagues(name, deps.store, deps.directory, deps.settings.runner, deps.clock)
     helpers = HelperSelection(deps.helpers, lambda: colleagues.profile.helpers)
+    seen = deps.workshop.seen_results
+    foreign = ForeignFunctions(deps.foreign, lambda: colleagues.profile.functions, seen, name)
     style = replace(agent_preset.style, first_thought=deps.settings.turn.first_thought)
     session = AgentSession(name, deps.store, style, deps.settings.heartbeat, deps.clock, verify=verify)
-    parts = _AgentParts(deps, name, agent_preset, remembered, colleagues, helpers, session, in_group, is_behind)
+    parts = _AgentParts(
+        deps, name, agent_preset, remembered, colleagues, helpers, foreign, session, in_group, is_behind
+    )
     agent = Agent(
         name,
         deps.store,
@@ -213,10 +214,9 @@ async def build_agent(
         session=session,
         memory=remembered,
         save=deps.save,
-        colleagues=colleagues,
         resources=resources,
     )
-    agent.desk = HelperDesk(deps.helper_changes, agent)
+    agent.helper_desk = HelperDesk(deps.helper_changes, agent)
     return agent
 
 
@@ -394,20 +394,20 @@ class _RunParts:
     def agent(self, resources: AsyncExitStack) -> Agent:
         """Return the agent of the run, with which `resources` are closed."""
         ground = self.runner.ground
+        session = AgentSession(self.name, ground.store, clock=ground.clock, verify=False)
         return Agent(
             self.name,
             ground.store,
             ground.workshop,
-            self.loop(),
+            self.loop(session),
             ground.store.owner,
-            session=AgentSession(self.name, ground.store, DIRECT, clock=ground.clock, verify=False),
+            session=session,
             memory=self.runner.memory(self.name),
-            colleagues=Colleagues(self.name, ground.store, _Working(self.budget), ground.settings.runner, ground.clock),
             save=ground.save,
             resources=resources,
         )
 
-    def loop(self) -> AgentLoop:
+    def loop(self, session: AgentSession) -> AgentLoop:
         """Return what runs its one turn: only the functions of the helper are seen."""
         helper, workshop = self.helper, self.runner.ground.workshop
         host, helpers = (
@@ -416,7 +416,7 @@ class _RunParts:
         )
         sight = FunctionSight(lambda: helper.functions, grows=helper.grows)
         steps, policy = int(self.budget.steps or 0) + 1, partial(ResultPolicy, request=self.request)
-        model_session, dispatcher = self.model_session(host, helpers), self.dispatcher(host, helpers)
+        model_session, dispatcher = self.model_session(host, helpers, session), self.dispatcher(host, helpers)
         return AgentLoop(model_session, dispatcher, workshop, steps, sees=sight.of, policy=policy)
 
     def host(self) -> dict[str, HostFunction]:
@@ -424,7 +424,9 @@ class _RunParts:
         standard = host_functions.standard() if self.helper.grows else {}
         return {GIVE: self.request.host} | {name: standard[name] for name in _GROWING if name in standard}
 
-    def model_session(self, host: Mapping[str, HostFunction], helpers: HelperSelection) -> ModelSession:
+    def model_session(
+        self, host: Mapping[str, HostFunction], helpers: HelperSelection, session: AgentSession
+    ) -> ModelSession:
         """Return the session with its model, which the next run of the helper goes on with."""
         ground, helper = self.runner.ground, self.helper
         turn, key = ground.settings.turn, f"{helper.name} {helper.function.version}"
@@ -444,9 +446,9 @@ class _RunParts:
         async def open_model(name: str | None) -> "OpenedModel":
             return await models.take(key, name or helper.model or None)
 
-        return ModelSession(
-            shown, settings, open_model, None, DIRECT, offers=Offers(helpers), release=partial(models.give_back, key)
-        )
+        alone = Colleagues(self.name, ground.store, _Working(self.budget), settings.runner, ground.clock)
+        offers, release = Offers(helpers), partial(models.give_back, key)
+        return ModelSession(shown, settings, open_model, session, alone, offers=offers, release=release)
 
     def dispatcher(self, host: Mapping[str, HostFunction], helpers: HelperSelection) -> Dispatcher:
         """Return what runs its calls."""

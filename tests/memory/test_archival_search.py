@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from agent_core.base.errors import UsageError
-from agent_core.memory.archival import Piece
 from agent_core.memory.embedding import embedder
+from agent_core.storage import SavePassages
 from tests.memory.talk import Talk, open_talk
 
 
@@ -41,7 +41,8 @@ async def test_tags_are_a_condition_and_are_shown(talk: Talk) -> None:
 
 
 async def test_a_passage_of_a_source_says_where_it_is_from(talk: Talk) -> None:
-    await talk.archival().add_passages([Piece("Tides rise twice a day.", "sea.pdf", "page 3", "hash", 0)])
+    passage = talk.archival().passage("Tides rise twice a day.", "sea.pdf", "page 3", "hash")
+    await talk.store.apply([SavePassages((passage,))])
     assert "sea.pdf, page 3" in str(await talk.archival().search("tides"))
 
 

@@ -9,11 +9,12 @@ import apsw
 import pytest
 
 from agent_core.base.clock import Clock
-from agent_core.memory.archival import Archival, Piece
+from agent_core.memory.archival import Archival
 from agent_core.memory.embedding import embedder
 from agent_core.storage import (
     DropAgent,
     DropPassages,
+    SavePassages,
     SaveVectors,
     Store,
     adopt,
@@ -232,7 +233,8 @@ async def test_archival_memory_says_why_it_finds_by_words_alone(
     monkeypatch.setitem(sys.modules, "sqlite_vec", None)
     async with open_store(path, clock=clock) as store:
         archival = Archival(store, "main", embedder("wordllama"), Clock(now=clock.now))
-        await archival.add_passages([Piece("The pie is in the oven.", "a.txt"), Piece("It rains.", "a.txt")])
+        texts = ("The pie is in the oven.", "It rains.")
+        await store.apply([SavePassages(tuple(archival.passage(text, "a.txt") for text in texts))])
         told = str(await archival.search("which pies?"))
     assert "The pie is in the oven." in told
     assert "pip install --upgrade --force-reinstall 'sqlite-vec" in told

@@ -9,6 +9,7 @@ from agent_core.memory.blocks import Alias, PlannedEdit
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource
 from agent_core.runtime.agent import Agent
+from agent_core.runtime.colleagues import Alone, Colleagues
 from agent_core.runtime.dispatch import Dispatcher, WorkspaceFunctions
 from agent_core.runtime.host_functions import HostFunction, HostFunctions
 from agent_core.runtime.loop import AgentLoop, Remembering
@@ -39,7 +40,11 @@ def agent_of(desk: Desk, host: HostFunction, memory: Remembering | None = None, 
     sources = (HostFunctions(functions, shop), WorkspaceFunctions(sandbox, shop, settings.parallel))
     dispatcher = Dispatcher(sources, shop.registry.snapshot, settings, Clock(), aliases=aliases)
     shown = Shown([host.function], 20, workspace.workshop.quarantine)
-    asker = ModelSession(shown, workspace.settings, workspace._models.open)
+    alone, session = (
+        Colleagues("other", store, Alone(), workspace.settings.runner, Clock()),
+        AgentSession("other", store),
+    )
+    asker = ModelSession(shown, workspace.settings, workspace._models.open, session, alone)
     stepper = AgentLoop(asker, dispatcher, workspace.workshop, 10, memory)
     return Agent(
         "other",
@@ -47,7 +52,7 @@ def agent_of(desk: Desk, host: HostFunction, memory: Remembering | None = None, 
         workspace.workshop,
         stepper,
         "test",
-        session=AgentSession("other", store),
+        session=session,
         memory=desk.agent.memory,
         save=workspace._save,
     )

@@ -12,6 +12,7 @@ from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
 from agent_core.runtime.agent import Agent
 from agent_core.runtime.call_record import CallRecord, Done
+from agent_core.runtime.colleagues import Alone, Colleagues
 from agent_core.runtime.dispatch import Dispatcher, ModelFunction, WorkspaceFunctions
 from agent_core.runtime.loop import AgentLoop
 from agent_core.runtime.model_session import ModelSession
@@ -57,8 +58,10 @@ def agent_of(desk: Desk) -> Agent:
     (function,) = read_module(ModuleSource("words", "words.py", SOURCE, "0")).functions
     sources = (Foreign(function), WorkspaceFunctions(workspace._sandbox, shop, settings.parallel))
     dispatcher = Dispatcher(sources, shop.registry.snapshot, settings, Clock())
-    asker = ModelSession(Shown([function], 20, shop.quarantine), workspace.settings, workspace._models.open)
-    loop, session = AgentLoop(asker, dispatcher, shop, 10), AgentSession("other", store)
+    shown, session = Shown([function], 20, shop.quarantine), AgentSession("other", store)
+    alone = Colleagues("other", store, Alone(), workspace.settings.runner, Clock())
+    asker = ModelSession(shown, workspace.settings, workspace._models.open, session, alone)
+    loop = AgentLoop(asker, dispatcher, shop, 10)
     return Agent("other", store, shop, loop, "test", session=session, memory=desk.agent.memory, save=workspace._save)
 
 

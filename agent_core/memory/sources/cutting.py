@@ -91,48 +91,31 @@ class _Piece:
     lead: str
 
 
-class _Waiting:
-    """Pieces that may yet be joined by the next one."""
-
-    def __init__(self, first: _Piece) -> None:
-        self.pieces = [first]
-        self.size = len(first.lead) + len(first.text)
-
-    def takes(self, piece: _Piece, fill: int) -> bool:
-        """Join the next piece to these if it fits; return whether it did."""
-        first, size = self.pieces[0], self.size + len(piece.text) + 1
-        is_like = first.unit == piece.unit and piece.lead in ("", first.lead)
-        if self.size >= fill or size >= LONGEST or not is_like:
-            return False
-        self.pieces.append(piece)
-        self.size = size
-        return True
-
-    def chunk(self) -> Chunk:
-        """Return the pieces as one chunk."""
-        lead = self.pieces[0].lead
-        text = "\n".join([*([lead] if lead else []), *(piece.text for piece in self.pieces)])
-        return Chunk(_fit(text), _fit(_place(self.pieces)))
-
-
 def cut(source: SourceParts) -> Iterator[Chunk]:
     """Yield the chunks of a source in order; together they hold every visible word of it."""
-    return (chunk for chunk in _joined(source) if chunk.text.strip())
+    return (chunk for pieces in _joined(source) if (chunk := _chunk(pieces)).text.strip())
 
 
-def _joined(source: SourceParts) -> Iterator[Chunk]:
-    waiting: _Waiting | None = None
+def _joined(source: SourceParts) -> Iterator[list[_Piece]]:
+    """Yield the pieces of each chunk: a small one takes the next as long as both fit."""
+    pieces, size = list[_Piece](), 0
     for piece in (piece for part in source.parts for piece in _pieces(part)):
-        if waiting is None or not waiting.takes(piece, source.fill):
-            if waiting is not None:
-                yield waiting.chunk()
-            waiting = _Waiting(piece)
-    if waiting is not None:
-        yield waiting.chunk()
+        joined = size + len(piece.text) + 1
+        is_like = bool(pieces) and pieces[0].unit == piece.unit and piece.lead in ("", pieces[0].lead)
+        if is_like and size < source.fill and joined < LONGEST:
+            pieces.append(piece)
+            size = joined
+            continue
+        if pieces:
+            yield pieces
+        pieces, size = [piece], len(piece.lead) + len(piece.text)
+    if pieces:
+        yield pieces
 
 
-def _fit(text: str) -> str:
-    return _UNSEEN.sub("", _UNFIT.sub(" ", text))
+def _chunk(pieces: list[_Piece]) -> Chunk:
+    text = "\n".join(filter(None, [pieces[0].lead, *(piece.text for piece in pieces)]))
+    return Chunk(*(_UNSEEN.sub("", _UNFIT.sub(" ", each)) for each in (text, _place(pieces))))
 
 
 def spans(text: str, longest: int) -> Iterator[tuple[int, int]]:

@@ -12,6 +12,7 @@ from pathlib import PurePath
 from typing import Any, Final
 
 from agent_core.base.reader_process import serve
+from agent_core.base.untrusted import whole_characters
 
 from .cutting import Cut, SourceParts, Unreadable, cut
 from .hypertext import hypertext
@@ -186,12 +187,8 @@ def _answer(order: dict[str, Any], data: bytes) -> Iterator[dict[str, Any]]:  # 
     except Unreadable as error:
         yield {"error": error.message, "fix": error.fix}
         return
-    yield from ({"chunk": [_whole(chunk.text), _whole(chunk.place)]} for chunk in found.chunks)
-    yield {"kind": found.kind, "notes": [_whole(note) for note in found.notes]}
-
-
-def _whole(text: str) -> str:
-    return text.encode("utf-8", "replace").decode()
+    yield from ({"chunk": [whole_characters(chunk.text), whole_characters(chunk.place)]} for chunk in found.chunks)
+    yield {"kind": found.kind, "notes": [*map(whole_characters, found.notes)]}
 
 
 if __name__ == "__main__":

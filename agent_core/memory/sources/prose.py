@@ -127,8 +127,8 @@ def split_blocks(text: str) -> SourceParts:
     for end in [*(match.end() for match in _TOP.finditer(text)), len(text)]:
         block = text[start:end]
         names = list(dict.fromkeys(_NAMED.findall(block)))
-        title = ", ".join(names[:3])
-        parts.append(SourcePart(block, title, "line", number, _first_line(block) if names else ""))
+        first = next((line.rstrip() for line in block.split("\n") if line.strip()), "")
+        parts.append(SourcePart(block, ", ".join(names[:3]), "line", number, first if names else ""))
         number, start = number + block.count("\n"), end
     return SourceParts(tuple(parts)) if len(parts) > 1 else plain(text)
 
@@ -146,7 +146,7 @@ def _starts(body: Sequence[ast.stmt], lines: Sequence[str], after: int, within: 
                 first -= 1
             yield first, name
             end = node.end_lineno or node.lineno
-            if isinstance(node, ast.ClassDef) and _length(lines, node.lineno - 1, end) > LONGEST:
+            if isinstance(node, ast.ClassDef) and len("\n".join(lines[node.lineno - 1 : end])) >= LONGEST:
                 methods = [member for member in node.body if isinstance(member, _KINDS)]
                 yield from _starts(methods, lines, node.lineno, f"{name}.")
             after = end
@@ -155,15 +155,7 @@ def _starts(body: Sequence[ast.stmt], lines: Sequence[str], after: int, within: 
         before = node
 
 
-def _length(lines: Sequence[str], start: int, end: int) -> int:
-    return sum(len(line) + 1 for line in lines[start:end])
-
-
 def _part(lines: Sequence[str], begin: int, end: int, name: str) -> SourcePart:
     text = "\n".join(lines[begin:end]) + "\n"
     head = next((line for line in lines[begin:end] if line.lstrip().startswith(("def ", "class ", "async "))), "")
     return SourcePart(text, name, "line", begin + 1, head.rstrip() if name else "")
-
-
-def _first_line(block: str) -> str:
-    return next((line.rstrip() for line in block.split("\n") if line.strip()), "")

@@ -27,7 +27,7 @@ from ..turn import HEARD, ONLY, Company, Turn
 from ..turn_policy import Ended
 from .floor import USER, Floor, Speech, marked, tail
 from .plan import GroupEnd, GroupPlan, ended
-from .speaker import FUNCTION, NoAdvice, SpeakerChoice, SpeakerQuestion, choose
+from .speaker import FUNCTION, NoAdvice, SpeakerQuestion, choose
 
 if TYPE_CHECKING:
     from agent_core.functions.service import FunctionService
@@ -60,12 +60,6 @@ class _Told:
     reason: str = "failed"
     to: str = ""
     called: set[str] = field(default_factory=set)
-
-    def end(self, event: events.TurnEnded, turn: Turn) -> None:
-        """Take over how the member's turn ended, and add what it used to the group's."""
-        self.reason, self.reply = event.reason, event.reply
-        for key, tokens in event.usage.items():
-            turn.work.tokens[key] = turn.work.tokens.get(key, 0) + tokens
 
 
 class GroupLoop:
@@ -134,7 +128,8 @@ class GroupLoop:
             if end := ended(plan, floor, called) or await self._judged(turn, plan, floor):
                 return Ended("repeated" if end.is_stuck else "replied", floor.reply, warning=end.reason)
             turn.step += 1
-            choice = await self._choice(turn, plan, floor)
+            async with turn.ending.interruption:
+                choice = await choose(floor, plan.policy, _Outside(self, turn, plan))
             payload = {"name": choice.name, "rule": choice.rule, "reason": one_line(choice.reason, 200)}
             passed = {"passed": [*choice.passed]} if choice.passed else {}
             await turn.append([Entry(SPEAKER, {**payload, **passed, "asked_model": choice.asked_model})])
@@ -150,7 +145,9 @@ class GroupLoop:
                 return Ended("failed", warning=warning, fix="Ask again; at the prompt: /retry.")
             turn.origin.company.allowance.spend(messages=1)
             called = said.called
-            await turn.append([_speech(choice.name, said.reply or f"I hand over to {said.to}.", said.to)])
+            text, to = said.reply or f"I hand over to {said.to}.", {"to": said.to} if said.to else {}
+            speech = {"text": text, "thought": "", "calls": [], "speaker": choice.name, **to}
+            await turn.append([Entry("assistant", speech)])
 
     async def _judged(self, turn: Turn, plan: GroupPlan, floor: Floor) -> GroupEnd | None:
         """Return the end of the turn if a grown function says so; one that fails is reported, and stops nothing."""
@@ -164,10 +161,6 @@ class GroupLoop:
             turn.warn(f"`{name}` did not say whether to stop: {error}.")
             return None
         return GroupEnd(f"{name} says that it is over.") if is_over is True else None
-
-    async def _choice(self, turn: Turn, plan: GroupPlan, floor: Floor) -> SpeakerChoice:
-        async with turn.ending.interruption:
-            return await choose(floor, plan.policy, _Outside(self, turn, plan))
 
     async def _speak(self, name: str, turn: Turn, plan: GroupPlan, floor: Floor) -> _Told:
         """Let a member speak, hand on its events under its name, and return what came of it."""
@@ -293,7 +286,9 @@ async def _told(name: str, its_turn: AsyncGenerator[events.Event, None], turn: T
             case events.TurnStarted():
                 continue
             case events.TurnEnded():
-                told.end(event, turn)
+                told.reason, told.reply = event.reason, event.reply
+                for key, tokens in event.usage.items():  # what it used is used by the group
+                    turn.work.tokens[key] = turn.work.tokens.get(key, 0) + tokens
                 continue
             case events.CallStarted() if event.name == HAND_OFF:
                 handed[event.call_id] = _argument(event.arguments, "to")
@@ -328,8 +323,3 @@ def _heard(name: str, turn: Turn, plan: GroupPlan, floor: Floor) -> list[Post]:
             text = marked(speech.by, speech.text)[:_HEARD_CHARS]
             posts.append(Post(name, HEARD, {"text": text, "speaker": speech.by}, key=key))
     return [*posts, Post(name, "system", {"text": plan.introduction(name)})]
-
-
-def _speech(name: str, text: str, to: str) -> Entry:
-    payload = {"text": text, "thought": "", "calls": [], "speaker": name}
-    return Entry("assistant", {**payload, "to": to} if to else payload)

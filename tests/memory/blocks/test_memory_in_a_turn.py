@@ -144,7 +144,7 @@ async def test_a_block_that_was_attached_meanwhile_is_told_of_and_can_be_edited(
     await beside.commit(await beside.attach("team", HUMAN))
     (answer,) = await _say(desk.agent, "Bob cooks.")
     assert answer.outcome == "returned"
-    await lender.memory.changed_elsewhere()
+    await lender.memory.blocks.changed_elsewhere()
     assert lender.memory.blocks.memory["team"].lines == ["Ann leads", "Bob cooks"]
 
 
