@@ -17,6 +17,7 @@ from agent_core.registry.depends import Part, is_program, parts_of, running_with
 from agent_core.registry.module_edits import place_function
 from agent_core.registry.source import FOLDER
 from agent_core.registry.spans import first_line
+from agent_core.registry.tree import survey
 from sandbox.wire.lines import lines_of
 
 from .draft import D, Finding
@@ -26,8 +27,6 @@ from .uses import (
     CONTEXT,
     FIXES,
     Use,
-    dotted_name,
-    imported_names,
     is_in,
     modules_of_workspace,
     needs_of,
@@ -256,15 +255,18 @@ def _is_plain(tree: ast.Module) -> bool:
     nodes = nodes_of(tree)
     imports = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
     whole = [alias for node in imports if isinstance(node, ast.Import) for alias in node.names]
-    names, modules = imported_names(imports), {alias.asname or alias.name.partition(".")[0] for alias in whole}
+    modules = {alias.asname or alias.name.partition(".")[0] for alias in whole}
+    scope = survey(ast.Module([*imports], []))
     attributes = [node for node in nodes if isinstance(node, ast.Attribute)]
     looked_into = {id(node.value) for node in attributes}
-    dotted = [chain for node in attributes if (chain := dotted_name(node, names))]
-    dotted += [stands_for for name, stands_for in names.items() if name not in modules]
+    origins = {*map(scope.origin, attributes), *(scope.imports[name] for name in scope.imports.keys() - modules)}
+    stars = [node for node in imports if isinstance(node, ast.ImportFrom) and node.names[0].name == "*"]
+    origins |= {f"{node.module}.*" for node in stars}
+    is_given = not any(is_in(origin, frozenset({"builtins"})) for origin in scope.imports.values())
     read = [node for node in nodes if isinstance(node, ast.Name)]
     return (
         _keeps_self(tree)
-        and all(map(_computes, dotted))
+        and all(_computes(origin) for origin in origins if origin and not (origin.startswith("builtins.") and is_given))
         and not any(
             node.attr in OTHER_WAYS or (node.attr.startswith("__") and node.attr not in _PLAIN_DUNDERS)
             for node in attributes
