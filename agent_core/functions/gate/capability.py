@@ -90,10 +90,9 @@ def packages_used(function_part: Part, texts: tuple[tuple[str, str], ...], liste
     """Return the packages that a function needs for what it uses of other modules than its own."""
     text_of = dict(texts)
     parts = {part: text for part, text in parts_of(function_part, text_of).items() if part[0] != function_part[0]}
-    trees = [tree for text in parts.values() if isinstance(tree := parse(text), ast.Module)]
-    used = [package for tree in trees for package in needs_of(uses(tree, listed)).packages]
+    used = (needs_of_text(text, listed).packages for text in parts.values())
     at_top = (imported_at_the_top(text_of[module], listed) for module in {module for module, _name in parts})
-    return Grants(packages=tuple(sorted({*used}.union(*at_top))))
+    return Grants(packages=tuple(sorted(set[str]().union(*used, *at_top))))
 
 
 def imported_at_the_top(text: str, listed: tuple[str, ...]) -> frozenset[str]:
@@ -216,11 +215,11 @@ def reach_of(grants: Grants, missing: Iterable[str] = (), called: Iterable[str] 
     return (*words, "keeps state") if grants.stateful else tuple(words)
 
 
-@lru_cache(maxsize=512)
-def needs_of_text(text: str) -> Grants:
-    """Return the grants that a text needs, as far as it shows them."""
+@lru_cache(maxsize=2048)
+def needs_of_text(text: str, listed: tuple[str, ...] = (), guarded: frozenset[str] = frozenset()) -> Grants:
+    """Return the grants that a text needs, as far as it shows them; none for the packages that are `listed`."""
     tree = parse(text)
-    return needs_of(uses(tree, ())) if isinstance(tree, ast.Module) else NOTHING
+    return needs_of(uses(tree, listed, guarded)) if isinstance(tree, ast.Module) else NOTHING
 
 
 def _called(tree: ast.Module) -> set[str]:

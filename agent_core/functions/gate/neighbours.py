@@ -108,9 +108,11 @@ def _misfits(draft: Draft, node: FunctionNode) -> Iterator[tuple[str, Finding]]:
     name, snapshot = draft.candidate.name, draft.snapshot
     function = snapshot.functions[name]
     old = function_in(snapshot.modules[function.module].text, name)
+    if old is None:
+        return
     for user in (snapshot.functions[caller] for caller in callers(name, snapshot)):
-        calls = _calls(user, function, snapshot) if old is not None else ()
-        call = next((call for call in calls if old is not None and not misfit(call, old) and misfit(call, node)), None)
+        calls = _calls(user, function, snapshot)
+        call = next((call for call in calls if not misfit(call, old) and misfit(call, node)), None)
         if call is not None:
             shown_call, place = ast.unparse(call)[:120], f"{user.path}:{call.lineno}"
             message = f"`{user.name}` ({place}) calls `{shown_call}`, but {misfit(call, node)}"

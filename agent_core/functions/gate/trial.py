@@ -3,7 +3,6 @@
 Here are also the means that every stage in a worker uses. What a worker says is a claim, shown fenced.
 """
 
-import ast
 import asyncio
 import re
 from collections.abc import Collection, Sequence
@@ -12,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from agent_core.access.grants import NOTHING, Grants
 from agent_core.access.grants.permit import raised
-from agent_core.access.grants.value import joined
 from agent_core.access.packages.projects import project_of
 from agent_core.base.characters import FLAWS
 from agent_core.base.problem import Place, Problem
@@ -40,10 +38,10 @@ from sandbox import (
 )
 from sandbox.access import NOTHING as NO_ACCESS
 
+from .capability import imported_at_the_top, needs_of_text
 from .clones import Alike
 from .draft import Draft, Finding
-from .tree import parse
-from .uses import ADVICE, modules_of_workspace, needs_of, uses
+from .uses import ADVICE, modules_of_workspace
 
 if TYPE_CHECKING:
     from agent_core.registry.function import Function, ModuleReading
@@ -208,9 +206,7 @@ def place_candidate(draft: Draft, around: ModuleSource | None) -> str | Problem:
 
 def _lacking(draft: Draft) -> str:
     """Return the packages that are missing when the module is loaded; a library's function may import them later."""
-    body = draft.tree.body if draft.tree else []
-    at_top = ast.Module([node for node in body if isinstance(node, ast.Import | ast.ImportFrom)], [])
-    if draft.policy == "import" and not needs_of(uses(at_top, draft.rules.packages)).packages:
+    if draft.policy == "import" and not imported_at_the_top(draft.text, draft.rules.packages):
         return ""
     return "it needs the grant `packages`" if draft.shows("needs-packages") else ""
 
@@ -238,11 +234,9 @@ def missing_package(
     if match is None:
         return ""
     after = snapshot.with_module(reading)
-    trees = [parse(source.text) for source in modules_of(reading.source.module, after).values()]
-    known = (*listed, *modules_of_workspace(after.modules))
-    needs = joined(needs_of(uses(tree, known)) for tree in trees if isinstance(tree, ast.Module))
-    project = project_of(match[1])
-    return project if project in needs.packages else ""
+    known, project = (*listed, *sorted(modules_of_workspace(after.modules))), project_of(match[1])
+    texts = [source.text for source in modules_of(reading.source.module, after).values()]
+    return project if any(project in needs_of_text(text, known).packages for text in texts) else ""
 
 
 def import_problem(outcome: Outcome, known_place: Place, modules: Collection[str]) -> Problem | None:

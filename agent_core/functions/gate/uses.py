@@ -11,7 +11,6 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from agent_core.access.grants import NOTHING, Grants
@@ -42,32 +41,26 @@ _BY_GRANT = {
     "secrets": "os.environ os.environb os.getenv getpass keyring",
 }
 # A longer entry wins over a shorter one.
-GRANTS: Mapping[str, str] = MappingProxyType(
-    {name: grant for grant, names in _BY_GRANT.items() for name in names.split()}
-)
+GRANTS: Mapping[str, str] = {name: grant for grant, names in _BY_GRANT.items() for name in names.split()}
 WITHOUT_GRANT = frozenset(
     {"tempfile.SpooledTemporaryFile", "shutil.get_terminal_size", "glob.escape", "glob.translate", "signal.Signals"}
 )
-ADVICE: Mapping[str, str] = MappingProxyType(
-    {
-        "network": "take the text as a parameter instead of fetching it",
-        "files": "take the content as a parameter, or keep files below `self.scratch`",
-        "processes": "do the work in Python itself",
-        "secrets": "take the value as a parameter",
-        "packages": "use the standard library",
-    }
-)
-FIXES: Mapping["Way", str] = MappingProxyType(
-    {
-        "absent": "{}, or leave it: a human is asked once the function is made or called",
-        "none": "{}, or let a human grant it: knapper functions grant NAME",
-        "joining": "leave it if the task needs it, the user is asked before it joins; else {}",
-        "calling": "a human is asked before it is called, or grants it now: knapper functions grant NAME",
-        "importing": "leave it, a human is asked when it is first called; else {}",
-        "file": "leave it if the task needs it, a human has to grant it; else {}",
-    }
-)
-CONTEXT: Mapping[str, str] = MappingProxyType({"fetch": "network", "secret": "secrets", "memory": "memory"})
+ADVICE: Mapping[str, str] = {
+    "network": "take the text as a parameter instead of fetching it",
+    "files": "take the content as a parameter, or keep files below `self.scratch`",
+    "processes": "do the work in Python itself",
+    "secrets": "take the value as a parameter",
+    "packages": "use the standard library",
+}
+FIXES: Mapping["Way", str] = {
+    "absent": "{}, or leave it: a human is asked once the function is made or called",
+    "none": "{}, or let a human grant it: knapper functions grant NAME",
+    "joining": "leave it if the task needs it, the user is asked before it joins; else {}",
+    "calling": "a human is asked before it is called, or grants it now: knapper functions grant NAME",
+    "importing": "leave it, a human is asked when it is first called; else {}",
+    "file": "leave it if the task needs it, a human has to grant it; else {}",
+}
+CONTEXT: Mapping[str, str] = {"fetch": "network", "secret": "secrets", "memory": "memory"}
 
 # What the broker carries out of the sandbox; every other way to the network stays shut, whatever is granted.
 BROKERED = frozenset({"urllib.request", "http.client", "requests", "httpx", "urllib3", "functions._requests"})
@@ -77,14 +70,12 @@ READING = frozenset(
     | {"os.path.exists", "os.path.getsize", "os.path.isfile", "os.path.isdir"}
 )
 # What no human can grant, and what to do instead.
-INSTEAD: Mapping[str, str] = MappingProxyType(
-    {
-        "network": "use `self.fetch(url)`, the only way out",
-        "files": "keep files below `self.scratch`",
-        "secrets": "use `self.secret(name)`",
-        "processes": "do the work in Python itself",
-    }
-)
+INSTEAD: Mapping[str, str] = {
+    "network": "use `self.fetch(url)`, the only way out",
+    "files": "keep files below `self.scratch`",
+    "secrets": "use `self.secret(name)`",
+    "processes": "do the work in Python itself",
+}
 
 
 def grant_of(name: str) -> str | None:
