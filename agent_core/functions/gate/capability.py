@@ -14,7 +14,6 @@ from agent_core.access.grants import NOTHING, Grants
 from agent_core.access.grants.items import KINDS, UNSAID, spelled
 from agent_core.base.problem import Problem
 from agent_core.registry.depends import Part, is_program, parts_of, running_with
-from agent_core.registry.module_edits import place_function
 from agent_core.registry.source import FOLDER
 from agent_core.registry.spans import first_line
 from agent_core.registry.tree import survey
@@ -57,13 +56,10 @@ def capability(draft: D) -> D:
 
 def _through_its_module(draft: D, own: frozenset[str]) -> Iterator[Use]:
     """Yield the packages that the module which a candidate joins imports at its top, for each of its functions."""
-    around = draft.snapshot.modules.get(draft.candidate.module)
     known = (*draft.rules.packages, *sorted(own))
-    if around is None or draft.function is None or not imported_at_the_top(around.text, known):
+    if draft.around is None or draft.function is None or not imported_at_the_top(draft.around.text, known):
         return  # most modules import none, and need not be put together with the candidate
-    is_library = draft.policy == "import"
-    text = place_function(around.text, draft.text, draft.candidate.name, path=around.path, with_statements=is_library)
-    present = imported_at_the_top(draft.text, draft.rules.packages)
+    text, present = draft.placed, imported_at_the_top(draft.text, draft.rules.packages)
     for use in () if isinstance(text, Problem) else uses_at_import(text, known):
         if use.kind == "packages" and use.item not in present:
             message = f"module `{draft.candidate.module}`, which it joins, needs the grant `packages` ({use.item})"

@@ -56,8 +56,8 @@ async def duplicate(draft: Draft, trial: "TrialTools") -> Draft:
         return draft.skip("there is no function to compare")
     if not draft.snapshot.functions.keys() - {name, *draft.apart}:
         return replace(draft, note="there is no other function yet")
-    source = draft.snapshot.modules.get(draft.candidate.module)
-    digest, size = await aside(draft.size, sketch, name, draft.text, source.text if source else "")
+    around = draft.around.text if draft.around else ""
+    digest, size = await aside(draft.size, sketch, name, draft.text, around)
     pending = await trial.alike.see(draft.snapshot, draft.rules.duplicate_s)
     after = _check_copies(draft, trial.alike.copies(digest), is_small=size < SMALL)
     late = f"{pending} functions not reached: time was up" if pending else ""

@@ -40,8 +40,7 @@ async def neighbours(draft: Draft, trial: TrialTools) -> Draft:
     name = draft.candidate.name
     if draft.trial is None or draft.function is None:
         return draft.skip(NOT_IMPORTED)
-    module = draft.candidate.module
-    if name not in draft.snapshot.functions or draft.trial.modules[module] == draft.snapshot.modules.get(module):
+    if name not in draft.snapshot.functions or draft.trial.modules[draft.candidate.module] == draft.around:
         return draft
     users = dependents([name], draft.snapshot)
     if not users:

@@ -38,7 +38,7 @@ from .examples.agreement import agrees, doctest_form, promises_floats
 from .examples.sufficiency import ALIKE, Unproven, contradictions, is_by_chance, too_few, unprovable
 from .substance import HOLLOW
 from .tree import expression, function_in, parse
-from .trial import TrialTools, place_candidate
+from .trial import TrialTools
 from .verdict import TOO_FEW, Disagreement
 
 SKIP = "SKIP"
@@ -125,8 +125,7 @@ def _last_line(lines: Sequence[str], number: int) -> int | None:
 def with_docstring(draft: Draft, text: str) -> Draft | None:
     """Return the draft with a text of which only the docstring is another one; None where that is not so."""
     fixed, module = draft.with_fix(EXCUSED, "", text), draft.candidate.module
-    around = draft.snapshot.modules.get(module)
-    placed = place_candidate(fixed, around)
+    around, placed = fixed.around, fixed.placed
     is_same = draft.tree is not None and fixed.tree is not None and computation(fixed.tree) == computation(draft.tree)
     if text == draft.text or not is_same or draft.reading is None or isinstance(placed, Problem):
         return None

@@ -121,23 +121,20 @@ class DescriptionReader:
         A small model reads the `bare` description, without the calls of the examples: these confuse it.
         """
         async with self._turn:
-            return await self._read(description, calls, bare)
-
-    async def _read(self, description: str, calls: Sequence[str], bare: str) -> ReaderAnswer:
-        began, error = time.perf_counter(), ""
-        try:
-            async with asyncio.timeout(_WAIT_S):
-                if self._model is None:
-                    self._model = await self._open()
-                # A model that is asked under a schema is one that is too small to be sure of results.
-                is_small = self._model.mode == "constrained"
-                asked = () if is_small else tuple(calls)
-                request = _played(bare) if is_small else _explained(description, asked)
-                reply = await reply_apart(self._model, request)
-        except TimeoutError:
-            error = f"no answer within {_WAIT_S:.0f} s"
-        except KnapperError as refusal:
-            error = one_line(refusal.message, _LONGEST)
+            began, error = time.perf_counter(), ""
+            try:
+                async with asyncio.timeout(_WAIT_S):
+                    if self._model is None:
+                        self._model = await self._open()
+                    # A model that is asked under a schema is one that is too small to be sure of results.
+                    is_small = self._model.mode == "constrained"
+                    asked = () if is_small else tuple(calls)
+                    request = _played(bare) if is_small else _explained(description, asked)
+                    reply = await reply_apart(self._model, request)
+            except TimeoutError:
+                error = f"no answer within {_WAIT_S:.0f} s"
+            except KnapperError as refusal:
+                error = one_line(refusal.message, _LONGEST)
         if error or self._model is None:
             return ReaderAnswer(self.name, seconds=time.perf_counter() - began, error=error)
         data = _answer(reply, is_small=is_small)

@@ -16,7 +16,7 @@ from agent_core.base.characters import FLAWS
 from agent_core.base.problem import Place, Problem
 from agent_core.base.untrusted import fence
 from agent_core.registry.depends import modules_of
-from agent_core.registry.module_edits import CANDIDATE, place_function
+from agent_core.registry.module_edits import CANDIDATE
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource
 from agent_core.registry.validation import check_schema
@@ -157,9 +157,7 @@ async def load(draft: Draft, trial: TrialTools) -> Draft:
         return draft.skip("there is no function to import")
     if draft.has("bad-name", "bad-module", "name-taken", "several-functions", "star-parameter", *FLAWS):
         return draft.skip("its name, its shape or a character of it has no place in a module")
-    lacking = _lacking(draft)
-    around = draft.snapshot.modules.get(draft.candidate.module)
-    text = place_candidate(draft, around)
+    lacking, around, text = _lacking(draft), draft.around, draft.placed
     if isinstance(text, Problem):
         where = replace(text.where, path=draft.candidate.path) if text.where.path == CANDIDATE else text.where
         return draft.with_problems([replace(text, where=where)])
@@ -171,12 +169,10 @@ async def load(draft: Draft, trial: TrialTools) -> Draft:
     )
     if not reading.parsed:
         return draft.with_problems(reading.problems)
-    return replace(draft, reading=reading).skip(lacking) if lacking else await _imported(draft, reading, around, trial)
+    return replace(draft, reading=reading).skip(lacking) if lacking else await _imported(draft, reading, trial)
 
 
-async def _imported(
-    draft: Draft, reading: "ModuleReading", around: ModuleSource | None, trial_tools: TrialTools
-) -> Draft:
+async def _imported(draft: Draft, reading: "ModuleReading", trial_tools: TrialTools) -> Draft:
     """Return the draft after an import; a library's function joins if that lacks a package, which a call asks for."""
     function = next((function for function in reading.functions if function.name == draft.candidate.name), None)
     own, is_typed = (function.line, not function.unresolved) if function else (0, False)
@@ -189,19 +185,11 @@ async def _imported(
     problems = tuple(p for p in problems if p.code != "inexpressible-type" or p.where.line == own)  # not of others
     trial = None if problems else draft.snapshot.with_module(reading)
     # A line counts if the candidate is the whole module.
-    is_part = bool(around is not None and around.text.strip()) or bool(draft.fixes)
+    is_part = bool((draft.around is not None and draft.around.text.strip()) or draft.fixes)
     above, path = draft.text[: -len(draft.text.lstrip())].count("\n"), draft.candidate.path
     lines = [0 if is_part or not problem.where.line else problem.where.line + above for problem in problems]
     placed = [replace(problem, where=Place(path, line)) for problem, line in zip(problems, lines, strict=True)]
     return replace(draft, reading=reading, trial=trial).with_problems(placed)
-
-
-def place_candidate(draft: Draft, around: ModuleSource | None) -> str | Problem:
-    """Return the text of the module with the candidate in it, or why the candidate cannot be placed."""
-    candidate = draft.candidate
-    before, path = (around.text, around.path) if around else ("", "module")
-    is_library = draft.policy == "import"
-    return place_function(before, draft.text, candidate.name, path=path, with_statements=is_library)
 
 
 def _lacking(draft: Draft) -> str:
