@@ -157,7 +157,10 @@ async def load(draft: Draft, trial: TrialTools) -> Draft:
         return draft.skip("there is no function to import")
     if draft.has("bad-name", "bad-module", "name-taken", "several-functions", "star-parameter", *FLAWS):
         return draft.skip("its name, its shape or a character of it has no place in a module")
-    lacking, around, text = _lacking(draft), draft.around, draft.placed
+    around, text = draft.around, draft.placed
+    # A library's function may import a package later, when it is called.
+    is_due = draft.policy != "import" or imported_at_the_top(draft.text, draft.rules.packages)
+    lacking = "it needs the grant `packages`" if is_due and draft.shows("needs-packages") else ""
     if isinstance(text, Problem):
         where = replace(text.where, path=draft.candidate.path) if text.where.path == CANDIDATE else text.where
         return draft.with_problems([replace(text, where=where)])
@@ -190,13 +193,6 @@ async def _imported(draft: Draft, reading: "ModuleReading", trial_tools: TrialTo
     lines = [0 if is_part or not problem.where.line else problem.where.line + above for problem in problems]
     placed = [replace(problem, where=Place(path, line)) for problem, line in zip(problems, lines, strict=True)]
     return replace(draft, reading=reading, trial=trial).with_problems(placed)
-
-
-def _lacking(draft: Draft) -> str:
-    """Return the packages that are missing when the module is loaded; a library's function may import them later."""
-    if draft.policy == "import" and not imported_at_the_top(draft.text, draft.rules.packages):
-        return ""
-    return "it needs the grant `packages`" if draft.shows("needs-packages") else ""
 
 
 async def try_module(
