@@ -3,7 +3,6 @@
 import pytest
 
 from agent_core.functions.gate import Candidate, Gate, Policy, Rules, Verdict
-from agent_core.functions.gate.neighbours import CallerTrial
 from agent_core.registry.snapshot import Snapshot
 from sandbox import Limits
 from tests.kit.levels import start
@@ -134,4 +133,3 @@ async def test_callers_that_were_not_reached_are_counted() -> None:
         verdict = await replaced(gate, LARGER, snapshot_of(lib=ADD, near=slow))
     assert note(verdict) == "0 of 1 callers with examples tried: time was up"
     assert (verdict.stages[-1].passed, verdict.stages[-1].late) == (False, True)
-    assert CallerTrial((), 1, 1).note == "1 of 1 callers with examples tried"

@@ -7,10 +7,10 @@ import pytest
 from agent_core.functions.gate.clones import normal_form
 
 
-def digest(text: str, around: str = "") -> str:
+def digest(text: str, around: str = "") -> tuple[str, ...]:
     form = normal_form("f", dedent(text), dedent(around))
     assert form is not None
-    return form.digest
+    return form
 
 
 SAME = {

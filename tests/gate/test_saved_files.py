@@ -111,6 +111,16 @@ async def test_examples_run_again_where_the_code_behind_changed(
     assert [name for name, _ in verdict.standings] == again
 
 
+async def test_what_reaches_a_changed_function_through_another_is_tried_again(gate: Gate) -> None:
+    plus = ADD.replace("add", "plus").replace("a + b", "add(a, b)")
+    total = ADD.replace("add", "total").replace("a + b", "plus(a, b)")
+    snapshot = snapshot_of(lib="\n\n".join([ADD, plus, total]))
+    before = snapshot.readings["lib"]
+    text = before.source.text.replace("a + b", "b + a")
+    verdict = await gate.judge_module(saved(text), snapshot, previous_reading=before)
+    assert [name for name, _ in verdict.standings] == ["add", "plus", "total"]
+
+
 async def test_a_save_that_breaks_another_module_says_so(gate: Gate) -> None:
     user = (
         ADD.replace("add", "plus")

@@ -344,25 +344,16 @@ _LONGEST = 200  # characters of what a docstring calls a type
 
 def hint_from_docstring(view: View) -> str:
     """Return the text with the docstring's types as hints, where the signature has none."""
-    node, names = view.node, view.draft.module_names | bound_names(view.tree)
-    hints: dict[str, str] = {}
+    text, node, names = view.text, view.node, view.draft.module_names | bound_names(view.tree)
+    edits = list[tuple[int, str]]()
     for parameter in parameters(node):
         hint = _hint(view.described.types.get(parameter.arg, ""), names)
         if hint and parameter.annotation is None:
             default = defaults(node.args).get(parameter.arg)
             may_be_none = isinstance(default, ast.Constant) and default.value is None and "None" not in hint
-            hints[parameter.arg] = f"{hint} | None" if may_be_none else hint
+            end = offset(text, parameter.end_lineno or 0, parameter.end_col_offset or 0)
+            edits.append((end, f": {hint} | None" if may_be_none else f": {hint}"))
     result = _hint(view.described.return_type, names) if node.returns is None else None
-    return with_hints(view.text, node, hints, result)
-
-
-def with_hints(text: str, node: FunctionNode, hints: dict[str, str], result: str | None) -> str:
-    """Return the text with hints for the parameters of these names, and for the result."""
-    edits = [
-        (offset(text, parameter.end_lineno or 0, parameter.end_col_offset or 0), f": {hints[parameter.arg]}")
-        for parameter in parameters(node)
-        if parameter.arg in hints
-    ]
     span = _parentheses(text, node) if result else None
     edits += [(span[1], f" -> {result}")] if span else []
     for at, hint in sorted(edits, reverse=True):

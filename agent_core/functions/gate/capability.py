@@ -14,9 +14,9 @@ from agent_core.access.grants import NOTHING, Grants
 from agent_core.access.grants.items import KINDS, UNSAID, spelled
 from agent_core.base.problem import Problem
 from agent_core.registry.depends import Part, is_program, parts_of, running_with
-from agent_core.registry.module_edits import place_function
 from agent_core.registry.source import FOLDER
 from agent_core.registry.spans import first_line
+from agent_core.registry.tree import survey
 from sandbox.wire.lines import lines_of
 
 from .draft import D, Finding
@@ -26,8 +26,6 @@ from .uses import (
     CONTEXT,
     FIXES,
     Use,
-    dotted_name,
-    imported_names,
     is_in,
     modules_of_workspace,
     needs_of,
@@ -58,13 +56,10 @@ def capability(draft: D) -> D:
 
 def _through_its_module(draft: D, own: frozenset[str]) -> Iterator[Use]:
     """Yield the packages that the module which a candidate joins imports at its top, for each of its functions."""
-    around = draft.snapshot.modules.get(draft.candidate.module)
     known = (*draft.rules.packages, *sorted(own))
-    if around is None or draft.function is None or not imported_at_the_top(around.text, known):
+    if draft.around is None or draft.function is None or not imported_at_the_top(draft.around.text, known):
         return  # most modules import none, and need not be put together with the candidate
-    is_library = draft.policy == "import"
-    text = place_function(around.text, draft.text, draft.candidate.name, path=around.path, with_statements=is_library)
-    present = imported_at_the_top(draft.text, draft.rules.packages)
+    text, present = draft.placed, imported_at_the_top(draft.text, draft.rules.packages)
     for use in () if isinstance(text, Problem) else uses_at_import(text, known):
         if use.kind == "packages" and use.item not in present:
             message = f"module `{draft.candidate.module}`, which it joins, needs the grant `packages` ({use.item})"
@@ -91,10 +86,9 @@ def packages_used(function_part: Part, texts: tuple[tuple[str, str], ...], liste
     """Return the packages that a function needs for what it uses of other modules than its own."""
     text_of = dict(texts)
     parts = {part: text for part, text in parts_of(function_part, text_of).items() if part[0] != function_part[0]}
-    trees = [tree for text in parts.values() if isinstance(tree := parse(text), ast.Module)]
-    used = [package for tree in trees for package in needs_of(uses(tree, listed)).packages]
+    used = (needs_of_text(text, listed).packages for text in parts.values())
     at_top = (imported_at_the_top(text_of[module], listed) for module in {module for module, _name in parts})
-    return Grants(packages=tuple(sorted({*used}.union(*at_top))))
+    return Grants(packages=tuple(sorted(set[str]().union(*used, *at_top))))
 
 
 def imported_at_the_top(text: str, listed: tuple[str, ...]) -> frozenset[str]:
@@ -217,11 +211,11 @@ def reach_of(grants: Grants, missing: Iterable[str] = (), called: Iterable[str] 
     return (*words, "keeps state") if grants.stateful else tuple(words)
 
 
-@lru_cache(maxsize=512)
-def needs_of_text(text: str) -> Grants:
-    """Return the grants that a text needs, as far as it shows them."""
+@lru_cache(maxsize=2048)
+def needs_of_text(text: str, listed: tuple[str, ...] = (), guarded: frozenset[str] = frozenset()) -> Grants:
+    """Return the grants that a text needs, as far as it shows them; none for the packages that are `listed`."""
     tree = parse(text)
-    return needs_of(uses(tree, ())) if isinstance(tree, ast.Module) else NOTHING
+    return needs_of(uses(tree, listed, guarded)) if isinstance(tree, ast.Module) else NOTHING
 
 
 def _called(tree: ast.Module) -> set[str]:
@@ -256,15 +250,18 @@ def _is_plain(tree: ast.Module) -> bool:
     nodes = nodes_of(tree)
     imports = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
     whole = [alias for node in imports if isinstance(node, ast.Import) for alias in node.names]
-    names, modules = imported_names(imports), {alias.asname or alias.name.partition(".")[0] for alias in whole}
+    modules = {alias.asname or alias.name.partition(".")[0] for alias in whole}
+    scope = survey(ast.Module([*imports], []))
     attributes = [node for node in nodes if isinstance(node, ast.Attribute)]
     looked_into = {id(node.value) for node in attributes}
-    dotted = [chain for node in attributes if (chain := dotted_name(node, names))]
-    dotted += [stands_for for name, stands_for in names.items() if name not in modules]
+    origins = {*map(scope.origin, attributes), *(scope.imports[name] for name in scope.imports.keys() - modules)}
+    stars = [node for node in imports if isinstance(node, ast.ImportFrom) and node.names[0].name == "*"]
+    origins |= {f"{node.module}.*" for node in stars}
+    is_given = not any(is_in(origin, frozenset({"builtins"})) for origin in scope.imports.values())
     read = [node for node in nodes if isinstance(node, ast.Name)]
     return (
         _keeps_self(tree)
-        and all(map(_computes, dotted))
+        and all(_computes(origin) for origin in origins if origin and not (origin.startswith("builtins.") and is_given))
         and not any(
             node.attr in OTHER_WAYS or (node.attr.startswith("__") and node.attr not in _PLAIN_DUNDERS)
             for node in attributes

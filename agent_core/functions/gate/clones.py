@@ -10,11 +10,11 @@ import asyncio
 import hashlib
 import math
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from agent_core.base.offload import aside
 from agent_core.registry.tree import Scope, survey
@@ -32,16 +32,12 @@ _LOOKS_UP: Final = frozenset(["locals", "vars", "eval", "exec", "globals", "dir"
 _EFFECTS: Final = (ast.Call, ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr)
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
-    """The words that describe what a function computes."""
+Form: TypeAlias = tuple[str, ...]
+"""The words that describe what a function computes."""
 
-    words: tuple[str, ...]
 
-    @property
-    def digest(self) -> str:
-        """The hash of the words."""
-        return hashlib.sha256("\n".join(self.words).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+def _digest(words: Iterable[str]) -> str:
+    return hashlib.sha256("\n".join(words).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def normal_form(name: str, *texts: str, literals: list[str] | None = None) -> Form | None:
@@ -70,7 +66,7 @@ def special_ones(snapshot: "Snapshot") -> list[dict[str, tuple[str, ...]]]:
         text, literals = snapshot.modules[function.module].text, list[str]()
         form = normal_form(name, text, literals=literals)
         if form is not None and literals:
-            groups.setdefault(form.digest, {})[name] = tuple(literals)
+            groups.setdefault(_digest(form), {})[name] = tuple(literals)
     return [group for group in groups.values() if len({*group.values()}) > 1]
 
 
@@ -108,7 +104,7 @@ class _Names:
         origins = {name: f"@{origin}" for name, origin in survey(ast.Module([*imports], [])).imports.items()}
         names = replace(self._inside(node.name), bound=bound, inner=frozenset(every - own), imported=origins)
         names.literals = literals
-        return Form((str(takes_self(node)), *names._parts(node)))
+        return (str(takes_self(node)), *names._parts(node))
 
     def _inside(self, name: str) -> "_Names":
         """Return the words for what a name of the module stands for, with no names bound yet."""
@@ -132,12 +128,12 @@ class _Names:
     def _meant(self, name: str) -> Iterator[str]:
         for scope in self.scopes:
             if name in scope.definitions:
-                yield f"#{self.form(scope.definitions[name]).digest}"
+                yield f"#{_digest(self.form(scope.definitions[name]))}"
             if name in scope.imports:
                 yield f"@{scope.imports[name]}"
             if name in scope.classes or name in scope.values:
                 words = self._inside(name)._words(scope.classes.get(name) or scope.values[name])
-                yield f"={Form(tuple(words)).digest}"
+                yield f"={_digest(words)}"
         yield f"@{name}" if name in BUILTINS else f"?{name}"
 
     def _words(self, node: object) -> Iterator[str]:
@@ -159,7 +155,7 @@ class _Names:
                 is_origin = len(inner) == 1 and inner[0].startswith("@")
                 yield from [f"{inner[0]}.{attr}"] if is_origin else [".", *inner, f"n:{attr}"]
             case ast.ClassDef():  # as it stands, with what its names mean
-                yield Form((ast.dump(node),)).digest
+                yield _digest([ast.dump(node)])
                 yield from (self._word(inner.id) for inner in nodes_of(node) if isinstance(inner, ast.Name))
             case ast.AST():
                 yield from self._parts(node)
@@ -210,7 +206,7 @@ def _bound(node: ast.AST) -> list[str]:
 def sketch(name: str, *texts: str) -> tuple[str, int]:
     """Return the hash of the form of a function, and its size in words; empty without a form."""
     form = normal_form(name, *texts)
-    return (form.digest, len(form.words)) if form else ("", 0)
+    return (_digest(form), len(form)) if form else ("", 0)
 
 
 class Alike:

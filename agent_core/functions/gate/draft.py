@@ -14,6 +14,7 @@ from agent_core.access.grants import NOTHING, Grants
 from agent_core.base.matching import diff_lines
 from agent_core.base.problem import Evidence, Place, Problem
 from agent_core.base.untrusted import one_line
+from agent_core.registry.module_edits import place_function
 from sandbox.wire.lines import lines_of
 
 from .rules import Rules, severity
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from agent_core.registry.examples import Example
     from agent_core.registry.function import Function, ModuleReading
     from agent_core.registry.snapshot import Snapshot
+    from agent_core.registry.source import ModuleSource
     from sandbox.code import Modules
 
     from .candidate import Candidate, GivenExample, Policy, Way
@@ -144,8 +146,19 @@ class Draft:
     @property
     def size(self) -> int:
         """The number of characters that are checked: its own, and those of the module that it goes into."""
-        around = self.snapshot.modules.get(self.candidate.module)
-        return len(self.text) + (len(around.text) if around else 0)
+        return len(self.text) + (len(self.around.text) if self.around else 0)
+
+    @property
+    def around(self) -> "ModuleSource | None":
+        """The module that the candidate joins, as it is; None for a new one."""
+        return self.snapshot.modules.get(self.candidate.module)
+
+    @property
+    def placed(self) -> str | Problem:
+        """The text of that module with the candidate in it, or why it cannot be placed."""
+        before, path = (self.around.text, self.around.path) if self.around else ("", "module")
+        is_library = self.policy == "import"
+        return place_function(before, self.text, self.candidate.name, path=path, with_statements=is_library)
 
     @property
     def loaded(self) -> TrialSubject | None:
@@ -161,8 +174,7 @@ class Draft:
     @property
     def module_names(self) -> frozenset[str]:
         """The names that the candidate's module already has."""
-        around = self.snapshot.modules.get(self.candidate.module)
-        tree = parse(around.text) if around else None
+        tree = parse(self.around.text) if self.around else None
         return frozenset(bound_names(tree)) if isinstance(tree, ast.Module) else frozenset()
 
     def has(self, *codes: str) -> bool:

@@ -56,8 +56,8 @@ async def duplicate(draft: Draft, trial: "TrialTools") -> Draft:
         return draft.skip("there is no function to compare")
     if not draft.snapshot.functions.keys() - {name, *draft.apart}:
         return replace(draft, note="there is no other function yet")
-    source = draft.snapshot.modules.get(draft.candidate.module)
-    digest, size = await aside(draft.size, sketch, name, draft.text, source.text if source else "")
+    around = draft.around.text if draft.around else ""
+    digest, size = await aside(draft.size, sketch, name, draft.text, around)
     pending = await trial.alike.see(draft.snapshot, draft.rules.duplicate_s)
     after = _check_copies(draft, trial.alike.copies(digest), is_small=size < SMALL)
     late = f"{pending} functions not reached: time was up" if pending else ""
@@ -234,7 +234,8 @@ async def compare_functions(  # noqa: PLR0913 - what may differ from the example
     if is_strict:
         both_functions = (first_function, second_function)
         trees = [function_in(modules[function.module].text, function.name) for function in both_functions]
-        numbers = sorted({number + step for tree in trees for number in _numbers(tree) for step in (-1, 0, 1)})[:_TEXTS]
+        written = [value for tree in trees if tree for value in constants(tree) if type(value) is int]
+        numbers = sorted({number + step for number in written for step in (-1, 0, 1)})[:_TEXTS]
         calls += [tuple(map(_sent, call.values())) for function in both for call in _others(function, trees, numbers)]
     ours = await _results(first_function, calls, modules, wall_s, trial)
     calls = [(*call, *more) for call in calls]
@@ -335,7 +336,3 @@ def _others(function: "Function", trees: Sequence[object], numbers: Sequence[int
             case [int(), *_]:
                 more += [calls[0] | {name: [number]} for number in numbers]
     return [call for call in more if len(call) == len(_kinds(function))]
-
-
-def _numbers(tree: ast.AST | None) -> list[int]:
-    return [value for value in (constants(tree) if tree else ()) if type(value) is int]

@@ -8,13 +8,13 @@ itself whether it can still run. The verdict is made here, from values.
 import ast
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Generic, TypeAlias
 
 from agent_core.base.offload import aside
 from agent_core.base.problem import Evidence, Place, Problem
-from agent_core.registry.depends import code_hash, uses, using_modules
+from agent_core.registry.depends import code_hash, running_with, uses, using_modules
 from agent_core.registry.function import Function, ModuleReading
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
@@ -44,7 +44,7 @@ from .robust import robust
 from .rules import CONTEXT, DISPUTED, REACHES_NOTHING, UNPROVEN, Rules
 from .substance import check as check_substance
 from .substance import substance
-from .tree import find, functions, parse
+from .tree import find, parse
 from .trial import UNGRANTED, Granted, TrialTools, Workers, load, missing_package, try_module
 from .uses import modules_of_workspace, needs_of
 from .uses import uses as reached
@@ -144,42 +144,11 @@ async def prove_changed(file: SavedFile, trial: TrialTools) -> SavedFile:
     return file
 
 
-def around(tree: ast.Module, name: str, offered: Collection[str]) -> ast.Module:
-    """Return the module without the other functions that it exports, except those that this one uses."""
-    others = {node.name: node for node in functions(tree) if node.name in offered}
-    waiting = [name] if name in others else []
-    while waiting:
-        words = {node.id for node in ast.walk(others.pop(waiting.pop())) if isinstance(node, ast.Name)}
-        waiting += words & others.keys() - set(waiting)
-    excluded_ids = set(map(id, others.values()))
-    return ast.Module([node for node in tree.body if id(node) not in excluded_ids], tree.type_ignores)
-
-
 def _to_try_again(file: SavedFile, snapshot: Snapshot) -> set[str]:
     """Return the functions of the file that may give another result than before."""
     own, before = _different(file), _before(file)
-    offered = {function.name: function for function in file.module.functions}
-    unchanged = offered.keys() - own
-    if before is None or not unchanged:
-        return set(offered)
-    module = file.source.module
-    if _surroundings(module, before) == _surroundings(
-        module, snapshot
-    ):  # then only what names a changed one can differ
-        lines = lines_of(file.text)
-        unchanged = {name for name in unchanged if any(word in _text(offered[name], lines) for word in own)}
-    return (own & offered.keys()) | {name for name in unchanged if _differs(name, before, snapshot)}
-
-
-def _surroundings(module: str, snapshot: Snapshot) -> str:
-    """Return a module's text without the functions it exports: imports, constants, helpers."""
-    source = snapshot.modules.get(module)
-    if source is None:
-        return ""
-    lines = lines_of(source.text)
-    for function in snapshot.readings[module].functions:
-        lines[function.line - 1 : function.end_line] = [""] * (function.end_line - function.line + 1)
-    return "".join(lines)
+    offered = [function.name for function in file.module.functions]
+    return {name for name in offered if before is None or name in own or _differs(name, before, snapshot)}
 
 
 def _different(file: SavedFile) -> set[str]:
@@ -194,10 +163,6 @@ def _before(file: SavedFile) -> Snapshot | None:
     if file.previous is None or file.snapshot.readings.get(file.source.module) is file.previous:
         return file.snapshot if file.previous else None
     return file.snapshot.with_module(file.previous)
-
-
-def _text(function: Function, lines: list[str]) -> str:
-    return "".join(lines[function.line - 1 : function.end_line])
 
 
 def _differs(name: str, snapshot: Snapshot, new_snapshot: Snapshot) -> bool:
@@ -216,11 +181,11 @@ async def try_users(file: SavedFile, trial: TrialTools) -> SavedFile:
     users = [name for name in others if _differs(name, before, now)]
     if not users:
         return file.skip("what uses the file is unchanged")
-    tried = await try_callers(users, before, now, trial, file.rules.neighbours_s)
+    file, found = await try_callers(file, users, before, now, trial)
     different = _different(file)  # in the order of the file, what was deleted last
     names = [function.name for function in file.module.functions if function.name in different]
     changed = [*names, *sorted(different - {*names})]
-    for broken in tried.broken:
+    for broken in found:
         used_names = uses(broken.caller, now)
         name = next((name for name in changed if name in used_names), changed[0] if changed else "")
         finding = caller_finding(broken, name or file.source.module)
@@ -228,7 +193,7 @@ async def try_users(file: SavedFile, trial: TrialTools) -> SavedFile:
         file = file.with_findings("neighbours", [replace(finding, line=line)])
         breakage = Breakage(name, broken.caller, code_hash(broken.caller, now), differs(broken))
         file = replace(file, breakages=(*file.breakages, breakage))
-    return replace(file, note=tried.note)
+    return file
 
 
 def draft_of(name: str, verdict: ModuleVerdict, snapshot: Snapshot, rules: Rules) -> Draft | None:
@@ -239,13 +204,13 @@ def draft_of(name: str, verdict: ModuleVerdict, snapshot: Snapshot, rules: Rules
     """
     reading, standings = verdict.reading, dict(verdict.standings)
     places = {function.name: function for function in reading.functions}
-    function, tree = places.get(name), parse(reading.source.text)
-    is_held = snapshot.modules.get(reading.source.module) == reading.source
-    if function is None or not is_held or not isinstance(tree, ast.Module):
+    function = places.get(name)
+    if function is None or snapshot.modules.get(reading.source.module) != reading.source:
         return None
-    text = _text(function, lines_of(reading.source.text))
+    text = "".join(lines_of(reading.source.text)[function.line - 1 : function.end_line])
     replaces = verdict.previous is not None and any(known.name == name for known in verdict.previous.functions)
-    lines, alone = range(function.line, function.end_line + 1), around(tree, name, places)
+    lines = range(function.line, function.end_line + 1)
+    alone = ast.Module(running_with(reading.source.text, name), [])
     return Draft(
         Candidate(name, text, function.module, replaces=replaces, file=function.path, exact=True),
         verdict.policy,
@@ -375,14 +340,18 @@ class Gate:
         """
         text = candidate.code.replace("\r\n", "\n").replace("\r", "\n")
         rules = replace(self._rules, off=frozenset("*")) if candidate.exact else self._rules
+        apart, names = candidate.apart, [*snapshot.functions] if candidate.replaces and policy == "import" else []
+        if candidate.name in names:
+            apart = tuple(names[names.index(candidate.name) + 1 :])  # of copies that come together the first stays
         draft = Draft(
-            candidate, rules.policy(policy), rules, snapshot, text, is_challenging=challenging, is_read=reading
+            *(candidate, rules.policy(policy), rules, snapshot, text),
+            is_challenging=challenging,
+            is_read=reading,
+            apart=frozenset(apart),
+            granted=granted.grants,
+            guarded=granted.guarded,
+            approval_mode=granted.approval_mode,
         )
-        draft = replace(draft, granted=granted.grants, guarded=granted.guarded, approval_mode=granted.approval_mode)
-        draft = replace(draft, apart=frozenset(candidate.apart))
-        if policy == "import" and candidate.name in (names := [*snapshot.functions] if candidate.replaces else []):
-            later = names[names.index(candidate.name) + 1 :]  # of copies that come together the first stays
-            draft = replace(draft, apart=frozenset(later))
         trial = self._trial.granted(granted)
         reports = []
         for stages in _at_once((*self._stages, READER) if challenging or reading else self._stages):

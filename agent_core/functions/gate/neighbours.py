@@ -16,7 +16,7 @@ from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.tree import survey
 
-from .draft import NOT_IMPORTED, Draft, Finding
+from .draft import NOT_IMPORTED, D, Draft, Finding
 from .proof import MOST, ExampleResult, run
 from .tree import FunctionNode, defaults, function_in, nodes_of, parse, takes_self
 from .trial import TrialTools
@@ -35,51 +35,32 @@ class BrokenCaller:
     now: ExampleResult
 
 
-@dataclass(frozen=True, slots=True)
-class CallerTrial:
-    """The results of trying callers, and how many of them were reached within the time."""
-
-    broken: tuple[BrokenCaller, ...]
-    tried: int
-    total: int
-
-    @property
-    def note(self) -> str:
-        """A note about what was reached."""
-        late = "" if self.tried == self.total else ": time was up"
-        return f"{self.tried} of {self.total} callers with examples tried{late}"
-
-
 async def neighbours(draft: Draft, trial: TrialTools) -> Draft:
     """Return the draft with every caller that the new version would break."""
     name = draft.candidate.name
     if draft.trial is None or draft.function is None:
         return draft.skip(NOT_IMPORTED)
-    module = draft.candidate.module
-    if name not in draft.snapshot.functions or draft.trial.modules[module] == draft.snapshot.modules.get(module):
+    if name not in draft.snapshot.functions or draft.trial.modules[draft.candidate.module] == draft.around:
         return draft
     users = dependents([name], draft.snapshot)
     if not users:
         return replace(draft, note="no function calls it")
     misfits = dict(_misfits(draft, draft.function))
-    tried = await try_callers(users, draft.snapshot, draft.trial, trial, draft.rules.neighbours_s)
-    findings = [
-        *misfits.values(),
-        *(caller_finding(broken, name) for broken in tried.broken if broken.caller.name not in misfits),
-    ]
-    return replace(draft.with_findings(STAGE, findings), note=tried.note, late=tried.tried < tried.total)
+    draft, broken = await try_callers(draft, users, draft.snapshot, draft.trial, trial)
+    findings = [caller_finding(each, name) for each in broken if each.caller.name not in misfits]
+    return draft.with_findings(STAGE, [*misfits.values(), *findings])
 
 
 async def try_callers(
-    names: Sequence[str], snapshot: Snapshot, new_snapshot: Snapshot, trial: TrialTools, within_s: float
-) -> CallerTrial:
-    """Run the examples of callers with the new version, and those that fail also with the old one."""
+    draft: D, names: Sequence[str], snapshot: Snapshot, new_snapshot: Snapshot, trial: TrialTools
+) -> tuple[D, list[BrokenCaller]]:
+    """Return the draft with a note of what was reached, and the callers whose examples only the new version fails."""
     users = [
         new_snapshot.functions[name]
         for name in names
         if name in new_snapshot.functions and new_snapshot.functions[name].examples
     ]
-    turn, until = asyncio.Semaphore(_AT_ONCE), asyncio.get_running_loop().time() + within_s
+    turn, until = asyncio.Semaphore(_AT_ONCE), asyncio.get_running_loop().time() + draft.rules.neighbours_s
 
     async def try_one(user_function: Function) -> list[BrokenCaller] | None:
         try:
@@ -89,7 +70,9 @@ async def try_callers(
             return None
 
     reached = [found for found in await asyncio.gather(*map(try_one, users)) if found is not None]
-    return CallerTrial(tuple(broken for found in reached for broken in found), len(reached), len(users))
+    is_late = len(reached) < len(users)
+    note = f"{len(reached)} of {len(users)} callers with examples tried{': time was up' if is_late else ''}"
+    return replace(draft, note=note, late=is_late), [broken for found in reached for broken in found]
 
 
 async def _broken(
@@ -124,9 +107,11 @@ def _misfits(draft: Draft, node: FunctionNode) -> Iterator[tuple[str, Finding]]:
     name, snapshot = draft.candidate.name, draft.snapshot
     function = snapshot.functions[name]
     old = function_in(snapshot.modules[function.module].text, name)
+    if old is None:
+        return
     for user in (snapshot.functions[caller] for caller in callers(name, snapshot)):
-        calls = _calls(user, function, snapshot) if old is not None else ()
-        call = next((call for call in calls if old is not None and not misfit(call, old) and misfit(call, node)), None)
+        calls = _calls(user, function, snapshot)
+        call = next((call for call in calls if not misfit(call, old) and misfit(call, node)), None)
         if call is not None:
             shown_call, place = ast.unparse(call)[:120], f"{user.path}:{call.lineno}"
             message = f"`{user.name}` ({place}) calls `{shown_call}`, but {misfit(call, node)}"

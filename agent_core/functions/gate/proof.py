@@ -20,7 +20,7 @@ from agent_core.base.problem import Evidence, Problem
 from agent_core.base.untrusted import fence
 from agent_core.registry.arguments import read as read_arguments
 from agent_core.registry.examples import Example
-from agent_core.registry.function import Function, ModuleReading
+from agent_core.registry.function import Function
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
@@ -38,7 +38,7 @@ from .examples.agreement import agrees, doctest_form, promises_floats
 from .examples.sufficiency import ALIKE, Unproven, contradictions, is_by_chance, too_few, unprovable
 from .substance import HOLLOW
 from .tree import expression, function_in, parse
-from .trial import TrialTools, place_candidate
+from .trial import TrialTools
 from .verdict import TOO_FEW, Disagreement
 
 SKIP = "SKIP"
@@ -124,35 +124,25 @@ def _last_line(lines: Sequence[str], number: int) -> int | None:
 
 def with_docstring(draft: Draft, text: str) -> Draft | None:
     """Return the draft with a text of which only the docstring is another one; None where that is not so."""
-    fixed = draft.with_fix(EXCUSED, "", text)
+    fixed, module = draft.with_fix(EXCUSED, "", text), draft.candidate.module
+    around, placed = fixed.around, fixed.placed
     is_same = draft.tree is not None and fixed.tree is not None and computation(fixed.tree) == computation(draft.tree)
-    reading = _place_anew(fixed) if text != draft.text and is_same else None
-    if reading is None:
+    if text == draft.text or not is_same or draft.reading is None or isinstance(placed, Problem):
         return None
-    own = read_module(ModuleSource.of(draft.candidate.module, text, draft.candidate.path), tree=fixed.tree)
-    return replace(fixed, own=own, reading=reading, trial=draft.snapshot.with_module(reading))
-
-
-def _place_anew(draft: Draft) -> ModuleReading | None:
-    """Return the module with the new text; what a worker reported of its types stays."""
-    around, draft_reading = draft.snapshot.modules.get(draft.candidate.module), draft.reading
-    text = place_candidate(draft, around)
-    if isinstance(text, Problem) or draft_reading is None:
-        return None
-    reading = read_module(ModuleSource.of(draft.candidate.module, text, around.path if around else ""))
-    before = {function.name: function for function in draft_reading.functions}
+    reading = read_module(ModuleSource.of(module, placed, around.path if around else ""))
+    before = {function.name: function for function in draft.reading.functions}
     if {function.name for function in reading.functions} - before.keys():
         return None
-    functions = tuple(
+    functions = tuple(  # what a worker reported of its types stays
         replace(function, parameters=before[function.name].parameters, unresolved=before[function.name].unresolved)
         for function in reading.functions
     )
-    return replace(reading, functions=functions) if reading.parsed else None
+    reading = replace(reading, functions=functions)
+    own = read_module(ModuleSource.of(module, text, draft.candidate.path), tree=fixed.tree)
+    return replace(fixed, own=own, reading=reading, trial=draft.snapshot.with_module(reading))
 
 
-# By its words: in a component the numbers are others.
-_SHUT_WORDS = r"(?:No such file or directory|Permission denied|Operation not permitted|Read-only file system)"
-_SHUT_PATH = re.compile(r"\[Errno \d{1,3}\] " + _SHUT_WORDS + r": (?P<path>'[^']{1,300}'|\"[^\"]{1,300}\")")
+_SHUT_PATH = re.compile(r"\[Errno \d{1,3}\] [^:]{1,99}: (?P<path>'[^']{1,300}'|\"[^\"]{1,300}\")")
 _SCRATCH = re.compile(r"/scratch/|.*/knapper-scratch-")
 _DEEPEST = 5
 _MOST = 30  # functions that are called, one through another

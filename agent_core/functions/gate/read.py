@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from agent_core.base.characters import Flaw, escaped, flaw_of, name_flaw_of, stray_characters
-from agent_core.registry.depends import is_program
+from agent_core.registry.depends import is_program, running_with
 from agent_core.registry.loader_names import caller_of
 from agent_core.registry.source import check_module_name
 from sandbox.wire.lines import bare_lines, lines_of, reader_of
@@ -90,7 +90,7 @@ def make_private(text: str, name: str) -> str:
     tree = parse(text)
     if not isinstance(tree, ast.Module) or not 1 < len(functions(tree)) <= _MOST:
         return text
-    helpers, nodes = _helpers(tree, name), nodes_of(tree)
+    helpers, nodes = _helpers(text, tree, name), nodes_of(tree)
     uses = [node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)]
     uses = [
         name for name in (*uses, *(node.name for node in nodes if isinstance(node, FunctionNode))) if name in helpers
@@ -108,18 +108,12 @@ def make_private(text: str, name: str) -> str:
     return "".join(lines)
 
 
-def _helpers(tree: ast.Module, name: str) -> set[str]:
+def _helpers(text: str, tree: ast.Module, name: str) -> set[str]:
     """Return the public functions other than the promised one, if it reaches each of them."""
-    nodes: dict[str, FunctionNode] = {node.name: node for node in functions(tree)}
-    if name not in nodes:
-        return set()
-    reached, front = {name}, [name]
-    while front:
-        for callee in calls_of(nodes[front.pop()], set(nodes)) - reached:
-            reached.add(callee)
-            front.append(callee)
-    public = {helper for helper in nodes if not helper.startswith("_")}
-    return public - {name} if public <= reached and len(nodes) == len(functions(tree)) else set()
+    names = [node.name for node in functions(tree)]
+    reached = {node.name for node in running_with(text, name) if isinstance(node, FunctionNode)}
+    public = {helper for helper in names if not helper.startswith("_")}
+    return public - {name} if name in public <= reached and len({*names}) == len(names) else set()
 
 
 _FENCE = re.compile(

@@ -10,7 +10,6 @@ import json
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import replace
 from typing import Any, Final, get_args
 
 from agent_core.base.errors import KnapperError
@@ -122,42 +121,36 @@ class DescriptionReader:
         A small model reads the `bare` description, without the calls of the examples: these confuse it.
         """
         async with self._turn:
-            return await self._read(description, calls, bare)
-
-    async def _read(self, description: str, calls: Sequence[str], bare: str) -> ReaderAnswer:
-        began, error = time.perf_counter(), ""
-        try:
-            async with asyncio.timeout(_WAIT_S):
-                if self._model is None:
-                    self._model = await self._open()
-                # A model that is asked under a schema is one that is too small to be sure of results.
-                is_small = self._model.mode == "constrained"
-                asked = () if is_small else tuple(calls)
-                request = _played(bare) if is_small else _explained(description, asked)
-                reply = await reply_apart(self._model, request)
-        except TimeoutError:
-            error = f"no answer within {_WAIT_S:.0f} s"
-        except KnapperError as refusal:
-            error = one_line(refusal.message, _LONGEST)
+            began, error = time.perf_counter(), ""
+            try:
+                async with asyncio.timeout(_WAIT_S):
+                    if self._model is None:
+                        self._model = await self._open()
+                    # A model that is asked under a schema is one that is too small to be sure of results.
+                    is_small = self._model.mode == "constrained"
+                    asked = () if is_small else tuple(calls)
+                    request = _played(bare) if is_small else _explained(description, asked)
+                    reply = await reply_apart(self._model, request)
+            except TimeoutError:
+                error = f"no answer within {_WAIT_S:.0f} s"
+            except KnapperError as refusal:
+                error = one_line(refusal.message, _LONGEST)
         if error or self._model is None:
             return ReaderAnswer(self.name, seconds=time.perf_counter() - began, error=error)
-        whole = ReaderAnswer(
+        data = _answer(reply, is_small=is_small)
+        answer = data or {}
+        reach, thought = answer.get("reach"), answer.get("thought", "" if data is None else reply.thought)
+        return ReaderAnswer(
             self._model.name,
+            reach=next((known for known in get_args(Reach) if known == reach), "unknown"),
+            calls=tuple(_expected(answer, asked)),
             asked=asked,
+            thought=one_line(thought, 160) if isinstance(thought, str) else "",
             is_small=is_small,
             prompt_tokens=reply.usage.prompt,
             completion_tokens=reply.usage.completion,
             seconds=time.perf_counter() - began,
-        )
-        answer = _answer(reply, is_small=is_small)
-        if answer is None:
-            return replace(whole, error="its answer could not be read")
-        reach, thought = answer.get("reach"), answer.get("thought", reply.thought)
-        return replace(
-            whole,
-            reach=next((known for known in get_args(Reach) if known == reach), "unknown"),
-            calls=tuple(_expected(answer, asked)),
-            thought=one_line(thought, 160) if isinstance(thought, str) else "",
+            error="its answer could not be read" if data is None else "",
         )
 
     async def aclose(self) -> None:

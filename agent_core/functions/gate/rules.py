@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from .verdict import GRANTABLE, TOO_FEW
+
 if TYPE_CHECKING:
     from agent_core.base.problem import Severity
 
@@ -19,9 +21,8 @@ CONTEXT = "context"
 CHALLENGED = frozenset({"doubt-examples", "doubt-parameter"})
 """Findings that make the author predict the results of other calls: what it was seen to do speaks for them."""
 # What shows too little of a library's function, which joins as a draft.
-WEAK = frozenset({"too-few-examples", "one-sided-examples", "same-results", "contradictory-examples", "unproven"})
-_BEYOND = ("network", "packages", "files", "secrets", "memory", "functions", "terminal")
-UNPROVEN = WEAK | {f"needs-{means}" for means in _BEYOND}
+WEAK = TOO_FEW | {"contradictory-examples", "unproven"}
+UNPROVEN = WEAK | GRANTABLE | {"needs-terminal"}
 
 # The stages that only warn. A human's file is refused only for what cannot be called; a library that is taken over is
 # not refused for words it never had, but must do something and show it.

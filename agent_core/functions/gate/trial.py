@@ -3,7 +3,6 @@
 Here are also the means that every stage in a worker uses. What a worker says is a claim, shown fenced.
 """
 
-import ast
 import asyncio
 import re
 from collections.abc import Collection, Sequence
@@ -12,13 +11,12 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from agent_core.access.grants import NOTHING, Grants
 from agent_core.access.grants.permit import raised
-from agent_core.access.grants.value import joined
 from agent_core.access.packages.projects import project_of
 from agent_core.base.characters import FLAWS
 from agent_core.base.problem import Place, Problem
 from agent_core.base.untrusted import fence
 from agent_core.registry.depends import modules_of
-from agent_core.registry.module_edits import CANDIDATE, place_function
+from agent_core.registry.module_edits import CANDIDATE
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource
 from agent_core.registry.validation import check_schema
@@ -40,10 +38,10 @@ from sandbox import (
 )
 from sandbox.access import NOTHING as NO_ACCESS
 
+from .capability import imported_at_the_top, needs_of_text
 from .clones import Alike
 from .draft import Draft, Finding
-from .tree import parse
-from .uses import ADVICE, modules_of_workspace, needs_of, uses
+from .uses import ADVICE, modules_of_workspace
 
 if TYPE_CHECKING:
     from agent_core.registry.function import Function, ModuleReading
@@ -159,9 +157,10 @@ async def load(draft: Draft, trial: TrialTools) -> Draft:
         return draft.skip("there is no function to import")
     if draft.has("bad-name", "bad-module", "name-taken", "several-functions", "star-parameter", *FLAWS):
         return draft.skip("its name, its shape or a character of it has no place in a module")
-    lacking = _lacking(draft)
-    around = draft.snapshot.modules.get(draft.candidate.module)
-    text = place_candidate(draft, around)
+    around, text = draft.around, draft.placed
+    # A library's function may import a package later, when it is called.
+    is_due = draft.policy != "import" or imported_at_the_top(draft.text, draft.rules.packages)
+    lacking = "it needs the grant `packages`" if is_due and draft.shows("needs-packages") else ""
     if isinstance(text, Problem):
         where = replace(text.where, path=draft.candidate.path) if text.where.path == CANDIDATE else text.where
         return draft.with_problems([replace(text, where=where)])
@@ -173,12 +172,10 @@ async def load(draft: Draft, trial: TrialTools) -> Draft:
     )
     if not reading.parsed:
         return draft.with_problems(reading.problems)
-    return replace(draft, reading=reading).skip(lacking) if lacking else await _imported(draft, reading, around, trial)
+    return replace(draft, reading=reading).skip(lacking) if lacking else await _imported(draft, reading, trial)
 
 
-async def _imported(
-    draft: Draft, reading: "ModuleReading", around: ModuleSource | None, trial_tools: TrialTools
-) -> Draft:
+async def _imported(draft: Draft, reading: "ModuleReading", trial_tools: TrialTools) -> Draft:
     """Return the draft after an import; a library's function joins if that lacks a package, which a call asks for."""
     function = next((function for function in reading.functions if function.name == draft.candidate.name), None)
     own, is_typed = (function.line, not function.unresolved) if function else (0, False)
@@ -191,28 +188,11 @@ async def _imported(
     problems = tuple(p for p in problems if p.code != "inexpressible-type" or p.where.line == own)  # not of others
     trial = None if problems else draft.snapshot.with_module(reading)
     # A line counts if the candidate is the whole module.
-    is_part = bool(around is not None and around.text.strip()) or bool(draft.fixes)
+    is_part = bool((draft.around is not None and draft.around.text.strip()) or draft.fixes)
     above, path = draft.text[: -len(draft.text.lstrip())].count("\n"), draft.candidate.path
     lines = [0 if is_part or not problem.where.line else problem.where.line + above for problem in problems]
     placed = [replace(problem, where=Place(path, line)) for problem, line in zip(problems, lines, strict=True)]
     return replace(draft, reading=reading, trial=trial).with_problems(placed)
-
-
-def place_candidate(draft: Draft, around: ModuleSource | None) -> str | Problem:
-    """Return the text of the module with the candidate in it, or why the candidate cannot be placed."""
-    candidate = draft.candidate
-    before, path = (around.text, around.path) if around else ("", "module")
-    is_library = draft.policy == "import"
-    return place_function(before, draft.text, candidate.name, path=path, with_statements=is_library)
-
-
-def _lacking(draft: Draft) -> str:
-    """Return the packages that are missing when the module is loaded; a library's function may import them later."""
-    body = draft.tree.body if draft.tree else []
-    at_top = ast.Module([node for node in body if isinstance(node, ast.Import | ast.ImportFrom)], [])
-    if draft.policy == "import" and not needs_of(uses(at_top, draft.rules.packages)).packages:
-        return ""
-    return "it needs the grant `packages`" if draft.shows("needs-packages") else ""
 
 
 async def try_module(
@@ -238,11 +218,9 @@ def missing_package(
     if match is None:
         return ""
     after = snapshot.with_module(reading)
-    trees = [parse(source.text) for source in modules_of(reading.source.module, after).values()]
-    known = (*listed, *modules_of_workspace(after.modules))
-    needs = joined(needs_of(uses(tree, known)) for tree in trees if isinstance(tree, ast.Module))
-    project = project_of(match[1])
-    return project if project in needs.packages else ""
+    known, project = (*listed, *sorted(modules_of_workspace(after.modules))), project_of(match[1])
+    texts = [source.text for source in modules_of(reading.source.module, after).values()]
+    return project if any(project in needs_of_text(text, known).packages for text in texts) else ""
 
 
 def import_problem(outcome: Outcome, known_place: Place, modules: Collection[str]) -> Problem | None:

@@ -11,7 +11,6 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from agent_core.access.grants import NOTHING, Grants
@@ -19,6 +18,7 @@ from agent_core.access.grants.items import UNSAID, written
 from agent_core.access.grants.value import LATER, joined
 from agent_core.access.packages.projects import project_of
 from agent_core.registry.depends import is_program
+from agent_core.registry.tree import Scope, survey
 
 from .draft import Finding
 from .tree import bound_names, context_nodes, defaults, nodes_of
@@ -41,32 +41,26 @@ _BY_GRANT = {
     "secrets": "os.environ os.environb os.getenv getpass keyring",
 }
 # A longer entry wins over a shorter one.
-GRANTS: Mapping[str, str] = MappingProxyType(
-    {name: grant for grant, names in _BY_GRANT.items() for name in names.split()}
-)
+GRANTS: Mapping[str, str] = {name: grant for grant, names in _BY_GRANT.items() for name in names.split()}
 WITHOUT_GRANT = frozenset(
     {"tempfile.SpooledTemporaryFile", "shutil.get_terminal_size", "glob.escape", "glob.translate", "signal.Signals"}
 )
-ADVICE: Mapping[str, str] = MappingProxyType(
-    {
-        "network": "take the text as a parameter instead of fetching it",
-        "files": "take the content as a parameter, or keep files below `self.scratch`",
-        "processes": "do the work in Python itself",
-        "secrets": "take the value as a parameter",
-        "packages": "use the standard library",
-    }
-)
-FIXES: Mapping["Way", str] = MappingProxyType(
-    {
-        "absent": "{}, or leave it: a human is asked once the function is made or called",
-        "none": "{}, or let a human grant it: knapper functions grant NAME",
-        "joining": "leave it if the task needs it, the user is asked before it joins; else {}",
-        "calling": "a human is asked before it is called, or grants it now: knapper functions grant NAME",
-        "importing": "leave it, a human is asked when it is first called; else {}",
-        "file": "leave it if the task needs it, a human has to grant it; else {}",
-    }
-)
-CONTEXT: Mapping[str, str] = MappingProxyType({"fetch": "network", "secret": "secrets", "memory": "memory"})
+ADVICE: Mapping[str, str] = {
+    "network": "take the text as a parameter instead of fetching it",
+    "files": "take the content as a parameter, or keep files below `self.scratch`",
+    "processes": "do the work in Python itself",
+    "secrets": "take the value as a parameter",
+    "packages": "use the standard library",
+}
+FIXES: Mapping["Way", str] = {
+    "absent": "{}, or leave it: a human is asked once the function is made or called",
+    "none": "{}, or let a human grant it: knapper functions grant NAME",
+    "joining": "leave it if the task needs it, the user is asked before it joins; else {}",
+    "calling": "a human is asked before it is called, or grants it now: knapper functions grant NAME",
+    "importing": "leave it, a human is asked when it is first called; else {}",
+    "file": "leave it if the task needs it, a human has to grant it; else {}",
+}
+CONTEXT: Mapping[str, str] = {"fetch": "network", "secret": "secrets", "memory": "memory"}
 
 # What the broker carries out of the sandbox; every other way to the network stays shut, whatever is granted.
 BROKERED = frozenset({"urllib.request", "http.client", "requests", "httpx", "urllib3", "functions._requests"})
@@ -76,14 +70,12 @@ READING = frozenset(
     | {"os.path.exists", "os.path.getsize", "os.path.isfile", "os.path.isdir"}
 )
 # What no human can grant, and what to do instead.
-INSTEAD: Mapping[str, str] = MappingProxyType(
-    {
-        "network": "use `self.fetch(url)`, the only way out",
-        "files": "keep files below `self.scratch`",
-        "secrets": "use `self.secret(name)`",
-        "processes": "do the work in Python itself",
-    }
-)
+INSTEAD: Mapping[str, str] = {
+    "network": "use `self.fetch(url)`, the only way out",
+    "files": "keep files below `self.scratch`",
+    "secrets": "use `self.secret(name)`",
+    "processes": "do the work in Python itself",
+}
 
 
 def grant_of(name: str) -> str | None:
@@ -167,8 +159,8 @@ def reads(node: ast.AST, words: frozenset[str], held: Held) -> bool:
     return False
 
 
-def text_prefix(node: ast.expr, held: Held, depth: int = _DEPTH) -> tuple[str, bool]:
-    """Return the beginning of the text that an expression gives, and whether that is all of it."""
+def text_prefix(node: ast.expr | None, held: Held, depth: int = _DEPTH) -> tuple[str, bool]:
+    """Return the beginning of the text that an expression gives, if any, and whether that is all of it."""
     parts, is_path = list[ast.expr](), False
     match node:
         case ast.Constant(value=str(text)):
@@ -233,7 +225,7 @@ def _folder(text: str) -> str:
 
 def host_of(node: ast.expr | None, held: Held) -> str | None:
     """Return the host that an address names; None if it names one that cannot be granted."""
-    text, is_all = text_prefix(node, held) if node is not None else ("", False)
+    text, is_all = text_prefix(node, held)
     match = _ADDRESS.match(text)
     if match is None or not (match[3] or is_all):
         return UNSAID
@@ -244,26 +236,12 @@ def host_of(node: ast.expr | None, held: Held) -> str | None:
 def hosts_in(nodes: Iterable[ast.AST], held: Held) -> list[str]:
     """Return the hosts of all addresses in a text."""
     texts = [node for node in nodes if isinstance(node, ast.Constant | ast.JoinedStr | ast.BinOp)]
-    hosts = {host_of(node, held) for node in texts} | {_connected(node, held) for node in nodes}
-    return sorted(host for host in hosts if host not in (None, UNSAID))
-
-
-_CONNECTIONS = frozenset({"HTTPConnection", "HTTPSConnection"})
-
-
-def _connected(node: ast.AST, held: Held) -> str | None:
-    match node:
-        case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name), args=[first, *others]) if name in _CONNECTIONS:
-            text, is_all = text_prefix(first, held)
-            port = f":{ast.unparse(others[0])}" if others and isinstance(others[0], ast.Constant) else ""
-            return written("network", f"{text}{port}") if is_all else None
-        case _:
-            return None
+    return sorted(host for host in {host_of(node, held) for node in texts} if host not in (None, UNSAID))
 
 
 def path_of(node: ast.expr | None, held: Held) -> str | None:
     """Return the file or folder that an expression names; None if it names one that cannot be granted."""
-    text, is_all = text_prefix(node, held) if node is not None else ("", False)
+    text, is_all = text_prefix(node, held)
     if not text:
         return UNSAID
     if not is_all or _WILD.search(text):
@@ -333,9 +311,14 @@ class _Text:
         return {id(node.func): node for node in self.nodes if isinstance(node, ast.Call)}
 
     @cached_property
-    def aliases(self) -> dict[str, str]:
-        """The imported names, and what they stand for."""
-        return imported_names(node for node in self.nodes if isinstance(node, ast.Import | ast.ImportFrom))
+    def imports(self) -> list[ast.Import | ast.ImportFrom]:
+        """All imports, wherever they stand."""
+        return [node for node in self.nodes if isinstance(node, ast.Import | ast.ImportFrom)]
+
+    @cached_property
+    def scope(self) -> Scope:
+        """What the imported names stand for, such as `os.path.join`."""
+        return survey(ast.Module([*self.imports], []))
 
     @cached_property
     def names(self) -> Held:
@@ -378,7 +361,7 @@ def uses(
     """
     text = _Text(tree, packages, guarded, own)
     all_uses = [
-        *(use for node in text.nodes if isinstance(node, ast.Import | ast.ImportFrom) for use in _imports(node, text)),
+        *(use for node in text.imports for use in _imports(node, text)),
         *_attributes(text),
         *_context(text),
         *_calls(text),
@@ -472,7 +455,7 @@ def _paths_given(name: str, text: _Text) -> list[str | None]:
     """Return the paths passed in calls of a module, or of a name in it."""
     path_items = []
     for call in text.calls.values():
-        dotted = dotted_name(call.func, text.aliases) or ""
+        dotted = text.scope.origin(call.func)
         if call.args and (dotted == name or dotted.startswith(f"{name}.")):
             is_memory = text_prefix(call.args[0], text.names) == (_IN_MEMORY, True)
             path_items.append(_IN_MEMORY if is_memory else path_of(call.args[0], text.names))
@@ -486,10 +469,10 @@ def _attributes(text: _Text) -> Iterator[Use]:
     for node in attributes:
         if id(node) in members:
             continue  # a set is looked into: that is how code keeps `os.system` out
-        dotted = dotted_name(node, text.aliases) if id(node) not in inner else None
-        grant = grant_of(dotted) if dotted else None
+        dotted = text.scope.origin(node) if id(node) not in inner else ""
+        grant = grant_of(dotted)
         # What its import already says is not said again at each use.
-        if grant and dotted and dotted.partition(".")[0] in ("os", "io", "asyncio", "concurrent"):
+        if grant and dotted.partition(".")[0] in ("os", "io", "asyncio", "concurrent"):
             yield from _used(grant, dotted, node, text)
 
 
@@ -501,30 +484,6 @@ def _used(grant: str, dotted: str, node: ast.Attribute, text: _Text) -> Iterator
     first = call.args[0] if call and call.args else None
     kind = "read" if is_in(dotted, READING) or (dotted == "io.open" and call and not _writes(call)) else "write"
     yield _use(kind, path_of(first, text.names), dotted, node)
-
-
-def imported_names(imports: Iterable[ast.Import | ast.ImportFrom]) -> dict[str, str]:
-    """Map the imported names to what they stand for."""
-    aliases: dict[str, str] = {}
-    for node in imports:
-        for alias in node.names:
-            top = alias.name.partition(".")[0]
-            if isinstance(node, ast.Import):
-                aliases[alias.asname or top] = alias.name if alias.asname else top
-            elif node.module and node.level == 0:
-                aliases[alias.asname or alias.name] = f"{node.module}.{alias.name}"
-    return aliases
-
-
-def dotted_name(node: ast.expr, modules: dict[str, str]) -> str | None:
-    """Return what a chain of attributes stands for that begins with an imported name, such as `os.path.join`."""
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    if not isinstance(node, ast.Name) or node.id not in modules:
-        return None
-    return ".".join([modules[node.id], *reversed(parts)])
 
 
 def _calls(text: _Text) -> Iterator[Use]:
@@ -599,5 +558,5 @@ def _requested_item(part: str, node: ast.Attribute, text: _Text) -> str | None:
     first = call.args[0] if call and call.args else None
     if part == "fetch":
         return host_of(first, text.names)
-    name, is_all = text_prefix(first, text.names) if first is not None else ("", False)
+    name, is_all = text_prefix(first, text.names)
     return name if is_all and name else UNSAID

@@ -20,6 +20,7 @@ from agent_core.registry import docstring
 
 from ..gate.capability import needs_of_text, reach_of
 from ..gate.examples.agreement import literal_value
+from ..gate.examples.sufficiency import promise
 from ..gate.tree import find, parse
 
 if TYPE_CHECKING:
@@ -196,15 +197,6 @@ def holds(function: "Function | None", call: str) -> "Example | None":
 
 def _key(example: "Example") -> _Key:
     return "\n".join([*_set_up(example), _normal(example.call)]), promise(example)
-
-
-def promise(example: "Example") -> str:
-    """Return the promise of an example such that equal promises are equal texts."""
-    if example.raises:
-        return f"raises {example.raises}"
-    text = example.expected.strip()
-    value = literal_value(text)
-    return text if type(value) is object else repr(value)
 
 
 def written(example: "Example") -> str:

@@ -30,6 +30,7 @@ from agent_core.access.grants.approval import denial
 from agent_core.access.grants.book import who
 from agent_core.access.grants.content import content_of, misleading, unshowable
 from agent_core.access.grants.permit import raised
+from agent_core.access.grants.value import joined
 from agent_core.access.packages import PackagesError
 from agent_core.base import syntax
 from agent_core.base.problem import Problem
@@ -37,7 +38,7 @@ from agent_core.registry.depends import ModuleParts, modules_of
 from sandbox.wire.lines import bare_lines
 from sandbox.wire.requests import standing_still
 
-from ..gate.capability import imported_at_the_top, lacking, packages_used, uses_at_import
+from ..gate.capability import imported_at_the_top, lacking, needs_of_text, packages_used, uses_at_import
 from ..gate.draft import unified_diff
 from ..gate.trial import Granted
 from ..gate.uses import modules_of_workspace, needs_of, uses
@@ -323,7 +324,8 @@ class GrantService:
     def _around(self, function: "Function", snapshot: "Snapshot") -> Grants:
         """Return the needs of the modules that a function's own module imports."""
         others = [source for name, source in modules_of(function.module, snapshot).items() if name != function.module]
-        return _needs_of_all(tuple(source.text for source in others), self._known(snapshot, None), frozenset())
+        known = self._known(snapshot, None)
+        return joined(needs_of_text(source.text, known) for source in others)
 
     async def agreed(self, question: Question) -> str:
         """Ask the user for a yes to something that needs no grant, and return why it was denied; empty for a yes."""
@@ -388,9 +390,7 @@ def _needs(text: str, name: str, packages: tuple[str, ...], guarded: frozenset[s
     parts = ModuleParts.of(text)
     if isinstance(parts, Problem):
         return NOTHING
-    return _needs_of_all((parts.part(parts.needed([name])),), packages, guarded) | needs_of(
-        uses_at_import(text, packages)
-    )
+    return needs_of_text(parts.part(parts.needed([name])), packages, guarded) | needs_of(uses_at_import(text, packages))
 
 
 def _packages_around(function: "Function", snapshot: "Snapshot", known: tuple[str, ...]) -> Grants:
@@ -398,14 +398,3 @@ def _packages_around(function: "Function", snapshot: "Snapshot", known: tuple[st
     sources = modules_of(function.module, snapshot)
     texts = tuple((module, source.text) for module, source in sorted(sources.items()))
     return packages_used((function.module, function.name), texts, known) if len(texts) > 1 else NOTHING
-
-
-@lru_cache(maxsize=512)
-def _needs_of_all(texts: tuple[str, ...], packages: tuple[str, ...], guarded: frozenset[str]) -> Grants:
-    needs = NOTHING
-    for text in texts:
-        try:
-            needs |= needs_of(uses(syntax.parse(text), packages, guarded))
-        except (SyntaxError, RecursionError, ValueError, MemoryError):
-            continue
-    return needs

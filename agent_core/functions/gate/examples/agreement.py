@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from agent_core.registry.examples import Example
 
 _MISSING = object()
-_TRACEBACK: Final = "Traceback (most recent call last):"
+TRACEBACK: Final = "Traceback (most recent call last):"
 _ERROR: Final = re.compile(
     r"(?:raises? )?(?P<error>[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Iteration|Warning)(?::.*)?)"
 )
@@ -95,7 +95,7 @@ def error_of(text: str) -> str:
     """Return the error that a text names as an expected outcome, with its message if any; else an empty text."""
     last = text.strip().rpartition("\n")[2].strip()
     match = _ERROR.fullmatch(last)
-    return match["error"] if match and (last == text.strip() or text.strip().startswith(_TRACEBACK)) else ""
+    return match["error"] if match and (last == text.strip() or text.strip().startswith(TRACEBACK)) else ""
 
 
 def literal_value(text: str) -> Any:  # any literal

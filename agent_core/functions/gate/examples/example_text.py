@@ -19,10 +19,8 @@ from sandbox.wire.lines import bare_lines, lines_of
 from ..candidate import Candidate, GivenExample
 from ..tree import FunctionNode, expression, function_in
 from ..verdict import Disagreement, Verdict
-from .agreement import literal_value
+from .agreement import TRACEBACK, error_of, literal_value
 
-_ERROR = re.compile(r"^[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Iteration|Warning)(?::.*)?$")
-_TRACEBACK: Final = "Traceback (most recent call last):"
 _LITERAL = re.compile(r"""(?P<prefix>[rRuU]?)(?P<quotes>\"{3}|'{3}|"|')(?P<inner>.*)(?P=quotes)""", re.DOTALL)
 _BREAK = re.compile(r"(?<!\\)((?:\\\\)*)\\n")  # an escaped line break
 _QUOTES: Final = '"""'
@@ -66,8 +64,8 @@ def with_words(code: str, name: str, other: str) -> str | None:
 def _result_lines(expected: str) -> list[str]:
     """Return the lines below the prompt: a literal as Python shows it, an error as its traceback, all else as it is."""
     text = expected.strip("\n").rstrip()
-    if _ERROR.match(text.strip()):
-        return [_TRACEBACK, "    ...", text.strip()]
+    if error := error_of(text):
+        return [TRACEBACK, "    ...", error]
     value = literal_value(text)
     lines = lines_of(text) if type(value) is object else [repr(value)]
     return [line.rstrip("\r\n") or "<BLANKLINE>" for line in lines]

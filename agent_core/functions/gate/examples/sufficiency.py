@@ -70,7 +70,7 @@ def too_few(
 
 def _missing(function: "Function", examples: Sequence["Example | GivenExample"]) -> Iterator[Finding]:
     name, line = function.name, function.line
-    results = {_result(example) for example in examples}
+    results = {promise(example) for example in examples}
     calls = {example.call.strip() for example in examples}
     call = f">>> {name}({', '.join(function.parameters['properties'])})"
     if twice := contradictions(examples):
@@ -99,11 +99,11 @@ def contradictions(examples: Sequence["Example | GivenExample"]) -> set[str]:
     promised: dict[str, set[str]] = {}
     for example in examples:
         if not example.setup:
-            promised.setdefault(example.call.strip(), set()).add(_result(example))
+            promised.setdefault(example.call.strip(), set()).add(promise(example))
     return {call for call, results in promised.items() if len(results) > 1}
 
 
-def _result(example: "Example | GivenExample") -> str:
+def promise(example: "Example | GivenExample") -> str:
     """Return what an example promises, so that equal promises are equal texts."""
     if example.raises:
         return f"raises {example.raises}"
