@@ -22,7 +22,7 @@ from agent_core.storage import DropPending, FunctionStore, SavePending
 from ..gate import Candidate, GivenExample, Policy
 from ..gate.examples.agreement import predictions
 from ..gate.rules import REACHES_NOTHING
-from . import change_texts, conflict, example_regression
+from . import change_texts, example_regression, file_sync
 from .candidate_review import CandidateReview, held_to_what_was_proved
 from .file_sync import FileSync, own_text
 from .function_facts import unknown_function
@@ -113,7 +113,7 @@ class ChangePlanner:
         """Plan new source for an existing function or a rejected candidate. `reason` is the author's."""
         if name in author.unread and name in self._registry.snapshot().functions:
             return await self._kept(
-                Candidate(name, code, self._module_of(name, None), reason), author, conflict.changed(name)
+                Candidate(name, code, self._module_of(name, None), reason), author, file_sync.changed(name)
             )
         return await self._replaced(name, code, reason, author, how)
 
@@ -154,7 +154,7 @@ class ChangePlanner:
         code = code.replace(old_text, new_text)
         if pending and self._is_stale(name, pending):
             candidate = Candidate(name, code, pending.module, reason or pending.reason)
-            return await self._kept(candidate, author, conflict.changed(name))
+            return await self._kept(candidate, author, file_sync.changed(name))
         return await self._replaced(name, code, reason, author, "edit of")
 
     async def confirm(self, name: str, reason: str, author: Author, expected: Sequence[str] = ()) -> PlannedChange:
@@ -169,7 +169,7 @@ class ChangePlanner:
         snapshot = await self._files.settled(pending.module, name, self._registry.snapshot())
         candidate = _candidate(name, pending, reason, replaces=name in snapshot.functions)
         if self._is_stale(name, pending):
-            return await self._kept(candidate, author, conflict.changed(name))
+            return await self._kept(candidate, author, file_sync.changed(name))
         work = ChangeSummary("changed" if candidate.replaces else "created", name, author, candidate.reason)
         replan = partial(self.confirm, name, reason, author, expected)
         if pending.asked and (expected or pending.verdict.challenges):
@@ -243,7 +243,7 @@ class ChangePlanner:
         pending = await pending_candidate(self._store, name)
         if pending is None:
             raise UsageError(f"No candidate named `{name}` is waiting.", fix="create_function makes one.")
-        conflict.require_same(name, version, pending.verdict.version)
+        file_sync.require_same(name, version, pending.verdict.version)
         snapshot = await self._files.settled(pending.module, name, self._registry.snapshot())
         candidate = _candidate(name, pending, "", replaces=name in snapshot.functions)
         work = ChangeSummary(
@@ -260,7 +260,7 @@ class ChangePlanner:
         before = self._registry.snapshot()
         if name not in before.functions:
             raise unknown_function(name, before.functions)
-        conflict.require_read(name, author, self.source(name))
+        file_sync.require_read(name, author, self.source(name))
         snapshot = await self._files.settled(before.functions[name].module, name, before)
         function = snapshot.functions[name]
         users = callers(name, snapshot)
@@ -336,7 +336,7 @@ class ChangePlanner:
         candidate = replace(candidate, replaces=name in now.functions)
         verdict = await self._review.gate.judge(candidate, now)
         theirs = self._files.saved(candidate.module, name)
-        return conflict.kept(candidate, verdict, error, theirs, self._hash(name))
+        return file_sync.kept(candidate, verdict, error, theirs, self._hash(name))
 
 
 def _candidate(name: str, pending: PendingCandidate, reason: str, *, replaces: bool) -> Candidate:
@@ -354,8 +354,7 @@ def _answered(candidate: Candidate, judgment: Judgment) -> Candidate:
 
 def own_function(candidate: Candidate) -> "Function | None":
     """Return the function of a candidate's text as it can be read alone."""
-    functions = read_module(ModuleSource.of(candidate.module, candidate.code)).functions
-    return next((function for function in functions if function.name == candidate.name), None)
+    return read_module(ModuleSource.of(candidate.module, candidate.code)).function(candidate.name)
 
 
 def _refusal(candidate: Candidate, code: str, message: str, path: str) -> Judgment:

@@ -348,17 +348,14 @@ def _heir(name: str, was: Function | None, snapshot: Snapshot, good: GoodVersion
     """
     holder, waiting = snapshot.functions[name], snapshot.waiting.get(name, ())
     if was is not None and was.module not in (holder.module, *waiting) and holder.body_hash != was.body_hash:
-        moved = [module for module in waiting if was.body_hash == _hash_of(name, snapshot.readings[module])]
-        if moved:
-            return moved[0]
+        for module in waiting:
+            offered = snapshot.readings[module].function(name)
+            if offered is not None and offered.body_hash == was.body_hash:
+                return module
     if name not in good.kept_out.get(holder.module, ()):
         return ""
     known = (module for module in waiting if module in good.manifest)
     return next((module for module in known if name not in good.kept_out.get(module, ())), "")
-
-
-def _hash_of(name: str, reading: ModuleReading) -> str:
-    return next((function.body_hash for function in reading.functions if function.name == name), "")
 
 
 def as_placed(loaded: LoadedFile, snapshot: Snapshot) -> LoadedFile:

@@ -337,8 +337,8 @@ class Tending:
         """Make one change with its line in the record, in one transaction; return why it was refused, if it was."""
         plan, before = await change.plan(), self._version(change.function)
         reading = plan.change.reading if plan.change else None
-        after = [own.body_hash for own in reading.functions if own.name == change.function] if reading else []
-        line = SaveTended(run, change.function, change.kind, before, "".join(after), reason)
+        after = reading.function(change.function) if reading else None
+        line = SaveTended(run, change.function, change.kind, before, after.body_hash if after else "", reason)
         plan = await self.finish(replace(plan, writes=(*plan.writes, line)), Author("agent"))
         return plan.text if plan.outcome == "refused" or plan.change is None else ""
 

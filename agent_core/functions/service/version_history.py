@@ -24,7 +24,7 @@ from sandbox.wire.lines import lines_of
 
 from ..gate import Candidate, Policy
 from ..gate.examples.example_text import with_example
-from . import change_texts, conflict, example_regression, history
+from . import change_texts, example_regression, file_sync, history
 from .file_sync import FileSync, own_text
 from .function_facts import unknown_function
 from .history import BlamedLine, FunctionBlame, FunctionHistory, HistoryEntry, Version, VersionDiff
@@ -138,7 +138,7 @@ class VersionHistory:
         target = history.pick(name, versions, reference, goes_back=True)
         before = self._files.registry.snapshot()
         function = before.functions.get(name)
-        conflict.require_read(name, author, own_text(name, before) or "")
+        file_sync.require_read(name, author, own_text(name, before) or "")
         module = function.module if function else versions[-1].row.module  # that it was deleted from
         snapshot = await self._files.settled(module, name, before)
         if function is not None and function.body_hash == target.hash:
@@ -205,7 +205,8 @@ def _policy(by: str, wrote: str) -> Policy:
 def _fresh(function: "Function", code: str) -> tuple["Example"] | None:
     """Return the one new example in a text of a function."""
     reading = read_module(ModuleSource.of(function.module, code, function.path))
-    examples = next((definition.examples for definition in reading.functions if definition.name == function.name), ())
+    now = reading.function(function.name)
+    examples = now.examples if now else ()
     fresh = [example for example in examples if example_regression.holds(function, example.call) is None]
     return (fresh[0],) if len(fresh) == 1 and len(examples) == len(function.examples) + 1 else None
 
@@ -218,8 +219,7 @@ def _dropped(name: str, before: Version | None, version: Version) -> tuple[str, 
 
 
 def _own(name: str, version: Version | None) -> "Function | None":
-    functions = read_module(ModuleSource.of("history", version.source)).functions if version else ()
-    return next((function for function in functions if function.name == name), None)
+    return read_module(ModuleSource.of("history", version.source)).function(name) if version else None
 
 
 def _refusal(name: str, text: str, problem: Problem | None = None) -> PlannedChange:
