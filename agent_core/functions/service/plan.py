@@ -17,6 +17,7 @@ from .judgment import Judgment
 if TYPE_CHECKING:
     from agent_core.access.grants import Approvals, Giving, Grants
     from agent_core.base.events import FunctionsChanged
+    from agent_core.base.problem import Problem
     from agent_core.registry.function import ModuleReading
     from agent_core.registry.source import ModuleSource
 
@@ -95,6 +96,14 @@ class PlannedChange:
     giving: "Giving | None" = None
     lent: "Giving | None" = None
     revoked: str = ""
+
+
+def refusal(name: str, text: str, problem: "Problem | None" = None) -> PlannedChange:
+    """Return the answer that nothing was changed and nothing judged, and why."""
+    problems = {"problems": [problem.to_json()]} if problem else {}
+    return PlannedChange(
+        text, "refused", Judgment.from_json({"name": name, "admitted": False, **problems, "error": text})
+    )
 
 
 class StaleView:
