@@ -5,7 +5,6 @@ nothing is written down as its version or verdict, and nothing is told but that 
 it, after a restart and a move, too.
 """
 
-import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,18 +15,18 @@ from agent_core.registry.registry import RegistryChange, difference
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource, module_of
-from agent_core.storage import DropReading, ReadingRow, SaveReading, SaveVerdict, SaveVersion, SetManifest, Write
+from agent_core.storage import DropReading, ReadingRow, SaveVerdict, SaveVersion, SetManifest, Write
 from sandbox.wire.foreign import DEEPEST_ROW, LOOSE, read_json
 
 from . import change_texts
 from .history import REMOVED, SAVED
+from .plan import Author, entered, saved_reading
 
 if TYPE_CHECKING:
     from agent_core.base.problem import Problem
 
     from ..gate import Disagreement, ModuleVerdict
 
-_NO_STAMP = (0, 0, 0)
 _WHY_DRAFT = {
     True: "draft: its examples need what is not granted yet; its first call asks for it",
     False: "draft: it has no examples",
@@ -154,14 +153,12 @@ def admission(
     assert verdict is not None
     assert reading is not None
     source, expected = reading.source, good.manifest.get(reading.source.module)
-    entered: tuple[Write, ...] = ()
+    writes: tuple[Write, ...] = (saved_reading(reading),)
     if expected != source.version:
-        entered = (
-            SaveVersion(source.module, source.version, source.text, reason=SAVED),
-            SetManifest(source.module, expected, source.version, reason=SAVED),
-        )
+        writes = entered(reading, expected, Author(), SAVED)
     elif source.module in good.kept_out:
-        entered = (SaveVersion(source.module, source.version, source.text, reason="its name became free"),)
+        freed = SaveVersion(source.module, source.version, source.text, reason="its name became free")
+        writes = (freed, *writes)
     functions = {function.name: function for function in verdict.reading.functions}
     verdicts = [
         SaveVerdict(
@@ -171,12 +168,7 @@ def admission(
         )
         for name, standing in verdict.standings
     ]
-    return (*(with_kept_out(write, reading, snapshot) for write in entered), *verdicts, saved_reading(reading))
-
-
-def saved_reading(reading: ModuleReading) -> SaveReading:
-    """Return the write that keeps a reading for the next start."""
-    return SaveReading(reading.source.path, _NO_STAMP, reading.source.version, json.dumps(reading.to_json()))
+    return (*(with_kept_out(write, reading, snapshot) for write in writes), *verdicts)
 
 
 def verdict_on(function: Function, verdict: "ModuleVerdict") -> dict[str, Any]:  # Any: JSON

@@ -46,12 +46,12 @@ from .loaded_files import (
     modules_with_free_names,
     removed_file,
     said_of,
-    saved_reading,
     since,
     stored,
     unchanged,
     waiting,
 )
+from .plan import saved_reading
 
 if TYPE_CHECKING:  # a folder in which nothing is new needs no gate
     from agent_core.registry.function import ModuleReading

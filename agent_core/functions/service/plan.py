@@ -177,17 +177,25 @@ def planned(
     text: str, detail: Detail, source: "ModuleSource", reading: "ModuleReading | None", summary: ChangeSummary
 ) -> PlannedChange:
     """Return the file's change from `source` (empty version: no file yet) to `reading` (None: file deleted)."""
-    expected = source.version or None
-    version = reading.source.version if reading else None
-    author, why = summary.author, summary.reason or f"{summary.deed} {summary.name}"
-    entered: tuple[Write, ...] = (SetManifest(source.module, expected, version, author.by, author.turn, why),)
-    if reading is None:
-        entered = (*entered, DropReading(source.path))
+    expected, author, now = source.version or None, summary.author, reading.source if reading else None
+    why = summary.reason or f"{summary.deed} {summary.name}"
+    if reading is not None:
+        writes = entered(reading, expected, author, why)
     else:
-        now = reading.source
-        saved = SaveVersion(source.module, now.version, now.text, author.by, author.turn, why, author.model)
-        entered = (saved, *entered, SaveReading(source.path, _NO_STAMP, now.version, json.dumps(reading.to_json())))
-    change = FileChange(
-        source.path, source.module, expected, reading.source.text if reading else None, version, reading
-    )
-    return PlannedChange(text, "returned", detail, change, entered, (summary.deed, summary.name))
+        removed = SetManifest(source.module, expected, None, author.by, author.turn, why)
+        writes = (removed, DropReading(source.path))
+    change = FileChange(source.path, source.module, expected, now and now.text, now and now.version, reading)
+    return PlannedChange(text, "returned", detail, change, writes, (summary.deed, summary.name))
+
+
+def entered(reading: "ModuleReading", expected: str | None, author: Author, why: str) -> tuple[Write, ...]:
+    """Return the writes for the new text of a module, in place of the version `expected`."""
+    now = reading.source
+    saved = SaveVersion(now.module, now.version, now.text, author.by, author.turn, why, author.model)
+    row = SetManifest(now.module, expected, now.version, author.by, author.turn, why)
+    return saved, row, saved_reading(reading)
+
+
+def saved_reading(reading: "ModuleReading") -> SaveReading:
+    """Return the write that keeps a reading for the next start."""
+    return SaveReading(reading.source.path, _NO_STAMP, reading.source.version, json.dumps(reading.to_json()))
