@@ -98,6 +98,10 @@ class ModuleReading:
     parsed: bool = True
     leans: tuple[tuple[str, str], ...] = ()
 
+    def function(self, name: str) -> Function | None:
+        """Return the function of this name, if the module offers one."""
+        return next((function for function in self.functions if function.name == name), None)
+
     def is_outdated(self, modules: Mapping[str, "ModuleSource"]) -> bool:
         """Check whether a module that decided a schema has another text among these modules."""
         return any(module in modules and modules[module].version != version for module, version in self.leans)

@@ -7,7 +7,7 @@ import pytest
 
 from agent_core.base.errors import StaleFile, WorkspaceError
 from agent_core.functions.service import Author, PlannedChange, StaleView
-from agent_core.functions.service.conflict import written_lines
+from agent_core.functions.service.file_sync import written_lines
 from agent_core.functions.service.judgment import Judgment, PendingCandidate
 from tests.kit.desk import VOWELS
 from tests.workshop.support import Room, named

@@ -129,7 +129,9 @@ class Audit:
             present = next((row for row in rows.get(name, ()) if row.version == function.body_hash), None)
             kinds = await view.store.call_kinds(name) if present and present.returned < present.calls else ()
             known = _Known(function, present, [row for row in kinds if row.version == function.body_hash])
-            findings += [finding async for finding in self._failing(known, view)] or _limits(known)
+            why = await self._failing(known, view)
+            fixing = [_finding(function, "failing", why, "fix it, or delete it", "fix")] if why else []
+            findings += fixing or _limits(known)
             findings += _of_text(function, examples.get(name))
         for name in await self._search.index.word_lists(view.snapshot):
             findings.append(_stuffed(view.snapshot.functions[name]))
@@ -144,18 +146,13 @@ class Audit:
         near = sorted(await self._search.index.near(snapshot, NEAR), key=lambda row: -row[2])
         # Two may do the same though no request has mistaken one for the other yet.
         alike = [Confusion(*row, "") for row in near if frozenset(row[:2]) not in told]
-        for pair in alike[: max(0, _COMPARED - len(confused_pairs))]:
-            first, second = snapshot.functions[pair.name], snapshot.functions[pair.other]
-            if await self._gate.compare(first, second, snapshot) == "same":
-                calls = {name: sum(row.calls for row in rows.get(name, ())) for name in (pair.name, pair.other)}
-                yield _merged(pair, snapshot, calls)
-        for at, pair in enumerate(confused_pairs):
+        for at, pair in enumerate([*alike[: max(0, _COMPARED - len(confused_pairs))], *confused_pairs]):
             first, second = snapshot.functions[pair.name], snapshot.functions[pair.other]
             likeness = await self._gate.compare(first, second, snapshot) if at < _COMPARED else "unknown"
             calls = {name: sum(row.calls for row in rows.get(name, ())) for name in (pair.name, pair.other)}
             if likeness == "same":
                 yield _merged(pair, snapshot, calls)
-            else:
+            elif pair.request:
                 yield confused(pair, snapshot, calls, also="" if likeness != "different" else _DIFFERENT)
 
     async def _unused(self, view: ViewContext, rows: Mapping[str, Sequence[Stats]]) -> list[AuditFinding]:
@@ -165,18 +162,17 @@ class Audit:
             for name in sorted(names)
         ]
 
-    async def _failing(self, known: _Known, view: ViewContext) -> AsyncIterator[AuditFinding]:
+    async def _failing(self, known: _Known, view: ViewContext) -> str:
+        """Return why a function is to be fixed; empty if nothing says so."""
         function, stats = known.function, known.stats
         verdict = await judgment_on(view.store, function.body_hash, function.name)
-        fix = "fix it, or delete it"
         if self._quarantine.holds(function):
-            yield _finding(function, "failing", "it kept failing and is quarantined", fix, "fix")
-        elif function_facts.is_unfit(function, verdict, view.snapshot):
-            yield _finding(function, "failing", "its examples fail with the code that it uses now", fix, "fix")
-        elif verdict is not None and verdict.thumb == "bad":
-            yield _finding(function, "failing", "a human called its result wrong", fix, "fix")
-        elif stats is not None and known.is_failing:
-            yield _finding(function, "failing", f"{stats.failed} of its {stats.calls} calls failed", fix, "fix")
+            return "it kept failing and is quarantined"
+        if function_facts.is_unfit(function, verdict, view.snapshot):
+            return "its examples fail with the code that it uses now"
+        if verdict is not None and verdict.thumb == "bad":
+            return "a human called its result wrong"
+        return f"{stats.failed} of its {stats.calls} calls failed" if stats is not None and known.is_failing else ""
 
 
 _UNUSED: Final = "nobody has called it for a long time"

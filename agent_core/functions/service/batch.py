@@ -19,8 +19,7 @@ from .judgment import Judgment
 from .library import ImportedFunction, Importer, ImportReport, Taking
 from .package_grants import PackageGrants
 from .plan import PlannedChange
-from .review_job import ReviewJob
-from .review_pool import ReviewContext, judges
+from .review_pool import ReviewContext, ReviewJob, judges
 
 
 @dataclass(frozen=True, slots=True)

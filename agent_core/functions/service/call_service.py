@@ -137,9 +137,7 @@ class CallService:
             UsageError: the arguments do not fit.
         """
         arguments_json = arguments if isinstance(arguments, str) else json.dumps(arguments)
-        checked = await aside(len(arguments_json), read_arguments, arguments_json, foreign.function.parameters)
-        if not isinstance(checked, dict):
-            raise UsageError(bad_arguments(foreign.function.name, checked))
+        checked = await _checked(foreign.function, arguments_json)
         assert self._sandbox.foreign is not None
         outcome = await self._sandbox.foreign.call(foreign, checked, on_progress or (lambda done, total, note: None))
         return CallReport.of(outcome)

@@ -29,7 +29,7 @@ from .memgpt_functions import adapt
 from .plan import ChangeSummary, PlannedChange, planned
 
 if TYPE_CHECKING:
-    from agent_core.registry.function import Function, ModuleReading
+    from agent_core.registry.function import Function
     from agent_core.registry.snapshot import Snapshot
 
 _ENOUGH = 2  # examples in a docstring, from which on it needs none of those that were given with it
@@ -116,7 +116,7 @@ class CandidateReview:
         existing = snapshot.modules.get(verdict.module)
         path = existing.path if existing else path_of(verdict.module)
         reading = verdict.reading or read_module(ModuleSource.of(verdict.module, verdict.module_text, path))
-        function = _named(reading, verdict.name)
+        function = reading.function(verdict.name)
         assert function is not None
         verdict = _at_home(verdict, candidate, function)
         verdict = replace(verdict, confirmed=await confirmed(self._store, verdict.confirmed, before, function))
@@ -180,7 +180,7 @@ class CandidateReview:
 
         Calls whose results its author was asked to predict are left out.
         """
-        function = _named(verdict.reading, verdict.name)
+        function = verdict.reading and verdict.reading.function(verdict.name)
         text = verdict.source
         given = [example for example in candidate.examples if example.call not in candidate.asked]
         due: list[GivenExample] = []
@@ -259,7 +259,8 @@ def held_to_what_was_proved(
     candidate: Candidate, verdict: Verdict, snapshot: "Snapshot", summary: ChangeSummary
 ) -> Verdict:
     """Return the verdict with the findings on examples, checks and uses of grants that the previous version had."""
-    before, after = snapshot.functions.get(verdict.name), _named(verdict.reading, verdict.name)
+    before = snapshot.functions.get(verdict.name)
+    after = verdict.reading and verdict.reading.function(verdict.name)
     if before is None or after is None or summary.goes_back:
         return verdict
     is_reasoned = bool(candidate.reason) or summary.author.by == "human"
@@ -279,7 +280,7 @@ def _at_home(verdict: Verdict, candidate: Candidate, function: "Function | None"
     """Return the verdict with its problems at lines of the function's file, or of its own text, if it is in no file."""
     if candidate.file:
         return verdict
-    text = function and _named(read_module(ModuleSource.of("text", verdict.source, candidate.path)), verdict.name)
+    text = function and read_module(ModuleSource.of("text", verdict.source, candidate.path)).function(verdict.name)
     path, begins = function.path if function else "", text.line if text else 0
     shift = function.line - begins if function and text else 0
 
@@ -301,10 +302,6 @@ def _as_written(example: GivenExample) -> tuple[str, str]:
     """Return a given example as it goes into a docstring: of an error, only its type was promised."""
     ignoring = "  # doctest: +IGNORE_EXCEPTION_DETAIL" if error_of(example.expected) else ""
     return f"{example.call}{ignoring}", example.expected
-
-
-def _named(reading: "ModuleReading | None", name: str) -> "Function | None":
-    return next((function for function in reading.functions if function.name == name), None) if reading else None
 
 
 def _with_text(snapshot: "Snapshot", module: str, text: str | None) -> "Snapshot":

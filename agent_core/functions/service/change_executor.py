@@ -24,7 +24,7 @@ from agent_core.registry.source import folder_problem
 from agent_core.storage import STATE, BeginWrite, EndWrite, FunctionStore, ManifestConflict, Write, open_lock
 
 from .judgment import Judgment
-from .placement import with_kept_out
+from .loaded_files import with_kept_out
 from .plan import FileChange, PlannedChange
 
 if TYPE_CHECKING:

@@ -22,13 +22,13 @@ from agent_core.storage import DropPending, FunctionStore, SavePending
 from ..gate import Candidate, GivenExample, Policy
 from ..gate.examples.agreement import predictions
 from ..gate.rules import REACHES_NOTHING
-from . import change_texts, conflict, example_regression
+from . import change_texts, example_regression, file_sync
 from .candidate_review import CandidateReview, held_to_what_was_proved
 from .file_sync import FileSync, own_text
 from .function_facts import unknown_function
 from .judgment import Judgment, PendingCandidate, answer_of, judgment_on, pending_candidate
-from .maker import MOST_ATTEMPTS, FunctionMaker, RefusedAttempt, shown_refusal
-from .plan import Author, ChangeSummary, Deletion, Dropped, PlannedChange, planned
+from .maker import MOST_ATTEMPTS, FunctionMaker, shown_refusal
+from .plan import Author, ChangeSummary, Deletion, Dropped, PlannedChange, planned, refusal
 
 if TYPE_CHECKING:
     from agent_core.access.grants import Grants
@@ -63,9 +63,10 @@ class ChangePlanner:
                 f"Call it if it does what is needed. To change it use edit_function or replace_function; "
                 f"for something else choose another name."
             )
-            return PlannedChange(
-                text, "refused", _refusal(candidate, "name-taken", f"`{candidate.name}` exists already", holder.path)
-            )
+            fix = "change the one that is there, or choose another name"
+            problem = Problem("name-taken", f"`{candidate.name}` exists already", Place(holder.path), fix)
+            detail = {"name": candidate.name, "module": candidate.module, "problems": [problem.to_json()]}
+            return PlannedChange(text, "refused", Judgment.from_json({**detail, "admitted": False}))
         if self._maker is not None and author.request is not None:
             own = candidate.code, candidate.reason
             return await self._written(
@@ -87,7 +88,7 @@ class ChangePlanner:
         assert self._maker is not None
         code, reason = own
         pending, before = await pending_candidate(self._store, name), own_text(name, self._registry.snapshot())
-        attempts = [RefusedAttempt(pending.text, change_texts.problems_of(pending.verdict.refusals))] if pending else []
+        attempts = [(pending.text, change_texts.problems_of(pending.verdict.refusals))] if pending else []
         facts = [("The user's request", author.request() if author.request else ""), ("What is to be done", reason)]
         facts += [("The function as it is", before or ""), ("What the assistant wrote", code)]
         alone = replace(author, request=None)
@@ -105,7 +106,7 @@ class ChangePlanner:
                 return plan  # a person has decided
             if plan.outcome != "refused":
                 return replace(plan, text=f"Written by {written.model}.\n{plan.text}")
-            attempts.append(RefusedAttempt(written.source, shown_refusal(plan)))
+            attempts.append((written.source, shown_refusal(plan)))
         assert plan is not None
         return plan
 
@@ -113,7 +114,7 @@ class ChangePlanner:
         """Plan new source for an existing function or a rejected candidate. `reason` is the author's."""
         if name in author.unread and name in self._registry.snapshot().functions:
             return await self._kept(
-                Candidate(name, code, self._module_of(name, None), reason), author, conflict.changed(name)
+                Candidate(name, code, self._module_of(name, None), reason), author, file_sync.changed(name)
             )
         return await self._replaced(name, code, reason, author, how)
 
@@ -150,11 +151,11 @@ class ChangePlanner:
             which = "the rejected candidate" if pending else "the function"
             how = "is not in it" if count == 0 else f"is in it {count} times: give more of the lines around it"
             text = f"Nothing was changed: `old_text` {how}. {which.capitalize()} reads:\n{block(code, 6_000)}"
-            return PlannedChange(text, "refused", Judgment.none(name, text))
+            return refusal(name, text)
         code = code.replace(old_text, new_text)
         if pending and self._is_stale(name, pending):
             candidate = Candidate(name, code, pending.module, reason or pending.reason)
-            return await self._kept(candidate, author, conflict.changed(name))
+            return await self._kept(candidate, author, file_sync.changed(name))
         return await self._replaced(name, code, reason, author, "edit of")
 
     async def confirm(self, name: str, reason: str, author: Author, expected: Sequence[str] = ()) -> PlannedChange:
@@ -164,12 +165,11 @@ class ChangePlanner:
         """
         pending = await pending_candidate(self._store, name)
         if pending is None:
-            text = f"No candidate named `{name}` was rejected, so there is nothing to confirm."
-            return PlannedChange(text, "refused", Judgment.none(name, text))
+            return refusal(name, f"No candidate named `{name}` was rejected, so there is nothing to confirm.")
         snapshot = await self._files.settled(pending.module, name, self._registry.snapshot())
         candidate = _candidate(name, pending, reason, replaces=name in snapshot.functions)
         if self._is_stale(name, pending):
-            return await self._kept(candidate, author, conflict.changed(name))
+            return await self._kept(candidate, author, file_sync.changed(name))
         work = ChangeSummary("changed" if candidate.replaces else "created", name, author, candidate.reason)
         replan = partial(self.confirm, name, reason, author, expected)
         if pending.asked and (expected or pending.verdict.challenges):
@@ -243,7 +243,7 @@ class ChangePlanner:
         pending = await pending_candidate(self._store, name)
         if pending is None:
             raise UsageError(f"No candidate named `{name}` is waiting.", fix="create_function makes one.")
-        conflict.require_same(name, version, pending.verdict.version)
+        file_sync.require_same(name, version, pending.verdict.version)
         snapshot = await self._files.settled(pending.module, name, self._registry.snapshot())
         candidate = _candidate(name, pending, "", replaces=name in snapshot.functions)
         work = ChangeSummary(
@@ -260,7 +260,7 @@ class ChangePlanner:
         before = self._registry.snapshot()
         if name not in before.functions:
             raise unknown_function(name, before.functions)
-        conflict.require_read(name, author, self.source(name))
+        file_sync.require_read(name, author, self.source(name))
         snapshot = await self._files.settled(before.functions[name].module, name, before)
         function = snapshot.functions[name]
         users = callers(name, snapshot)
@@ -336,7 +336,7 @@ class ChangePlanner:
         candidate = replace(candidate, replaces=name in now.functions)
         verdict = await self._review.gate.judge(candidate, now)
         theirs = self._files.saved(candidate.module, name)
-        return conflict.kept(candidate, verdict, error, theirs, self._hash(name))
+        return file_sync.kept(candidate, verdict, error, theirs, self._hash(name))
 
 
 def _candidate(name: str, pending: PendingCandidate, reason: str, *, replaces: bool) -> Candidate:
@@ -354,11 +354,4 @@ def _answered(candidate: Candidate, judgment: Judgment) -> Candidate:
 
 def own_function(candidate: Candidate) -> "Function | None":
     """Return the function of a candidate's text as it can be read alone."""
-    functions = read_module(ModuleSource.of(candidate.module, candidate.code)).functions
-    return next((function for function in functions if function.name == candidate.name), None)
-
-
-def _refusal(candidate: Candidate, code: str, message: str, path: str) -> Judgment:
-    problem = Problem(code, message, Place(path), "change the one that is there, or choose another name")
-    names = {"name": candidate.name, "module": candidate.module}
-    return Judgment.from_json({**names, "admitted": False, "problems": [problem.to_json()]})
+    return read_module(ModuleSource.of(candidate.module, candidate.code)).function(candidate.name)

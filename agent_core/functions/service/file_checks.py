@@ -22,8 +22,7 @@ from sandbox.wire.foreign import read_json
 
 from ..gate import Candidate, GivenExample, Policy
 from .judgment import Judgment
-from .review_job import ReviewJob, unreadable
-from .review_pool import Judge
+from .review_pool import Judge, ReviewJob, unreadable
 
 _WINDOW = 64
 _LONGEST = 4 << 20  # a line of a `.jsonl` file

@@ -177,15 +177,12 @@ async def listing(view: ViewContext, view_filter: ViewFilter) -> FunctionListing
     ]
     retirable = await unused(view, stats)
     proposed, effects_by_version = await view.proposed(), await measured(view.store)
-    rows = [
-        await _summary(function, stats.get(function.name, []), retirable, proposed.get(function.name, NOTHING), view)
-        for function in matching
-    ]
-    functions = view.snapshot.functions
-    found = {row.name: effects_by_version.get((row.name, functions[row.name].body_hash)) for row in rows}
-    rows = [replace(row, worth=effect.worth if (effect := found[row.name]) else None) for row in rows]
-    starters = view.starters()
-    rows = [replace(row, source="starter") if row.name in starters and row.source == "human" else row for row in rows]
+    rows, starters = list[FunctionSummary](), view.starters()
+    for function in matching:
+        effect = effects_by_version.get((function.name, function.body_hash))
+        grants = proposed.get(function.name, NOTHING)
+        row = await _summary(function, stats.get(function.name, []), retirable, grants, view, starters)
+        rows.append(replace(row, worth=effect.worth if effect else None))
     rows.sort(key=lambda row: row.source == "starter")
     selected = [
         row
@@ -366,17 +363,23 @@ def is_unfit(function: "Function", judgment: Judgment | None, snapshot: "Snapsho
 
 
 async def _summary(
-    function: "Function", rows: Sequence["Stats"], retirable: Mapping[str, float], grants: Grants, view: ViewContext
+    function: "Function",
+    rows: Sequence["Stats"],
+    retirable: Mapping[str, float],
+    grants: Grants,
+    view: ViewContext,
+    starters: frozenset[str],
 ) -> FunctionSummary:
     verdict = await judgment_on(view.store, function.body_hash, function.name)
     is_judged_so = verdict is not None and not grants and verdict.version == function.version
     reached = verdict.reach if verdict is not None and is_judged_so else None  # the text of its module is the same
+    by = (verdict and verdict.by) or "human"
     return FunctionSummary(
         function.name,
         function.module,
         function.description.split("\n", 1)[0],
         standing_now(view.snapshot, function, verdict, rows, view.rules),
-        (verdict and verdict.by) or "human",
+        "starter" if by == "human" and function.name in starters else by,
         sum(row.calls for row in rows),
         max((row.last_called for row in rows), default=None),
         retirable.get(function.name),

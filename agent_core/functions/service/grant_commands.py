@@ -12,7 +12,7 @@ from agent_core.base.errors import UsageError, WorkspaceError
 from agent_core.base.json_form import IF_SET
 
 from ..gate.verdict import GRANTABLE
-from .conflict import require_same
+from .file_sync import require_same
 from .function_facts import FunctionDetails, unknown_function
 from .judgment import Judgment, PendingCandidate, pending_candidate
 from .plan import Author, Given, PlannedChange

@@ -174,9 +174,12 @@ class GrantService:
     ) -> CandidateGrants:
         """Ask for a judged candidate's missing grants, unless they were given already. It would join `snapshot`."""
         after, function = _joined(verdict, snapshot)
-        unfit = await self._unfit(verdict, after)
-        if function is None or unfit:
-            return CandidateGrants(denied=unfit)
+        if function is None:
+            return CandidateGrants(denied="It has no place in its module yet, so nobody was asked.")
+        mates = [mate.name for mate in after.functions.values() if mate.module == verdict.module]
+        at_top = imported_at_the_top(verdict.source, self._packages)
+        if why := misleading(function, after) or await self.packages.crowded(verdict.name, at_top, mates):
+            return CandidateGrants(denied=why)
         state = await self.book.held(function, after)
         content = content_of(function, after)
         if summary.preset_grants is not None:
@@ -199,20 +202,10 @@ class GrantService:
                 is_human=decision.by in ("human", "earlier", "often"),
             )
         giving = Giving(function.name, question.missing, content, who(), state.now) if question.missing else None
-        if decision.answer == "once":
-            return CandidateGrants(state.now | question.missing, lent=giving)
-        return CandidateGrants(state.now | question.missing, giving)
-
-    async def _unfit(self, verdict: "Verdict", new_snapshot: "Snapshot") -> str:
-        """Return why a candidate cannot join regardless of grants, or an empty string."""
-        function = _joined(verdict, new_snapshot)[1]
-        if function is None:
-            return "It has no place in its module yet, so nobody was asked."
-        if why := misleading(function, new_snapshot):
-            return why
-        mates = [mate.name for mate in new_snapshot.functions.values() if mate.module == verdict.module]
-        at_top = imported_at_the_top(verdict.source, self._packages)
-        return await self.packages.crowded(verdict.name, at_top, mates)
+        is_lent = decision.answer == "once"
+        return CandidateGrants(
+            state.now | question.missing, giving=None if is_lent else giving, lent=giving if is_lent else None
+        )
 
     async def permit(self, function: "Function", snapshot: "Snapshot", caller: str = "") -> Permit | Denied:
         """Return a permit for a call after the user was asked for missing grants, or the reason for denial."""

@@ -89,11 +89,6 @@ class Judgment:
         """Return the gate's verdict in this form."""
         return cls.from_json(verdict.to_json())
 
-    @classmethod
-    def none(cls, name: str, error: str) -> "Judgment":
-        """Return the answer that nothing was judged, and why."""
-        return cls.from_json({"name": name, "admitted": False, "error": error})
-
     @property
     def doubts(self) -> tuple[str, ...]:
         """The unproven claims of an admitted function, as long as no human has called it good."""

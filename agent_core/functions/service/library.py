@@ -32,8 +32,7 @@ from .judgment import Judgment, judgment_on
 from .library_files import LibraryFile, left_behind, read_files, with_names
 from .memgpt_functions import here_already
 from .plan import Author, ChangeSummary, PlannedChange, planned
-from .review_job import ReviewJob
-from .review_pool import Judge
+from .review_pool import Judge, ReviewJob
 
 # What does nothing: whoever calls it does no more than it does.
 _HOLLOW = frozenset({"placeholder", "not-implemented", "todo", "hard-coded"})

@@ -1,10 +1,11 @@
-"""The result of taking one file: its good reading, the problems that reject its newest text, and the writes.
+"""The result of taking one file, and its place among the others: what is in force of it, written and told.
 
-Values and pure functions of the loader: what a file's outcome writes and tells, apart from its place among the others.
+Values and pure functions of the loader. Of a function that is kept out, as another has its name or it is built in,
+nothing is written down as its version or verdict, and nothing is told but that it is rejected. What had a name keeps
+it, after a restart and a move, too.
 """
 
-import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,18 +15,18 @@ from agent_core.registry.registry import RegistryChange, difference
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource, module_of
-from agent_core.storage import DropReading, ReadingRow, SaveReading, SaveVerdict, SaveVersion, SetManifest, Write
+from agent_core.storage import DropReading, ReadingRow, SaveVerdict, SaveVersion, SetManifest, Write
 from sandbox.wire.foreign import DEEPEST_ROW, LOOSE, read_json
 
 from . import change_texts
 from .history import REMOVED, SAVED
+from .plan import Author, entered, saved_reading
 
 if TYPE_CHECKING:
     from agent_core.base.problem import Problem
 
     from ..gate import Disagreement, ModuleVerdict
 
-_NO_STAMP = (0, 0, 0)
 _WHY_DRAFT = {
     True: "draft: its examples need what is not granted yet; its first call asks for it",
     False: "draft: it has no examples",
@@ -52,9 +53,7 @@ class GoodVersions:
 class LoadedFile:
     """The result for one file: a good reading, the problems that reject its newest text, and the writes.
 
-    `standings` says of each function that was judged how it stands, `disagreeing` of one with failing examples how
-    they differ, `noted` of one that promises less what; `verdict` is the one on a text that is taken, `previous` what
-    there was before.
+    `verdict` is the one on a text that is taken, `previous` what there was before.
     """
 
     path: str
@@ -63,9 +62,6 @@ class LoadedFile:
     problems: tuple["Problem", ...] = ()
     writes: tuple[Write, ...] = ()
     is_removed: bool = False
-    standings: tuple[tuple[str, str], ...] = ()
-    disagreeing: tuple[tuple[str, str], ...] = ()
-    noted: tuple[tuple[str, str], ...] = ()
     verdict: "ModuleVerdict | None" = None
     previous: ModuleReading | None = None
     rejected_version: str = ""  # of a text that is rejected
@@ -150,22 +146,19 @@ def module_at(path: str) -> str:
 
 
 def admission(
-    path: str,
-    source: ModuleSource,
-    verdict: "ModuleVerdict",
-    good: GoodVersions,
-    confirmed: Mapping[str, Sequence[str]],
+    loaded: LoadedFile, snapshot: Snapshot, good: GoodVersions, confirmed: Mapping[str, Sequence[str]]
 ) -> tuple[Write, ...]:
-    """Return the writes for a good saved file, as the user's. `confirmed` are calls by function."""
-    expected = good.manifest.get(source.module)
-    entered: tuple[Write, ...] = ()
+    """Return the writes for a good saved file, as it is placed, as the user's. `confirmed` are calls by function."""
+    verdict, reading = loaded.verdict, loaded.reading
+    assert verdict is not None
+    assert reading is not None
+    source, expected = reading.source, good.manifest.get(reading.source.module)
+    writes: tuple[Write, ...] = (saved_reading(reading),)
     if expected != source.version:
-        entered = (
-            SaveVersion(source.module, source.version, source.text, reason=SAVED),
-            SetManifest(source.module, expected, source.version, reason=SAVED),
-        )
+        writes = entered(reading, expected, Author(), SAVED)
     elif source.module in good.kept_out:
-        entered = (SaveVersion(source.module, source.version, source.text, reason="its name became free"),)
+        freed = SaveVersion(source.module, source.version, source.text, reason="its name became free")
+        writes = (freed, *writes)
     functions = {function.name: function for function in verdict.reading.functions}
     verdicts = [
         SaveVerdict(
@@ -175,12 +168,7 @@ def admission(
         )
         for name, standing in verdict.standings
     ]
-    return (*entered, *verdicts, saved_reading(verdict.reading))
-
-
-def saved_reading(reading: ModuleReading) -> SaveReading:
-    """Return the write that keeps a reading for the next start."""
-    return SaveReading(reading.source.path, _NO_STAMP, reading.source.version, json.dumps(reading.to_json()))
+    return (*(with_kept_out(write, reading, snapshot) for write in writes), *verdicts)
 
 
 def verdict_on(function: Function, verdict: "ModuleVerdict") -> dict[str, Any]:  # Any: JSON
@@ -205,12 +193,15 @@ def by_agent(write: Write) -> Write:
             return write
 
 
-def said_of(results: Collection[LoadedFile]) -> RegistryChange:
-    """Return the news on functions after a save, apart from the fact that they changed."""
+def said_of(results: Iterable[LoadedFile]) -> RegistryChange:
+    """Return the news on functions after a save, apart from the fact that they changed: how each that was judged
+    stands, how one with failing examples differs from them, and what one promises less.
+    """
+    verdicts = [result.verdict for result in results if result.verdict is not None]
     return RegistryChange(
-        standings=dict(pair for result in results for pair in result.standings),
-        disagreeing=dict(pair for result in results for pair in result.disagreeing),
-        noted=dict(pair for result in results for pair in result.noted),
+        standings=dict(pair for verdict in verdicts for pair in _standings(verdict)),
+        disagreeing=dict(pair for verdict in verdicts for pair in _disagreeing(verdict)),
+        noted=dict(pair for verdict in verdicts for pair in _noted(verdict)),
     )
 
 
@@ -242,26 +233,24 @@ def without(reading: ModuleReading, names: frozenset[str]) -> ModuleReading:
     return replace(reading, functions=tuple(function for function in reading.functions if function.name not in names))
 
 
-def standings(verdict: "ModuleVerdict") -> tuple[tuple[str, str], ...]:
+def _standings(verdict: "ModuleVerdict") -> Iterator[tuple[str, str]]:
     """Return the standing of each judged function of a saved file and the reason, except for failing examples."""
     differing = {name for name, _ in verdict.disagreements}
     having = {function.name for function in verdict.reading.functions if function.examples}
-    return tuple(
-        (name, "trial: its examples agree" if standing == "trial" else _WHY_DRAFT[name in having])
-        for name, standing in verdict.standings
-        if name not in differing
-    )
+    for name, standing in verdict.standings:
+        if name not in differing:
+            yield name, "trial: its examples agree" if standing == "trial" else _WHY_DRAFT[name in having]
 
 
-def disagreeing(verdict: "ModuleVerdict") -> tuple[tuple[str, str], ...]:
+def _disagreeing(verdict: "ModuleVerdict") -> Iterator[tuple[str, str]]:
     """Return a sentence for each function of a saved file with failing examples."""
     grouped: dict[str, list[Disagreement]] = {}
     for name, disagreement in verdict.disagreements:
         grouped.setdefault(name, []).append(disagreement)
-    return tuple((name, change_texts.difference(ones)) for name, ones in grouped.items())
+    yield from ((name, change_texts.difference(ones)) for name, ones in grouped.items())
 
 
-def noted(verdict: "ModuleVerdict") -> tuple[tuple[str, str], ...]:
+def _noted(verdict: "ModuleVerdict") -> Iterator[tuple[str, str]]:
     """Return a sentence for each function of a saved file that promises less than before, or breaks another."""
     dropped = [problem for problem in verdict.problems if problem.code == "example-dropped"]
     notes = [
@@ -273,4 +262,128 @@ def noted(verdict: "ModuleVerdict") -> tuple[tuple[str, str], ...]:
     sentences: dict[str, list[str]] = {}
     for name, sentence in (*notes, *map(change_texts.breakage, verdict.breakages)):
         sentences.setdefault(name or verdict.reading.source.module, []).append(sentence)
-    return tuple((name, "\n".join(dict.fromkeys(whats))) for name, whats in sentences.items())
+    yield from ((name, "\n".join(dict.fromkeys(whats))) for name, whats in sentences.items())
+
+
+def all_placed(old_snapshot: Snapshot, results: Collection[LoadedFile], good: GoodVersions) -> Snapshot:
+    """Return the snapshot with the results of all files."""
+    snapshot = old_snapshot.draft()
+    for result in sorted(results, key=lambda result: precedence(result, good)):
+        snapshot = placed(snapshot, result)
+    if snapshot.waiting:
+        snapshot = _settled(snapshot, old_snapshot, results, good)
+    return snapshot.finished() if snapshot.number != old_snapshot.number else old_snapshot
+
+
+def all_writes(
+    results: Collection[LoadedFile], snapshot: Snapshot, good: GoodVersions, finished: frozenset[str]
+) -> list[Write]:
+    """Return the writes for the results of all files, as they were placed."""
+    writes = list[Write]()
+    moved = {result.module for result in results if result.reading is not None}
+    for result in sorted(results, key=lambda result: precedence(result, good)):
+        own = kept_writes(result, snapshot, moved)
+        writes += map(by_agent, own) if result.path in finished else own
+    return writes
+
+
+def precedence(loaded: LoadedFile, good: GoodVersions) -> tuple[bool, bool, bool, str]:
+    """Return the sort key: deleted files first to make room, then those in the manifest, which win a clash of names."""
+    version = loaded.reading.source.version if loaded.reading else None
+    return (
+        not loaded.is_removed,
+        loaded.module not in good.manifest,
+        version != good.manifest.get(loaded.module or ""),
+        loaded.path,
+    )
+
+
+def kept_writes(loaded: LoadedFile, snapshot: Snapshot, moved: set[str | None]) -> Iterable[Write]:
+    """Return the writes to keep. The row of a module belongs to the file that holds it: `web.py` or a package."""
+    if loaded.is_removed and loaded.module in moved:
+        return [write for write in loaded.writes if not isinstance(write, SetManifest)]
+    holder = snapshot.modules.get(loaded.module or "")
+    return loaded.writes if holder is None or holder.path == loaded.path else ()
+
+
+def placed(snapshot: Snapshot, loaded: LoadedFile) -> Snapshot:
+    """Return the snapshot with the result of one file."""
+    if loaded.is_removed:
+        return snapshot.without_module(loaded.module or "").with_rejection(loaded.path, ())
+    if loaded.reading is not None and _is_news(snapshot, loaded.path, loaded.reading):
+        snapshot = snapshot.with_module(loaded.reading)
+    if loaded.problems:
+        return snapshot.with_rejection(loaded.path, loaded.problems)
+    return snapshot
+
+
+def _is_news(snapshot: Snapshot, path: str, reading: ModuleReading) -> bool:
+    """Return whether the reading differs from the one in place, or may settle the problems of its file."""
+    return snapshot.readings.get(reading.source.module) is not reading or path in snapshot.rejections
+
+
+def _settled(
+    snapshot: Snapshot, old_snapshot: Snapshot, results: Collection[LoadedFile], good: GoodVersions
+) -> Snapshot:
+    """Return the snapshot with each name that several files offer at the one that had it."""
+    removed = [known_of(result.path, good) for result in results if result.is_removed]
+    had = {function.name: function for reading in removed if reading for function in reading.functions}
+    for name in snapshot.waiting:
+        heir = _heir(name, had.get(name) or old_snapshot.functions.get(name), snapshot, good)
+        snapshot = snapshot.given_to(name, heir) if heir else snapshot
+    return snapshot
+
+
+def _heir(name: str, was: Function | None, snapshot: Snapshot, good: GoodVersions) -> str:
+    """Return the module that is to have a name in place of its holder: the one to which the function moved, or that
+    had it when this was written down. It is empty if the holder is the right one.
+    """
+    holder, waiting = snapshot.functions[name], snapshot.waiting.get(name, ())
+    if was is not None and was.module not in (holder.module, *waiting) and holder.body_hash != was.body_hash:
+        for module in waiting:
+            offered = snapshot.readings[module].function(name)
+            if offered is not None and offered.body_hash == was.body_hash:
+                return module
+    if name not in good.kept_out.get(holder.module, ()):
+        return ""
+    known = (module for module in waiting if module in good.manifest)
+    return next((module for module in known if name not in good.kept_out.get(module, ())), "")
+
+
+def as_placed(loaded: LoadedFile, snapshot: Snapshot) -> LoadedFile:
+    """Return the result of a judged file with a verdict on what is not kept out: of all else nothing is told."""
+    verdict, out = loaded.verdict, snapshot.kept_out(loaded.verdict.reading) if loaded.verdict else frozenset[str]()
+    if verdict is None or not out:
+        return loaded
+    verdict = replace(
+        verdict,
+        reading=without(verdict.reading, out),
+        standings=tuple(pair for pair in verdict.standings if pair[0] not in out),
+        disagreements=tuple(pair for pair in verdict.disagreements if pair[0] not in out),
+        breakages=tuple(replace(broken, name="") if broken.name in out else broken for broken in verdict.breakages),
+    )
+    return replace(loaded, verdict=verdict)
+
+
+def modules_with_free_names(
+    snapshot: Snapshot, good: GoodVersions, results: Iterable[LoadedFile]
+) -> list[ModuleSource]:
+    """Return the files, not judged yet, with functions that were kept out and are in force now."""
+    judged = {result.module for result in results if result.verdict is not None}
+    return [
+        snapshot.modules[module]
+        for module, names in good.kept_out.items()
+        if module in snapshot.modules and module not in judged and _has_any(snapshot, module, names)
+    ]
+
+
+def _has_any(snapshot: Snapshot, module: str, names: Collection[str]) -> bool:
+    held = (snapshot.functions.get(name) for name in names)
+    return any(function is not None and function.module == module for function in held)
+
+
+def with_kept_out(write: Write, reading: ModuleReading | None, snapshot: Snapshot) -> Write:
+    """Return the write for a file that was changed, with the functions that are kept out of it."""
+    if isinstance(write, SaveVersion) and reading is not None and write.module == reading.source.module:
+        return replace(write, kept_out=tuple(sorted(snapshot.kept_out(reading))))
+    return write

@@ -38,20 +38,20 @@ from .loaded_files import (
     GoodVersions,
     LoadedFile,
     admission,
-    disagreeing,
+    all_placed,
+    all_writes,
+    as_placed,
     import_layers,
     module_at,
-    noted,
+    modules_with_free_names,
     removed_file,
     said_of,
-    saved_reading,
     since,
-    standings,
     stored,
     unchanged,
     waiting,
 )
-from .placement import all_placed, all_writes, as_placed, modules_with_free_names, rejected_again
+from .plan import saved_reading
 
 if TYPE_CHECKING:  # a folder in which nothing is new needs no gate
     from agent_core.registry.function import ModuleReading
@@ -228,12 +228,12 @@ class Loader:
         if renewed:
             snapshot = all_placed(snapshot, renewed, good)
         admitted = await self._judge_freed(snapshot, good, results.values())
-        taken = [as_placed(result, snapshot) for result in (*results.values(), *admitted)]
+        taken = [await self._settled(result, snapshot, good) for result in (*results.values(), *admitted)]
         if writes := all_writes([*taken, *renewed], snapshot, good, finished):
             await self._apply(writes)
         if not before.readings:
             self.since = since(good, taken, snapshot, finished)
-        again = (*self._still_rejected(results.values()), *rejected_again(results.values(), before, snapshot))
+        again = self._rejected_again(results.values(), before, snapshot)
         change = self._registry.swap(snapshot, known_change=replace(said_of(taken), rejected=again))
         for file_result in taken:
             if file_result.verdict is not None:
@@ -277,14 +277,18 @@ class Loader:
             for reading in readings
         ]
 
-    def _still_rejected(self, results: Iterable[LoadedFile]) -> tuple[Problem, ...]:
-        """Return the problems of files that were saved once more with another text, which is rejected as well."""
+    def _rejected_again(
+        self, results: Iterable[LoadedFile], old_snapshot: "Snapshot", snapshot: "Snapshot"
+    ) -> tuple[Problem, ...]:
+        """Return the problems that files still have which were saved once more with another text."""
         again: list[Problem] = []
         for result in results:
             known_version = self._rejected.pop(result.path, "")
             if result.rejected_version:
                 self._rejected[result.path] = result.rejected_version
-                again += result.problems if known_version not in ("", result.rejected_version) else ()
+            if result.verdict is not None or result.rejected_version not in ("", known_version):
+                before = old_snapshot.rejections.get(result.path, ())
+                again += [problem for problem in snapshot.rejections.get(result.path, ()) if problem in before]
         return tuple(again)
 
     def _read(self, paths: list[Path] | None, good: GoodVersions) -> dict[str, Found]:
@@ -361,10 +365,15 @@ class Loader:
             kept = await self._keep_last_good(path, verdict.refusals or verdict.problems, good, snapshot)
             return replace(kept, rejected_version=source.version)
         verdict = replace(verdict, problems=(*verdict.problems, *example_regression.of_save(previous, verdict.reading)))
-        writes = admission(path, source, verdict, good, await self._confirmed(previous, verdict))
-        writes = (*writes, *(await self._unfit(verdict)))
-        known_of = LoadedFile(path, source.module, verdict.reading, writes=writes, verdict=verdict, previous=previous)
-        return replace(known_of, standings=standings(verdict), disagreeing=disagreeing(verdict), noted=noted(verdict))
+        return LoadedFile(path, source.module, verdict.reading, verdict=verdict, previous=previous)
+
+    async def _settled(self, loaded: LoadedFile, snapshot: "Snapshot", good: GoodVersions) -> LoadedFile:
+        """Return the result of a file as it is placed, with what is written of it."""
+        loaded = as_placed(loaded, snapshot)
+        if loaded.verdict is None:
+            return loaded
+        writes = admission(loaded, snapshot, good, await self._confirmed(loaded.previous, loaded.verdict))
+        return replace(loaded, writes=(*writes, *await self._unfit(loaded.verdict)))
 
     async def _confirmed(
         self, previous_reading: "ModuleReading | None", verdict: "ModuleVerdict"

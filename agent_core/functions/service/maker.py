@@ -143,14 +143,6 @@ _CHOICES: Final = FunctionShown(
 
 
 @dataclass(frozen=True, slots=True)
-class RefusedAttempt:
-    """A source that was judged, and what the gate said of it."""
-
-    source: str
-    verdict: str
-
-
-@dataclass(frozen=True, slots=True)
 class WrittenSource:
     """A source that the maker wrote, with its cost; with `error`, the reason why there is none."""
 
@@ -171,12 +163,14 @@ class FunctionMaker:
         self._one_at_a_time = asyncio.Lock()
 
     async def write(
-        self, function: str, facts: Sequence[tuple[str, str]], attempts: Sequence[RefusedAttempt]
+        self, function: str, facts: Sequence[tuple[str, str]], attempts: Sequence[tuple[str, str]]
     ) -> WrittenSource:
         """Return a source for the function of this name, or of one that the maker chooses; `facts` are titles with
-        texts, from whoever said them.
+        texts, from whoever said them, `attempts` are sources that were refused, and why.
         """
-        shown = [*facts, *_told(attempts)]
+        shown = [*facts]
+        for number, (source, why) in enumerate(attempts, 1):
+            shown += [(f"Refused attempt {number}", source), ("Why it was refused", why)]
         texts = [f"{title}:\n{fence(text[:_MOST_CHARS])}" for title, text in shown if text.strip()]
         named = f"The function: `{function}`" if function else "Choose a name that says what the function does."
         request = Request((System(_TASK), User("\n\n".join([named, *texts]))), is_apart=True)
@@ -207,12 +201,3 @@ def shown_refusal(plan: "PlannedChange") -> str:
     if not calls:
         return plan.text
     return "\n".join([_UNSETTLED, *calls])
-
-
-def _told(attempts: Sequence[RefusedAttempt]) -> list[tuple[str, str]]:
-    """Return what is shown of attempts that were refused."""
-    return [
-        pair
-        for number, attempt in enumerate(attempts, 1)
-        for pair in ((f"Refused attempt {number}", attempt.source), ("Why it was refused", attempt.verdict))
-    ]

@@ -17,6 +17,7 @@ from .judgment import Judgment
 if TYPE_CHECKING:
     from agent_core.access.grants import Approvals, Giving, Grants
     from agent_core.base.events import FunctionsChanged
+    from agent_core.base.problem import Problem
     from agent_core.registry.function import ModuleReading
     from agent_core.registry.source import ModuleSource
 
@@ -97,6 +98,14 @@ class PlannedChange:
     revoked: str = ""
 
 
+def refusal(name: str, text: str, problem: "Problem | None" = None) -> PlannedChange:
+    """Return the answer that nothing was changed and nothing judged, and why."""
+    problems = {"problems": [problem.to_json()]} if problem else {}
+    return PlannedChange(
+        text, "refused", Judgment.from_json({"name": name, "admitted": False, **problems, "error": text})
+    )
+
+
 class StaleView:
     """The functions that someone else changed since an agent saw their text. The agent does not overwrite them."""
 
@@ -168,17 +177,25 @@ def planned(
     text: str, detail: Detail, source: "ModuleSource", reading: "ModuleReading | None", summary: ChangeSummary
 ) -> PlannedChange:
     """Return the file's change from `source` (empty version: no file yet) to `reading` (None: file deleted)."""
-    expected = source.version or None
-    version = reading.source.version if reading else None
-    author, why = summary.author, summary.reason or f"{summary.deed} {summary.name}"
-    entered: tuple[Write, ...] = (SetManifest(source.module, expected, version, author.by, author.turn, why),)
-    if reading is None:
-        entered = (*entered, DropReading(source.path))
+    expected, author, now = source.version or None, summary.author, reading.source if reading else None
+    why = summary.reason or f"{summary.deed} {summary.name}"
+    if reading is not None:
+        writes = entered(reading, expected, author, why)
     else:
-        now = reading.source
-        saved = SaveVersion(source.module, now.version, now.text, author.by, author.turn, why, author.model)
-        entered = (saved, *entered, SaveReading(source.path, _NO_STAMP, now.version, json.dumps(reading.to_json())))
-    change = FileChange(
-        source.path, source.module, expected, reading.source.text if reading else None, version, reading
-    )
-    return PlannedChange(text, "returned", detail, change, entered, (summary.deed, summary.name))
+        removed = SetManifest(source.module, expected, None, author.by, author.turn, why)
+        writes = (removed, DropReading(source.path))
+    change = FileChange(source.path, source.module, expected, now and now.text, now and now.version, reading)
+    return PlannedChange(text, "returned", detail, change, writes, (summary.deed, summary.name))
+
+
+def entered(reading: "ModuleReading", expected: str | None, author: Author, why: str) -> tuple[Write, ...]:
+    """Return the writes for the new text of a module, in place of the version `expected`."""
+    now = reading.source
+    saved = SaveVersion(now.module, now.version, now.text, author.by, author.turn, why, author.model)
+    row = SetManifest(now.module, expected, now.version, author.by, author.turn, why)
+    return saved, row, saved_reading(reading)
+
+
+def saved_reading(reading: "ModuleReading") -> SaveReading:
+    """Return the write that keeps a reading for the next start."""
+    return SaveReading(reading.source.path, _NO_STAMP, reading.source.version, json.dumps(reading.to_json()))

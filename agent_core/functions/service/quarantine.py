@@ -54,16 +54,12 @@ class Quarantine:
 
     async def refresh(self) -> None:
         """Reload the quarantine: at the start, and before a turn."""
-        failing = await self._failing()
-        if failing != self.held:
-            self.held = failing
+        self.held = await self._failing()
         rows = await self._store.tended()
-        archived = frozenset((row.function, row.after) for row in rows if row.kind == "archived" and not row.undone)
-        if archived != self.archived:
-            self.archived = archived
-        found_bad = {pair: complaint(note) for pair, note in (await self._store.complaints()).items()}
-        if found_bad != self.complaints:
-            self.complaints = found_bad
+        self.archived = frozenset(
+            (row.function, row.after) for row in rows if row.kind == "archived" and not row.undone
+        )
+        self.complaints = {pair: complaint(note) for pair, note in (await self._store.complaints()).items()}
 
     async def entered(self, names: set[str], owners: CallOwners = None) -> list[Quarantined]:
         """Return those of these functions that have just entered quarantine after failed calls, as `case` does."""

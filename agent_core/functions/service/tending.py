@@ -41,7 +41,7 @@ from .call_records import is_documented
 from .changes import ChangePlanner
 from .file_sync import own_text
 from .function_facts import measured, reach_of_function
-from .maker import MOST_ATTEMPTS, FunctionMaker, RefusedAttempt, shown_refusal
+from .maker import MOST_ATTEMPTS, FunctionMaker, shown_refusal
 from .plan import Author, PlannedChange
 from .quarantine import Quarantine
 from .replay import NOW, RecordedCall, Replays
@@ -121,7 +121,6 @@ class _Change:
     """One change of a file, planned when its turn comes: the ones before it have been made then."""
 
     function: str
-    kind: Literal["created", "changed", "deleted"]
     plan: Callable[[], Awaitable[PlannedChange]]
 
 
@@ -206,9 +205,9 @@ class Tending:
         return f"it took {minutes:.0f} minutes" if minutes >= budget.minutes else ""
 
     async def _undo(self, row: TendedRow) -> UndoneStep:
-        if self._version(row.function) != row.after:
-            return UndoneStep(row.function, row.kind, undone=False, why_not="it was changed since, and stays")
         try:
+            if self._version(row.function) != row.after:
+                raise UsageError("it was changed since, and stays")
             if row.kind == "archived":
                 await self.store.apply([UndoTended(row.n)])
                 await self.quarantine.refresh()
@@ -219,7 +218,7 @@ class Tending:
                     plan = await self.plans.delete(row.function, Author())
                 plan = await self.finish(replace(plan, writes=(*plan.writes, UndoTended(row.n))), None)
                 if plan.outcome == "refused":
-                    return UndoneStep(row.function, row.kind, undone=False, why_not=plan.text)
+                    raise UsageError(plan.text)
         except KnapperError as error:
             return UndoneStep(row.function, row.kind, undone=False, why_not=str(error))
         return UndoneStep(row.function, row.kind, undone=True)
@@ -336,11 +335,13 @@ class Tending:
     async def _make(self, run: str, change: _Change, reason: str) -> str:
         """Make one change with its line in the record, in one transaction; return why it was refused, if it was."""
         plan, before = await change.plan(), self._version(change.function)
-        reading = plan.change.reading if plan.change else None
-        after = [own.body_hash for own in reading.functions if own.name == change.function] if reading else []
-        line = SaveTended(run, change.function, change.kind, before, "".join(after), reason)
+        if plan.change is None:
+            return plan.text
+        after = plan.change.reading and plan.change.reading.function(change.function)
+        kind = "deleted" if after is None else "changed" if before else "created"
+        line = SaveTended(run, change.function, kind, before, after.body_hash if after else "", reason)
         plan = await self.finish(replace(plan, writes=(*plan.writes, line)), Author("agent"))
-        return plan.text if plan.outcome == "refused" or plan.change is None else ""
+        return plan.text if plan.outcome == "refused" else ""
 
     async def _why_protected(self, *names: str) -> str:
         """Return why functions are left alone: a person wrote or changed one, or keeps it at hand."""
@@ -399,8 +400,8 @@ class Tending:
             evidence.append(
                 f"`{user}` calls `{kept}` in its place, with the same results for {len(calls)} recorded calls"
             )
-            changes.append(_Change(user, "changed", partial(self._rewrite_caller, user, left, kept, more)))
-        return [*changes, _Change(left, "deleted", partial(self.plans.delete, left, Author("agent")))], evidence
+            changes.append(_Change(user, partial(self._rewrite_caller, user, left, kept, more)))
+        return [*changes, _Change(left, partial(self.plans.delete, left, Author("agent")))], evidence
 
     async def _rewrite_caller(self, user: str, left: str, kept: str, more: str) -> PlannedChange:
         """Plan a caller that calls another function in place of one.
@@ -436,7 +437,7 @@ class Tending:
         evidence = (f"{len(bad)} calls that failed no longer do", f"{len(good)} good calls return the same")
         return _Proven(
             replace(step, evidence=evidence, diff=_diff(snapshot, plan, name)),
-            (_Change(name, "changed", partial(_same, plan)),),
+            (_Change(name, partial(_same, plan)),),
         )
 
     async def _attempt(self, what: str, name: str, facts: Sequence[tuple[str, str]], judge: Judge) -> PlannedChange:
@@ -447,7 +448,7 @@ class Tending:
         """
         if self.mender is None:
             raise UsageError(f"there is no model that could write a {what}")
-        attempts, why = list[RefusedAttempt](), ""
+        attempts, why = list[tuple[str, str]](), ""
         for _ in range(MOST_ATTEMPTS):
             written = await self.mender.write(name, facts, attempts)
             self.tokens += written.prompt_tokens + written.completion_tokens
@@ -457,7 +458,7 @@ class Tending:
             why = shown_refusal(plan) if plan.outcome == "refused" else why
             if not why:
                 return plan
-            attempts.append(RefusedAttempt(written.source, why))
+            attempts.append((written.source, why))
         raise UsageError(f"no {what} of {MOST_ATTEMPTS} was proven; the last: {why}")
 
     async def _generalize(self, step: TendingStep, special: Special) -> _Proven:
@@ -514,7 +515,7 @@ class Tending:
 
         plan = await self._attempt("general function", "", facts, judge)
         ((general, more),) = made.items()
-        changes, evidence = [_Change(general, "created", partial(_same, plan))], list[str]()
+        changes, evidence = [_Change(general, partial(_same, plan))], list[str]()
         for name in names:
             if any(user in names for user in callers(name, snapshot)):
                 return _Proven(replace(step, why_not=f"`{name}` is called by another one of them"))
@@ -562,21 +563,20 @@ class Tending:
         facts = [("A program that ran again and again", runs[-1].program.code)]
         facts += [("What is to be done", "\n".join([_KEEP, *_column_lines(names, columns)]))]
         facts += [("What it returned", "\n".join(f"({', '.join(row)}): {result}" for row, result in results.items()))]
-        made = list[str]()
 
         async def judge(source: str, author: Author) -> tuple[PlannedChange, str]:
             function = _single_function(source)
             if function is None or len(function.parameters["properties"]) != len(columns):
                 return _NOTHING, f"It must be one function with {len(columns)} parameters."
             examples = [GivenExample(f"{function.name}({', '.join(row)})", text) for row, text in results.items()]
-            made[:] = [function.name]
             candidate = Candidate(function.name, source, function.name, step.reason, examples=tuple(examples))
             return await self.plans.create(candidate, author), ""
 
         plan = await self._attempt("function", "", facts, judge)
-        step = replace(step, function=made[0], evidence=(f"it returns what {len(results)} of the runs returned",))
-        step = replace(step, diff=_diff(self.snapshot(), plan, made[0]))
-        return _Proven(step, (_Change(made[0], "created", partial(_same, plan)),))
+        _, made = plan.completed_change or ("", "")
+        evidence = (f"it returns what {len(results)} of the runs returned",)
+        step = replace(step, function=made, evidence=evidence, diff=_diff(self.snapshot(), plan, made))
+        return _Proven(step, (_Change(made, partial(_same, plan)),))
 
     async def _reword(self, step: TendingStep) -> _Proven:
         """Have a model reword a docstring, and prove it by the recorded requests: more of its own find it, and each
@@ -614,7 +614,7 @@ class Tending:
             f"the {len(before)} recorded requests that find their function find it still",
         )
         step = replace(step, evidence=evidence, diff=_diff(snapshot, plan, name))
-        return _Proven(step, (_Change(name, "changed", partial(_same, plan)),))
+        return _Proven(step, (_Change(name, partial(_same, plan)),))
 
     async def _matches(self, requests: Sequence[tuple[str, str]], snapshot: Snapshot) -> set[tuple[str, str]]:
         """Return the requests, each with its function, that find it in a search by the words of descriptions."""

@@ -24,12 +24,12 @@ from sandbox.wire.lines import lines_of
 
 from ..gate import Candidate, Policy
 from ..gate.examples.example_text import with_example
-from . import change_texts, conflict, example_regression, history
+from . import change_texts, example_regression, file_sync, history
 from .file_sync import FileSync, own_text
 from .function_facts import unknown_function
 from .history import BlamedLine, FunctionBlame, FunctionHistory, HistoryEntry, Version, VersionDiff
 from .judgment import Judgment, judgment_on
-from .plan import Author, ChangeSummary, Deed, PlannedChange
+from .plan import Author, ChangeSummary, PlannedChange, refusal
 
 if TYPE_CHECKING:
     from agent_core.registry.examples import Example
@@ -138,12 +138,11 @@ class VersionHistory:
         target = history.pick(name, versions, reference, goes_back=True)
         before = self._files.registry.snapshot()
         function = before.functions.get(name)
-        conflict.require_read(name, author, own_text(name, before) or "")
+        file_sync.require_read(name, author, own_text(name, before) or "")
         module = function.module if function else versions[-1].row.module  # that it was deleted from
         snapshot = await self._files.settled(module, name, before)
         if function is not None and function.body_hash == target.hash:
-            text = f"`{name}` is at version {target.number} already, so nothing was changed."
-            return _refusal(name, text)
+            return refusal(name, f"`{name}` is at version {target.number} already, so nothing was changed.")
         wrote = next(version.row.by for version in versions if version.hash == target.hash)
         plan = await self._brought_back(target, name, module, snapshot, author, wrote)
         return self._files.repeatable(plan, partial(self.rollback, name, str(target.number), author), name, snapshot)
@@ -157,10 +156,11 @@ class VersionHistory:
         existing = snapshot.modules.get(module)
         around = with_own_helpers(existing.text, version.row.text, name) if existing else None
         candidate = Candidate(name, code, module, back, replaces=is_there, exact=True, around=around)
-        deed: Deed = "changed" if is_there else "created"
-        work = ChangeSummary(deed, name, author, back, f"was {back} of {version.when}", goes_back=True, wrote=wrote)
-        policy = _policy(author.by, wrote)
-        plan = await self._review().judged(candidate, snapshot, work, policy)
+        done = f"was {back} of {version.when}"
+        work = ChangeSummary(
+            "changed" if is_there else "created", name, author, back, done, goes_back=True, wrote=wrote
+        )
+        plan = await self._review().judged(candidate, snapshot, work, _policy(author.by, wrote))
         assert isinstance(plan.detail, Judgment)
         return replace(plan, detail=replace(plan.detail, back=f"version {version.number} of {version.when}"))
 
@@ -174,19 +174,19 @@ class VersionHistory:
         size = len(call) + len(expected)
         existing = await aside(size, example_regression.holds, function, call.strip().removeprefix(">>>"))
         if existing is not None:
-            return _refusal(name, change_texts.known_example(name, existing, expected))
+            return refusal(name, change_texts.known_example(name, existing, expected))
         code = await aside(size, with_example, own_text(name, snapshot) or "", name, call, expected)
         if isinstance(code, Problem):
-            return _refusal(name, f"`{name}` was not changed: {code.message}. Fix: {code.fix}.", code)
+            return refusal(name, f"`{name}` was not changed: {code.message}. Fix: {code.fix}.", code)
         return await self._proven(function, code, snapshot, author)
 
     async def _proven(self, function: "Function", code: str, snapshot: "Snapshot", author: Author) -> PlannedChange:
         (fresh,) = await aside(len(code), _fresh, function, code) or (None,)
         if fresh is None:
-            return _refusal(function.name, f"`{function.name}` was not changed: the example cannot be read as one.")
+            return refusal(function.name, f"`{function.name}` was not changed: the example cannot be read as one.")
         (result,) = await self._review().gate.run_examples(replace(function, examples=(fresh,)), snapshot)
         if not result.agreed:
-            return _refusal(function.name, change_texts.failed_example(function.name, result))
+            return refusal(function.name, change_texts.failed_example(function.name, result))
         why = f"example added: {one_line(fresh.call, 120)}"
         candidate = Candidate(function.name, code, function.module, why, replaces=True, exact=True)
         work = ChangeSummary("changed", function.name, author, why, f"keeps the example {fence(fresh.call, 120)} now,")
@@ -205,7 +205,8 @@ def _policy(by: str, wrote: str) -> Policy:
 def _fresh(function: "Function", code: str) -> tuple["Example"] | None:
     """Return the one new example in a text of a function."""
     reading = read_module(ModuleSource.of(function.module, code, function.path))
-    examples = next((definition.examples for definition in reading.functions if definition.name == function.name), ())
+    now = reading.function(function.name)
+    examples = now.examples if now else ()
     fresh = [example for example in examples if example_regression.holds(function, example.call) is None]
     return (fresh[0],) if len(fresh) == 1 and len(examples) == len(function.examples) + 1 else None
 
@@ -218,11 +219,4 @@ def _dropped(name: str, before: Version | None, version: Version) -> tuple[str, 
 
 
 def _own(name: str, version: Version | None) -> "Function | None":
-    functions = read_module(ModuleSource.of("history", version.source)).functions if version else ()
-    return next((function for function in functions if function.name == name), None)
-
-
-def _refusal(name: str, text: str, problem: Problem | None = None) -> PlannedChange:
-    problems = {"problems": [problem.to_json()]} if problem else {}
-    refusal = Judgment.from_json({"name": name, "admitted": False, **problems, "error": text})
-    return PlannedChange(text, "refused", refusal)
+    return read_module(ModuleSource.of("history", version.source)).function(name) if version else None

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,19 +56,8 @@ if TYPE_CHECKING:  # a verb that only reads loads no gate, no sandbox, and no se
         tending,
         version_history,
     )
-    from .audit import Audit
-    from .batch import BatchOperations
-    from .call_service import CallService, TraceReport
-    from .candidate_review import CandidateReview
-    from .changes import ChangePlanner
-    from .file_sync import FileSync
-    from .grant_commands import GrantCommands
     from .grant_service import GrantService
     from .maker import FunctionMaker
-    from .ratings import Rated, Ratings
-    from .replay import Replays
-    from .tending import Tending
-    from .version_history import VersionHistory
 else:
     audit = LateModule("agent_core.functions.service.audit")
     batch = LateModule("agent_core.functions.service.batch")
@@ -151,12 +140,12 @@ class FunctionService:
         return granting
 
     @cached_property
-    def calls(self) -> "CallService":
+    def calls(self) -> "call_service.CallService":
         """The calls of functions."""
         return call_service.CallService(self._parts.sandbox(), self.granting, self._store, self.seen_results)
 
     @cached_property
-    def replays(self) -> "Replays":
+    def replays(self) -> "replay.Replays":
         """The recorded calls."""
         return replay.Replays(self._store, self.registry, self._parts.sandbox)
 
@@ -165,7 +154,7 @@ class FunctionService:
         return ChangeExecutor(self._root, self._store, self.registry, self._parts.book(), self._copy)
 
     @cached_property
-    def bulk(self) -> "BatchOperations":
+    def bulk(self) -> "batch.BatchOperations":
         """What is done with many functions at once."""
         gate, packages, hosted = self._parts.gate(), self.granting.packages, self._parts.hosted()
         sandbox, registry = self._parts.sandbox(), self.registry
@@ -174,29 +163,29 @@ class FunctionService:
         )
 
     @cached_property
-    def _files(self) -> "FileSync":
+    def _files(self) -> "file_sync.FileSync":
         return file_sync.FileSync(self._root, self.registry, self._module_bytes, self._catch_up)
 
-    def _review(self) -> "CandidateReview":
+    def _review(self) -> "candidate_review.CandidateReview":
         return candidate_review.CandidateReview(self._store, self._parts.gate(), self.granting)
 
     @cached_property
-    def plans(self) -> "ChangePlanner":
+    def plans(self) -> "changes.ChangePlanner":
         """The changes of functions, planned."""
         return changes.ChangePlanner(self._store, self._files, self._review(), self._parts.maker())
 
     @cached_property
-    def past(self) -> "VersionHistory":
+    def past(self) -> "version_history.VersionHistory":
         """The versions of functions."""
         return version_history.VersionHistory(self._store, self._files, self._review)
 
     @cached_property
-    def grants(self) -> "GrantCommands":
+    def grants(self) -> "grant_commands.GrantCommands":
         """The grants, as the user manages them."""
         return grant_commands.GrantCommands(self._store, self.registry, lambda: self.plans, self.granting, self.finish)
 
     @cached_property
-    def ratings(self) -> "Ratings":
+    def ratings(self) -> "ratings.Ratings":
         """What users and calls say of results."""
         return ratings.Ratings(self._store, self._standing, self.quarantine, self.tell)
 
@@ -206,12 +195,12 @@ class FunctionService:
         return self._parts.search()
 
     @cached_property
-    def auditing(self) -> "Audit":
+    def auditing(self) -> "audit.Audit":
         """The look for what could be better in the library."""
         return audit.Audit(self._view, self.finder, self._parts.gate(), self.quarantine)
 
     @cached_property
-    def tending(self) -> "Tending":
+    def tending(self) -> "tending.Tending":
         """The changes that a look at the library leads to."""
         return tending.Tending(
             self._store,
@@ -353,9 +342,7 @@ class FunctionService:
 
     async def reload(self) -> change_texts.ReloadReport:
         """Reload the whole folder. Return what is different, fixed, in doubt, and rejected."""
-        with self.second_look.put_off():
-            async with self._carrier.one_at_a_time:
-                change = await self.loader.refresh()
+        change = await self._refresh(self.loader.refresh)
         return change_texts.reloaded(change, self.registry.snapshot().rejected)
 
     async def reload_after(self, work: Awaitable[object]) -> change_texts.ReloadReport:
@@ -375,11 +362,14 @@ class FunctionService:
     async def saved(self, paths: Iterable[Path]) -> None:
         """Take files that the user or another program has just changed. Notify listeners of what cannot be done."""
         try:
-            with self.second_look.put_off():
-                async with self._carrier.one_at_a_time:
-                    await self.loader.refresh(paths)
+            await self._refresh(partial(self.loader.refresh, paths))
         except KnapperError as error:
             self.tell(events.FunctionsChanged(turn="", rejected=(str(error),)))
+
+    async def _refresh(self, look: "Callable[[], Awaitable[RegistryChange]]") -> "RegistryChange":
+        with self.second_look.put_off():
+            async with self._carrier.one_at_a_time:
+                return await look()
 
     async def start(self) -> None:
         """Load the functions, and settle what was cut off."""
@@ -393,9 +383,7 @@ class FunctionService:
         if number == self._pulled and self.loader.is_whole:
             return
         try:
-            with self.second_look.put_off():
-                async with self._carrier.one_at_a_time:
-                    await self.loader.pull()
+            await self._refresh(self.loader.pull)
             self._pulled = number
         except KnapperError as error:
             self.tell(events.FunctionsChanged(turn="", rejected=(str(error),)))
@@ -477,7 +465,7 @@ class FunctionService:
         coverage = await self.calls.coverage(function, snapshot)
         return await self.grants.seen(snapshot, replace(details, coverage=coverage, quarantine=case))
 
-    async def rate(self, name: str, *, is_good: bool, note: str = "") -> "Rated":
+    async def rate(self, name: str, *, is_good: bool, note: str = "") -> "ratings.Rated":
         """Store the user's opinion of a function's results. Return its standing since.
 
         Raises:
@@ -575,7 +563,9 @@ class FunctionService:
         returned = report.outcome == "returned"
         return replace(report, unproven=await self.ratings.unproven(function, snapshot)) if returned else report
 
-    async def trace(self, name: str, arguments: str | Mapping[str, Any], author: Author | None = None) -> "TraceReport":
+    async def trace(
+        self, name: str, arguments: str | Mapping[str, Any], author: Author | None = None
+    ) -> "call_service.TraceReport":
         """Call a function once, off the record. Return each line that ran, with the locals that it changed.
 
         `author` is the agent whose turn it is part of, if any.
