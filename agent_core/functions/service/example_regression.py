@@ -20,7 +20,6 @@ from agent_core.registry import docstring
 
 from ..gate.call_arguments import read_calls
 from ..gate.capability import needs_of_text, reach_of
-from ..gate.examples.agreement import literal_value
 from ..gate.examples.sufficiency import promise
 from ..gate.tree import find, parse
 
