@@ -494,7 +494,7 @@ class Agent:
         """
         if self._loop.is_group:
             return False
-        await self._loop.model_session.aclose()
+        await self._loop.model_session.models.aclose()
         await self._store.lend(self.name)
         return True
 

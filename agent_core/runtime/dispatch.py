@@ -93,11 +93,6 @@ class Dispatcher:
         self._clock = clock
         self._aliases = aliases or {}
 
-    @property
-    def most_calls(self) -> int:
-        """How many calls one reply may ask for."""
-        return self._settings.max_calls
-
     async def run(self, calls: Sequence[Call], snapshot: "Snapshot", turn: Turn) -> list[Done]:
         """Answer every call; a call that cannot run is answered with the reason."""
         calls = [self._meant(call, snapshot) for call in calls]

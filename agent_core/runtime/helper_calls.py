@@ -17,7 +17,7 @@ from agent_core.storage.agent_store import HELPER_RUN
 from sandbox import Failure, Raised, Refused, Returned
 
 from .call_record import CallRecord, Done
-from .dispatch import ForeignFunctions, FunctionSource, ModelFunction
+from .dispatch import FunctionSource, ModelFunction
 
 if TYPE_CHECKING:
     from agent_core.registry.function import Function
@@ -126,30 +126,3 @@ def run_name(helper: str, turn: str, call: str) -> str:
     """Return the name of the agent that runs a helper for a call: the same for the same call, after a crash too."""
     digest = hashlib.sha256(f"{turn}:{call}".encode()).hexdigest()
     return f"{HELPER_RUN}{helper[:40]}-{digest[:12]}"
-
-
-class Offers:
-    """The functions that a model may be shown: those of the workspace, helpers, and foreign ones."""
-
-    def __init__(self, helpers: HelperSet, foreign: ForeignFunctions | None = None) -> None:
-        self._helpers = helpers
-        self._foreign = foreign
-        self._merged_from: tuple[object, object, object] = (None, None, None)
-        self._merged: Mapping[str, Function] = {}
-
-    def functions(self, snapshot: "Snapshot") -> Mapping[str, "Function"]:
-        """Return them by name; the same object as long as nothing changed."""
-        functions, helpers = snapshot.functions, self._helpers.offered(snapshot)
-        foreign = self._foreign.functions() if self._foreign else {}
-        if not helpers and not foreign:
-            return functions
-        now = (functions, helpers, foreign)
-        if not all(one is other for one, other in zip(now, self._merged_from, strict=True)):
-            self._merged_from = now
-            others = {name: other.function for name, other in foreign.items()}
-            self._merged = others | {**functions} | {name: helper.function for name, helper in helpers.items()}
-        return self._merged
-
-    def kept(self, snapshot: "Snapshot") -> frozenset[str]:
-        """Return the names that are always shown."""
-        return frozenset(self._helpers.offered(snapshot))

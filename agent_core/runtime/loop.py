@@ -80,7 +80,7 @@ class AgentLoop:
     async def aclose(self) -> None:
         """Close the model."""
         self._forget()
-        await self.model_session.aclose()
+        await self.model_session.models.aclose()
 
     async def run(self, turn: Turn) -> Ended:
         """Run steps until the policy ends the turn, and return how it ended."""
@@ -230,7 +230,7 @@ class AgentLoop:
         Raises:
             Interrupted: the user asked for the end.
         """
-        split = turn.origin.client.split(reply.calls, self._dispatcher.most_calls)
+        split = turn.origin.client.split(reply.calls, self.model_session.settings.turn.max_calls)
         if reply.text or reply.calls:
             message = Assistant(reply.text, reply.calls, reply.thought, reply.reasoning if reply.calls else ())
             spending = turn.origin.account.writes() if turn.origin.account else []

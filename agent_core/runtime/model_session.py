@@ -55,7 +55,8 @@ if TYPE_CHECKING:
 
     from .client_calls import ClientFunctions
     from .colleagues import Colleagues
-    from .helper_calls import Offers
+    from .dispatch import ForeignFunctions
+    from .helper_calls import HelperSet
     from .session import AgentSession
 
 # Of the room, what the conversation may take: at first, and when the endpoint said that it was too long all the same.
@@ -84,12 +85,13 @@ class ModelSession:
         open_model: OpenModel,
         session: "AgentSession",
         colleagues: "Colleagues",
-        remembered: Remembered | None = None,
+        helpers: "HelperSet",
+        foreign: "ForeignFunctions | None" = None,
         *,
+        remembered: Remembered | None = None,
         compaction: str = "",
         keep: "AgentMemory | None" = None,
         vectors: "TextVectors | None" = None,
-        offers: "Offers | None" = None,
         release: ReleaseModel | None = None,
     ) -> None:
         """Create the session.
@@ -99,7 +101,7 @@ class ModelSession:
         closing them.
         """
         self.models = AgentModels(open_model, release, lambda: colleagues.profile.model)
-        self.functions = StepFunctions(shown, self.models, session, settings, colleagues, offers)
+        self.functions = StepFunctions(shown, self.models, session, settings, colleagues, helpers, foreign)
         self.shown = shown
         self.meter = TokenMeter(settings.models)
         self.colleagues = colleagues
@@ -159,10 +161,6 @@ class ModelSession:
         await self.models.change(name)
         self.shown.thaw()
         self.meter.correction, self._is_tight, self._is_style_told = 1.0, False, False
-
-    async def aclose(self) -> None:
-        """Release the models."""
-        await self.models.aclose()
 
     async def ask(self, turn: Turn, snapshot: "Snapshot", excluded: frozenset[str]) -> Reply:
         """Request one reply and emit its pieces as they arrive.
@@ -546,7 +544,8 @@ class StepFunctions:
         session: "AgentSession",
         settings: "Settings",
         colleagues: "Colleagues",
-        offers: "Offers | None" = None,
+        helpers: "HelperSet",
+        foreign: "ForeignFunctions | None",
     ) -> None:
         self.shown = shown
         self._models = models
@@ -554,7 +553,10 @@ class StepFunctions:
         self._settings = settings
         self._own_set = session.own_set
         self._colleagues = colleagues
-        self._offers = offers
+        self._helpers = helpers
+        self._foreign = foreign
+        self._merged_from: tuple[object, ...] = ()
+        self._merged: Mapping[str, Function] = {}
         self._lent: tuple[FunctionShown, ...] = ()
         self._joined = _NOTHING_JOINED
 
@@ -565,9 +567,8 @@ class StepFunctions:
 
     def choose(self, snapshot: "Snapshot") -> None:
         """Choose the functions that the next step shows."""
-        own = self.own_names
         self.shown.withhold(self.withheld())
-        self.shown.choose(self.offered(snapshot), own | self._offers.kept(snapshot) if self._offers else own)
+        self.shown.choose(self.offered(snapshot), self.own_names.union(self._helpers.offered(snapshot)))
 
     def withheld(self) -> frozenset[str]:
         """Return the functions of the program that the agent does not have now."""
@@ -576,7 +577,16 @@ class StepFunctions:
 
     def offered(self, snapshot: "Snapshot") -> Mapping[str, "Function"]:
         """Return the functions that can be shown: those of the snapshot, helpers, and foreign ones."""
-        return self._offers.functions(snapshot) if self._offers else snapshot.functions
+        functions, helpers = snapshot.functions, self._helpers.offered(snapshot)
+        foreign = self._foreign.functions() if self._foreign else None
+        if not helpers and not foreign:
+            return functions
+        now = (functions, helpers, foreign)
+        if not self._merged_from or any(one is not other for one, other in zip(now, self._merged_from, strict=True)):
+            self._merged_from = now
+            others = {name: other.function for name, other in (foreign or {}).items()}
+            self._merged = others | {**functions} | {name: helper.function for name, helper in helpers.items()}
+        return self._merged
 
     def schema_of(self, function: "Function") -> dict[str, Any]:  # Any: JSON Schema
         """Return the schema of a function's arguments as the agent's style offers it to the model."""

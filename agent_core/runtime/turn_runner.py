@@ -85,10 +85,6 @@ class TurnTerms:
     goes_on: bool = False  # whether a turn of the user that is cut off goes on
 
 
-def _unheard(_: events.Event) -> None:
-    """Take an event of a turn that nobody watches."""
-
-
 def _is_of_user(inbound: Inbound) -> bool:
     """Return whether an event goes on with a turn that the user began: an answer to it, or what it was cut off in."""
     payload = inbound.payload
@@ -167,7 +163,7 @@ class TurnRunner:
         for problem in self.colleagues.news():
             turn.warn(problem)
 
-    def turn_of(self, claimed: ClaimedTurn, terms: TurnTerms, emit: Emit = _unheard) -> Turn:
+    def turn_of(self, claimed: ClaimedTurn, terms: TurnTerms, emit: Emit = lambda _: None) -> Turn:
         """Return a claimed turn with all that its steps need."""
         queue, session = self.workshop.granting.queue, self.session
         payload, is_between = claimed.event.payload, claimed.event.kind in BETWEEN

@@ -22,7 +22,7 @@ from agent_core.runtime.agent import Agent, SaveAgentFile
 from agent_core.runtime.colleagues import AgentProfile, Alone, Colleagues, FunctionSight
 from agent_core.runtime.dispatch import Dispatcher, ForeignFunctions, WorkspaceFunctions
 from agent_core.runtime.groups.loop import GroupLoop, OpenMember
-from agent_core.runtime.helper_calls import ABOUT_HELPERS, HelperFunctions, HelperRun, Offers, run_name
+from agent_core.runtime.helper_calls import ABOUT_HELPERS, HelperFunctions, HelperRun, run_name
 from agent_core.runtime.host_functions import HostFunction, HostFunctions
 from agent_core.runtime.loop import AgentLoop
 from agent_core.runtime.model_session import ModelSession
@@ -127,11 +127,12 @@ class _AgentParts:
             self.open_model,
             self.session,
             self.colleagues,
-            self.memory,
+            self.helpers,
+            self.foreign,
+            remembered=self.memory,
             compaction=self.preset.compaction,
             keep=None if self.in_group else self.memory,
             vectors=TextVectors(self.deps.function_embedder),
-            offers=Offers(self.helpers, self.foreign),
             release=partial(self.deps.idle_models.give_back, _BEHIND) if self.is_behind else None,
         )
 
@@ -447,8 +448,8 @@ class _RunParts:
             return await models.take(key, name or helper.model or None)
 
         alone = Colleagues(self.name, ground.store, _Working(self.budget), settings.runner, ground.clock)
-        offers, release = Offers(helpers), partial(models.give_back, key)
-        return ModelSession(shown, settings, open_model, session, alone, offers=offers, release=release)
+        release = partial(models.give_back, key)
+        return ModelSession(shown, settings, open_model, session, alone, helpers, release=release)
 
     def dispatcher(self, host: Mapping[str, HostFunction], helpers: HelperSelection) -> Dispatcher:
         """Return what runs its calls."""

@@ -48,8 +48,11 @@ async def test_an_answer_is_found_by_the_question_that_stands_before_it(talk: Ta
     await _told(talk)
     recall = talk.recall()
     await recall.catch_up()
-    found = await recall.rank("favourite colour")
-    assert [row.text for row in found.rows[:2]] == ["Deep green.", "What is your favourite colour?"]
+    evidence, _ = await recall.gather("favourite colour")
+    assert [row.text for row in (await recall.ranked(evidence))[:2]] == [
+        "Deep green.",
+        "What is your favourite colour?",
+    ]
 
 
 async def test_meaning_finds_what_shares_no_word_with_the_question(talk: Talk) -> None:

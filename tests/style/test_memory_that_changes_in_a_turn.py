@@ -16,6 +16,7 @@ from agent_core.runtime.loop import AgentLoop, Remembering
 from agent_core.runtime.model_session import ModelSession
 from agent_core.runtime.session import AgentSession
 from agent_core.storage import BlockRow, SaveBlock
+from agent_core.workspace.helper_library import HelperSelection
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Expect, Say, Wanted, contains
 from tests.kit.desk import Desk, ended, of
@@ -40,11 +41,9 @@ def agent_of(desk: Desk, host: HostFunction, memory: Remembering | None = None, 
     sources = (HostFunctions(functions, shop), WorkspaceFunctions(sandbox, shop, settings.parallel))
     dispatcher = Dispatcher(sources, shop.registry.snapshot, settings, Clock(), aliases=aliases)
     shown = Shown([host.function], 20, workspace.workshop.quarantine)
-    alone, session = (
-        Colleagues("other", store, Alone(), workspace.settings.runner, Clock()),
-        AgentSession("other", store),
-    )
-    asker = ModelSession(shown, workspace.settings, workspace._models.open, session, alone)
+    alone = Colleagues("other", store, Alone(), workspace.settings.runner, Clock())
+    session, nobody = AgentSession("other", store), HelperSelection(workspace.helpers, lambda: ())
+    asker = ModelSession(shown, workspace.settings, workspace._models.open, session, alone, nobody)
     stepper = AgentLoop(asker, dispatcher, workspace.workshop, 10, memory)
     return Agent(
         "other",

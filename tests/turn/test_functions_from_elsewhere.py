@@ -17,6 +17,7 @@ from agent_core.runtime.dispatch import Dispatcher, ModelFunction, WorkspaceFunc
 from agent_core.runtime.loop import AgentLoop
 from agent_core.runtime.model_session import ModelSession
 from agent_core.runtime.session import AgentSession
+from agent_core.workspace.helper_library import HelperSelection
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Expect, Say, Wanted, contains
 from tests.kit.desk import VOWELS, Desk, answers
@@ -60,7 +61,8 @@ def agent_of(desk: Desk) -> Agent:
     dispatcher = Dispatcher(sources, shop.registry.snapshot, settings, Clock())
     shown, session = Shown([function], 20, shop.quarantine), AgentSession("other", store)
     alone = Colleagues("other", store, Alone(), workspace.settings.runner, Clock())
-    asker = ModelSession(shown, workspace.settings, workspace._models.open, session, alone)
+    nobody = HelperSelection(workspace.helpers, lambda: ())
+    asker = ModelSession(shown, workspace.settings, workspace._models.open, session, alone, nobody)
     loop = AgentLoop(asker, dispatcher, shop, 10)
     return Agent("other", store, shop, loop, "test", session=session, memory=desk.agent.memory, save=workspace._save)
 

@@ -82,7 +82,7 @@ class GroupLoop:
         """Close the members and the model."""
         await self._resources.aclose()
         self._members.clear()
-        await self.model_session.aclose()
+        await self.model_session.models.aclose()
 
     def sees(self, snapshot: "Snapshot", _made: frozenset[str], /) -> "Snapshot":
         """Return the functions that the group itself may call: all that there are, since only its policy calls."""
