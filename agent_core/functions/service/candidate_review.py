@@ -180,7 +180,7 @@ class CandidateReview:
 
         Calls whose results its author was asked to predict are left out.
         """
-        function = verdict.reading and verdict.reading.function(verdict.name)
+        function = verdict.reading.function(verdict.name) if verdict.reading else None
         text = verdict.source
         given = [example for example in candidate.examples if example.call not in candidate.asked]
         due: list[GivenExample] = []
@@ -260,7 +260,7 @@ def held_to_what_was_proved(
 ) -> Verdict:
     """Return the verdict with the findings on examples, checks and uses of grants that the previous version had."""
     before = snapshot.functions.get(verdict.name)
-    after = verdict.reading and verdict.reading.function(verdict.name)
+    after = verdict.reading.function(verdict.name) if verdict.reading else None
     if before is None or after is None or summary.goes_back:
         return verdict
     is_reasoned = bool(candidate.reason) or summary.author.by == "human"

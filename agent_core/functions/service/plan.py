@@ -177,14 +177,16 @@ def planned(
     text: str, detail: Detail, source: "ModuleSource", reading: "ModuleReading | None", summary: ChangeSummary
 ) -> PlannedChange:
     """Return the file's change from `source` (empty version: no file yet) to `reading` (None: file deleted)."""
-    expected, author, now = source.version or None, summary.author, reading.source if reading else None
+    expected, author = source.version or None, summary.author
     why = summary.reason or f"{summary.deed} {summary.name}"
     if reading is not None:
+        new = reading.source
+        change = FileChange(source.path, source.module, expected, new.text, new.version, reading)
         writes = entered(reading, expected, author, why)
     else:
+        change = FileChange(source.path, source.module, expected, None, None, None)
         removed = SetManifest(source.module, expected, None, author.by, author.turn, why)
         writes = (removed, DropReading(source.path))
-    change = FileChange(source.path, source.module, expected, now and now.text, now and now.version, reading)
     return PlannedChange(text, "returned", detail, change, writes, (summary.deed, summary.name))
 
 

@@ -337,7 +337,7 @@ class Tending:
         plan, before = await change.plan(), self._version(change.function)
         if plan.change is None:
             return plan.text
-        after = plan.change.reading and plan.change.reading.function(change.function)
+        after = plan.change.reading.function(change.function) if plan.change.reading else None
         kind = "deleted" if after is None else "changed" if before else "created"
         line = SaveTended(run, change.function, kind, before, after.body_hash if after else "", reason)
         plan = await self.finish(replace(plan, writes=(*plan.writes, line)), Author("agent"))

@@ -58,6 +58,8 @@ if TYPE_CHECKING:  # a verb that only reads loads no gate, no sandbox, and no se
     )
     from .grant_service import GrantService
     from .maker import FunctionMaker
+    from .ratings import Rated, Ratings
+    from .tending import Tending
 else:
     audit = LateModule("agent_core.functions.service.audit")
     batch = LateModule("agent_core.functions.service.batch")
@@ -185,7 +187,7 @@ class FunctionService:
         return grant_commands.GrantCommands(self._store, self.registry, lambda: self.plans, self.granting, self.finish)
 
     @cached_property
-    def ratings(self) -> "ratings.Ratings":
+    def ratings(self) -> "Ratings":
         """What users and calls say of results."""
         return ratings.Ratings(self._store, self._standing, self.quarantine, self.tell)
 
@@ -200,7 +202,7 @@ class FunctionService:
         return audit.Audit(self._view, self.finder, self._parts.gate(), self.quarantine)
 
     @cached_property
-    def tending(self) -> "tending.Tending":
+    def tending(self) -> "Tending":
         """The changes that a look at the library leads to."""
         return tending.Tending(
             self._store,
@@ -465,7 +467,7 @@ class FunctionService:
         coverage = await self.calls.coverage(function, snapshot)
         return await self.grants.seen(snapshot, replace(details, coverage=coverage, quarantine=case))
 
-    async def rate(self, name: str, *, is_good: bool, note: str = "") -> "ratings.Rated":
+    async def rate(self, name: str, *, is_good: bool, note: str = "") -> "Rated":
         """Store the user's opinion of a function's results. Return its standing since.
 
         Raises:
