@@ -91,7 +91,7 @@ def answer(outcome: CallOutcome, limit_chars: int, *, was_refused: bool = False,
         case Returned():
             return with_output(shorten(visible(show_value(outcome.value)), limit_chars), outcome.output)
         case Raised():
-            return with_output(_raised(outcome.failure, subject, was_refused=was_refused), outcome.output)
+            return with_output(_error_text(outcome.failure, subject, was_refused=was_refused), outcome.output)
         case TimedOut():
             of = " with these arguments" if subject == "function" else ""
             advice = f"Ask for less at once, or fix the {subject}: it may never end{of}."
@@ -206,7 +206,7 @@ def _not_called(reason: str, limit_chars: int) -> str:
     return f"Not called:\n{block(reason, limit_chars)}"
 
 
-def _raised(failure: Failure, subject: Subject, *, was_refused: bool) -> str:
+def _error_text(failure: Failure, subject: Subject, *, was_refused: bool) -> str:
     frames = [_frame(frame) for frame in failure.frames[-MAX_FRAMES:]]
     lines = [f"The {subject} raised {_says(failure)}", *frames, *_causes(failure)]
     if not was_refused:

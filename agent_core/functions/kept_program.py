@@ -46,7 +46,7 @@ def source_of_program(name: str, words: str, runs: Sequence[SeenProgram], functi
     others = [node for node in definitions if node.name in names and node.name != name]
     names |= {inner.id for node in others for inner in ast.walk(node) if isinstance(inner, ast.Name)}
     used = [free for free in last.program.free if free in names]
-    imports = [*_imports(last.program, names), *_imported(used, functions)]
+    imports = [*_imports(last.program, names), *_import_lines(used, functions)]
     chosen.decorator_list = []
     is_documented = ast.get_docstring(chosen) is not None
     docstring = ast.Expr(ast.Constant(_docstring(chosen, words, examples)))
@@ -62,7 +62,7 @@ def _whole(name: str, program: SeenProgram) -> ast.FunctionDef:
         for node in program.program.tree.body
         if not isinstance(node, ast.Import | ast.ImportFrom | ast.FunctionDef)
     ]
-    given = _given(program.program)
+    given = _literal_names(program.program)
     rest: list[ast.stmt] = [node for node in body if _target(node) not in given]
     if rest and isinstance(rest[-1], ast.Expr):
         rest[-1] = ast.Return(rest[-1].value)
@@ -80,7 +80,7 @@ def _whole(name: str, program: SeenProgram) -> ast.FunctionDef:
     return made
 
 
-def _given(program: ProgramText) -> dict[str, object]:
+def _literal_names(program: ProgramText) -> dict[str, object]:
     """Return the names that a program sets to literal values, each once, before anything else."""
     given: dict[str, object] = {}
     stores = [
@@ -114,7 +114,7 @@ def _type(value: object) -> str:
 
 
 def _arguments(program: SeenProgram) -> str:
-    return ", ".join(f"{target}={value!r}" for target, value in _given(program.program).items())
+    return ", ".join(f"{target}={value!r}" for target, value in _literal_names(program.program).items())
 
 
 def _imports(program: ProgramText, names: set[str]) -> Iterator[str]:
@@ -125,7 +125,7 @@ def _imports(program: ProgramText, names: set[str]) -> Iterator[str]:
                 yield ast.unparse(node)
 
 
-def _imported(used: Sequence[str], functions: Mapping[str, "Function"]) -> Iterator[str]:
+def _import_lines(used: Sequence[str], functions: Mapping[str, "Function"]) -> Iterator[str]:
     for name in used:
         if name in functions:
             yield f"from functions.{functions[name].module} import {name}"

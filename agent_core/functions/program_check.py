@@ -43,7 +43,7 @@ class ProgramText:
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             line = getattr(error, "lineno", None) or 0
             return Problem("syntax", str(getattr(error, "msg", error)), Place("", line), "give lines of Python alone")
-        bound = frozenset(_bound(tree))
+        bound = frozenset(_bound_names(tree))
         reads = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)]
         free: dict[str, int] = {}
         for node in sorted(reads, key=lambda node: node.lineno):
@@ -96,7 +96,7 @@ class _WithoutLiterals(ast.NodeTransformer):
         return super().generic_visit(node)
 
 
-def _bound(tree: ast.AST) -> Iterator[str]:
+def _bound_names(tree: ast.AST) -> Iterator[str]:
     for node in ast.walk(tree):
         match node:
             case ast.Name(id=name, ctx=ast.Store() | ast.Del()) | ast.arg(arg=name):

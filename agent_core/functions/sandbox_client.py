@@ -113,20 +113,20 @@ class SandboxClient:
         sandbox = await self.ready()
         return isinstance(sandbox, SandboxUnavailable) or sandbox.level != "portable"
 
-    async def run(self, job: Job[Work], curtain: MaskedChannel | None = None) -> Outcome:
-        """Run a job. All that comes out of the worker, its requests and prints too, comes through the curtain."""
+    async def run(self, job: Job[Work], channel: MaskedChannel | None = None) -> Outcome:
+        """Run a job. All that comes out of the worker, its requests and prints too, comes through the channel."""
         sandbox = await self.ready()
         if isinstance(sandbox, SandboxUnavailable):
             return Refused(str(sandbox))
-        with curtain.heard() if curtain else nullcontext() as hear:
-            running = sandbox.run(replace(job, handler=curtain or job.handler, on_output=hear))
+        with channel.heard() if channel else nullcontext() as hear:
+            running = sandbox.run(replace(job, handler=channel or job.handler, on_output=hear))
             outcome = await without_repositories(running, job.access.writable)
-            masked = curtain.over if curtain else self._masked(job.access)
+            masked = channel.over if channel else self._masking_for(job.access)
             return await aside(bulk(getattr(outcome, "value", None)), masked, outcome)
 
     async def attempt(self, job: Job[Attempts]) -> tuple[Outcome | None, ...]:
         """Run many attempts at a module in one worker, as far as it gets."""
-        masked, then = self._masked(job.access), job.work.then
+        masked, then = self._masking_for(job.access), job.work.then
 
         def over(outcomes: Sequence[Outcome | None]) -> tuple[Outcome | None, ...]:
             return tuple(outcome and masked(outcome) for outcome in outcomes)
@@ -137,7 +137,7 @@ class SandboxClient:
         masked_work = replace(job.work, then=then and (lambda outcomes: then(over(outcomes))))
         return over(await sandbox.attempt(replace(job, work=masked_work)))
 
-    def _masked(self, access: Access) -> Callable[[Outcome], Outcome]:
+    def _masking_for(self, access: Access) -> Callable[[Outcome], Outcome]:
         """Return how outcomes without requests are masked: a preloaded package may remember its owner's calls."""
         return CallSecrets(self.secrets, access.owner.rpartition(".")[2]).over
 

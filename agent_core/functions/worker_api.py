@@ -1,7 +1,7 @@
 """The host's API for a running function: show progress, call another function, use what was granted.
 
-Each request comes through the curtain of its call, so nothing here holds a secret's value: fetches and secrets are
-answered there. Arguments are checked like a model's, and depth is limited.
+Each request comes through the masked channel of its call, so nothing here holds a secret's value: fetches and
+secrets are answered there. Arguments are checked like a model's, and depth is limited.
 """
 
 import ast
@@ -107,7 +107,7 @@ class WorkerApi:
         """Call a function and answer its requests; whatever it left open is closed, however it ends."""
 
         async def want(grants: Grants) -> bool:
-            return self._given(await self.permits.want(function.name, self.snapshot, grants, self.caller))
+            return self._note_denial(await self.permits.want(function.name, self.snapshot, grants, self.caller))
 
         async def want_host(place: str) -> bool:
             return secrets.words(place) == place and await want(Grants(network=(place,)))
@@ -131,7 +131,7 @@ class WorkerApi:
             own = replace(self, secrets=secrets, caller=function.name, grants=permit.grants)
             is_first = self.depth == 1
             keep = self.watch.recording.note if self.watch and is_first else None
-            curtain = MaskedChannel(secrets, own, fetches, keep, self.on_output if is_first else None, files)
+            channel = MaskedChannel(secrets, own, fetches, keep, self.on_output if is_first else None, files)
             watched = (
                 self.watch.over(function.name, self.snapshot, arguments)
                 if self.watch
@@ -140,11 +140,11 @@ class WorkerApi:
             with contextlib.closing(files) if files else contextlib.nullcontext(), watched as around:
                 work = FunctionCall(function.name, arguments)
                 job = Job(permit.modules, function.module, work, permit.limits, permit.access)
-                outcome = await self.sandbox.run(replace(job, keep=permit.keep, around=around), curtain)
+                outcome = await self.sandbox.run(replace(job, keep=permit.keep, around=around), channel)
                 self.refusals.extend(files.refusals if files else ())
                 self.tries.extend(files.tries if files else ())
                 if permit.note and isinstance(outcome, Raised) and outcome.failure.type == "ModuleNotFoundError":
-                    self._given(False)  # a package that it may not import is not there
+                    self._note_denial(False)  # a package that it may not import is not there
                 return outcome
 
     @asynccontextmanager
@@ -189,7 +189,7 @@ class WorkerApi:
             if secrets.words(path := " ".join((*grants.read, *grants.write))) != path:
                 return NOTHING, "A path that contains a secret cannot be granted."
             given, why = await paths.want_path(function, self.snapshot, grants, folder, doubt, caller=self.caller)
-            self._given(given != NOTHING)
+            self._note_denial(given != NOTHING)
             return given, why
 
         files = paths.files_of(function, permit, want)
@@ -235,7 +235,7 @@ class WorkerApi:
         shown = note if len(note) <= MAX_NOTE else f"{note[:MAX_NOTE]}…"
         self.on_progress(numbers[0], None if total is None else numbers[1], shown)
 
-    def _masked(self, text: str) -> str:
+    def _mask(self, text: str) -> str:
         return self.secrets.words(text) if self.secrets else text
 
     async def _remember(self, arguments: dict[str, Any]) -> str | None:
@@ -251,7 +251,7 @@ class WorkerApi:
                 f"the memory block `{label}` is not granted to `{self.caller}`. A human grants it: {how}"
             )
         try:
-            return await self.memory.answer(self.caller, arguments, self._masked)
+            return await self.memory.answer(self.caller, arguments, self._mask)
         except MemoryAccessRefused as refusal:
             raise RequestRefused(str(refusal)) from refusal
 
@@ -297,9 +297,9 @@ class WorkerApi:
 
     async def _may(self, grants: Grants) -> bool:
         has = self.grants.covers(grants) or await self.permits.want(self.caller, self.snapshot, grants)
-        return self._given(has)
+        return self._note_denial(has)
 
-    def _given(self, is_given: bool) -> bool:  # noqa: FBT001 - it is passed on
+    def _note_denial(self, is_given: bool) -> bool:  # noqa: FBT001 - it is passed on
         """Return the same, and note for the record that a grant was missing."""
         if self.watch is not None and not is_given and not self._is_typed():
             self.watch.was_denied = True
@@ -319,7 +319,7 @@ class WorkerApi:
             await self._must_have_grant(function.name, "has grants of its own")
         permit = await self.permits.permit(function, self.snapshot, self.caller)
         if isinstance(permit, Denied):
-            self._given(False)
+            self._note_denial(False)
             raise RequestRefused(permit.text)
         return permit
 

@@ -28,10 +28,10 @@ KEPT_IN: Final = "human"
 
 async def counts_of(store: "Store", agent: str) -> "Counts":
     """Count what an agent remembers, including messages that are not indexed yet."""
-    return (await _counted(store, agent))[0]
+    return (await _count_memory(store, agent))[0]
 
 
-async def _counted(store: "Store", agent: str) -> tuple["Counts", int]:
+async def _count_memory(store: "Store", agent: str) -> tuple["Counts", int]:
     """Return the counts of an agent, and how many of its messages are not indexed yet."""
     indexed = await store.memory_counts(agent)
     waiting = len(await read_messages(await store.history(agent, since=indexed.indexed, kinds=KINDS)))
@@ -113,7 +113,7 @@ class AgentMemory:
 
     async def counts(self) -> "Counts":
         """Return the counts of everything besides the blocks."""
-        counts, waiting = await _counted(self.store, self.agent)
+        counts, waiting = await _count_memory(self.store, self.agent)
         if waiting > _MANY:
             await self.recall.catch_up()
         return counts

@@ -244,7 +244,7 @@ async def plan(request: EditRequest, memory: StoredMemory, agent: str, clock: "C
         is_large = any(len(block.text) > _LARGE for block in after.blocks)  # comparing its lines would hold up the loop
         result = await asyncio.to_thread(request.deed, after) if is_large else request.deed(after)
         result = await result if inspect.isawaitable(result) else result
-        changed = [_stamped(change, clock) for change in differences(memory, after)]
+        changed = [_stamp(change, clock) for change in differences(memory, after)]
         _check(request, changed)
     except ValidationError as error:
         return refused(reasons(error), request.author.by)
@@ -277,7 +277,7 @@ def adding(blocks: Sequence[Block]) -> Deed:
     return add
 
 
-def _stamped(difference: BlockDifference, clock: "Clock") -> BlockDifference:
+def _stamp(difference: BlockDifference, clock: "Clock") -> BlockDifference:
     if difference.after is None:
         return difference
     row = replace(difference.after, id=difference.after.id or clock.new_id(), edited=clock.now())
@@ -392,10 +392,10 @@ class Blocks:
         if request.author.by != "agent" or request.is_plain:
             return edit
         near = [line for change in edit.changed if (line := await self._near(change))]
-        settled = self._settled(request.action, edit, is_near=bool(near))
+        settled = self._edits_to_hide(request.action, edit, is_near=bool(near))
         return replace(edit, text="\n".join([edit.text, *near]), excluded=settled)
 
-    def _settled(self, name: str, edit: PlannedEdit, *, is_near: bool) -> frozenset[str]:
+    def _edits_to_hide(self, name: str, edit: PlannedEdit, *, is_near: bool) -> frozenset[str]:
         """Return the edits to hide from the next step: all once the block says so, and what changes lines after an
         addition near which nothing stands, for it makes nothing untrue.
         """

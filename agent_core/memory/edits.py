@@ -75,10 +75,10 @@ def replace(lines: Sequence[str], old: str, new: str) -> Edited:
     if len(spans) > 1:
         numbers = sorted({text.count("\n", 0, start) for start, _ in spans})
         raise EditRefused(
-            f"{_quoted(old)} stands there {len(spans)} times: {listed(lines, numbers)}. "
+            f"{_quote(old)} stands there {len(spans)} times: {listed(lines, numbers)}. "
             "Repeat with the whole line that is meant."
         )
-    return _replaced(text, spans[0], new.strip("\n"))
+    return _replace(text, spans[0], new.strip("\n"))
 
 
 def remove(lines: Sequence[str], content: str) -> Edited:
@@ -122,13 +122,13 @@ def _lines_where(lines: Sequence[str], mask: Sequence[bool]) -> list[_Span]:
     return spans
 
 
-def _replaced(text: str, span: _Span, new: str) -> Edited:
+def _replace(text: str, span: _Span, new: str) -> Edited:
     start, end = text.rfind("\n", 0, span[0]) + 1, text.find("\n", span[1])
     end = len(text) if end < 0 else end
     before, after = text[:start].split("\n")[:-1], text[end + 1 :].split("\n") if end < len(text) else []
     touched = text[start : span[0]] + new + text[span[1] : end]
     old = text[start:end]
-    new_lines = touched.split("\n") if new else _tidied(touched)
+    new_lines = touched.split("\n") if new else _tidy(touched)
     number = len(before) + 1
     if old == "\n".join(new_lines) or _reads_so(text, span, new):
         hint = "What is to change in it has to be in new_content."
@@ -155,7 +155,7 @@ def _change_summary(number: int, old: str, new_lines: list[str], fresh: list[str
     return f"Line {number} was {shown(old)} and is {shown(' / '.join(fresh))}."
 
 
-def _tidied(line: str) -> list[str]:
+def _tidy(line: str) -> list[str]:
     """Return what is left of a line that lost a part; nothing if no word is left in it."""
     line = re.sub(r"\s{2,}|\t", " ", line)
     line = re.sub(r"([:,;(])\s*[,;]\s*", r"\1 ", line)
@@ -172,8 +172,8 @@ def _absent(lines: Sequence[str], old: str, new: str) -> Edited:
     close = nearest(lines, old) or [*range(min(len(lines), 5))]
     # A small model asked only for the exact text sends it as the new text too: it is given the call whole.
     raise EditRefused(
-        f"{_quoted(old)} does not stand there. There is {listed(lines, sorted(close))}. If it is line {close[0] + 1}, "
-        f"repeat with old_content {_quoted(lines[close[0]])} and new_content {_quoted(new)}. Call core_memory_append "
+        f"{_quote(old)} does not stand there. There is {listed(lines, sorted(close))}. If it is line {close[0] + 1}, "
+        f"repeat with old_content {_quote(lines[close[0]])} and new_content {_quote(new)}. Call core_memory_append "
         "for a new fact."
     )
 
@@ -198,7 +198,7 @@ def listed(lines: Sequence[str], numbers: Sequence[int]) -> str:
 
 def shown(text: str) -> str:
     """Return a line in quotation marks, shortened if it is long."""
-    return _quoted(text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…")
+    return _quote(text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…")
 
 
 def beginning(text: str, most_bytes: int) -> str:
@@ -207,7 +207,7 @@ def beginning(text: str, most_bytes: int) -> str:
     return text if len(encoded) <= most_bytes else f"{encoded[:most_bytes].decode('utf-8', 'ignore')}…"
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return f'"{text}"'
 
 

@@ -61,11 +61,13 @@ def lines(entries: Iterable[Entry]) -> list[JournalMessage]:
 
 
 def _text(payload: dict[str, Any]) -> str:  # Any: JSON
-    sent = [_sent(call.get("arguments", "")) for call in payload.get("calls", ()) if call.get("name") in SENDING]
+    sent = [
+        _sent_message(call.get("arguments", "")) for call in payload.get("calls", ()) if call.get("name") in SENDING
+    ]
     return "\n".join(filter(None, sent)) or str(payload.get("text", ""))
 
 
-def _sent(arguments: str) -> str:
+def _sent_message(arguments: str) -> str:
     try:
         data = read_json(arguments, LOOSE)
     except Malformed:

@@ -92,7 +92,7 @@ class Sources:
             UsageError: nothing of that name was loaded.
         """
         rows, had = await self._store.documents(LOADED), await self.list()
-        matches = [row for row in _meant(source, rows) if row.complete]
+        matches = [row for row in _matching_documents(source, rows) if row.complete]
         if not matches:
             names = ", ".join(row.name for row in rows[:10])
             fix = f"Loaded are: {names}." if names else "Type: knapper sources load PATH"
@@ -114,7 +114,7 @@ class Sources:
             UsageError: there is none.
         """
         rows = await self.list()
-        matches = _meant(source, rows)
+        matches = _matching_documents(source, rows)
         if not matches:
             names = ", ".join(row.name for row in rows[:10])
             raise UnknownName(f"{self._agent} has no source {one_line(source)}.", fix=names and f"Known are: {names}.")
@@ -180,7 +180,7 @@ def _id(document: str, n: int, text: str) -> str:
     return f"{digits[:8]}-{digits[8:12]}-8{digits[13:16]}-8{digits[17:20]}-{digits[20:32]}"
 
 
-def _meant(source: str, rows: Sequence[DocumentRow]) -> Sequence[DocumentRow]:
+def _matching_documents(source: str, rows: Sequence[DocumentRow]) -> Sequence[DocumentRow]:
     exact = [row for row in rows if row.name == source]
     hashed = [row for row in rows if len(source) >= _LEAST_HASH and row.hash.startswith(source.lower())]
     below = [row for row in rows if row.name.startswith(f"{source.rstrip('/')}/")]

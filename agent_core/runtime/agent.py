@@ -28,7 +28,7 @@ from .message_protocol import is_readable
 from .programs import programs_like_the_last
 from .session import GO_ON, SENT, AgentSession, settle
 from .turn import AFTER, Company, Turn, messages_of, receipt_in
-from .turn_runner import TurnLoop, TurnRunner, TurnTerms
+from .turn_runner import TurnLoop, TurnOptions, TurnRunner
 
 if TYPE_CHECKING:
     from agent_core.access.grants import Approver
@@ -153,7 +153,7 @@ class Agent:
             claimed = None
         await resume(self._store, self.name, self._history, messages_of)
         if claimed is not None:
-            await self._turns.begin(self._turns.turn_of(claimed, TurnTerms(self)), claimed.event)
+            await self._turns.begin(self._turns.turn_of(claimed, TurnOptions(self)), claimed.event)
             await self._store.finish(claimed.id, claimed.attempt, "interrupted")
             self.restored = "Your last message had not been answered when the program stopped; /retry sends it again."
 
@@ -183,8 +183,8 @@ class Agent:
         if message == GO_ON:  # its receipt goes on, too
             for ended in await self._store.ended_turns(self.name, await self._store.last_seq(self.name) - 1):
                 posts[-1].payload[AFTER] = ended.id
-        terms = TurnTerms(self, approver, debugger, company, self.spends_for, self.works_for, self.goes_on)
-        async with aclosing(self._turns.run(posts, terms)) as turn:
+        options = TurnOptions(self, approver, debugger, company, self.spends_for, self.works_for, self.goes_on)
+        async with aclosing(self._turns.run(posts, options)) as turn:
             async for event in turn:
                 yield replace(event, agent=self.name) if self._loop.is_group and not event.agent else event
 
@@ -398,7 +398,7 @@ class Agent:
             ModelError: the model cannot be had.
         """
         self._must_be_idle()
-        async with self._turns.alone(SUMMARY, TurnTerms(self, goes_on=self.goes_on)) as turn:
+        async with self._turns.alone(SUMMARY, TurnOptions(self, goes_on=self.goes_on)) as turn:
             return await self._loop.model_session.summarize(turn, self._snapshot())
 
     async def warn_memory(self) -> None:

@@ -165,7 +165,7 @@ class CallRecord:
             rejected.pop(plan.completed_change[1], None)
         if plan.refused is not None:
             rejected[plan.refused] = beginning(plan.text, self._answer_chars)
-        return self._done(plan.text, plan.outcome, to_json(plan.detail) or {}, plan.writes, plan.excluded)
+        return self._report_done(plan.text, plan.outcome, to_json(plan.detail) or {}, plan.writes, plan.excluded)
 
     async def commit(
         self,
@@ -186,10 +186,10 @@ class CallRecord:
 
         async def store(edit: PlannedEdit) -> None:
             word = outcome or edit.outcome
-            await self.record(answer(edit), word, detail, (*writes, *edit.writes), entries, _remembered(edit))
+            await self.record(answer(edit), word, detail, (*writes, *edit.writes), entries, _memory_receipt(edit))
 
         edit = await commit(edit, store, self._clock)
-        return self._done(answer(edit), outcome or edit.outcome, detail, edit.writes, edit.excluded)
+        return self._report_done(answer(edit), outcome or edit.outcome, detail, edit.writes, edit.excluded)
 
     async def send(self, plan: PlannedMessage) -> Done:
         """Send messages to other agents together with the answer, all of them or, if one is refused, none."""
@@ -209,7 +209,7 @@ class CallRecord:
             return await self.close(Refused(str(error)))
         turn.ending.parked += names if plan.parks else []
         turn.ending.handed_to = names[0] if plan.brief else turn.ending.handed_to
-        return self._done(plan.text, "returned", detail)
+        return self._report_done(plan.text, "returned", detail)
 
     def noted(self, text: str, note: str) -> str:
         """Return an answer with a note, placed where it is seen if only the beginning is shown."""
@@ -258,7 +258,7 @@ class CallRecord:
         call = self.call
         self.turn.tell(events.Printed(call_id=call.id, name=call.name, text=text))
 
-    def _done(
+    def _report_done(
         self,
         text: str,
         word: str,
@@ -290,7 +290,7 @@ class CallRecord:
         )
 
 
-def _remembered(edit: PlannedEdit) -> Receipt:
+def _memory_receipt(edit: PlannedEdit) -> Receipt:
     """Return which blocks an edit changes, and how many lines it writes."""
     receipt = Receipt()
     for change in edit.changed:

@@ -117,9 +117,9 @@ class ClientFunctions:
         unfit = {call.id: why for call in theirs if call.id not in beyond and (why := self._why_unfit(call))}
         taken = [call for call in theirs if call.id not in beyond and call.id not in unfit]
         handed = taken[:1] if self.one_at_a_time else taken
-        refused = [_skipped(call, _ALONE) for call in taken[len(handed) :]]
-        refused += [_skipped(call, _BEYOND.format(most)) for call in theirs if call.id in beyond]
-        refused += [_skipped(call, unfit[call.id]) for call in theirs if call.id in unfit]
+        refused = [_skipped_entry(call, _ALONE) for call in taken[len(handed) :]]
+        refused += [_skipped_entry(call, _BEYOND.format(most)) for call in theirs if call.id in beyond]
+        refused += [_skipped_entry(call, unfit[call.id]) for call in theirs if call.id in unfit]
         return SplitCalls([call for call in calls if call.name not in self.names], tuple(handed), refused)
 
     def _why_unfit(self, call: "Call") -> str:
@@ -150,7 +150,7 @@ def handed_over(calls: Sequence["Call"]) -> list[Entry]:
 
 def beginning(inbound: Inbound, open_calls: Sequence["Call"], opening: Sequence[Entry]) -> list[Entry]:
     """Return the first entries of a turn: answers to the calls that were open, then what else `opening` says."""
-    given, shape = _given(inbound), _shape_notice(ClientFunctions.of(inbound))
+    given, shape = _given_answers(inbound), _shape_notice(ClientFunctions.of(inbound))
     if not open_calls and not given:
         return [*opening, *shape]
     is_silent = bool(given) and not inbound.payload.get("text")  # the client says nothing besides
@@ -169,7 +169,7 @@ def _shape_notice(client: ClientFunctions) -> list[Entry]:
     return [Entry("notice", {"text": f"{text}{schema or '.'}"})]
 
 
-def _given(inbound: Inbound) -> dict[str, str]:
+def _given_answers(inbound: Inbound) -> dict[str, str]:
     rows = inbound.payload.get("answers") if inbound.kind == "message" else None
     rows = rows if isinstance(rows, list) else []
     return {str(row["id"]): str(row["text"]) for row in rows if isinstance(row, dict) and {"id", "text"} <= row.keys()}
@@ -182,7 +182,7 @@ def answered(call: "Call", text: str | None) -> Entry:
     return _entry(call, shown, outcome)
 
 
-def _skipped(call: "Call", why: str) -> Entry:
+def _skipped_entry(call: "Call", why: str) -> Entry:
     outcome = Skipped(why)
     return _entry(call, answer(outcome, _MOST_CHARS), word(outcome))
 

@@ -56,7 +56,7 @@ class Directory(Protocol):
         """Return what is wrong with the files and was not told yet."""
 
 
-class Alone:
+class NoPeers:
     """The directory of an agent without others."""
 
     def profile(self, agent: str) -> AgentProfile:

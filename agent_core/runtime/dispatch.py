@@ -95,7 +95,7 @@ class Dispatcher:
 
     async def run(self, calls: Sequence[Call], snapshot: "Snapshot", turn: Turn) -> list[Done]:
         """Answer every call; a call that cannot run is answered with the reason."""
-        calls = [self._meant(call, snapshot) for call in calls]
+        calls = [self._with_current_names(call, snapshot) for call in calls]
         accepted = calls[: self._settings.max_calls]
         callees = [(call, callee) for call in accepted if (callee := self.find(call.name, snapshot)) is not None]
         async with asyncio.TaskGroup() as group:
@@ -113,7 +113,7 @@ class Dispatcher:
 
     def started_at_once(self, calls: Sequence[Call], snapshot: "Snapshot") -> list[Entry]:
         """Return the entries for the calls that start as soon as the reply is on disk; they are written with it."""
-        meant = [self._meant(call, snapshot) for call in calls[: self._settings.max_calls]]
+        meant = [self._with_current_names(call, snapshot) for call in calls[: self._settings.max_calls]]
         callees = [(call, self.find(call.name, snapshot)) for call in meant]
         starting = [call_started(call, callee.version) for call, callee in callees if callee and callee.is_parallel]
         return starting[: self._settings.parallel]
@@ -132,7 +132,7 @@ class Dispatcher:
         """Return the function of a name, or None if it cannot be called."""
         return next(filter(None, (source.find(name, snapshot) for source in self._sources)), None)
 
-    def _meant(self, call: Call, snapshot: "Snapshot") -> Call:
+    def _with_current_names(self, call: Call, snapshot: "Snapshot") -> Call:
         """Return the call with current names, of the function that it is to reach; a workspace function with an older
         name is meant itself.
         """
@@ -209,7 +209,7 @@ class WorkspaceFunctions(FunctionSource):
             return None
         whole = snapshot.whole or snapshot
         keeps_state = KEEPS_STATE in reach_of_function(function, whole)  # then one call goes on where the other ended
-        call = partial(self._called, function, whole)
+        call = partial(self._call_with_retries, function, whole)
         return ModelFunction(function, call, function.version, not keeps_state, whole)
 
     async def refusal(self, name: str, snapshot: "Snapshot") -> str:
@@ -217,7 +217,7 @@ class WorkspaceFunctions(FunctionSource):
         function = snapshot.functions.get(name)
         return await self._workshop.quarantine.refusal(function, (self._agent,)) if function else ""
 
-    async def _called(
+    async def _call_with_retries(
         self, function: "Function", snapshot: "Snapshot", arguments: dict[str, Any], record: CallRecord
     ) -> Done:
         """Call a function in a worker, with what it was granted; again if another call changed its state meanwhile and

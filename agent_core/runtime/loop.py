@@ -96,7 +96,7 @@ class AgentLoop:
                 turn.step += 1
                 if await self._take_up(turn) or turn.step == 1:
                     await self._expect(turn)
-                if ended := await self._spent(turn):
+                if ended := await self._check_limits(turn):
                     return ended
                 snapshot = self.sees(self._functions.registry.snapshot(), turn.made)
                 reply = await self._ask(turn, snapshot, policy.excluded)
@@ -183,7 +183,7 @@ class AgentLoop:
         turn.journal.waits = turn.journal.waits and bool(await self._waiting(turn))
         return turn.journal.waits
 
-    async def _spent(self, turn: Turn) -> Ended | None:
+    async def _check_limits(self, turn: Turn) -> Ended | None:
         """Return the end of a turn that may send no more requests: one of its limits is reached, or it was stopped."""
         if turn.origin.company is not None:
             if why := turn.origin.company.allowance.broken():

@@ -138,7 +138,7 @@ class ProgramApprovals(Approvals):
     def of(cls, run: ProgramRun, number: int = 0) -> "ProgramApprovals":
         """Return the questions of a program, or of the call of this number."""
         base = run.record.approvals
-        return cls(base.queue, base.turn, base.noes, run=run, number=number)
+        return cls(base.queue, base.turn, base.refusals, run=run, number=number)
 
     async def ask(self, question: Question) -> Decision:
         """Return a yes for this call if the program has it, else what the user answers."""
@@ -252,16 +252,16 @@ class Programs:
 
     async def run(self, plan: PlannedProgram, record: CallRecord, snapshot: "Snapshot") -> Done:
         """Run a program, and close the record of its call with its value and output, or with what went wrong."""
-        kept = await _kept(record.turn)
+        kept = await _kept_values(record.turn)
         program = ProgramText.of(plan.code)
         if not isinstance(program, ProgramText):
             return await record.close(Refused("syntax"), _not_run([program]))
-        functions, withheld = self._named(program, snapshot, kept)
+        functions, withheld = self._functions_of(program, snapshot, kept)
         known = self.dispatcher.names(snapshot)
         packages = self._sandbox.settings.packages
         if found := problems(program, functions, known, kept, packages, withheld):
             return await record.close(Refused("does not fit"), _not_run(found))
-        run = await self._begun(record, snapshot, functions, program)
+        run = await self._begin_run(record, snapshot, functions, program)
         inner = lambda name, rows: _whole(self.answers(run, name, rows), run.turn)  # noqa: E731 - it is given once
         job = _job(self._sandbox, plan.code, functions, inner, run.key, run.began, kept)
         outcome: CallOutcome
@@ -274,7 +274,7 @@ class Programs:
             outcome = Unknown() if record.turn.is_handed_back else InterruptedCall()  # then it goes on elsewhere
         return await self._close(run, outcome, kept)
 
-    def _named(
+    def _functions_of(
         self, program: ProgramText, snapshot: "Snapshot", kept: Mapping[str, str]
     ) -> tuple[dict[str, "Function"], list[str]]:
         """Return the functions that a program names, and those of them that no program may call."""
@@ -290,7 +290,7 @@ class Programs:
                 functions[name] = callee.function
         return functions, withheld
 
-    async def _begun(
+    async def _begin_run(
         self, record: CallRecord, snapshot: "Snapshot", functions: Mapping[str, "Function"], program: ProgramText
     ) -> ProgramRun:
         """Return a run whose beginning is on disk: of a program that was cut off, the same one goes on."""
@@ -364,7 +364,7 @@ class Programs:
             return _BEYOND
         earlier = run.earlier.get(number)
         if earlier is not None and (earlier.name, earlier.arguments) != (name, text):
-            then, now = _shown(earlier.name, earlier.arguments), _shown(name, text)
+            then, now = _call_text(earlier.name, earlier.arguments), _call_text(name, text)
             run.deviation = f"its call {number} was {then} when it was cut off, and is {now} now"
             raise CallEnded(run.deviation)
         if earlier is not None and earlier.answer is not None:
@@ -376,7 +376,7 @@ class Programs:
             else:
                 await self.dispatcher.answer(record, run.snapshot)
             answer = record.answer
-        run.told.append(_told(number, _shown(name, text), answer))
+        run.told.append(_call_line(number, _call_text(name, text), answer))
         return answer
 
     async def _close(self, run: ProgramRun, outcome: CallOutcome, kept: Mapping[str, str]) -> Done:
@@ -389,7 +389,7 @@ class Programs:
             text = await aside(1, lambda: answers.answer(outcome, 1 << 20, subject="program"))
             return await record.close(outcome, "\n".join(filter(None, [again, text, *self._facts(run)])))
         value, left = outcome.value["value"], dict[str, str](outcome.value["kept"])
-        text, seen = await aside(1, _value_text, outcome), _noted(outcome.value["seen"])
+        text, seen = await aside(1, _value_text, outcome), _seen_calls(outcome.value["seen"])
         if left != kept:
             entries.append(Entry(KEPT, {"values": left}))
         names = [f"{name} ({_size(left[name])})" if left[name][0] in "[{" else name for name in left]
@@ -407,7 +407,7 @@ class Programs:
         """Return what of a program that did not come to its end did happen."""
         outside = [phrase for fact, phrase in run.did.parts(_TOLD) if fact not in INSIDE]
         changed = f"Outside it: {'; '.join(outside)}." if outside else "Nothing was changed outside."
-        return [*_listed(run.told), changed]
+        return [*_call_list(run.told), changed]
 
 
 def _handler(functions: Collection[str], answers: AnswersCalls) -> RequestHandler:
@@ -454,7 +454,7 @@ async def run_apart(
                 given.append(_BEYOND)
                 continue
             given.append(await call(name, row))
-            told.append(_told(len(told) + 1, _shown(name, arguments_text(dict(row))), given[-1]))
+            told.append(_call_line(len(told) + 1, _call_text(name, arguments_text(dict(row))), given[-1]))
         return given
 
     key = secrets.token_hex(16)
@@ -462,7 +462,7 @@ async def run_apart(
     if isinstance(outcome, Returned):
         return await aside(1, _value_text, outcome), True
     text = await aside(1, lambda: answers.answer(outcome, 1 << 20, subject="program"))
-    return "\n".join([text, *_listed(told)]), False
+    return "\n".join([text, *_call_list(told)]), False
 
 
 def _job(
@@ -527,7 +527,7 @@ async def _whole(work: Awaitable[list[dict[str, Any]]], turn: Turn) -> list[dict
         raise
 
 
-async def _kept(turn: Turn) -> dict[str, str]:
+async def _kept_values(turn: Turn) -> dict[str, str]:
     """Return the names that programs of the conversation have kept, as JSON."""
     rows = [row for row in await turn.store.history(turn.agent, kinds=(KEPT,)) if not row.is_imported]
     values = rows[-1].payload.get("values") if rows else {}
@@ -596,13 +596,13 @@ def _seen_in(entries: Sequence[Entry], call: str) -> SeenProgram | None:
     arguments, detail = read_json(asked.arguments), results[0]["detail"]
     program = ProgramText.of(str(arguments.get("code"))) if isinstance(arguments, dict) else None
     return (
-        SeenProgram(program, _noted(detail.get("seen")), decode(detail["value"]))
+        SeenProgram(program, _seen_calls(detail.get("seen")), decode(detail["value"]))
         if isinstance(program, ProgramText)
         else None
     )
 
 
-def _noted(seen: object) -> dict[str, list[list[str]]]:
+def _seen_calls(seen: object) -> dict[str, list[list[str]]]:
     """Return the calls that a worker says to have seen, as far as they have the known shape."""
     rows = seen.items() if isinstance(seen, dict) else ()
     noted: dict[str, list[list[str]]] = {}
@@ -631,11 +631,11 @@ def _journal(rows: Sequence[Entry]) -> dict[int, InnerCall]:
         elif row.kind == INNER_GIVEN and number in calls:
             calls[number] = replace(calls[number], reaches=True)
         elif row.kind == INNER_RESULT and number in calls:
-            calls[number] = replace(calls[number], answer=_stored(payload))
+            calls[number] = replace(calls[number], answer=_stored_answer(payload))
     return calls
 
 
-def _stored(payload: Mapping[str, Any]) -> dict[str, Any] | None:
+def _stored_answer(payload: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the answer of a stored result; None where the call was interrupted, or never seen to end."""
     if payload["outcome"] == "returned":
         detail = payload["detail"]
@@ -643,17 +643,17 @@ def _stored(payload: Mapping[str, Any]) -> dict[str, Any] | None:
     return None if payload["outcome"] == "interrupted" else {"failed": str(payload["text"])}
 
 
-def _shown(name: str, arguments: str) -> str:
+def _call_text(name: str, arguments: str) -> str:
     given = ", ".join(f"{name}={value!r}" for name, value in read_json(arguments).items())
     return f"{name}({one_line(given, _SHORT)})"
 
 
-def _told(number: int, call: str, answer: Mapping[str, Any]) -> str:
+def _call_line(number: int, call: str, answer: Mapping[str, Any]) -> str:
     shown = answers.show_value(answer["value"]) if "value" in answer else f"failed: {answer['failed']}"
     return f"{number}. {call} → {one_line(shown, _SHORT)}"
 
 
-def _listed(calls: Sequence[str]) -> list[str]:
+def _call_list(calls: Sequence[str]) -> list[str]:
     """Return the first of the calls that a program had made."""
     head = f"It had made {len(calls) or 'no'} call{'' if len(calls) == 1 else 's'}{':' if calls else '.'}"
     more = [f"… and {len(calls) - _TOLD} more"] if len(calls) > _TOLD else []

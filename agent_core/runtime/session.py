@@ -174,7 +174,7 @@ class AgentSession:
 
     async def load_pause(self) -> None:
         """Read until when the agent has paused its heartbeats."""
-        self._paused_until = float((await self._kept()).get("paused_until") or 0)
+        self._paused_until = float((await self._agent_settings()).get("paused_until") or 0)
 
     def beat(self) -> list[SetBeat]:
         """Return the write by which the agent wakes at its time, in whatever process runs then; none if it does not."""
@@ -193,7 +193,7 @@ class AgentSession:
         most = self._settings.pause_max_minutes
         for_minutes = max(min(minutes, most), 0)
         self._paused_until = self.clock.now() + for_minutes * 60
-        settings = {**await self._kept(), "paused_until": self._paused_until}
+        settings = {**await self._agent_settings(), "paused_until": self._paused_until}
         await self._store.apply([SaveAgent(self._agent, settings)])
         capped = f", which is the longest that may be ({minutes:g} were asked for)" if minutes > most else ""
         return f"No timed heartbeat for {for_minutes:g} minutes{capped}."
@@ -202,7 +202,7 @@ class AgentSession:
         """Restart the heartbeat interval, because something happened."""
         self._woken = self.clock.now()
 
-    async def _kept(self) -> dict[str, Any]:  # Any: JSON
+    async def _agent_settings(self) -> dict[str, Any]:  # Any: JSON
         return await self._store.agent_settings(self._agent) or {}
 
 
@@ -241,13 +241,13 @@ async def settle(store: Store, claimed: Claimed, session: AgentSession, *, goes_
         return ""
     is_between, last = claimed.event.kind in BETWEEN, steps[-1] if steps and not claimed.streamed else None
     if (is_between or goes_on) and last is not None and last.kind == "assistant" and not last.payload.get("calls"):
-        writes = _owed(claimed, AnswerAsk("", str(last.payload.get("text", ""))))
+        writes = _owed_answer(claimed, AnswerAsk("", str(last.payload.get("text", ""))))
         await store.finish(claimed.id, claimed.attempt, "done", writes=writes)
         return ""
     ending = [cut_off(claimed.streamed)] if claimed.streamed else closing_answers(entries)
     is_again = not claimed.cancelled and (is_between or (goes_on and not ClientFunctions.of(claimed.event).is_client))
     cuts = _Cuts.of(claimed, entries) if is_again else None
-    ending.append(_stopped(cuts))
+    ending.append(_stop_notice(cuts))
     if not any(entry.kind in ("user", "notice") for entry in entries):
         ending.insert(0, entry_of(claimed.event, session.style, session.clock.now()))
     ending += [facts_entry(made.to_json()) for made in await _by_helpers(store, claimed.id, ending)]
@@ -331,7 +331,7 @@ class _Cuts:
         return now + pause if self.in_a_row > 1 else None
 
 
-def _stopped(cuts: _Cuts | None) -> Entry:
+def _stop_notice(cuts: _Cuts | None) -> Entry:
     """Return the notice at the end of a turn that was cut off; the user may go on with one that ends there."""
     if cuts is not None and not cuts.are_too_many:
         return notice(STOPPED)
@@ -342,16 +342,16 @@ def _stopped(cuts: _Cuts | None) -> Entry:
 def _after(claimed: Claimed, cuts: _Cuts | None, now: float) -> tuple[list[Post], list[Write]]:
     """Return the event that begins a turn again that was cut off, or the end of it for who asked for it."""
     if cuts is None:
-        return [], _owed(claimed, AnswerAsk("", "The turn was ended by the user.", "failed"))
+        return [], _owed_answer(claimed, AnswerAsk("", "The turn was ended by the user.", "failed"))
     if cuts.are_too_many:
-        return [], _owed(claimed, AnswerAsk("", f"`{claimed.agent}` was {cuts.said}.", "failed"))
+        return [], _owed_answer(claimed, AnswerAsk("", f"`{claimed.agent}` was {cuts.said}.", "failed"))
     kept = {key: claimed.event.payload.get(key) for key in ("thread", "owes", "hops", "from", "trace", ONLY)}
     counted = {"tries": cuts.in_a_row, "cuts": cuts.total, AFTER: claimed.id}
     again = Post(claimed.agent, "again", {**kept, **counted}, key=f"again:{claimed.id}", due=cuts.due(now))
     return [again], []
 
 
-def _owed(claimed: Claimed, answer: AnswerAsk) -> list[Write]:
+def _owed_answer(claimed: Claimed, answer: AnswerAsk) -> list[Write]:
     """Return the answer to the ask that a turn was for, if it was for one."""
     owes = str(claimed.event.payload.get("owes") or "")
     return [replace(answer, ask=owes)] if owes else []

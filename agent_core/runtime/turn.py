@@ -169,7 +169,7 @@ class TurnQuestions:
     """Whom a turn asks about grants, the user's answers that were no, and its debugger if it has its own."""
 
     queue: ApprovalQueue = field(default_factory=ApprovalQueue)
-    noes: list[Answered] = field(default_factory=list)
+    refusals: list[Answered] = field(default_factory=list)
     seat: "DebuggerSeat | None" = None
 
 
@@ -239,7 +239,7 @@ class Turn:
     @property
     def approvals(self) -> Approvals:
         """The questions about grants that come up in this turn."""
-        return Approvals(self.questions.queue, self, self.questions.noes)
+        return Approvals(self.questions.queue, self, self.questions.refusals)
 
     @property
     def works_for(self) -> str:
@@ -265,7 +265,7 @@ class Turn:
         What was used and noted since the last time goes along, before them.
         """
         if self.style.packs:
-            entries = [self._packed(entry) for entry in entries]
+            entries = [self._pack(entry) for entry in entries]
         journal = self.journal
         async with journal.lock:
             unwritten = [*journal.unwritten] if entries else []
@@ -295,7 +295,7 @@ class Turn:
         self.tell(events.Text(text=f"\n\n{text}" if self.work.function_messages else text))
         self.work.function_messages.append(text)
 
-    def _packed(self, entry: Entry) -> Entry:
+    def _pack(self, entry: Entry) -> Entry:
         """Return the entry with its message packed with type and time. A packed entry is returned unchanged."""
         if entry.kind not in ("user", "notice") or entry.payload.get("packed"):
             return entry
@@ -512,7 +512,9 @@ def result(call: Call, text: str, outcome: str, seconds: float = 0.0, detail: di
 
 def messages_of(entries: Sequence[Entry]) -> list[Message]:
     """Return the messages of a turn's entries that the model reads. Entries for the record alone are skipped."""
-    return [_READERS[entry.kind](_checked(entry), entry.is_imported) for entry in entries if entry.kind in _READERS]
+    return [
+        _READERS[entry.kind](_checked_payload(entry), entry.is_imported) for entry in entries if entry.kind in _READERS
+    ]
 
 
 def unwrapped(call: Call) -> Call:
@@ -542,9 +544,9 @@ def unanswered(entries: Sequence[Entry]) -> list[tuple[Call, bool]]:
     if last is None:
         return []
     after = entries[last + 1 :]
-    answered = {_checked(entry)["call_id"] for entry in after if entry.kind == "result"}
-    started = {_checked(entry)["id"] for entry in after if entry.kind == "call"}
-    calls = map(unwrapped, _assistant(_checked(entries[last])).calls)
+    answered = {_checked_payload(entry)["call_id"] for entry in after if entry.kind == "result"}
+    started = {_checked_payload(entry)["id"] for entry in after if entry.kind == "call"}
+    calls = map(unwrapped, _assistant(_checked_payload(entries[last])).calls)
     return [(call, call.id in started) for call in calls if call.id not in answered]
 
 
@@ -557,7 +559,7 @@ _NEEDED: Mapping[str, Shape] = {
 }
 
 
-def _checked(entry: Entry) -> dict[str, Any]:  # Any: JSON
+def _checked_payload(entry: Entry) -> dict[str, Any]:  # Any: JSON
     """Return the payload of an entry, which someone else may have written into the state file."""
     payload: dict[str, Any] = fitting(
         entry.payload, _NEEDED[entry.kind], f"An entry of the conversation (`{one_line(entry.kind, 40)}`)"

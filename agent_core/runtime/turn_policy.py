@@ -115,7 +115,7 @@ class DirectReplyPolicy:
             elif client.required:
                 follows = self._after_no_call()
             elif client.shape:
-                follows = self._shaped(follows.reply)
+                follows = self._check_shape(follows.reply)
         if isinstance(follows, GoOn) and self.turn.step >= self.max_steps:
             self._let_out()
             warning = f"The turn was ended after {self.max_steps} steps."
@@ -149,7 +149,7 @@ class DirectReplyPolicy:
             return Ended("failed", warning=warning, fix=f"{_AGAIN} Another model may do better.")
         return Ended("replied", reply.text)
 
-    def _shaped(self, text: str) -> GoOn | Ended:
+    def _check_shape(self, text: str) -> GoOn | Ended:
         """Decide where the turn would end with a reply that has to have a shape; the model may mend it once."""
         read = self.turn.origin.client.shaped(text)
         if isinstance(read, str):
@@ -194,13 +194,13 @@ class DirectReplyPolicy:
             return self._after_refusals(max(again, key=lambda key: self._times[key]))
         name, _, _ = often = max(self._times, key=lambda key: self._times[key], default=("", "", ""))
         if self._times[often] > MAX_SAME_ANSWERS:
-            return _repeated(f"`{name}` came out the same {self._times[often]} times with the same arguments")
+            return _end_of_repetition(f"`{name}` came out the same {self._times[often]} times with the same arguments")
         return GoOn(_cut_advice(cut) if cut else "")
 
     def _after_refusals(self, same: _Same) -> GoOn | Ended:
         name, times = same[0], self._times[same]
         if times >= MAX_SAME_FAILURES:
-            return _repeated(f"`{name}` was refused {times} times for the same reason")
+            return _end_of_repetition(f"`{name}` was refused {times} times for the same reason")
         return GoOn(f"`{name}` was refused twice for the same reason. Do something else.")
 
     def _let_out(self) -> None:
@@ -212,7 +212,7 @@ class DirectReplyPolicy:
             f"`{name}` {'gave the same answer' if answer else 'failed'} {times} times in a row with the same arguments"
         )
         if times >= (MAX_SAME_ANSWERS if answer else MAX_SAME_FAILURES):
-            return _repeated(message)
+            return _end_of_repetition(message)
         if times > 1:
             self.excluded |= {name}
             return GoOn(f"{message}. {'Reply to the user now.' if answer else 'Do something else.'}")
@@ -230,7 +230,7 @@ class DirectReplyPolicy:
         return Ended("failed", warning=message, fix="Ask for less at once, or raise `model.max_tokens`.")
 
 
-def _repeated(message: str) -> Ended:
+def _end_of_repetition(message: str) -> Ended:
     advice = f"{message}. Do something else, or tell the user what is in the way."
     return Ended("repeated", warning=f"The turn was ended: {message}.", advice=advice)
 

@@ -70,8 +70,8 @@ TurnLoop: TypeAlias = "AgentLoop | GroupLoop"
 
 
 @dataclass(frozen=True, slots=True)
-class TurnTerms:
-    """The terms of one turn: who is asked about grants, who debugs, its group, and who pays for it.
+class TurnOptions:
+    """The options of one turn: who is asked about grants, who debugs, its group, and who pays for it.
 
     `hand` is the `self` of its meta-functions: the agent, which a runner does not hold, so that it ends with its users.
     """
@@ -110,7 +110,7 @@ class TurnRunner:
     one_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock)
     ends_at_once: bool = False  # a turn that is about to begin was interrupted
 
-    async def run(self, posts: Sequence[Post], terms: TurnTerms) -> AsyncGenerator[events.Event, None]:
+    async def run(self, posts: Sequence[Post], options: TurnOptions) -> AsyncGenerator[events.Event, None]:
         """Post these to the inbox, run the turn that they begin, and yield its events.
 
         Leaving the iteration early ends the turn as an interruption does.
@@ -118,7 +118,7 @@ class TurnRunner:
         queue: asyncio.Queue[events.Event | None] = asyncio.Queue()
         async with self.one_at_a_time:
             self.receipt = Receipt()
-            work = asyncio.create_task(self._run_next(posts, queue.put_nowait, terms))
+            work = asyncio.create_task(self._run_next(posts, queue.put_nowait, options))
             work.add_done_callback(lambda _: queue.put_nowait(None))
             try:
                 while (event := await queue.get()) is not None:
@@ -138,13 +138,13 @@ class TurnRunner:
             self.ends_at_once = self.one_at_a_time.locked()
 
     @asynccontextmanager
-    async def alone(self, kind: str, terms: TurnTerms) -> AsyncIterator[Turn]:
+    async def alone(self, kind: str, options: TurnOptions) -> AsyncIterator[Turn]:
         """Give a turn of its own to work that no message began; its event goes before all that waits."""
         async with self.one_at_a_time:
             await self.store.post(Post(self.name, kind, {}, due=0.0))
-            claimed = await self._next(goes_on=terms.goes_on)
+            claimed = await self._next(goes_on=options.goes_on)
             assert claimed is not None
-            turn = self.turn = self.turn_of(claimed, terms)
+            turn = self.turn = self.turn_of(claimed, options)
             try:
                 yield turn
             finally:
@@ -163,7 +163,7 @@ class TurnRunner:
         for problem in self.colleagues.news():
             turn.warn(problem)
 
-    def turn_of(self, claimed: ClaimedTurn, terms: TurnTerms, emit: Emit = lambda _: None) -> Turn:
+    def turn_of(self, claimed: ClaimedTurn, options: TurnOptions, emit: Emit = lambda _: None) -> Turn:
         """Return a claimed turn with all that its steps need."""
         queue, session = self.workshop.granting.queue, self.session
         payload, is_between = claimed.event.payload, claimed.event.kind in BETWEEN
@@ -178,18 +178,18 @@ class TurnRunner:
             is_asked=claimed.event.kind in ("message", "login", "ask", "answer", "handoff", HEARD),
             is_users=not is_between or _is_of_user(claimed.event),
             verify=session.verify and session.style.verify and not any(map(is_reply, self.history)),
-            works_for=terms.works_for or (str(payload.get("from") or "") if is_between else ""),
+            works_for=options.works_for or (str(payload.get("from") or "") if is_between else ""),
             trace=str(payload.get("trace") or ""),
             only=frozenset(payload.get(ONLY) or ()),
-            goes_on=terms.goes_on,
+            goes_on=options.goes_on,
             continues=str(payload.get(AFTER) or ""),
             client=ClientFunctions.of(claimed.event),
-            company=terms.company,
-            account=self._account(thread or claimed.id, terms.spends_for) if has_account else None,
+            company=options.company,
+            account=self._account(thread or claimed.id, options.spends_for) if has_account else None,
         )
         questions = TurnQuestions(
-            queue if terms.approver is None else queue.asking(terms.approver),
-            seat=None if terms.debugger is None else DebuggerSeat(terms.debugger),
+            queue if options.approver is None else queue.asking(options.approver),
+            seat=None if options.debugger is None else DebuggerSeat(options.debugger),
         )
         return Turn(
             claimed.id,
@@ -198,7 +198,7 @@ class TurnRunner:
             self.store,
             self.history,
             emit,
-            terms.hand,
+            options.hand,
             origin,
             TurnJournal(claimed.n),
             questions,
@@ -212,17 +212,17 @@ class TurnRunner:
         own = lambda: self.colleagues.profile.limits  # noqa: E731 - as the file says then
         return Account(self.name, thread, self.store, own, self.session.clock, parent)
 
-    async def _run_next(self, posts: Sequence[Post], emit: Emit, terms: TurnTerms) -> None:
+    async def _run_next(self, posts: Sequence[Post], emit: Emit, options: TurnOptions) -> None:
         for post in posts:
             await self.store.post(post)
         skip = BETWEEN if posts else ()  # the user's message goes before what others sent
         with self.workshop.in_use():
-            claimed = await self._next(skip, goes_on=terms.goes_on)
+            claimed = await self._next(skip, goes_on=options.goes_on)
             if claimed is None:
                 return
             self.colleagues.look()
             try:
-                await self._run_claimed(self.turn_of(claimed, terms, emit), claimed.event)
+                await self._run_claimed(self.turn_of(claimed, options, emit), claimed.event)
             finally:
                 self.colleagues.look_away()
 

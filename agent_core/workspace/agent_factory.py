@@ -19,7 +19,7 @@ from agent_core.memory.classes import KNOWN, Memory, named
 from agent_core.memory.vectors import TextVectors
 from agent_core.runtime import host_functions
 from agent_core.runtime.agent import Agent, SaveAgentFile
-from agent_core.runtime.colleagues import AgentProfile, Alone, Colleagues, FunctionSight
+from agent_core.runtime.colleagues import AgentProfile, Colleagues, FunctionSight, NoPeers
 from agent_core.runtime.dispatch import Dispatcher, ForeignFunctions, WorkspaceFunctions
 from agent_core.runtime.groups.loop import GroupLoop, OpenMember
 from agent_core.runtime.helper_calls import ABOUT_HELPERS, HelperFunctions, HelperRun, run_name
@@ -463,7 +463,7 @@ class _RunParts:
         return Dispatcher(sources, ground.workshop.registry.snapshot, turn, ground.clock)
 
 
-class _Working(Alone):
+class _Working(NoPeers):
     """The directory of an agent that runs a helper: nobody to talk to, and its budget as its limits."""
 
     def __init__(self, limits: SpendingLimits) -> None:

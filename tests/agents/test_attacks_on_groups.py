@@ -45,7 +45,7 @@ async def test_a_members_words_are_never_the_users_in_the_record(tmp_path: Path,
     cast = Cast(lambda name, number: ["My name is Eve, and I live in Rome.", "Seen. DONE"][number])
     async with team(tmp_path, scripted(playing(cast)), 'stop = { text = "DONE" }') as group:
         await talk(group, "@coder go")
-        member = group._loop._members["planner"]  # type: ignore[attr-defined]
+        member = group._loop._members["planner"]  # type: ignore[union-attr]
         by = [(message.speaker, message.text[:14]) for message in await member.history() if isinstance(message, User)]
     assert by == [("", "@coder go"), ("coder", "[from: coder] ")]
 

@@ -108,7 +108,7 @@ def requests() -> set[str]:
     tree = ast.parse(dedent(inspect.getsource(WorkerApi.__call__)))
     patterns = [node for node in ast.walk(tree) if isinstance(node, ast.MatchValue)]
     answered = {str(one.value.value) for one in patterns if isinstance(one.value, ast.Constant)}
-    return answered | {"debug", "secret", *FETCHES}  # which the curtain answers before them
+    return answered | {"debug", "secret", *FETCHES}  # which the channel answers before them
 
 
 _BIG: Final = {"$": "set", "v": [_collide(n) for n in range(COUNT)]}

@@ -149,7 +149,7 @@ def test_all_that_runs_code_is_run_and_masked_by_the_cage_alone() -> None:
         name for name, one in inspect.getmembers(SandboxClient, inspect.iscoroutinefunction) if _runs_code(name, one)
     }
     assert runs == own
-    masking = ("curtain.over(", "curtain.over, ", "over(", "self._masked(")
+    masking = ("channel.over(", "channel.over, ", "over(", "self._mask(")
     assert not [
         name for name in own if not any(one in inspect.getsource(getattr(SandboxClient, name)) for one in masking)
     ]

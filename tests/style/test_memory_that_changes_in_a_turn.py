@@ -9,7 +9,7 @@ from agent_core.memory.blocks import Alias, PlannedEdit
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource
 from agent_core.runtime.agent import Agent
-from agent_core.runtime.colleagues import Alone, Colleagues
+from agent_core.runtime.colleagues import Colleagues, NoPeers
 from agent_core.runtime.dispatch import Dispatcher, WorkspaceFunctions
 from agent_core.runtime.host_functions import HostFunction, HostFunctions
 from agent_core.runtime.loop import AgentLoop, Remembering
@@ -41,7 +41,7 @@ def agent_of(desk: Desk, host: HostFunction, memory: Remembering | None = None, 
     sources = (HostFunctions(functions, shop), WorkspaceFunctions(sandbox, shop, settings.parallel))
     dispatcher = Dispatcher(sources, shop.registry.snapshot, settings, Clock(), aliases=aliases)
     shown = Shown([host.function], 20, workspace.workshop.quarantine)
-    alone = Colleagues("other", store, Alone(), workspace.settings.runner, Clock())
+    alone = Colleagues("other", store, NoPeers(), workspace.settings.runner, Clock())
     session, nobody = AgentSession("other", store), HelperSelection(workspace.helpers, lambda: ())
     asker = ModelSession(shown, workspace.settings, workspace._models.open, session, alone, nobody)
     stepper = AgentLoop(asker, dispatcher, workspace.workshop, 10, memory)

@@ -12,7 +12,7 @@ from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
 from agent_core.runtime.agent import Agent
 from agent_core.runtime.call_record import CallRecord, Done
-from agent_core.runtime.colleagues import Alone, Colleagues
+from agent_core.runtime.colleagues import Colleagues, NoPeers
 from agent_core.runtime.dispatch import Dispatcher, ModelFunction, WorkspaceFunctions
 from agent_core.runtime.loop import AgentLoop
 from agent_core.runtime.model_session import ModelSession
@@ -60,7 +60,7 @@ def agent_of(desk: Desk) -> Agent:
     sources = (Foreign(function), WorkspaceFunctions(workspace._sandbox, shop, settings.parallel))
     dispatcher = Dispatcher(sources, shop.registry.snapshot, settings, Clock())
     shown, session = Shown([function], 20, shop.quarantine), AgentSession("other", store)
-    alone = Colleagues("other", store, Alone(), workspace.settings.runner, Clock())
+    alone = Colleagues("other", store, NoPeers(), workspace.settings.runner, Clock())
     nobody = HelperSelection(workspace.helpers, lambda: ())
     asker = ModelSession(shown, workspace.settings, workspace._models.open, session, alone, nobody)
     loop = AgentLoop(asker, dispatcher, shop, 10)

@@ -5,7 +5,7 @@ import pytest
 from agent_core.access.grants.content import differences
 from agent_core.context.presentation import introspection
 from agent_core.functions.gate.draft import unified_diff
-from agent_core.functions.service.grant_service import _shown
+from agent_core.functions.service.grant_service import _granting_lines
 from agent_core.functions.service.history import diff
 from agent_core.interfaces.render.function_view import source_lines
 from agent_core.interfaces.repl import render
@@ -61,4 +61,4 @@ async def test_the_lines_that_need_something_are_those_of_python(here: Room) -> 
     here.letters.write_bytes(text.encode())
     await here.shop.saved([here.letters])
     snapshot = here.shop.registry.snapshot()
-    assert _shown(snapshot.functions["count_vowels"], snapshot) == ((17, 'open("x")'),)
+    assert _granting_lines(snapshot.functions["count_vowels"], snapshot) == ((17, 'open("x")'),)

@@ -6,7 +6,7 @@ __getattr__ = late_names(
     __name__,
     {
         "approval": "Answer Approver Decision PendingQuestion Question says_what_to_do",
-        "book": "Giving GrantStore",
+        "book": "NewGrant GrantStore",
         "desk": "Answered ApprovalQueue Approvals",
         "files": "FileRequests WantPath",
         "permit": "AccessResolver Denied Permit",

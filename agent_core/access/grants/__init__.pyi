@@ -4,7 +4,7 @@ from .approval import Decision as Decision
 from .approval import PendingQuestion as PendingQuestion
 from .approval import Question as Question
 from .approval import says_what_to_do as says_what_to_do
-from .book import Giving as Giving
+from .book import NewGrant as NewGrant
 from .book import GrantStore as GrantStore
 from .desk import Answered as Answered
 from .desk import ApprovalQueue as ApprovalQueue

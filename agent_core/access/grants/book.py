@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from agent_core.registry.function import Function
     from agent_core.registry.snapshot import Snapshot
 
-Alone = Callable[[], AbstractAsyncContextManager[None]]
+ExclusiveLock = Callable[[], AbstractAsyncContextManager[None]]
 """The right to change the workspace's files, which one process has at a time."""
 
 
@@ -49,7 +49,7 @@ class Yes:
 
 
 @dataclass(frozen=True, slots=True)
-class Giving:
+class NewGrant:
     """A grant to be given for one content, in addition to `previous_grants` that its entry still holds."""
 
     function: str
@@ -84,12 +84,14 @@ class _Known:
 class GrantStore:
     """The grants of one workspace."""
 
-    def __init__(self, root: Path, store: ApprovalStore, alone: Alone, sealer: Sealer | None = None) -> None:
+    def __init__(
+        self, root: Path, store: ApprovalStore, exclusive_lock: ExclusiveLock, sealer: Sealer | None = None
+    ) -> None:
         self._root = root
         self._file = GrantsFile(root / "functions")
         self._record = GrantRecord(root)
         self._store = store
-        self._alone = alone
+        self._exclusive_lock = exclusive_lock
         self.sealer = sealer or Sealer(root)
         self._known: _Known | None = None
         self._lent: dict[tuple[str, str], Grants] = {}
@@ -147,9 +149,9 @@ class GrantStore:
         texts = {module: await self._store.text(version) or "" for module, version in held.before}
         return await asyncio.to_thread(since, function, snapshot, texts) if texts else ("", "")
 
-    def lend(self, giving: Giving) -> None:
+    def lend(self, new_grant: NewGrant) -> None:
         """Give the next call of this content more grants, and no later call."""
-        self._lent[giving.function, giving.content.digest] = giving.grants
+        self._lent[new_grant.function, new_grant.content.digest] = new_grant.grants
 
     def borrowed(self, function: "Function", snapshot: "Snapshot") -> Grants:
         """Return the grants lent to the next call, which is this one."""
@@ -188,24 +190,32 @@ class GrantStore:
             WorkspaceError: the file cannot be written, or the key of the seals cannot be used.
         """
         now = await self.allowed(function, snapshot)
-        giving = Giving(function.name, grants, content_of(function, snapshot), by, now)
-        async with self._alone():
-            await self._store.apply(await self.put(giving))
+        new_grant = NewGrant(function.name, grants, content_of(function, snapshot), by, now)
+        async with self._exclusive_lock():
+            await self._store.apply(await self.put(new_grant))
         self.forget()
 
-    async def put(self, giving: Giving) -> tuple[Write, ...]:
+    async def put(self, new_grant: NewGrant) -> tuple[Write, ...]:
         """Write the entry under the lock, and return the rows to write next; call `forget` after that."""
         before = self._file.read()
-        old_entry = before.entries.get(giving.function, GrantEntry())
-        versions, text = giving.content.to_text(), _text(giving.grants | (giving.previous_grants & old_entry.grants))
-        seal = self.sealer.seal(
-            giving.function, giving.content.digest, versions, text, giving.by, *self._revocations(giving.function)
+        old_entry = before.entries.get(new_grant.function, GrantEntry())
+        versions, text = (
+            new_grant.content.to_text(),
+            _text(new_grant.grants | (new_grant.previous_grants & old_entry.grants)),
         )
-        self._record.look_through(*looked_through(self._root, giving.grants.read, giving.grants.write))
+        seal = self.sealer.seal(
+            new_grant.function,
+            new_grant.content.digest,
+            versions,
+            text,
+            new_grant.by,
+            *self._revocations(new_grant.function),
+        )
+        self._record.look_through(*looked_through(self._root, new_grant.grants.read, new_grant.grants.write))
         moment = datetime.fromtimestamp(await self._store.now(), UTC).isoformat(timespec="milliseconds")
-        entry = GrantEntry(old_entry.grants | giving.grants, giving.by, moment.replace("+00:00", "Z"))
-        await asyncio.to_thread(self._file.write, {**before.entries, giving.function: entry}, before)
-        return (SaveYes(giving.function, giving.content.digest, versions, text, giving.by, seal),)
+        entry = GrantEntry(old_entry.grants | new_grant.grants, new_grant.by, moment.replace("+00:00", "Z"))
+        await asyncio.to_thread(self._file.write, {**before.entries, new_grant.function: entry}, before)
+        return (SaveYes(new_grant.function, new_grant.content.digest, versions, text, new_grant.by, seal),)
 
     async def revoke(self, name: str, grants: Grants | None = None) -> Grants:
         """Revoke these grants, or all, from a function, and return what its entry has now.
@@ -213,7 +223,7 @@ class GrantStore:
         Raises:
             WorkspaceError: the file cannot be written; every yes to the function is gone all the same.
         """
-        async with self._alone():
+        async with self._exclusive_lock():
             before = self._file.read()
             old_entry = before.entries.get(name, GrantEntry())
             remaining = NOTHING if grants is None else old_entry.grants.without(grants)
@@ -252,7 +262,7 @@ class GrantStore:
 
     async def _look_alone(self) -> tuple[Listing, list[YesRow]]:
         """Read the file and the rows under the lock, so that they belong together."""
-        async with self._alone():
+        async with self._exclusive_lock():
             listing, rows = self._file.read(), await self._store.yeses()
             writes = list(self._limit_approvals(rows, listing))
             if not writes:

@@ -74,7 +74,7 @@ class Approvals:
 
     queue: ApprovalQueue
     turn: TurnSink | None = None
-    noes: list[Answered] = field(default_factory=list)
+    refusals: list[Answered] = field(default_factory=list)
 
     async def ask(self, question: Question) -> Decision:
         """Ask the user and return the answer, which is no if nobody can be asked."""
@@ -101,7 +101,7 @@ class Approvals:
         """Report the answer to the turn, and return the same decision."""
         if self.turn is not None:
             if decision.answer == "no" and decision.by == "human":
-                self.noes.append((question, decision))
+                self.refusals.append((question, decision))
             if decision.by == "human":
                 what = " and ".join(question.missing.sentences()) or "join"
                 self.turn.note_done("asked", f"may {question.function} {what}? {decision.answer}")
@@ -132,12 +132,12 @@ class Approvals:
                 await rows.settle_questions(asker)
 
     def _said_no(self, question: Question) -> Decision | None:
-        earlier = next((decision for prior, decision in self.noes if _is_same(question, prior, decision)), None)
+        earlier = next((decision for prior, decision in self.refusals if _is_same(question, prior, decision)), None)
         if earlier is not None:
             return replace(earlier, by="earlier")
-        own = [_kinds(prior) for prior, _ in self.noes if prior.function == question.function]
+        own = [_kinds(prior) for prior, _ in self.refusals if prior.function == question.function]
         is_often = any(sum(kind in kinds for kinds in own) >= MOST_NOES for kind in _kinds(question))
-        return Decision("no", by="often") if is_often or len(self.noes) >= MOST_NOES_IN_A_TURN else None
+        return Decision("no", by="often") if is_often or len(self.refusals) >= MOST_NOES_IN_A_TURN else None
 
 
 async def _first_answer(question: Question, approver: Approver, store: ApprovalStore) -> Decision:

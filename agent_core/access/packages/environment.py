@@ -444,7 +444,7 @@ def _remove(path: Path) -> None:
 
 _LOG = logging.getLogger("knapper.packages")
 _RESOLVE_S: Final = 300.0
-Alone = Callable[[], AbstractAsyncContextManager[None]]
+ExclusiveLock = Callable[[], AbstractAsyncContextManager[None]]
 
 
 class Environment:
@@ -453,7 +453,7 @@ class Environment:
     def __init__(
         self,
         root: Path,
-        alone: Alone,
+        exclusive_lock: ExclusiveLock,
         tries: Tries,
         listed: tuple[str, ...],
         most_mib: int,
@@ -463,7 +463,7 @@ class Environment:
         self._tell: Tell = tell or _note  # what is done now, and nothing when it is done
         self._lock = Lock(root / "functions")
         self._shelf = PackageShelf(root / STATE / "env", Sealer(root))
-        self._alone = alone
+        self._exclusive_lock = exclusive_lock
         self._tries = tries
         self._listed = listed
         self._most_bytes = most_mib << 20
@@ -520,7 +520,7 @@ class Environment:
             if self._shelf.get(resolution.digest) is None:
                 await self._install(resolution)
         if self._lock.understood().get(resolution.requirements) != resolution.pins:
-            async with self._alone():
+            async with self._exclusive_lock():
                 self._lock.put(resolution.requirements, resolution.pins)
 
     async def _install(self, resolution: Resolution) -> None:
@@ -546,7 +546,7 @@ class Environment:
         Raises:
             PackagesError: the lock is not understood, so nothing is removed.
         """
-        async with self._alone():
+        async with self._exclusive_lock():
             self._lock.understood()
             self._lock.keep(sections)
         digests = frozenset(digest_of(pins) for pins in self._lock.understood().values())

@@ -1,7 +1,7 @@
 """Secrets: where they are kept, who gets one, and that none is shown, stored or sent to a model.
 
 A value goes to one running function, at the moment of `self.secret(name)`, if a human granted it by name. Whatever
-comes out of its worker passes the curtain, which masks it; the log and the file of a crash are masked too. May touch
+comes out of its worker passes a channel that masks it; the log and the file of a crash are masked too. May touch
 the user's configuration folder.
 """
 

@@ -4,7 +4,7 @@ What is masked is each secret that the function may have, whether or not it aske
 kept is masked too; and those of the functions that it called. Of an outcome, every field that comes from a worker is
 masked, including future fields.
 
-The mask is a curtain at the one place where the host receives a worker's output: whatever reads it (progress, other
+The mask is put on at the one place where the host receives a worker's output: whatever reads it (progress, other
 functions, memory, the debugger, replay records, the outcome) never sees a secret's value; only the vault and the broker
 have it. Printed output is masked as it arrives, at a limited rate; the end of a text that may be the beginning of a
 secret waits for what follows. What this process has handed out is also masked in its log and in the file of a crash.

@@ -85,7 +85,7 @@ class Halt:
             if command.do == "quit":
                 raise CallEnded(QUIT)
             try:
-                result = self._resumed(command) if command.do in RESUMING else self._done(command)
+                result = self._resume_order(command) if command.do in RESUMING else self._carry_out(command)
             except UsageError as error:
                 result = str(error)
             if not isinstance(result, str):
@@ -120,13 +120,13 @@ class Halt:
             typed = f"{name} = {expression.strip().removeprefix('=').strip()}"
         return f"{_place(self.stop)}: {fence(typed, _MOST_TYPED)}"
 
-    def _resumed(self, command: Command) -> Order:
+    def _resume_order(self, command: Command) -> Order:
         line = command.argument.strip()
         if line and (command.do != "until" or not line.isdecimal()):
             raise UsageError(f"`{command.do}` takes {'a line' if command.do == 'until' else 'nothing'}.")
         return {"do": command.do, "line": int(line or 0), "shown": self.displayed}
 
-    def _done(self, command: Command) -> Order | str:
+    def _carry_out(self, command: Command) -> Order | str:
         act = _ACTS.get(command.do)
         return act(self, command.argument) if act else f"There is no command `{visible(command.do[:40])}`."
 
@@ -164,23 +164,23 @@ class Halt:
         first, last = _range(argument, self.stop.at.line, self.listed)
         lines = self.stop.lines(first, last)
         self.listed = last
-        return _numbered(self.stop, lines) if lines else f"{self.stop.at.path} has no line {first}."
+        return _numbered_lines(self.stop, lines) if lines else f"{self.stop.at.path} has no line {first}."
 
     def _longlist(self, _argument: str) -> str:
         owner = self._owner()
         if owner is None:
-            return _numbered(self.stop, self.stop.listing(20))
+            return _numbered_lines(self.stop, self.stop.listing(20))
         lines = bare_lines(self.stop.source)[owner.line - 1 : owner.end_line]
-        return _numbered(self.stop, enumerate(lines, owner.line))
+        return _numbered_lines(self.stop, enumerate(lines, owner.line))
 
     def _break(self, argument: str, *, once: bool = False) -> Order | str:
         if not argument:
             return "\n".join(visible(placement.text) for placement in self.breakpoints.placed(self.snapshot)) or "none"
         spec, line = typed_breakpoint(argument, once=once)
         spec = replace(spec, function=spec.function or self._function_at(line))
-        return self._armed(self.breakpoints.arm(spec, line, self.snapshot))
+        return self._arm_order(self.breakpoints.arm(spec, line, self.snapshot))
 
-    def _armed(self, placed: "Placed", **more: bool) -> Order:
+    def _arm_order(self, placed: "Placed", **more: bool) -> Order:
         """Return the order to stop there; the answer then shows the breakpoint as it stands."""
         point = next(
             worker_point
@@ -193,12 +193,14 @@ class Halt:
 
     def _condition(self, argument: str) -> Order:
         number, _, condition = argument.partition(" ")
-        placement = self.breakpoints.change(_counted(number), self.snapshot, condition=condition.strip())
-        return self._armed(placement, goes_on=True)
+        placement = self.breakpoints.change(_read_number(number), self.snapshot, condition=condition.strip())
+        return self._arm_order(placement, goes_on=True)
 
     def _ignore(self, argument: str) -> Order:
         number, _, times = argument.partition(" ")
-        return self._armed(self.breakpoints.change(_counted(number), self.snapshot, after=_counted(times.strip())))
+        return self._arm_order(
+            self.breakpoints.change(_read_number(number), self.snapshot, after=_read_number(times.strip()))
+        )
 
     def _function_at(self, line: int) -> str:
         owner = self._owner(line) or self._owner()
@@ -339,12 +341,12 @@ def _at(frame: At) -> str:
     return f"{frame.path}:{frame.line} in {frame.function}{given}"
 
 
-def _numbered(stop: DebugStop, lines: Any) -> str:  # Any: pairs of number and text
+def _numbered_lines(stop: DebugStop, lines: Any) -> str:  # Any: pairs of number and text
     marks = dict.fromkeys(stop.armed, "B") | {stop.at.line: "→"}
     return "\n".join(f"{number:4} {marks.get(number, ' ')} {text}".rstrip() for number, text in lines)
 
 
-def _counted(text: str) -> int:
+def _read_number(text: str) -> int:
     if not text.isdecimal() or len(text) > MOST_DIGITS:
         raise UsageError(
             f"`{visible(text[:20])}` is not a number that counts something.", fix="For example: ignore 1 20"
@@ -501,9 +503,9 @@ class Watch:
                 self.can_run = reader.many(claim.get("lines", []), reader.number, caps.MOST_LINES)
                 self.is_cut = bool(claim.get("cut"))
             case "stopped" if self.seat.debugger is not None and self._stops < MOST_STOPS:
-                id, run = self._known(reader.number(claim.get("id", 0))), self.running[-1]
+                id, run = self._require_known(reader.number(claim.get("id", 0))), self.running[-1]
                 stop = begun(claim, reader, run.function, snapshot, self._debugging.breakpoints)
-                stop = replace(stop, why=why_of(claim, id), shown=self._shown(stop, snapshot))
+                stop = replace(stop, why=why_of(claim, id), shown=self._displayed_values(stop, snapshot))
                 if len(self._debugging._running) > 1:
                     stop = replace(
                         stop,
@@ -529,13 +531,13 @@ class Watch:
         finally:
             self.stood += asyncio.get_running_loop().time() - began
 
-    def _known(self, id: int) -> int:
+    def _require_known(self, id: int) -> int:
         """Return the number of a breakpoint that the worker received; 0 is none of them."""
         if id and id not in self.running[-1].points:
             raise RequestRefused("the debugger hears of breakpoints that this call was sent")
         return id
 
-    def _shown(self, stop: DebugStop, snapshot: "Snapshot") -> tuple[tuple[str, str], ...]:
+    def _displayed_values(self, stop: DebugStop, snapshot: "Snapshot") -> tuple[tuple[str, str], ...]:
         """Return what a stop shows of the expressions that the user displays, here or with a breakpoint."""
         placed = self._debugging.breakpoints.placed(snapshot)
         expressions = {*self._displayed, *(text for placement in placed for text in placement.breakpoint.expressions)}
@@ -544,7 +546,7 @@ class Watch:
     def _keep(self, claim: Claim, reader: Reader) -> None:
         if self.running[-1].has_human:
             raise RequestRefused("a human is at the debugger: nothing is recorded")
-        id = self._known(reader.number(claim.get("id")))
+        id = self._require_known(reader.number(claim.get("id")))
         if len(self.records) < MOST_RECORDS:
             self.records.append(reader.record(claim))
         else:

@@ -67,15 +67,15 @@ def _calls(body: ast.AST) -> Iterator[tuple[str, str, int]]:
     for node in ast.walk(body):
         if not isinstance(node, ast.Call):
             continue
-        name = _dotted(node.func)
+        name = _dotted_name(node.func)
         if name.startswith("self.") and not name.startswith("self.scratch"):
             continue
         yield from ((kind, name, node.lineno) for kind, pattern in _KNOWN if pattern.match(name))
 
 
-def _dotted(node: ast.AST) -> str:
+def _dotted_name(node: ast.AST) -> str:
     if isinstance(node, ast.Attribute):
-        return f"{_dotted(node.value)}.{node.attr}"
+        return f"{_dotted_name(node.value)}.{node.attr}"
     return node.id if isinstance(node, ast.Name) else "?"
 
 

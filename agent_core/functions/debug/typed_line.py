@@ -39,9 +39,9 @@ def order_of(text: str, names: Container[str] = ()) -> Order:
         UsageError: it is neither, or a word of `pdb` that has no meaning here and is none of the `names` in scope.
     """
     word = text.split(" ", 1)[0].strip()
-    if word in _ABSENT and (_parsed(text, "eval") is None or (text.strip() == word and word not in names)):
+    if word in _ABSENT and (_parse(text, "eval") is None or (text.strip() == word and word not in names)):
         raise UsageError(f"The debugger has no `{word}`.", fix=_ABSENT[word])
-    module = _parsed(text, "exec") if _parsed(text, "eval") is None else None
+    module = _parse(text, "exec") if _parse(text, "eval") is None else None
     return _statement(text, module) if module is not None else {"do": "evaluate", "expression": expression_of(text)}
 
 
@@ -95,7 +95,7 @@ def _is_part(target: ast.expr) -> bool:
     return isinstance(target, ast.Subscript | ast.Attribute)
 
 
-def _parsed(text: str, mode: str) -> ast.AST | None:
+def _parse(text: str, mode: str) -> ast.AST | None:
     try:
         return _read(text, mode)
     except (SyntaxError, ValueError, RecursionError, MemoryError):

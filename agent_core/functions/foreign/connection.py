@@ -291,7 +291,7 @@ class ServerConnection:
         self._intake = intake = Intake()
         if self.entry.url:
             return self._over_http(stack, intake), asyncio.create_task(asyncio.Event().wait())
-        started = _started(self.command(), self._variables(), self._place.home, self._ending)
+        started = _start_server(self.command(), self._variables(), self._place.home, self._ending)
         process = await stack.enter_async_context(started)
         assert process.stdout is not None
         assert process.stdin is not None
@@ -466,7 +466,7 @@ async def _end(task: asyncio.Task[Any]) -> None:
 
 
 @asynccontextmanager
-async def _started(
+async def _start_server(
     command: list[str], variables: Mapping[str, str], home: Path, ending: _Ending
 ) -> AsyncIterator[Process]:
     """Start a server; at the end of the block its input is closed, and it is killed if that does not end it."""

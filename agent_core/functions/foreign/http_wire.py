@@ -119,7 +119,7 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
             if len(body) > MOST_LINE:
                 raise self._intake.cut(f"it sent more than {MOST_LINE >> 20} MiB in one answer")
             message = self._intake.read(bytes(body))
-            if asked.number and response.is_success and _answered(message) != asked.number:
+            if asked.number and response.is_success and _answered_request(message) != asked.number:
                 raise self._intake.cut("its answer is none to what was asked")
         except TimeoutError as error:
             raise AnswerCutOff(str(self._intake.cut(f"it did not send its answer in {ANSWER_S:g} s"))) from error
@@ -160,7 +160,7 @@ class _Asked:
         return cls(number, call_s if method == "tools/call" else ANSWER_S, is_endless)
 
 
-def _answered(message: JSONRPCMessage) -> str | None:
+def _answered_request(message: JSONRPCMessage) -> str | None:
     """Return the number of the request that a message answers; None if it answers none."""
     return str(message.id) if isinstance(message, JSONRPCResponse | JSONRPCError) else None
 
@@ -276,7 +276,7 @@ class _Events(httpx2.AsyncByteStream):
                     rest += part
                 self._is_idle, has_ended = True, False
                 for line in lines:
-                    if text := self._heard(event, line):
+                    if text := self._take_line(event, line):
                         yield text
                     event = event if line else _Event()
                     has_ended = has_ended or not event.size
@@ -299,7 +299,7 @@ class _Events(httpx2.AsyncByteStream):
         except TimeoutError as error:
             raise self._intake.cut("it did not end its answer in time") from error
 
-    def _heard(self, event: "_Event", line: bytes) -> bytes:
+    def _take_line(self, event: "_Event", line: bytes) -> bytes:
         """Take a line, and return what is passed on of the event that it ends, if it ends one that holds a message."""
         if line.startswith(b":") or not (line or event.size):
             self._intake.take_garbage()

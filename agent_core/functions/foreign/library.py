@@ -80,12 +80,12 @@ class ForeignLibrary:
         try:
             connection = self.connection(foreign.server, entry)
             await connection.client()
-            if why := self._changed(foreign, connection.listing):
+            if why := self._why_changed(foreign, connection.listing):
                 return Refused(why)
             result = await connection.call(foreign.tool, arguments, on_progress)
         except KnapperError as error:
             return Refused(f"{error.message} {error.fix}".strip())
-        masks = CallSecrets(self._secrets, foreign.function.name, _named(entry))
+        masks = CallSecrets(self._secrets, foreign.function.name, _secret_names(entry))
         text = masks.words(capped("\n".join([_text(part) for part in result.content])))
         seconds = loop.time() - began
         if result.is_error:
@@ -94,7 +94,7 @@ class ForeignLibrary:
         is_small = structured is not None and len(str(structured)) <= len(text) * 4 + 100_000
         return Returned(masks.words(structured) if is_small else text, "", "", seconds)
 
-    def _changed(self, foreign: ForeignFunction, listing: ForeignListing) -> str:
+    def _why_changed(self, foreign: ForeignFunction, listing: ForeignListing) -> str:
         now = listing.tools.get(foreign.tool)
         name, fix = foreign.function.name, f"A human looks at it: knapper mcp approve {foreign.server}"
         if now is None:
@@ -125,8 +125,8 @@ class ForeignLibrary:
         """
         known = self._connections.get(server)
         if known is None or known.entry != entry:
-            values = {name: self._value(server, name) for name in _named(entry)}
-            root, masks = self.book.root.resolve(), CallSecrets(self._secrets, server, _named(entry))
+            values = {name: self._value(server, name) for name in _secret_names(entry)}
+            root, masks = self.book.root.resolve(), CallSecrets(self._secrets, server, _secret_names(entry))
             place = ServerPlace(root, root / _STATE / server, masks.words, partial(self.book.note, server, entry))
             known = self._connections[server] = ServerConnection(server, entry, place, values)
         return known
@@ -173,7 +173,7 @@ def stub(function: "Function") -> str:
     return ast.unparse(node)
 
 
-def _named(entry: ServerEntry) -> tuple[str, ...]:
+def _secret_names(entry: ServerEntry) -> tuple[str, ...]:
     return (*entry.secrets, *([entry.bearer] if entry.bearer else []))
 
 

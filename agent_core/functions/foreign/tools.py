@@ -148,7 +148,7 @@ def _function(server: str, name: str, tool: ForeignTool) -> Function:
     description = (
         f"Foreign: a tool of the MCP server `{server}`, not made here. It says: {fence(tool.description, _DESCRIBED)}"
     )
-    parameters = {"properties": {}, **_told(tool.parameters)}
+    parameters = {"properties": {}, **_shorten_schema(tool.parameters)}
     return Function(
         name=name,
         module=f"mcp.{server}",
@@ -167,16 +167,16 @@ def _function(server: str, name: str, tool: ForeignTool) -> Function:
     )
 
 
-def _told(schema: Mapping[str, Any]) -> dict[str, Any]:
+def _shorten_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return a schema whose descriptions are short and can be seen through; what is checked stays as it is."""
     told: dict[str, Any] = {}
     for key, value in schema.items():
         if key in ("description", "title", "$comment") and isinstance(value, str):
             told[key] = one_line(value, _SAID)
         elif isinstance(value, dict):
-            told[key] = _told(value)
+            told[key] = _shorten_schema(value)
         elif isinstance(value, list):
-            told[key] = [_told(part) if isinstance(part, dict) else part for part in value]
+            told[key] = [_shorten_schema(part) if isinstance(part, dict) else part for part in value]
         else:
             told[key] = value
     return told

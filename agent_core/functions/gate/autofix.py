@@ -187,7 +187,7 @@ def import_from_workspace(view: View) -> str:
     """Return the text with imports of the functions of the workspace that it calls."""
     lines = lines_of(view.text)
     for node in view.tree.body:
-        if corrected := _corrected(node, view):
+        if corrected := _correct_import(node, view):
             end = node.end_lineno or node.lineno
             lines[node.lineno - 1 : end] = [f"{corrected}\n"] + [""] * (end - node.lineno)
     text = "".join(lines)
@@ -198,7 +198,7 @@ def import_from_workspace(view: View) -> str:
     return insert_imports(view.text, view.tree, imports) if imports else view.text
 
 
-def _corrected(node: ast.stmt, view: View) -> str:
+def _correct_import(node: ast.stmt, view: View) -> str:
     """Return an import from a module of the workspace as it must be written; nothing if it is right."""
     if not isinstance(node, ast.ImportFrom) or node.level or not node.module:
         return ""
@@ -224,7 +224,7 @@ def add_description(view: View) -> str:
         docstring = DocstringText.of(text, node) if node else None
     if docstring is None or docstring.is_raw:
         return view.text
-    examples = _trimmed(docstring.lines)
+    examples = _trim(docstring.lines)
     description = [line.strip() for line in map(_visible, docstring.escaped(bare_lines(words)))]
     return docstring.with_lines(text, [*description, *([""] if examples else []), *examples])
 
@@ -253,7 +253,7 @@ def to_google(view: View) -> str:
     is_other = parsed.style is not None and parsed.style.name.lower() in _OTHER_STYLES
     if not is_other or not (parsed.params or parsed.returns or parsed.raises):
         return view.text
-    hinted = _hinted(view)
+    hinted = _hinted_parameters(view)
     for part in parsed.meta:
         if isinstance(part, DocstringParam):
             part.is_optional = False  # which the signature says
@@ -261,9 +261,9 @@ def to_google(view: View) -> str:
             part.description = " ".join((part.description or "").split())
         elif isinstance(part, DocstringReturns) and view.node.returns is not None:
             part.type_name = None
-    composed = _trimmed(bare_lines(docstring_parser.compose(parsed, style=DocstringStyle.GOOGLE)))
+    composed = _trim(bare_lines(docstring_parser.compose(parsed, style=DocstringStyle.GOOGLE)))
     examples = lines[end:]
-    return written.with_lines(view.text, [*composed, *([""] if examples else []), *_trimmed(examples)])
+    return written.with_lines(view.text, [*composed, *([""] if examples else []), *_trim(examples)])
 
 
 def _movable(view: View) -> DocstringText | None:
@@ -272,7 +272,7 @@ def _movable(view: View) -> DocstringText | None:
     return None if written is None or written.margin.strip() else written
 
 
-def _hinted(view: View) -> set[str]:
+def _hinted_parameters(view: View) -> set[str]:
     return {parameter.arg for parameter in parameters(view.node) if parameter.annotation is not None}
 
 
@@ -292,7 +292,7 @@ def describe_parameters(view: View) -> str:
     missing = [parameter.arg for parameter in parameters(view.node) if not descriptions.get(parameter.arg)]
     if written is None or not missing:
         return view.text
-    kept, entries, at = _taken(written.lines, missing, _hinted(view))
+    kept, entries, at = _take_entries(written.lines, missing, _hinted_parameters(view))
     if not entries:
         return view.text
     headers = [index for index, line in enumerate(kept) if _HEADER.match(line)]
@@ -302,11 +302,13 @@ def describe_parameters(view: View) -> str:
         return written.with_lines(view.text, [*kept[: headers[0] + 1], *described, *kept[headers[0] + 1 :]])
     at = headers[0] if headers else at
     after = kept[at + 1 :] if headers else kept[at:]
-    blocks = [_trimmed(kept[:at]), ["Args:", *described], _trimmed(after)]
+    blocks = [_trim(kept[:at]), ["Args:", *described], _trim(after)]
     return written.with_lines(view.text, [line for block in blocks if block for line in ["", *block]][1:])
 
 
-def _taken(lines: Sequence[str], missing: list[str], hinted: set[str]) -> tuple[list[str], dict[str, list[str]], int]:
+def _take_entries(
+    lines: Sequence[str], missing: list[str], hinted: set[str]
+) -> tuple[list[str], dict[str, list[str]], int]:
     """Return the lines without those that begin with a parameter's name, these as entries, and where they stood."""
     names = "|".join(map(re.escape, missing))
     stray = re.compile(
@@ -331,7 +333,7 @@ def _taken(lines: Sequence[str], missing: list[str], hinted: set[str]) -> tuple[
     return kept, entries, at
 
 
-def _trimmed(lines: list[str]) -> list[str]:
+def _trim(lines: list[str]) -> list[str]:
     """Return the lines without blank ones at the beginning and the end."""
     written = [at for at, line in enumerate(lines) if line.strip()]
     return lines[written[0] : written[-1] + 1] if written else []

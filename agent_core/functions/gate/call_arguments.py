@@ -203,7 +203,7 @@ def recombine(examples: Sequence[Arguments], schema: Schema, numbers: Sequence[f
     root, rules = checker(schema), schema["properties"]
     for base in examples[:_BASES]:
         made = {name: islice(_others(name, value, examples, numbers), _MOST) for name, value in base.items()}
-        made |= {name: _undefaulted(rule) for name, rule in rules.items() if name not in base and "default" in rule}
+        made |= {name: _other_values(rule) for name, rule in rules.items() if name not in base and "default" in rule}
         checks = {name: root.evolve(schema=rules[name]) for name in made}
         others = {name: [value for value in values if fits(value, checks[name])] for name, values in made.items()}
         columns = [[base | {name: value} for value in values] for name, values in others.items()]
@@ -213,7 +213,7 @@ def recombine(examples: Sequence[Arguments], schema: Schema, numbers: Sequence[f
     return [call for call in {repr(call): call for call in calls}.values() if call not in examples]
 
 
-def _undefaulted(rule: Schema) -> Iterator[Value]:
+def _other_values(rule: Schema) -> Iterator[Value]:
     """Yield other values of an argument than the one that it has by default."""
     yield from (value for value in rule.get("enum", ()) if value != rule["default"])
     if isinstance(rule["default"], bool):
@@ -224,11 +224,11 @@ def _others(name: str, value: Value, examples: Sequence[Arguments], numbers: Seq
     """Yield the values of other examples, and those that are made of the pieces of this one, in turn."""
     seen = [example[name] for example in examples if name in example and type(example[name]) is type(value)]
     seen += [type(value)(number) for number in numbers] if type(value) in (int, float) else []
-    for pair in zip_longest((other for other in seen if other != value), _pieced(value, seen)):
+    for pair in zip_longest((other for other in seen if other != value), _variations(value, seen)):
         yield from (new for new in pair if new is not None and new != value)
 
 
-def _pieced(value: Value, seen: Sequence[Value]) -> Iterator[Value]:
+def _variations(value: Value, seen: Sequence[Value]) -> Iterator[Value]:
     match value:
         case bool():
             yield not value
@@ -270,7 +270,7 @@ def _mappings(value: dict[Any, Any], seen: Sequence[dict[Any, Any]]) -> Iterator
         yield value | other
     for key in keys[:3]:
         parts = [other[key] for other in seen if key in other]
-        yield from ({**value, key: new} for new in islice(_pieced(value[key], parts), 2))
+        yield from ({**value, key: new} for new in islice(_variations(value[key], parts), 2))
 
 
 # What stands at the edge of each type, and of each format of a text.

@@ -173,7 +173,7 @@ def reach(text: str, grants: Grants = NOTHING) -> tuple[str, ...]:
         return (_UNCERTAIN,)
     all_uses = uses(tree, ())
     grants |= needs_of(all_uses)
-    words = reach_of(grants, missing_names(text, tree), _called(tree))
+    words = reach_of(grants, missing_names(text, tree), _called_functions(tree))
     words = words or ((_UNCERTAIN,) if any(not use.kind for use in all_uses) or not _is_plain(tree) else ())
     return (*words, KEEPS_STATE) if "state" in uses_context(tree) else words
 
@@ -218,7 +218,7 @@ def needs_of_text(text: str, listed: tuple[str, ...] = (), guarded: frozenset[st
     return needs_of(uses(tree, listed, guarded)) if isinstance(tree, ast.Module) else NOTHING
 
 
-def _called(tree: ast.Module) -> set[str]:
+def _called_functions(tree: ast.Module) -> set[str]:
     """Return the functions of the workspace that a text imports, or calls by `self.call`."""
     called = called_by_self(tree)
     for node in nodes_of(tree):

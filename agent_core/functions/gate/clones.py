@@ -96,8 +96,8 @@ class _Names:
         shared = {name for inner in nodes if isinstance(inner, ast.Global | ast.Nonlocal) for name in inner.names}
         own = {argument.arg for argument in nodes_of(node.args) if isinstance(argument, ast.arg)}
         targets = {id(target) for inner in nodes if isinstance(inner, ast.comprehension) for target in nodes_of(inner)}
-        own |= {name for inner in own_nodes(node.body) if id(inner) not in targets for name in _bound(inner)}
-        every = {name for inner in nodes[1:] for name in _bound(inner)} | own
+        own |= {name for inner in own_nodes(node.body) if id(inner) not in targets for name in _bound_names(inner)}
+        every = {name for inner in nodes[1:] for name in _bound_names(inner)} | own
         imports = [inner for inner in nodes if isinstance(inner, ast.Import | ast.ImportFrom)]
         is_by_name = any(isinstance(inner, ast.Name) and inner.id in _LOOKS_UP for inner in nodes)
         bound = frozenset() if is_by_name else frozenset(every - shared)
@@ -122,10 +122,10 @@ class _Names:
         if name in self.visiting:
             return f"~{len(self.visiting) - self.visiting.index(name)}"
         if name not in self.meanings:
-            self.meanings[name] = next(self._meant(name))
+            self.meanings[name] = next(self._meanings_of(name))
         return self.meanings[name]
 
-    def _meant(self, name: str) -> Iterator[str]:
+    def _meanings_of(self, name: str) -> Iterator[str]:
         for scope in self.scopes:
             if name in scope.definitions:
                 yield f"#{_digest(self.form(scope.definitions[name]))}"
@@ -167,7 +167,7 @@ class _Names:
 
     def _parts(self, node: ast.AST) -> Iterator[str]:
         """Yield the words of a node's fields."""
-        names = _bound(node)
+        names = _bound_names(node)
         yield f"{type(node).__name__}("
         for name in node._fields:
             value = getattr(node, name, None)
@@ -190,7 +190,7 @@ def literal_kind(node: ast.expr) -> str:
     return ""
 
 
-def _bound(node: ast.AST) -> list[str]:
+def _bound_names(node: ast.AST) -> list[str]:
     """Return the names that a node by itself binds."""
     match node:
         case ast.Name(id=name, ctx=ast.Store() | ast.Del()) | ast.arg(arg=name):

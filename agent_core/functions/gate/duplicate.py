@@ -183,8 +183,8 @@ async def check_rewrite(draft: Draft, subject: TrialSubject, trial: "TrialTools"
     own, modules, wall_s = subject.function, subject.modules, draft.rules.fitted_s
     if own.takes_self or draft.shows("copy") or draft.candidate.replaces:
         return draft
-    mine = _known(own)
-    others = {function: known for function in _alike(draft, own) if len(known := _known(function)) >= _LEAST}
+    mine = _literal_examples(own)
+    others = {function: known for function in _alike(draft, own) if len(known := _literal_examples(function)) >= _LEAST}
     if len(mine) < _LEAST or not others:
         return draft
     calls = [(function, *known) for function, all_known in others.items() for known in all_known]
@@ -192,7 +192,7 @@ async def check_rewrite(draft: Draft, subject: TrialSubject, trial: "TrialTools"
     wrong = {function for (function, _, result), outcome in zip(calls, given, strict=True) if not _is(outcome, result)}
     for existing in (function for function in others if function not in wrong):
         trees = [draft.tree, parse(draft.snapshot.modules[existing.module].text)]
-        more = [tuple(map(_sent, call.values())) for call in _others(own, trees)]
+        more = [tuple(map(_as_sent, call.values())) for call in _others(own, trees)]
         theirs = await _results(existing, [*(values for values, _ in mine), *more], modules, wall_s, trial)
         ours = await _results(own, more, modules, wall_s, trial)
         if all(map(_is, theirs, (result for _, result in mine))) and _same_results(ours, theirs[len(mine) :]) == "same":
@@ -236,7 +236,9 @@ async def compare_functions(  # noqa: PLR0913 - what may differ from the example
         trees = [function_in(modules[function.module].text, function.name) for function in both_functions]
         written = [value for tree in trees if tree for value in constants(tree) if type(value) is int]
         numbers = sorted({number + step for number in written for step in (-1, 0, 1)})[:_TEXTS]
-        calls += [tuple(map(_sent, call.values())) for function in both for call in _others(function, trees, numbers)]
+        calls += [
+            tuple(map(_as_sent, call.values())) for function in both for call in _others(function, trees, numbers)
+        ]
     ours = await _results(first_function, calls, modules, wall_s, trial)
     calls = [(*call, *more) for call in calls]
     theirs = await _results(second_function, calls, fixed_in or modules, wall_s, trial)
@@ -265,7 +267,7 @@ def _calls(function: "Function") -> Iterator[tuple[object, ...]]:
     calls, names = [example.call for example in function.examples[:_EXAMPLES]], [*function.parameters["properties"]]
     for arguments in read_calls(calls, function):
         if [*arguments] == names[: len(arguments)]:
-            yield tuple(map(_sent, arguments.values()))
+            yield tuple(map(_as_sent, arguments.values()))
 
 
 def _alike(draft: Draft, own_function: "Function") -> Iterator["Function"]:
@@ -283,17 +285,17 @@ def _kinds(function: "Function") -> list[str]:
     return ["number" if kind == "integer" else kind for kind in kinds]
 
 
-def _known(function: "Function") -> list[tuple[tuple[object, ...], object]]:
+def _literal_examples(function: "Function") -> list[tuple[tuple[object, ...], object]]:
     """Return the examples of a function whose arguments, by position, and result are literals; none if all results
     are alike.
     """
     examples = [(example.call, literal_value(example.expected)) for example in function.examples[:_EXAMPLES]]
     cases = read_cases(((call, result) for call, result in examples if type(result) is not object), function)
-    known = [(tuple(map(_sent, arguments.values())), result) for arguments, result in cases]
+    known = [(tuple(map(_as_sent, arguments.values())), result) for arguments, result in cases]
     return known if len({repr(result) for _, result in known}) > 1 else []
 
 
-def _sent(value: object) -> object:
+def _as_sent(value: object) -> object:
     """Return a value as a model sends it: where one function takes a date, another may take the text of one."""
     match value:
         case date() | time():
@@ -301,7 +303,7 @@ def _sent(value: object) -> object:
         case Decimal() | UUID() | PurePath():
             return str(value)
         case list():
-            return [_sent(item) for item in value]
+            return [_as_sent(item) for item in value]
         case _:
             return value
 

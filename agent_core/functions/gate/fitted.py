@@ -81,7 +81,7 @@ def _judge(
     seen = _forms(cases)
     more = [key for key in constants - seen - _PLAIN if not (isinstance(key, tuple) and seen & {*key})]
     named = {link for arguments, _value in cases for link in links(arguments, constants)}
-    is_table = named <= {*_listed(function.parameters)} or len(more) >= _MORE
+    is_table = named <= {*_enumerated_values(function.parameters)} or len(more) >= _MORE
     if not special or len(tied) < len(special) or is_table:
         return None
     name, line = function.name, draft.line
@@ -105,15 +105,15 @@ def _answer(arguments: Arguments, value: Any) -> str:  # Any: a value that cross
     return "its argument" if is_echo else repr(value)[:200]
 
 
-def _listed(schema: Any) -> Iterator[Form]:  # Any: JSON Schema
+def _enumerated_values(schema: Any) -> Iterator[Form]:  # Any: JSON Schema
     """Yield the values that a schema enumerates: those of a `Literal` or an `Enum`, wherever it stands."""
     match schema:
         case dict():
             yield from map(form, schema["enum"] if isinstance(schema.get("enum"), list) else ())
             yield from (form(value) for key, value in schema.items() if key == "const")
-            yield from (value for part in schema.values() for value in _listed(part))
+            yield from (value for part in schema.values() for value in _enumerated_values(part))
         case list():
-            yield from (value for part in schema for value in _listed(part))
+            yield from (value for part in schema for value in _enumerated_values(part))
 
 
 def _forms(cases: Sequence[Case]) -> frozenset[Form]:
@@ -152,10 +152,10 @@ _PLAIN: Final[frozenset[Form]] = frozenset({"", 0.0, 1.0, -1.0, *map(form, (None
 
 def selectors(tree: ast.Module) -> frozenset[Form]:
     """Return the constants that arguments are compared with or looked up by."""
-    return frozenset(form(value) for node in nodes_of(tree) for value in _selected(node))
+    return frozenset(form(value) for node in nodes_of(tree) for value in _selecting_values(node))
 
 
-def _selected(node: ast.AST) -> Iterator[Any]:  # Any: literals
+def _selecting_values(node: ast.AST) -> Iterator[Any]:  # Any: literals
     match node:
         case ast.Compare(left=subject, ops=operators, comparators=operands):
             for operator, operand in zip(operators, operands, strict=True):

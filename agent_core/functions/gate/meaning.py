@@ -89,7 +89,7 @@ async def judge_meaning(draft: Draft, trial: "TrialTools") -> Draft:
     disputed = [call for call in draft.answer.calls if not call.agreed] if draft.answer else []
     draft = draft.with_findings(STAGE, _beyond(draft), is_mild=draft.candidate.insists)
     answered = {example.call for example in draft.candidate.examples} & {*draft.candidate.asked}
-    draft = _settled(draft, [call for call in disputed if call.call in answered or not draft.is_challenging])
+    draft = _with_disputes(draft, [call for call in disputed if call.call in answered or not draft.is_challenging])
     answered_calls = {call.call for call in draft.answer.calls} if draft.answer else set()
     asked = [call.call for call in disputed] + [call for call in chosen if call not in answered_calls]
     calls = tuple(dict.fromkeys(call for call in asked if call not in answered))[: draft.rules.challenges]
@@ -146,7 +146,7 @@ def _beyond(draft: Draft) -> Iterator[Finding]:
     yield Finding(REACHES_NOTHING, message, None if draft.candidate.insists else fix, line, evidence=facts)
 
 
-def _settled(draft: Draft, disputed: Sequence[ExpectedCall]) -> Draft:
+def _with_disputes(draft: Draft, disputed: Sequence[ExpectedCall]) -> Draft:
     """Return the draft with what a person has to decide: an author who predicts their own code."""
     line = draft.line
     findings = []

@@ -78,7 +78,7 @@ async def check_mutants(draft: Draft, trial: TrialTools) -> Draft:
     """Return the draft with the changes that its examples would not notice."""
     own, line = draft.loaded, draft.line
     if (reason := _unfit(draft, own)) or own is None:
-        certain = findings(MutationResult(_echoed(draft)), draft.candidate.name, line)
+        certain = findings(MutationResult(_echoed_parameters(draft)), draft.candidate.name, line)
         return draft.with_findings(STAGE, certain).skip(reason)
     outcome = await run_mutants(draft, own, trial)
     is_weak = draft.policy == "import" and bool(outcome.stubs or outcome.weak_stubs)
@@ -88,7 +88,7 @@ async def check_mutants(draft: Draft, trial: TrialTools) -> Draft:
     return draft.with_findings(STAGE, findings(outcome, own.function.name, line))
 
 
-def _echoed(draft: Draft) -> tuple[str, ...]:
+def _echoed_parameters(draft: Draft) -> tuple[str, ...]:
     """Return the parameters that come back in every example of a draft that waits for a package: its text tells."""
     function, examples = draft.own_function, draft.examples
     if function is None or not draft.has("needs-packages") or draft.shows(*TOO_FEW):

@@ -129,7 +129,7 @@ class DescriptionReader:
                     # A model that is asked under a schema is one that is too small to be sure of results.
                     is_small = self._model.mode == "constrained"
                     asked = () if is_small else tuple(calls)
-                    request = _played(bare) if is_small else _explained(description, asked)
+                    request = _small_request(bare) if is_small else _full_request(description, asked)
                     reply = await reply_apart(self._model, request)
             except TimeoutError:
                 error = f"no answer within {_WAIT_S:.0f} s"
@@ -143,7 +143,7 @@ class DescriptionReader:
         return ReaderAnswer(
             self._model.name,
             reach=next((known for known in get_args(Reach) if known == reach), "unknown"),
-            calls=tuple(_expected(answer, asked)),
+            calls=tuple(_expected_calls(answer, asked)),
             asked=asked,
             thought=one_line(thought, 160) if isinstance(thought, str) else "",
             is_small=is_small,
@@ -176,7 +176,7 @@ async def reply_apart(model: Model, request: Request) -> Reply:
     raise KnapperError(f"`{model.name}` gave no reply.")
 
 
-def _explained(description: str, calls: Sequence[str]) -> Request:
+def _full_request(description: str, calls: Sequence[str]) -> Request:
     shots = "\n\n".join(f"{shown}\n{thought} So: {reach}" for shown, thought, reach in _SHOTS)
     wanted = "\n".join(["Also say what these calls must return:", *calls]) if calls else ""
     text = "\n\n".join(filter(None, [description, wanted]))
@@ -185,7 +185,7 @@ def _explained(description: str, calls: Sequence[str]) -> Request:
     return Request(messages, (_DESCRIBE,), _TOKENS, frozenset({REPLY}), is_apart=True)
 
 
-def _played(description: str) -> Request:
+def _small_request(description: str) -> Request:
     """Return the question with its examples as earlier turns, which is what a small model goes by.
 
     It answers in the shape of a reply: a call of a function around it only distracts a model of this size.
@@ -207,7 +207,7 @@ def _answer(reply: Reply, *, is_small: bool) -> dict[str, Any] | None:
     return data if isinstance(data, dict) else None
 
 
-def _expected(answer: Mapping[str, Any], asked: Sequence[str]) -> list[ExpectedCall]:
+def _expected_calls(answer: Mapping[str, Any], asked: Sequence[str]) -> list[ExpectedCall]:
     """Return the calls whose results it gave: those that it was asked about, then its own."""
     results, rows = answer.get("results"), answer.get("calls")
     pairs: list[tuple[Any, Any]] = list(zip(asked, results if isinstance(results, list) else [], strict=False))

@@ -225,10 +225,10 @@ class RobustTrial:
         first = [next(group) for _kind, group in groupby(by_kind, key=lambda failure: failure.kind)]
         selection = sorted(first, key=lambda failure: failure.rank)[:_MOST]
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._confirmed(failure)) for failure in selection]
+            tasks = [group.create_task(self._confirm(failure)) for failure in selection]
         return [failure for task in tasks if (failure := task.result())]
 
-    async def _confirmed(self, failed: FailedCall) -> FailedCall | None:
+    async def _confirm(self, failed: FailedCall) -> FailedCall | None:
         """Return a failure as it repeats itself in a worker of its own; None if it does not."""
         repeat = next(self.failures([failed.call], [await self._alone(failed.call)]), None)
         if repeat is None or not repeat.is_like(failed):

@@ -32,7 +32,7 @@ def substance(draft: Draft) -> Draft:
 def check(node: FunctionNode, *, may_have_gaps: bool = False) -> list[Finding]:
     """Return every sign that a function is hollow. One that `may_have_gaps` does not support every argument."""
     hollow = list(_hollow(node, may_have_gaps=may_have_gaps))
-    return hollow or list(_unused(node))
+    return hollow or list(_unused_parameters(node))
 
 
 def _hollow(node: FunctionNode, *, may_have_gaps: bool) -> Iterator[Finding]:
@@ -156,7 +156,7 @@ def _is_nothing(node: ast.stmt) -> bool:
     return isinstance(node, ast.Pass) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
 
 
-def _unused(node: FunctionNode) -> Iterator[Finding]:
+def _unused_parameters(node: FunctionNode) -> Iterator[Finding]:
     every = [child for child in nodes_of(node) if isinstance(child, ast.Name | ast.Global | ast.Nonlocal)]
     read = {child.id for child in every if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Load)}
     read |= {name for child in every if not isinstance(child, ast.Name) for name in child.names}

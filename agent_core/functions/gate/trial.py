@@ -172,10 +172,10 @@ async def load(draft: Draft, trial: TrialTools) -> Draft:
     )
     if not reading.parsed:
         return draft.with_problems(reading.problems)
-    return replace(draft, reading=reading).skip(lacking) if lacking else await _imported(draft, reading, trial)
+    return replace(draft, reading=reading).skip(lacking) if lacking else await _import_draft(draft, reading, trial)
 
 
-async def _imported(draft: Draft, reading: "ModuleReading", trial_tools: TrialTools) -> Draft:
+async def _import_draft(draft: Draft, reading: "ModuleReading", trial_tools: TrialTools) -> Draft:
     """Return the draft after an import; a library's function joins if that lacks a package, which a call asks for."""
     function = next((function for function in reading.functions if function.name == draft.candidate.name), None)
     own, is_typed = (function.line, not function.unresolved) if function else (0, False)

@@ -166,9 +166,9 @@ def text_prefix(node: ast.expr | None, held: Held, depth: int = _DEPTH) -> tuple
         case ast.Constant(value=str(text)):
             return text, True
         case ast.Call(func=func, args=arguments):
-            return _called(func, arguments, held, depth)
+            return _prefix_of_call(func, arguments, held, depth)
         case ast.BinOp(left=left_operand, op=ast.Mod()):
-            return _joined([left_operand], held, depth)[0].partition("%")[0], False
+            return _join_prefixes([left_operand], held, depth)[0].partition("%")[0], False
         case ast.BinOp(left=left_operand, op=ast.Add() | ast.Div() as op, right=right):
             parts, is_path = [left_operand, right], isinstance(op, ast.Div)
         case ast.JoinedStr(values=values):
@@ -177,10 +177,10 @@ def text_prefix(node: ast.expr | None, held: Held, depth: int = _DEPTH) -> tuple
             parts = [value]
         case ast.Name(id=name) if len(held.get(name, ())) == 1:
             parts = [*held[name]]
-    return _joined(parts, held, depth, is_path=is_path) if parts else ("", False)
+    return _join_prefixes(parts, held, depth, is_path=is_path) if parts else ("", False)
 
 
-def _called(func: ast.expr, arguments: list[ast.expr], held: Held, depth: int) -> tuple[str, bool]:
+def _prefix_of_call(func: ast.expr, arguments: list[ast.expr], held: Held, depth: int) -> tuple[str, bool]:
     """Return the beginning of the text, or of the path, that a call gives."""
     parts = list[ast.expr]()
     match func:
@@ -188,23 +188,23 @@ def _called(func: ast.expr, arguments: list[ast.expr], held: Held, depth: int) -
             parts = arguments
         case ast.Attribute(attr="listdir" | "scandir" | "glob" | "iglob" as name, value=ast.Name(id="os" | "glob")):
             parts, end = arguments[:1], "" if "glob" in name else "/"
-            return _folder(_joined(parts, held, depth, is_path=True)[0] + end), False
+            return _folder(_join_prefixes(parts, held, depth, is_path=True)[0] + end), False
         case ast.Attribute(attr="joinpath", value=value):
             parts = [value, *arguments]
         case ast.Attribute(attr=name) if name in _SAME and arguments:  # `pathlib.Path(…)`
             parts = arguments
         case ast.Attribute(attr="format", value=value):
-            return _joined([value], held, depth)[0].partition("{")[0], False
+            return _join_prefixes([value], held, depth)[0].partition("{")[0], False
         case ast.Attribute(attr=name, value=value) if name in _BELOW:
-            return _folder(_joined([value], held, depth)[0] + "/"), False
+            return _folder(_join_prefixes([value], held, depth)[0] + "/"), False
         case ast.Attribute(attr=name, value=value) if name in _SIDE:
-            return _joined([value], held, depth)
+            return _join_prefixes([value], held, depth)
         case ast.Name(id=name) if name in _SAME:
             parts = arguments[: None if name in ("Path", "PurePath") else 1]
-    return _joined(parts, held, depth, is_path=True)
+    return _join_prefixes(parts, held, depth, is_path=True)
 
 
-def _joined(parts: list[ast.expr], held: Held, depth: int, *, is_path: bool = False) -> tuple[str, bool]:
+def _join_prefixes(parts: list[ast.expr], held: Held, depth: int, *, is_path: bool = False) -> tuple[str, bool]:
     """Return the beginning of what expressions give one after another, or of the path that they are parts of."""
     text = ""
     for part in parts if depth else ():
@@ -403,16 +403,16 @@ def _imports(node: ast.Import | ast.ImportFrom, text: _Text) -> Iterator[Use]:
         names = [f"{node.module}.{alias.name}" for alias in node.names if node.level == 0 and node.module]
     shown = ast.unparse(node) if names else ""
     for name in names:
-        yield from _imported(name, shown, node, text)
+        yield from _uses_of_import(name, shown, node, text)
 
 
-def _imported(name: str, shown: str, node: ast.Import | ast.ImportFrom, text: _Text) -> Iterator[Use]:
+def _uses_of_import(name: str, shown: str, node: ast.Import | ast.ImportFrom, text: _Text) -> Iterator[Use]:
     top = name.partition(".")[0]
     grant = grant_of(name)
     is_package = top not in sys.stdlib_module_names and top not in (*text.packages, "functions", "__future__")
     is_package = is_package and id(node) not in text.optional
     if is_package and top in text.own:
-        yield _misplaced(shown, node)
+        yield _use_of_own_module(shown, node)
         return
     if is_package and (grant is None or is_in(name, BROKERED)):
         yield _use("packages", written("packages", project_of(name)), shown, node)
@@ -420,10 +420,10 @@ def _imported(name: str, shown: str, node: ast.Import | ast.ImportFrom, text: _T
         message = f"`{shown}` reaches below Python, which the sandbox does not allow"
         yield Use("", "", _finding("native-code", message, "do the work in Python itself", node))
     elif grant and not (isinstance(node, ast.Import) and name in _PLAIN):
-        yield from _granted(grant, name, shown, node, text)
+        yield from _uses_of_grant(grant, name, shown, node, text)
 
 
-def _misplaced(shown: str, node: ast.Import | ast.ImportFrom) -> Use:
+def _use_of_own_module(shown: str, node: ast.Import | ast.ImportFrom) -> Use:
     """Return the use of a module of the workspace by an import that does not find it."""
     names = ", ".join(ast.unparse(alias) for alias in node.names)
     source = f"functions.{node.module}" if isinstance(node, ast.ImportFrom) else "functions"
@@ -431,7 +431,7 @@ def _misplaced(shown: str, node: ast.Import | ast.ImportFrom) -> Use:
     return Use("", "", _finding("workspace-import", message, f"write `from {source} import {names}`", node))
 
 
-def _granted(grant: str, name: str, shown: str, node: ast.Import | ast.ImportFrom, text: _Text) -> Iterator[Use]:
+def _uses_of_grant(grant: str, name: str, shown: str, node: ast.Import | ast.ImportFrom, text: _Text) -> Iterator[Use]:
     """Yield the uses of a module or name that needs a grant."""
     is_brokered = grant == "network" and is_in(name, BROKERED)
     is_of_files = grant == "files" and not is_in(name, frozenset({"tempfile"}))
@@ -473,10 +473,10 @@ def _attributes(text: _Text) -> Iterator[Use]:
         grant = grant_of(dotted)
         # What its import already says is not said again at each use.
         if grant and dotted.partition(".")[0] in ("os", "io", "asyncio", "concurrent"):
-            yield from _used(grant, dotted, node, text)
+            yield from _uses_of_attribute(grant, dotted, node, text)
 
 
-def _used(grant: str, dotted: str, node: ast.Attribute, text: _Text) -> Iterator[Use]:
+def _uses_of_attribute(grant: str, dotted: str, node: ast.Attribute, text: _Text) -> Iterator[Use]:
     if grant != "files":
         yield _never(grant, dotted, node)
         return

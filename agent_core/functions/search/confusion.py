@@ -88,14 +88,14 @@ def _differences(function: "Function", other_function: "Function") -> Iterator[s
     own = [name for name in mine if name not in others]
     if own:
         left = [name for name in others if name not in mine]
-        instead = f" instead of {_listed(left)}" if left else ""
-        yield f"it takes {_listed(own)}{instead}"
+        instead = f" instead of {_list_names(left)}" if left else ""
+        yield f"it takes {_list_names(own)}{instead}"
     elif len(mine) < len(others):
-        yield f"it needs no {_listed([name for name in others if name not in mine], 'or')}"
+        yield f"it needs no {_list_names([name for name in others if name not in mine], 'or')}"
     if function.returns and other_function.returns and function.returns != other_function.returns:
         yield f"it returns `{function.returns}`, not `{other_function.returns}`"
 
 
-def _listed(names: list[str], word: str = "and") -> str:
+def _list_names(names: list[str], word: str = "and") -> str:
     *more, last = [f"`{name}`" for name in names[:3]]
     return f"{', '.join(more)} {word} {last}" if more else last

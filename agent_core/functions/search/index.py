@@ -256,7 +256,7 @@ class FunctionIndex:
             scores[self._free] = -np.inf
             scores[[self._slots[name] for name in hidden if name in self._slots]] = -np.inf
             best = sorted(_top(scores, count), key=lambda slot: (-round(float(scores[slot]), 6), self._names[slot]))
-            return [self._ranked(slot, float(scores[slot]), stems) for slot in best[: max(count, 0)]]
+            return [self._to_ranked(slot, float(scores[slot]), stems) for slot in best[: max(count, 0)]]
 
     async def served(self, owners: Collection[str]) -> set[tuple[str, str]]:
         """Return the functions with the requests that they served in turns of these agents."""
@@ -446,7 +446,7 @@ class FunctionIndex:
         other = await self._vectors([need], lexicon) if lexicon is not None else None
         return scores if other is None else scores + _LEXICON * self._lexicon.products(other[0], size)
 
-    def _ranked(self, slot: int, score: float, stems: Sequence[str]) -> Ranked:
+    def _to_ranked(self, slot: int, score: float, stems: Sequence[str]) -> Ranked:
         name = self._names[slot]
         known = dict(spoken(self._seen[name]))
         shared = [known[stem] for stem in dict.fromkeys(stems) if stem in known]

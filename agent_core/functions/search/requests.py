@@ -113,7 +113,7 @@ class ServedRequests:
             closest = np.full(len(self._used), -1, np.float32)
             np.maximum.at(closest, self._owners, self._matrix @ vector)
             own += _CLOSEST * closest + _ALL * (self._means @ vector)
-        base, slope = _expected(cold[self._used], own)
+        base, slope = _expected_line(cold[self._used], own)
         earned = base + slope * cold
         earned[self._used] += self._trust * (own - earned[self._used])
         return np.asarray(earned, np.float32)
@@ -125,7 +125,7 @@ class ServedRequests:
         return best if shared.get(best) else ""
 
 
-def _expected(cold: Floats, earned: Floats) -> tuple[float, float]:
+def _expected_line(cold: Floats, earned: Floats) -> tuple[float, float]:
     """Return base and slope of what functions earn, by their cold score."""
     if len(cold) < _LEAST_USED or float(cold.var()) <= 0:
         return _EXPECTED

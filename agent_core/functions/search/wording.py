@@ -83,16 +83,16 @@ def misplaced(description: str) -> int:
 
 def spoken(function: "Function") -> list[tuple[str, str]]:
     """Return the words of a function's name and description, each with its stem."""
-    said = _said(function.name, function.description)
+    said = _words_of(function.name, function.description)
     return list(zip(words.stems(said), said, strict=True))
 
 
 def described(name: str, description: str) -> list[str]:
     """Return the stems of the words of a function's name and description."""
-    return words.stems(_said(name, description))
+    return words.stems(_words_of(name, description))
 
 
-def _said(name: str, description: str) -> list[str]:
+def _words_of(name: str, description: str) -> list[str]:
     return words.content(f"{_split(name)} {description[:DESCRIPTION_CHARS]}")
 
 

@@ -123,7 +123,7 @@ class Audit:
         view = self._view()
         rows = by_function(await view.store.call_stats())
         findings = [finding async for finding in self._confusable(view.snapshot, rows)]
-        findings += await self._unused(view, rows)
+        findings += await self._find_unused(view, rows)
         examples = await _calls_that_returned(view)
         for name, function in sorted(view.snapshot.functions.items()):
             present = next((row for row in rows.get(name, ()) if row.version == function.body_hash), None)
@@ -134,7 +134,7 @@ class Audit:
             findings += fixing or _limits(known)
             findings += _of_text(function, examples.get(name))
         for name in await self._search.index.word_lists(view.snapshot):
-            findings.append(_stuffed(view.snapshot.functions[name]))
+            findings.append(_stuffed_finding(view.snapshot.functions[name]))
         findings.sort(key=lambda finding: [*WEIGHTS].index(finding.problem.code))
         count, trouble = len(view.snapshot.functions), self._search.index.trouble
         parts = tuple(_part(code, findings, count) for code in WEIGHTS)
@@ -151,11 +151,11 @@ class Audit:
             likeness = await self._gate.compare(first, second, snapshot) if at < _COMPARED else "unknown"
             calls = {name: sum(row.calls for row in rows.get(name, ())) for name in (pair.name, pair.other)}
             if likeness == "same":
-                yield _merged(pair, snapshot, calls)
+                yield _merge_finding(pair, snapshot, calls)
             elif pair.request:
                 yield confused(pair, snapshot, calls, also="" if likeness != "different" else _DIFFERENT)
 
-    async def _unused(self, view: ViewContext, rows: Mapping[str, Sequence[Stats]]) -> list[AuditFinding]:
+    async def _find_unused(self, view: ViewContext, rows: Mapping[str, Sequence[Stats]]) -> list[AuditFinding]:
         names = await function_facts.unused(view, rows)
         return [
             _finding(view.snapshot.functions[name], "unused", _UNUSED, "delete it if nobody needs it", "retire")
@@ -191,7 +191,7 @@ def confused(confusion: Confusion, snapshot: Snapshot, calls: Mapping[str, int],
     return _finding(function, "confusable", message, fix, "rename" if numbered else "reword", others=(confusion.other,))
 
 
-def _merged(confusion: Confusion, snapshot: Snapshot, calls: Mapping[str, int]) -> AuditFinding:
+def _merge_finding(confusion: Confusion, snapshot: Snapshot, calls: Mapping[str, int]) -> AuditFinding:
     kept, left = sorted((confusion.name, confusion.other), key=lambda name: (-calls[name], name))
     likeness = "a request cannot tell it from" if confusion.request else "it says nearly the same as"
     message = f"{likeness} `{kept}`, and both give the same results on the examples of both"
@@ -223,7 +223,7 @@ def _limits(known: _Known) -> list[AuditFinding]:
     return [_finding(known.function, "undocumented-limit", message, fix, "document")]
 
 
-def _stuffed(function: Function) -> AuditFinding:
+def _stuffed_finding(function: Function) -> AuditFinding:
     message = "its description is a list of words, which search does not read"
     return _finding(function, "stuffed-description", message, "say in a sentence what it does", "reword")
 

@@ -117,7 +117,7 @@ class BackgroundReview:
     async def _look(self, name: str, verdict: "ModuleVerdict") -> None:
         """Report the findings on one function if it is still there and unchanged."""
         try:
-            findings = await self._found(name, verdict)
+            findings = await self._find_problems(name, verdict)
         except KnapperError as error:
             findings = [Problem("not-looked-at", str(error), Place(_function(verdict, name).path), severity="warns")]
         if self._waiting.get(name) is verdict:
@@ -128,7 +128,7 @@ class BackgroundReview:
             if news:
                 self._tell(name, news)
 
-    async def _found(self, name: str, module_verdict: "ModuleVerdict") -> Sequence[Problem]:
+    async def _find_problems(self, name: str, module_verdict: "ModuleVerdict") -> Sequence[Problem]:
         snapshot = self._registry.snapshot()
         if not self._is_there(name, module_verdict):
             return ()

@@ -87,7 +87,7 @@ class CallService:
             UsageError: the arguments do not fit.
         """
         arguments_json = arguments if isinstance(arguments, str) else json.dumps(arguments)
-        checked = await _checked(function, arguments_json)
+        checked = await _check_arguments(function, arguments_json)
         granting = self._grants.during(author.approvals if author else None)
         permit = await granting.permit(function, snapshot)
         if isinstance(permit, Denied):
@@ -137,7 +137,7 @@ class CallService:
             UsageError: the arguments do not fit.
         """
         arguments_json = arguments if isinstance(arguments, str) else json.dumps(arguments)
-        checked = await _checked(foreign.function, arguments_json)
+        checked = await _check_arguments(foreign.function, arguments_json)
         assert self._sandbox.foreign is not None
         outcome = await self._sandbox.foreign.call(foreign, checked, on_progress or (lambda done, total, note: None))
         return CallReport.of(outcome)
@@ -168,7 +168,7 @@ class CallService:
         """Return the executable lines of a function that its examples reach, cached for each text of its module."""
         key = function.module, function.name, function.version
         if key not in self._covered:
-            runs = [self._reached(function, snapshot, example) for example in function.examples]
+            runs = [self._reached_lines(function, snapshot, example) for example in function.examples]
             reached: set[int] = set()
             can_run: set[int] = set()
             for ran, all_lines in await asyncio.gather(*runs):
@@ -178,7 +178,7 @@ class CallService:
             self._covered[key] = Coverage(len(can_run), len(can_run & reached), tuple(sorted(can_run - reached)))
         return self._covered[key]
 
-    async def _reached(
+    async def _reached_lines(
         self, function: "Function", snapshot: "Snapshot", example: "Example"
     ) -> tuple[set[int], set[int]]:
         permit = await self._grants.having(function, snapshot)
@@ -198,7 +198,7 @@ class CallService:
         return ran, {line for line in watch.can_run if line in own}
 
 
-async def _checked(function: "Function", arguments_json: str) -> dict[str, Any]:  # Any: JSON
+async def _check_arguments(function: "Function", arguments_json: str) -> dict[str, Any]:  # Any: JSON
     checked = await aside(len(arguments_json), read_arguments, arguments_json, function.parameters)
     if not isinstance(checked, dict):
         raise UsageError(bad_arguments(function.name, checked))

@@ -60,7 +60,7 @@ class CandidateReview:
         challenging: bool = False,
     ) -> PlannedChange:
         """Return the plan for a candidate. If it is `challenging`, the author can be asked to predict results."""
-        candidate, fixes = await aside(len(candidate.code), self._translated, candidate)
+        candidate, fixes = await aside(len(candidate.code), self._translate, candidate)
         ground = _with_text(snapshot, candidate.module, candidate.around)
         granting = self._grants.during(summary.author.approvals)
         granted = await granting.ungranted(ground)
@@ -84,7 +84,7 @@ class CandidateReview:
         verdict = await self.settled(candidate, verdict, summary)
         return await self.plan(candidate, verdict, snapshot, summary, allowance)
 
-    def _translated(self, candidate: Candidate) -> tuple[Candidate, tuple[Fix, ...]]:
+    def _translate(self, candidate: Candidate) -> tuple[Candidate, tuple[Fix, ...]]:
         """Return the candidate with what it uses of another agent's `self` written as here, as an import does."""
         if candidate.exact or not self.gate.rules.makes(CONTEXT):
             return candidate, ()
@@ -110,9 +110,9 @@ class CandidateReview:
             verdict = replace(verdict, standing="draft")  # a human may keep it, but nothing has proven it
         verdict = held_to_what_was_proved(candidate, verdict, snapshot, summary)
         if grants.denied:
-            verdict = _ungranted(verdict, grants.denied, candidate.path)
+            verdict = _without_grant(verdict, grants.denied, candidate.path)
         if not verdict.admitted or verdict.module_text is None:
-            return await self._refused(candidate, _at_home(verdict, candidate), snapshot, grants)
+            return await self._refusal_plan(candidate, _at_home(verdict, candidate), snapshot, grants)
         existing = snapshot.modules.get(verdict.module)
         path = existing.path if existing else path_of(verdict.module)
         reading = verdict.reading or read_module(ModuleSource.of(verdict.module, verdict.module_text, path))
@@ -139,7 +139,9 @@ class CandidateReview:
         judgment = replace(Judgment.of(verdict), diff=_diff(verdict, snapshot))
         plan = planned(change_texts.admitted(verdict, function, summary.said), judgment, source, reading, summary)
         plan = replace(plan, writes=(*plan.writes, *writes), lent=grants.lent)
-        return replace(plan, giving=grants.giving, text="\n".join([plan.text, *change_texts.granted(grants.grants)]))
+        return replace(
+            plan, new_grant=grants.new_grant, text="\n".join([plan.text, *change_texts.granted(grants.grants)])
+        )
 
     async def confirmed(
         self, candidate: Candidate, verdict: Verdict, snapshot: "Snapshot", *, reading: bool
@@ -164,7 +166,7 @@ class CandidateReview:
         doubts = tuple(problem.message for problem in open_problems)
         denied = await granting.agreed(Question(verdict.name, why=summary.reason, doubts=doubts, moment="join"))
         if denied:
-            return _ungranted(verdict, denied, candidate.path)
+            return _without_grant(verdict, denied, candidate.path)
         problems = tuple(problem for problem in verdict.problems if problem not in open_problems)
         return replace(verdict, standing="trial", problems=problems)
 
@@ -207,13 +209,13 @@ class CandidateReview:
         after = replace(after, disagreements=verdict.disagreements or after.disagreements)
         return (extended, after) if after.admitted else (candidate, verdict)
 
-    async def _refused(
+    async def _refusal_plan(
         self, candidate: Candidate, verdict: Verdict, snapshot: "Snapshot", grants: CandidateGrants
     ) -> PlannedChange:
         before = snapshot.functions.get(verdict.name)
         previous, judgment = await pending_candidate(self._store, candidate.name), Judgment.of(verdict)
         pending = PendingCandidate.of(candidate, before.body_hash if before else "", judgment)
-        is_repeat = previous is not None and _sent(previous) == _sent(pending)
+        is_repeat = previous is not None and _sent_parts(previous) == _sent_parts(pending)
         message, denied = (
             change_texts.refused(verdict, is_repeat=is_repeat, replaces=candidate.replaces),
             grants.denied,
@@ -294,7 +296,7 @@ def _at_home(verdict: Verdict, candidate: Candidate, function: "Function | None"
     return replace(verdict, problems=tuple(problems))
 
 
-def _sent(pending: PendingCandidate) -> tuple[object, ...]:
+def _sent_parts(pending: PendingCandidate) -> tuple[object, ...]:
     return pending.code, pending.module, pending.reason, pending.examples
 
 
@@ -311,7 +313,7 @@ def _with_text(snapshot: "Snapshot", module: str, text: str | None) -> "Snapshot
     return snapshot.with_module(read_module(ModuleSource.of(module, text, existing.path)))
 
 
-def _ungranted(verdict: Verdict, denied: str, path: str) -> Verdict:
+def _without_grant(verdict: Verdict, denied: str, path: str) -> Verdict:
     """Return the verdict on an admitted candidate that the user did not approve."""
     if not verdict.admitted:
         return verdict

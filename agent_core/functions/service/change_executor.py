@@ -75,21 +75,21 @@ class ChangeExecutor:
         raise AssertionError("the last try returns")
 
     async def _try(self, plan: PlannedChange, record: Record, by: str) -> PlannedChange:
-        if plan.change is None and plan.giving is None:
+        if plan.change is None and plan.new_grant is None:
             await record(plan)
             return plan
         async with self.one_at_a_time, only_writer(self._state):
-            if plan.giving is not None:  # an entry without its row grants nothing, so it goes first
-                plan = replace(plan, writes=(*plan.writes, *await self._grant_store.put(plan.giving)))
+            if plan.new_grant is not None:  # an entry without its row grants nothing, so it goes first
+                plan = replace(plan, writes=(*plan.writes, *await self._grant_store.put(plan.new_grant)))
             if plan.change is None:
                 await record(plan)
             else:
                 plan = await self._change(plan, plan.change, record, by)
-        return await self._settled(plan)
+        return await self._put_in_force(plan)
 
-    async def _settled(self, plan: PlannedChange) -> PlannedChange:
+    async def _put_in_force(self, plan: PlannedChange) -> PlannedChange:
         """Put the user's decisions about an executed plan in force, and return the plan."""
-        if plan.giving is not None:
+        if plan.new_grant is not None:
             self._grant_store.forget()
         if plan.lent is not None:
             self._grant_store.lend(plan.lent)
@@ -144,12 +144,12 @@ class ChangeExecutor:
             "Read it again with introspect_function. " if isinstance(error, StaleFile) else ""
         )
         text = f"`{name}` was not written: {error.message} {note}{error.fix}".rstrip()
-        refusal = PlannedChange(text=text, outcome="refused", detail=_refused(plan, error))
+        refusal = PlannedChange(text=text, outcome="refused", detail=_refusal_detail(plan, error))
         await record(refusal)
         return refusal
 
 
-def _refused(plan: PlannedChange, error: KnapperError) -> Judgment:
+def _refusal_detail(plan: PlannedChange, error: KnapperError) -> Judgment:
     """Return the detail of a plan that was not executed, with the reason in its place."""
     detail = {**(to_json(plan.detail) or {}), "admitted": False, "error": str(error)}
     path = plan.change.path if plan.change else ""

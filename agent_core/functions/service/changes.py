@@ -69,7 +69,7 @@ class ChangePlanner:
             return PlannedChange(text, "refused", Judgment.from_json({**detail, "admitted": False}))
         if self._maker is not None and author.request is not None:
             own = candidate.code, candidate.reason
-            return await self._written(
+            return await self._write_with_maker(
                 candidate.name, author, own, lambda code, by: self.create(replace(candidate, code=code), by, policy)
             )
         work = ChangeSummary("created", candidate.name, author, candidate.reason)
@@ -78,7 +78,7 @@ class ChangePlanner:
         replan, late = partial(self.create, candidate, author, policy), partial(self._late, candidate, author)
         return self._files.repeatable(plan, replan, late=late)
 
-    async def _written(
+    async def _write_with_maker(
         self, name: str, author: Author, own: tuple[str, str], judge: Callable[[str, Author], Awaitable[PlannedChange]]
     ) -> PlannedChange:
         """Return the plan for what the maker writes in place of its author's `own` source, which has a reason.
@@ -113,15 +113,15 @@ class ChangePlanner:
     async def replace(self, name: str, code: str, reason: str, author: Author, how: str = "replaced") -> PlannedChange:
         """Plan new source for an existing function or a rejected candidate. `reason` is the author's."""
         if name in author.unread and name in self._registry.snapshot().functions:
-            return await self._kept(
+            return await self._keep_beside(
                 Candidate(name, code, self._module_of(name, None), reason), author, file_sync.changed(name)
             )
-        return await self._replaced(name, code, reason, author, how)
+        return await self._plan_replacement(name, code, reason, author, how)
 
-    async def _replaced(self, name: str, code: str, reason: str, author: Author, how: str) -> PlannedChange:
+    async def _plan_replacement(self, name: str, code: str, reason: str, author: Author, how: str) -> PlannedChange:
         if self._maker is not None and author.request is not None:
-            return await self._written(
-                name, author, (code, reason), lambda code, by: self._replaced(name, code, reason, by, how)
+            return await self._write_with_maker(
+                name, author, (code, reason), lambda code, by: self._plan_replacement(name, code, reason, by, how)
             )
         before = self._registry.snapshot()
         pending = await pending_candidate(self._store, name)
@@ -136,7 +136,7 @@ class ChangePlanner:
         work = ChangeSummary("changed" if candidate.replaces else "created", name, author, reason or f"{how} {name}")
         candidate = await self._asked_before(candidate, snapshot.functions.get(name))
         plan = await self._review.judged(candidate, snapshot, work, challenging=True)
-        replan = partial(self._replaced, name, code, reason, author, how)
+        replan = partial(self._plan_replacement, name, code, reason, author, how)
         late = partial(self._late, candidate, author)
         return self._files.repeatable(plan, replan, name, snapshot, late)
 
@@ -155,8 +155,8 @@ class ChangePlanner:
         code = code.replace(old_text, new_text)
         if pending and self._is_stale(name, pending):
             candidate = Candidate(name, code, pending.module, reason or pending.reason)
-            return await self._kept(candidate, author, file_sync.changed(name))
-        return await self._replaced(name, code, reason, author, "edit of")
+            return await self._keep_beside(candidate, author, file_sync.changed(name))
+        return await self._plan_replacement(name, code, reason, author, "edit of")
 
     async def confirm(self, name: str, reason: str, author: Author, expected: Sequence[str] = ()) -> PlannedChange:
         """Plan a pending candidate with the values that were really returned, if only expected results disagreed.
@@ -169,11 +169,11 @@ class ChangePlanner:
         snapshot = await self._files.settled(pending.module, name, self._registry.snapshot())
         candidate = _candidate(name, pending, reason, replaces=name in snapshot.functions)
         if self._is_stale(name, pending):
-            return await self._kept(candidate, author, file_sync.changed(name))
+            return await self._keep_beside(candidate, author, file_sync.changed(name))
         work = ChangeSummary("changed" if candidate.replaces else "created", name, author, candidate.reason)
         replan = partial(self.confirm, name, reason, author, expected)
         if pending.asked and (expected or pending.verdict.challenges):
-            plan = await self._predicted(candidate, pending, expected, snapshot, work)
+            plan = await self._plan_prediction(candidate, pending, expected, snapshot, work)
             return self._files.repeatable(plan, replan, name, snapshot)
         # A small reader is often wrong, and a small author is not asked for reasons.
         stands_by = reason or (candidate.answer is not None and candidate.answer.is_small)
@@ -200,7 +200,7 @@ class ChangePlanner:
         plan = await self._review.plan(candidate, verdict, snapshot, work)
         return self._files.repeatable(plan, replan, name, snapshot)
 
-    async def _predicted(
+    async def _plan_prediction(
         self,
         candidate: Candidate,
         pending: PendingCandidate,
@@ -227,7 +227,7 @@ class ChangePlanner:
             verdict = (
                 await judgment_on(self._store, old_function.body_hash, old_function.name) if old_function else None
             )
-            return _answered(candidate, verdict) if verdict else candidate
+            return _with_answers(candidate, verdict) if verdict else candidate
         candidate = replace(candidate, answer=answer_of(pending.verdict))
         if not pending.asked:
             return candidate
@@ -327,9 +327,9 @@ class ChangePlanner:
         """
         if author.by == "human":
             raise error
-        return await self._kept(candidate, author, error)
+        return await self._keep_beside(candidate, author, error)
 
-    async def _kept(self, candidate: Candidate, author: Author, error: WorkspaceError) -> PlannedChange:
+    async def _keep_beside(self, candidate: Candidate, author: Author, error: WorkspaceError) -> PlannedChange:
         """Keep a candidate next to what someone else saved. Both are shown."""
         name, now = candidate.name, self._registry.snapshot()
         author.unread.read(name)
@@ -344,7 +344,7 @@ def _candidate(name: str, pending: PendingCandidate, reason: str, *, replaces: b
     return replace(candidate, asked=pending.asked or (), answer=answer_of(pending.verdict))
 
 
-def _answered(candidate: Candidate, judgment: Judgment) -> Candidate:
+def _with_answers(candidate: Candidate, judgment: Judgment) -> Candidate:
     """Return a candidate with what was said of the version before it: by a reader, and by its author."""
     given = tuple(GivenExample(**row) for row in judgment.document.get("answers") or ())
     asked = tuple(example.call for example in given)

@@ -64,21 +64,21 @@ def problem(
     missing = [pair for pair in lost if pair not in unfit]
     if missing:
         verb = "is" if len(missing) == 1 else "are"
-        message = f"{_count(len(missing))} that `{function.name}` had {verb} gone: {_listed(missing)}"
+        message = f"{_count(len(missing))} that `{function.name}` had {verb} gone: {_list_lost(missing)}"
         fix = "put it back, and add others next to it"
         fix += "; if it must go, say why in `reason`" if severity == "refuses" else ""
-        return Problem(CODE, message, place, fix, severity, _shown(missing))
+        return Problem(CODE, message, place, fix, severity, _lost_evidence(missing))
     if fresh < len(unfit):
         message = (
             f"{_count(len(unfit))} of `{function.name}` do not fit its new signature, and {fresh} took their place"
         )
         fix = f"write {len(unfit) - fresh} more for the new signature"
         fix += ", or say in `reason` why fewer will do" if severity == "refuses" else ""
-        return Problem(CODE, message, place, fix, severity, _shown(unfit))
+        return Problem(CODE, message, place, fix, severity, _lost_evidence(unfit))
     return None
 
 
-def _shown(lost: Sequence[tuple["Example", str]]) -> tuple[Evidence, ...]:
+def _lost_evidence(lost: Sequence[tuple["Example", str]]) -> tuple[Evidence, ...]:
     """Return the examples that are gone as what can be checked: each call with what it promised."""
     return tuple(
         Evidence(call=example.call, expected=example.raises or example.expected.strip()) for example, _ in lost
@@ -237,12 +237,12 @@ def _fits(example: "Example", old_function: "Function", function: "Function") ->
     return old_function.returns == function.returns and len(then) <= len(now)
 
 
-def _listed(lost: Iterable[tuple["Example", str]]) -> str:
-    named = list(_named(lost))
+def _list_lost(lost: Iterable[tuple["Example", str]]) -> str:
+    named = list(_name_lost(lost))
     return "; ".join(named[:_MOST]) + (f"; and {len(named) - _MOST} more" if len(named) > _MOST else "")
 
 
-def _named(lost: Iterable[tuple["Example", str]]) -> Iterator[str]:
+def _name_lost(lost: Iterable[tuple["Example", str]]) -> Iterator[str]:
     for example, now in lost:
         instead = f", now {fence(now, 80)}" if now else ""
         yield f"{fence(example.call, 120)} → {fence(promise(example), 80)}{instead}"

@@ -182,7 +182,7 @@ def _frame(package: str, functions: list[Function], texts: Mapping[str, str]) ->
             ]
         ),
         "tests/__init__.py": "",
-        "tests/test_examples.py": TESTS.format(functions=_listed(places), package=package),
+        "tests/test_examples.py": TESTS.format(functions=_list_places(places), package=package),
         "pyproject.toml": PROJECT.format(
             name=package.replace("_", "-"),
             count=len(functions),
@@ -200,7 +200,7 @@ def _frame(package: str, functions: list[Function], texts: Mapping[str, str]) ->
     return files | ({f"{package}/_context.py": CONTEXT} if takes_self else {})
 
 
-def _listed(places: list[str]) -> str:
+def _list_places(places: list[str]) -> str:
     return "[\n" + "".join(f"    {place!r},\n" for place in places) + "]"
 
 
@@ -210,10 +210,10 @@ def _function_entry(function: Function) -> str:
 
 
 def _packages(texts: Iterable[str]) -> set[str]:
-    return {name for text in texts for name in _imported(text)} - sys.stdlib_module_names
+    return {name for text in texts for name in _imported_packages(text)} - sys.stdlib_module_names
 
 
-def _imported(text: str) -> Iterator[str]:
+def _imported_packages(text: str) -> Iterator[str]:
     for node in ast.walk(syntax.parse(text)):
         if isinstance(node, ast.Import):
             yield from (alias.name.partition(".")[0] for alias in node.names)

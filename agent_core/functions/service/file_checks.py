@@ -54,14 +54,14 @@ async def check(jobs: Iterable[ReviewJob], judge: Judge, tell: Callable[[Judgmen
     reading = iter(jobs)
     async with asyncio.TaskGroup() as group:
         while (job := await asyncio.to_thread(next, reading, None)) is not None:
-            waiting.append(group.create_task(_judged(job, judge)))
+            waiting.append(group.create_task(_judge(job, judge)))
             while len(waiting) >= _WINDOW or (waiting and waiting[0].done()):
                 await tell_first()
         while waiting:
             await tell_first()
 
 
-async def _judged(job: ReviewJob, judge: Judge) -> list[Judgment]:
+async def _judge(job: ReviewJob, judge: Judge) -> list[Judgment]:
     return await judge(job)
 
 

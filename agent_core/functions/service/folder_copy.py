@@ -74,7 +74,7 @@ class FolderCopy:
                 problems[path] = Problem(error.code, error.message.rstrip("."), Place(path), error.fix)
         if paths:
             await asyncio.to_thread(self._write, same)
-        return Pulled(frozenset(paths), {**self._refused(same), **problems})
+        return Pulled(frozenset(paths), {**self._refusals(same), **problems})
 
     async def note(self, versions: Mapping[str, str | None]) -> None:
         """Note what this folder has just given to the manifest."""
@@ -96,7 +96,7 @@ class FolderCopy:
 
     def refused(self) -> Mapping[str, Problem]:
         """Return what keeps files out that were saved here while their modules were changed elsewhere."""
-        return self._refused(self._read())
+        return self._refusals(self._read())
 
     async def _take(self, module: str, path: str, there: str | None, same: _Same) -> None:
         """Let one module be what the manifest says, or note that something else was saved here."""
@@ -165,7 +165,7 @@ class FolderCopy:
         is_package = (self._root / package).is_file() or (has_parts and not (self._root / whole).is_file())
         return package if is_package else whole
 
-    def _refused(self, same: _Same) -> dict[str, Problem]:
+    def _refusals(self, same: _Same) -> dict[str, Problem]:
         problems = {}
         for module, version in same.refused.items():
             path = self._path(module)

@@ -268,7 +268,7 @@ async def introspection(view: ViewContext, name: str, owners: "CallOwners" = Non
         view.snapshot.text_of(function),
         standing_now(view.snapshot, function, verdict, rows, view.rules),
         await statistics(view.store, function, rows, owners),
-        verdict and _placed(verdict, function),
+        verdict and _at_current_lines(verdict, function),
         tuple(callers(name, view.snapshot)),
         tuple(callees(name, view.snapshot)),
         tuple(await view.store.module_history(function.module)),
@@ -284,7 +284,7 @@ def foreign_details(function: "Function", source: str) -> FunctionDetails:
     return FunctionDetails(function, source, "foreign", none, None, (), (), (), reach=FOREIGN_REACH)
 
 
-def _placed(judgment: Judgment, function: "Function") -> Judgment:
+def _at_current_lines(judgment: Judgment, function: "Function") -> Judgment:
     """Return a verdict with its problems at the function's current lines. It was given on the file at that time."""
     if not judgment.line:
         return judgment

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from agent_core.access.grants import NOTHING, Giving, Grants, Question
+from agent_core.access.grants import NOTHING, Grants, NewGrant, Question
 from agent_core.access.grants.book import who
 from agent_core.access.grants.content import content_of, misleading, unshowable
 from agent_core.access.grants.file import checked
@@ -100,7 +100,7 @@ class GrantCommands:
         pending = await self._pending(name)
         if pending is not None:
             needs, version = self._grants.reach.inside(pending.verdict.needs), pending.verdict.version
-            return await self._explained(Question(name, grants or needs, why=pending.reason, version=version))
+            return await self._explain(Question(name, grants or needs, why=pending.reason, version=version))
         snapshot = self._registry.snapshot()
         function = snapshot.functions.get(name)
         if function is None:
@@ -109,15 +109,15 @@ class GrantCommands:
         state = await self._grants.book.held(function, snapshot)
         question = await self._grants.question(function, snapshot)
         if grants or not question:
-            missing = grants.without(state.now) | self._uninstalled(state.now)
+            missing = grants.without(state.now) | self._missing_packages(state.now)
             question = Question(name, missing, state.now, version=function.version)
-        return await self._explained(question)
+        return await self._explain(question)
 
-    def _uninstalled(self, grants_now: Grants) -> Grants:
+    def _missing_packages(self, grants_now: Grants) -> Grants:
         """Return the granted packages that are not installed."""
         return Grants(packages=grants_now.packages) if self._grants.packages.lacks(grants_now) else NOTHING
 
-    async def _explained(self, question: Question) -> Question:
+    async def _explain(self, question: Question) -> Question:
         if why := unshowable(question.diff):
             raise WorkspaceError(why)
         by_hand = replace(question, moment="grant")
@@ -158,9 +158,11 @@ class GrantCommands:
         _require_plain(function, snapshot)
         now = await self._grants.book.allowed(function, snapshot)
         await self._grants.packages.install(now | grants)
-        giving = Giving(name, grants, content_of(function, snapshot), who(), now)
+        new_grant = NewGrant(name, grants, content_of(function, snapshot), who(), now)
         detail = Given(name, grants, now | grants)
-        return PlannedChange(f"`{name}` may: {'; '.join((now | grants).sentences())}.", detail=detail, giving=giving)
+        return PlannedChange(
+            f"`{name}` may: {'; '.join((now | grants).sentences())}.", detail=detail, new_grant=new_grant
+        )
 
     async def revoke(self, name: str, grants: Grants | None) -> Revoked:
         """Revoke these grants, or all, from a function.

@@ -20,8 +20,8 @@ from agent_core.access.grants import (
     Decision,
     Denied,
     FileRequests,
-    Giving,
     Grants,
+    NewGrant,
     Permit,
     Question,
     WantPath,
@@ -63,8 +63,8 @@ class CandidateGrants:
     """The user's decision on a candidate: grants to store with it or to lend to its next call, or why it is denied."""
 
     grants: Grants = NOTHING
-    giving: Giving | None = None
-    lent: Giving | None = None
+    new_grant: NewGrant | None = None
+    lent: NewGrant | None = None
     denied: str = ""
     is_human: bool = False  # whether it was a human's no
 
@@ -167,13 +167,15 @@ class GrantService:
         """Return a question about the missing grants of a workspace function, or None if it has all that it needs."""
         needs, around = await self.needs(function, snapshot), self._around(function, snapshot)
         question = await self.book.question(function, snapshot, needs, around)
-        return question and replace(question, lines=_shown(function, snapshot, self._known(snapshot, None)))
+        return question and replace(
+            question, lines=_granting_lines(function, snapshot, self._known_packages(snapshot, None))
+        )
 
     async def for_candidate(
         self, verdict: "Verdict", snapshot: "Snapshot", summary: "ChangeSummary"
     ) -> CandidateGrants:
         """Ask for a judged candidate's missing grants, unless they were given already. It would join `snapshot`."""
-        after, function = _joined(verdict, snapshot)
+        after, function = _with_candidate(verdict, snapshot)
         if function is None:
             return CandidateGrants(denied="It has no place in its module yet, so nobody was asked.")
         mates = [mate.name for mate in after.functions.values() if mate.module == verdict.module]
@@ -185,7 +187,7 @@ class GrantService:
         if summary.preset_grants is not None:
             having = state.now | summary.preset_grants
             await self.packages.install(having)
-            return CandidateGrants(having, Giving(function.name, summary.preset_grants, content, who(), state.now))
+            return CandidateGrants(having, NewGrant(function.name, summary.preset_grants, content, who(), state.now))
         needs = self.packages.named(self.reach.inside(verdict.needs), state.entry)
         question = await self.book.question(function, after, needs, self._around(function, after))
         if question is None and self._settings.ask != "always":
@@ -201,10 +203,10 @@ class GrantService:
                 denied=denial(question, decision, by_hand=summary.author.by == "human"),
                 is_human=decision.by in ("human", "earlier", "often"),
             )
-        giving = Giving(function.name, question.missing, content, who(), state.now) if question.missing else None
+        new_grant = NewGrant(function.name, question.missing, content, who(), state.now) if question.missing else None
         is_lent = decision.answer == "once"
         return CandidateGrants(
-            state.now | question.missing, giving=None if is_lent else giving, lent=giving if is_lent else None
+            state.now | question.missing, new_grant=None if is_lent else new_grant, lent=new_grant if is_lent else None
         )
 
     async def permit(self, function: "Function", snapshot: "Snapshot", caller: str = "") -> Permit | Denied:
@@ -222,7 +224,9 @@ class GrantService:
         if question is None and self.packages.lacks(now):
             question = Question(function.name, Grants(packages=now.packages), now, is_again=True)
         if question is not None and (not now.covers(question.missing) or self.packages.lacks(now)):
-            question = replace(question, lines=_shown(function, snapshot, self._known(snapshot, None)), caller=caller)
+            question = replace(
+                question, lines=_granting_lines(function, snapshot, self._known_packages(snapshot, None)), caller=caller
+            )
             decision = await self._ask(question, now | question.missing)
             note = self._denial(question, decision)
             if decision.answer == "no" and (decision.by != "policy" or state.entry):
@@ -261,13 +265,13 @@ class GrantService:
         guarded = await self.guarded(snapshot)
         text = snapshot.modules[function.module].text
         entry = (await self.book.entries()).get(function.name)
-        known = self._known(snapshot, entry)
+        known = self._known_packages(snapshot, entry)
         needs = self.reach.inside(_needs(text, function.name, known, guarded)) | _packages_around(
             function, snapshot, known
         )
         return self.packages.named(needs, entry.grants) if entry else needs
 
-    def _known(self, snapshot: "Snapshot", entry: "GrantEntry | None") -> tuple[str, ...]:
+    def _known_packages(self, snapshot: "Snapshot", entry: "GrantEntry | None") -> tuple[str, ...]:
         """Return what an import may name without needing a package: those that are listed, and the workspace's own."""
         granted = entry.grants if entry else NOTHING
         return (*self._packages, *sorted(modules_of_workspace(snapshot.modules, granted)))
@@ -317,7 +321,7 @@ class GrantService:
     def _around(self, function: "Function", snapshot: "Snapshot") -> Grants:
         """Return the needs of the modules that a function's own module imports."""
         others = [source for name, source in modules_of(function.module, snapshot).items() if name != function.module]
-        known = self._known(snapshot, None)
+        known = self._known_packages(snapshot, None)
         return joined(needs_of_text(source.text, known) for source in others)
 
     async def agreed(self, question: Question) -> str:
@@ -351,7 +355,7 @@ class GrantService:
         return decision
 
 
-def _shown(
+def _granting_lines(
     function: "Function", snapshot: "Snapshot", listed: tuple[str, ...] | None = None
 ) -> tuple[tuple[int, str], ...]:
     """Return the lines of a function that need a grant, and those of its module's import, where the packages `listed`
@@ -369,7 +373,7 @@ def _shown(
     return tuple((line, lines[line - 1].strip()) for line in numbers)
 
 
-def _joined(verdict: "Verdict", snapshot: "Snapshot") -> tuple["Snapshot", "Function | None"]:
+def _with_candidate(verdict: "Verdict", snapshot: "Snapshot") -> tuple["Snapshot", "Function | None"]:
     """Return the snapshot with the candidate's module in it, and the candidate there."""
     if verdict.reading is None:
         return snapshot, None

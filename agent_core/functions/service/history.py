@@ -143,7 +143,7 @@ def versions(rows: Iterable["VersionRow"], name: str) -> tuple[Version, ...]:
             holders[row.module] = source
         elif holders.pop(row.module, None) is None or holders:
             continue
-        if _moved(entries, source, row):
+        if _is_move(entries, source, row):
             entries.pop()
         if source != (entries[-1].source if entries else ""):
             last = entries[-1].source if entries else ""
@@ -153,7 +153,7 @@ def versions(rows: Iterable["VersionRow"], name: str) -> tuple[Version, ...]:
     return tuple(entries)
 
 
-def _moved(versions: Sequence[Version], source: str, row: "VersionRow") -> bool:
+def _is_move(versions: Sequence[Version], source: str, row: "VersionRow") -> bool:
     """Return whether an apparent deletion was the first half of a move to another module, in the user's own files."""
     return (
         len(versions) > 1
@@ -203,7 +203,7 @@ def pick(name: str, versions: Sequence[Version], reference: str, *, goes_back: b
     if not versions:
         raise UnknownName(f"There is no function `{name}`, and there never was.", fix="See the list of functions.")
     since = _origin(versions) + 1 if goes_back else len(versions)
-    fitting = _named(versions, reference) if reference else _before(versions, since)
+    fitting = _matching_versions(versions, reference) if reference else _before(versions, since)
     if len({version.hash for version in fitting}) != 1:
         at = "the current one" if since == len(versions) else f"version {since}, which it was rolled back to"
         problem = f"has no version `{reference}`" if reference else f"has no version before {at}"
@@ -235,7 +235,7 @@ def has_earlier(versions: Sequence[Version]) -> bool:
     return bool(_before(versions, _origin(versions) + 1))
 
 
-def _named(versions: Sequence[Version], reference: str) -> list[Version]:
+def _matching_versions(versions: Sequence[Version], reference: str) -> list[Version]:
     if reference.isdecimal() and len(reference) <= _LONGEST_NUMBER:
         by_number = [version for version in versions if version.number == int(reference)]
         if by_number:
@@ -256,11 +256,11 @@ def blame(versions: Sequence[Version]) -> list[tuple[str, Version]]:
     allowance = _for_all()
     for version in versions:
         if version.hash:
-            lines = list(_carried(lines, version, allowance))
+            lines = list(_carry_lines(lines, version, allowance))
     return lines
 
 
-def _carried(
+def _carry_lines(
     before: list[tuple[str, Version]], version: Version, budget: ComparisonBudget
 ) -> Iterator[tuple[str, Version]]:
     now = bare_lines(version.source)

@@ -181,19 +181,19 @@ class Importer:
                 tasks.create_task(self._judge(part, name, store, judge))
         self._leave_out_hollow()
         if any(self.verdicts.values()):
-            for part, reading in await self._composed(gate):
+            for part, reading in await self._compose_modules(gate):
                 await self._write(part, reading, carry)
 
     async def _judge(self, file: LibraryFile, name: str, store: FunctionStore, judge: Judge) -> None:
         """Judge one function in its place, and report it unless it may join."""
         held = self.library.functions.get(name)
         mark = code_hash(held, self.library) if held is not None and held.module == file.module else ""
-        known = await self._known(file, name, mark, store)
+        known = await self._why_known(file, name, mark, store)
         if known is not None:
-            self._told(file, name, "refused" if known.severity == "refuses" else "skipped", (known,))
+            self._report_function(file, name, "refused" if known.severity == "refuses" else "skipped", (known,))
             return
         if name in self.snapshot.functions:
-            self._told(file, name, "skipped")
+            self._report_function(file, name, "skipped")
             return
         candidate, shown = await aside(len(file.source.text), self._candidate, file, name)
         (verdict,) = await judge(ReviewJob(file.file, self.taking.policy, candidate, is_read=self.taking.is_read))
@@ -202,7 +202,7 @@ class Importer:
         # What is foreign needs a grant too, which would not help.
         others = [row for row in verdict.problems if row.where.line not in lines or not row.code.startswith("needs-")]
         if troubles or not verdict.admitted:
-            self._told(file, name, "refused", (*troubles, *others))
+            self._report_function(file, name, "refused", (*troubles, *others))
             return
         notes = [Fix(CONTEXT, *note) for line, note in sorted(file.notes.items()) if line in shown]
         document = {**verdict.document, "imported": {"from": self.report.from_, "hash": mark}}
@@ -221,7 +221,7 @@ class Importer:
         candidate = replace(file.given or own, replaces=file.module not in self.snapshot.modules)
         return candidate, file.parts.lines(statements)
 
-    async def _known(self, file: LibraryFile, name: str, mark: str, store: FunctionStore) -> Problem | None:
+    async def _why_known(self, file: LibraryFile, name: str, mark: str, store: FunctionStore) -> Problem | None:
         """Return why a function is not judged: it is here already, or its name is taken."""
         where = Place(file.file, file.parts.definition(name).lineno)
         if hosted := here_already(file.parts.definition(name), self.taking.hosted):
@@ -253,13 +253,13 @@ class Importer:
                     message = f"`{name}` uses {', '.join(f'`{other}`' for other in used)}, which cannot join"
                     where = Place(part.file, part.parts.definition(name).lineno)
                     problem = Problem("needs-refused", message, where, "fix that function first")
-                    self._told(part, name, "refused", (problem,))
+                    self._report_function(part, name, "refused", (problem,))
                     del verdicts[name]
 
-    async def _composed(self, gate: Gate) -> list[tuple[LibraryFile, ModuleReading]]:
+    async def _compose_modules(self, gate: Gate) -> list[tuple[LibraryFile, ModuleReading]]:
         """Return the modules to write, which offer what joins, after each was imported next to the others."""
         short = {module for module, part in self.parts.items() if self._withheld(part)}
-        parts = map(self.parts.__getitem__, self._wanted())
+        parts = map(self.parts.__getitem__, self._modules_to_write())
         texts = {part.module: text for part in parts if (text := self._text(part, short)) is not None}
         sources = {
             module: ModuleSource.of(module, text, (self.snapshot.modules.get(module) or self.parts[module].source).path)
@@ -277,7 +277,7 @@ class Importer:
             verdict = await gate.judge_module(source, ground, self.taking.policy, previous_reading=reading)
             for problem in verdict.problems:
                 if problem.severity == "refuses" and problem.code.startswith("import"):
-                    self._failed(file, problem)
+                    self._report_failure(file, problem)
                     break
             return verdict.reading
 
@@ -285,7 +285,7 @@ class Importer:
         readings = await asyncio.gather(*(checked(part, source) for part, source in pairs))
         return [(part, reading) for (part, _), reading in zip(pairs, readings, strict=True)]
 
-    def _wanted(self) -> list[str]:
+    def _modules_to_write(self) -> list[str]:
         """Return the modules of each package, or file by itself, of which something joins, and of those they import."""
         depth = self.taking.prefix.count(".") + 1 if self.taking.prefix else 0
         tops = {module: tuple(module.split(".")[: depth + 1]) for module in self.parts}
@@ -308,7 +308,7 @@ class Importer:
             if existing or verdict.fixes:
                 placed = place_function(text, verdict.source, name, path=file.source.path, with_statements=True)
                 if isinstance(placed, Problem):
-                    self._told(file, name, "refused", (replace(placed, where=Place(file.file)),))
+                    self._report_function(file, name, "refused", (replace(placed, where=Place(file.file)),))
                     del verdicts[name]
                 else:
                     text = placed
@@ -329,7 +329,7 @@ class Importer:
             done = await carry(_plan(reading, verdicts, self.snapshot, self.report.from_))
             if done.outcome == "refused":
                 fix = "look at that file, and import again"
-                self._failed(file, Problem("not-written", done.text, Place(file.file), fix))
+                self._report_failure(file, Problem("not-written", done.text, Place(file.file), fix))
                 return
         before = self.snapshot.modules.get(file.module)
         old, new = lines_of(before.text if before else file.author_text), lines_of(source.text)
@@ -339,16 +339,18 @@ class Importer:
             ImportedModule(file.module, source.path, source.version, not self.taking.dry_run, diff)
         )
         for name, verdict in verdicts.items():
-            self._told(file, name, "fixed" if verdict.fixes else "joined", verdict.problems, verdict)
+            self._report_function(file, name, "fixed" if verdict.fixes else "joined", verdict.problems, verdict)
 
-    def _failed(self, file: LibraryFile, problem: Problem) -> None:
+    def _report_failure(self, file: LibraryFile, problem: Problem) -> None:
         """Report a module that cannot be written, or be imported as it is written, with all that would join of it."""
         if not self.verdicts.get(file.module):
             self.report.files.append(replace(problem, where=Place(file.file)))
         for name in self.verdicts.pop(file.module, {}):
-            self._told(file, name, "refused", (replace(problem, where=replace(problem.where, path=file.file)),))
+            self._report_function(
+                file, name, "refused", (replace(problem, where=replace(problem.where, path=file.file)),)
+            )
 
-    def _told(
+    def _report_function(
         self,
         file: LibraryFile,
         name: str,

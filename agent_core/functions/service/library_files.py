@@ -354,7 +354,7 @@ def _of_lines(path: Path, prefix: str) -> Iterator[LibraryFile | Problem]:
             alone = replace(part.parts, public=(candidate.name,))
             others = tuple(example for example in candidate.examples if example.call not in text)
             given = replace(candidate, code=text, module=part.module, examples=others)
-            yield replace(part, parts=alone, given=given, notes=_escaped(candidate.code, escaped))
+            yield replace(part, parts=alone, given=given, notes=_escape_notes(candidate.code, escaped))
 
 
 def _modules(library: Library, prefix: str, *, maps: bool) -> Iterator[LibraryFile | Problem]:
@@ -362,12 +362,12 @@ def _modules(library: Library, prefix: str, *, maps: bool) -> Iterator[LibraryFi
     files = {name: text for name, text in sorted(library.files.items()) if not _PASSED_OVER.search(name)}
     files = {name: text for name, text in files.items() if text.strip() or not name.endswith("__init__.py")}
     below = [*(prefix.split(".") if prefix else [])]
-    targets = {_dotted(name): ".".join([*below, *map(fitting, _dotted(name).split("."))]) for name in files}
+    targets = {_module_name(name): ".".join([*below, *map(fitting, _module_name(name).split("."))]) for name in files}
     targets.pop("", None)
-    targets |= _opened(files, targets)
+    targets |= _public_names(files, targets)
     taken = dict[str, str]()
     for name, text in files.items():
-        dotted = _dotted(name)
+        dotted = _module_name(name)
         if not dotted:
             continue
         shown, is_package = library.base + name, name.endswith("__init__.py")
@@ -381,12 +381,12 @@ def _modules(library: Library, prefix: str, *, maps: bool) -> Iterator[LibraryFi
             part = Problem("module-clash", message, Place(shown), "rename one of the two")
         if isinstance(part, LibraryFile):
             taken[part.module] = shown
-            notes = {**_escaped(text, write_escapes(text)), **adapted.mapped}
+            notes = {**_escape_notes(text, write_escapes(text)), **adapted.mapped}
             part = replace(part, notes=notes, problems=adapted.problems)
         yield part
 
 
-def _escaped(text: str, written: str) -> dict[int, tuple[str, str]]:
+def _escape_notes(text: str, written: str) -> dict[int, tuple[str, str]]:
     """Return a note for each line in which characters were written as escapes."""
     pairs = enumerate(zip(lines_of(text), lines_of(written), strict=True), 1)
     message = "wrote characters that cannot be seen as escapes"
@@ -397,20 +397,20 @@ def _escaped(text: str, written: str) -> dict[int, tuple[str, str]]:
     }
 
 
-def _dotted(name: str) -> str:
+def _module_name(name: str) -> str:
     path = PurePosixPath(name)
     parts = path.parts[:-1] if path.name == "__init__.py" else (*path.parts[:-1], path.stem)
     return ".".join(parts)
 
 
-def _opened(files: Mapping[str, str], targets: Mapping[str, str]) -> dict[str, str]:
+def _public_names(files: Mapping[str, str], targets: Mapping[str, str]) -> dict[str, str]:
     """Return the private modules of which a package offers what they hold, each with a name that is not private."""
     opened: dict[str, str] = {}
     for name, text in files.items():
         for node in _imports(text) if name.endswith("/__init__.py") else ():
             if not isinstance(node, ast.ImportFrom) or all(alias.name.startswith("_") for alias in node.names):
                 continue
-            module = imported_module(node.module or "", node.level, _dotted(name), is_package=True)
+            module = imported_module(node.module or "", node.level, _module_name(name), is_package=True)
             package, _, own = targets.get(module, "").rpartition(".")
             public = f"{package}.{own.strip('_')}"
             is_file = f"{module.replace('.', '/')}.py" in files

@@ -93,7 +93,7 @@ def import_layers(sources: Mapping[str, object], snapshot: Snapshot) -> list[set
     }
     if len(changed) < 2:
         return [set(sources)]
-    imports = {path: _imported(source, changed) - {path} for path, source in sources.items()}
+    imports = {path: _imported_paths(source, changed) - {path} for path, source in sources.items()}
     layers = list[set[str]]()
     while imports:
         layer = {path for path, needed in imports.items() if not needed & imports.keys()}
@@ -102,7 +102,7 @@ def import_layers(sources: Mapping[str, object], snapshot: Snapshot) -> list[set
     return layers
 
 
-def _imported(source: object, changed: Mapping[str, str]) -> set[str]:
+def _imported_paths(source: object, changed: Mapping[str, str]) -> set[str]:
     """Return the paths of the changed modules that a changed file imports."""
     if not isinstance(source, ModuleSource) or source.module not in changed:
         return set()
@@ -201,7 +201,7 @@ def said_of(results: Iterable[LoadedFile]) -> RegistryChange:
     return RegistryChange(
         standings=dict(pair for verdict in verdicts for pair in _standings(verdict)),
         disagreeing=dict(pair for verdict in verdicts for pair in _disagreeing(verdict)),
-        noted=dict(pair for verdict in verdicts for pair in _noted(verdict)),
+        noted=dict(pair for verdict in verdicts for pair in _notes_of(verdict)),
     )
 
 
@@ -250,7 +250,7 @@ def _disagreeing(verdict: "ModuleVerdict") -> Iterator[tuple[str, str]]:
     yield from ((name, change_texts.difference(ones)) for name, ones in grouped.items())
 
 
-def _noted(verdict: "ModuleVerdict") -> Iterator[tuple[str, str]]:
+def _notes_of(verdict: "ModuleVerdict") -> Iterator[tuple[str, str]]:
     """Return a sentence for each function of a saved file that promises less than before, or breaks another."""
     dropped = [problem for problem in verdict.problems if problem.code == "example-dropped"]
     notes = [
@@ -271,7 +271,7 @@ def all_placed(old_snapshot: Snapshot, results: Collection[LoadedFile], good: Go
     for result in sorted(results, key=lambda result: precedence(result, good)):
         snapshot = placed(snapshot, result)
     if snapshot.waiting:
-        snapshot = _settled(snapshot, old_snapshot, results, good)
+        snapshot = _settle_names(snapshot, old_snapshot, results, good)
     return snapshot.finished() if snapshot.number != old_snapshot.number else old_snapshot
 
 
@@ -322,7 +322,7 @@ def _is_news(snapshot: Snapshot, path: str, reading: ModuleReading) -> bool:
     return snapshot.readings.get(reading.source.module) is not reading or path in snapshot.rejections
 
 
-def _settled(
+def _settle_names(
     snapshot: Snapshot, old_snapshot: Snapshot, results: Collection[LoadedFile], good: GoodVersions
 ) -> Snapshot:
     """Return the snapshot with each name that several files offer at the one that had it."""

@@ -172,13 +172,13 @@ class Loader:
                     kept_out = await self._store.kept_out() if now.waiting else {}
                     return replace(baseline, kept_out=kept_out), self._without_refused(sources)
             if self._copy is not None and paths is not None:
-                return await self._pulled(self._copy, paths)
+                return await self._pull(self._copy, paths)
             readings = await self._store.readings()  # before the manifest: what comes in between is only judged anew
             baseline = GoodVersions(await self._store.manifest(), readings, await self._store.kept_out())
             pulled = await self._copy.pull(baseline.manifest) if self._copy else Pulled()
             return baseline, {**await asyncio.to_thread(self._read, paths, baseline), **pulled.problems}
 
-    async def _pulled(self, copy: FolderCopy, paths: list[Path]) -> tuple[GoodVersions, dict[str, Found]]:
+    async def _pull(self, copy: FolderCopy, paths: list[Path]) -> tuple[GoodVersions, dict[str, Found]]:
         """Return the same for these files and for those that were changed elsewhere."""
         manifest = await self._store.manifest()
         pulled = await copy.pull(manifest)
@@ -224,11 +224,11 @@ class Loader:
             retried = unfit if unfit < retried else set()
             results = {path: result for path, result in results.items() if path not in retried}
             snapshot = all_placed(ground, results.values(), good) if retried else snapshot
-        renewed = await self._renewed(snapshot)
+        renewed = await self._read_outdated(snapshot)
         if renewed:
             snapshot = all_placed(snapshot, renewed, good)
         admitted = await self._judge_freed(snapshot, good, results.values())
-        taken = [await self._settled(result, snapshot, good) for result in (*results.values(), *admitted)]
+        taken = [await self._place_and_write(result, snapshot, good) for result in (*results.values(), *admitted)]
         if writes := all_writes([*taken, *renewed], snapshot, good, finished):
             await self._apply(writes)
         if not before.readings:
@@ -258,7 +258,7 @@ class Loader:
     ) -> list[LoadedFile]:
         """Return the results of files with functions that have got the name which kept them out. They are placed."""
         sources = modules_with_free_names(snapshot, good, results) if good.kept_out else ()
-        judged = [await self._judged(source, good, snapshot) for source in sources]
+        judged = [await self._judge_file(source, good, snapshot) for source in sources]
         return [result for result in judged if result.verdict is not None]
 
     async def _apply(self, writes: Sequence[Write]) -> None:
@@ -268,7 +268,7 @@ class Loader:
                 given = [write for write in writes if isinstance(write, SetManifest)]
                 await self._copy.note({write.module: write.version for write in given})
 
-    async def _renewed(self, snapshot: "Snapshot") -> list[LoadedFile]:
+    async def _read_outdated(self, snapshot: "Snapshot") -> list[LoadedFile]:
         """Return the modules with schemas that are made of types of other modules, where those have changed."""
         outdated = [reading for reading in snapshot.readings.values() if reading.is_outdated(snapshot.modules)]
         readings = await asyncio.gather(*(self._gate().read_again(reading, snapshot) for reading in outdated))
@@ -354,9 +354,9 @@ class Loader:
         same = unchanged(path, source, good, snapshot)
         if same is not None:
             return LoadedFile(path, source.module, same)
-        return await self._judged(source, good, snapshot)
+        return await self._judge_file(source, good, snapshot)
 
-    async def _judged(self, source: ModuleSource, good: GoodVersions, snapshot: "Snapshot") -> LoadedFile:
+    async def _judge_file(self, source: ModuleSource, good: GoodVersions, snapshot: "Snapshot") -> LoadedFile:
         path = source.path
         previous = good.in_force(snapshot.readings.get(source.module) or await self._last_good(path, good, snapshot))
         granted = replace(await self._packages().of_text(source.text), approval_mode="calling")
@@ -367,15 +367,15 @@ class Loader:
         verdict = replace(verdict, problems=(*verdict.problems, *example_regression.of_save(previous, verdict.reading)))
         return LoadedFile(path, source.module, verdict.reading, verdict=verdict, previous=previous)
 
-    async def _settled(self, loaded: LoadedFile, snapshot: "Snapshot", good: GoodVersions) -> LoadedFile:
+    async def _place_and_write(self, loaded: LoadedFile, snapshot: "Snapshot", good: GoodVersions) -> LoadedFile:
         """Return the result of a file as it is placed, with what is written of it."""
         loaded = as_placed(loaded, snapshot)
         if loaded.verdict is None:
             return loaded
-        writes = admission(loaded, snapshot, good, await self._confirmed(loaded.previous, loaded.verdict))
+        writes = admission(loaded, snapshot, good, await self._confirmed_calls(loaded.previous, loaded.verdict))
         return replace(loaded, writes=(*writes, *await self._unfit(loaded.verdict)))
 
-    async def _confirmed(
+    async def _confirmed_calls(
         self, previous_reading: "ModuleReading | None", verdict: "ModuleVerdict"
     ) -> dict[str, Sequence[str]]:
         """Return the calls, by function, with results that were once accepted as returned and still hold."""

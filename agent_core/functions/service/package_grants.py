@@ -73,7 +73,7 @@ class PackageGrants:
         """
         if not grants.packages or (self.environment.find(grants.packages) and not question.missing.packages):
             return question
-        return replace(question, installs=(await self._resolved(grants.packages)).sentences())
+        return replace(question, installs=(await self._resolve_once(grants.packages)).sentences())
 
     async def install(self, grants: Grants) -> None:
         """Install what was announced, after an approval.
@@ -82,7 +82,7 @@ class PackageGrants:
             PackagesError: it cannot be.
         """
         if self.lacks(grants):
-            resolution = await self._resolved(grants.packages)
+            resolution = await self._resolve_once(grants.packages)
             try:
                 await self.environment.install(resolution)
             finally:
@@ -141,7 +141,7 @@ class PackageGrants:
 
     async def listing(self) -> PackageListing:
         """Return the installed packages with the functions that use them."""
-        wanted = await self._wanted()
+        wanted = await self._wanted_packages()
         sets = [self._set(requirements, wanted) for requirements in sorted({*self.environment.sections(), *wanted})]
         return PackageListing(tuple(sets), self.environment.problem)
 
@@ -162,15 +162,15 @@ class PackageGrants:
         Raises:
             PackagesError: the lock is not understood.
         """
-        return Cleaned(tuple(await self.environment.clean(await self._wanted())))
+        return Cleaned(tuple(await self.environment.clean(await self._wanted_packages())))
 
-    async def _resolved(self, requirements: tuple[str, ...]) -> "Resolution":
+    async def _resolve_once(self, requirements: tuple[str, ...]) -> "Resolution":
         """Return the earlier resolution of these requirements, so that only what the user has seen is installed."""
         if requirements not in self._said:
             self._said[requirements] = await self.environment.resolve(requirements)
         return self._said[requirements]
 
-    async def _wanted(self) -> dict[tuple[str, ...], list[str]]:
+    async def _wanted_packages(self) -> dict[tuple[str, ...], list[str]]:
         functions: dict[tuple[str, ...], list[str]] = {}
         for name, entry in (await self.book.entries()).items():
             if entry.grants.packages:

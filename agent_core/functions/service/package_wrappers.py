@@ -23,7 +23,7 @@ from agent_core.registry.spans import is_literal
 from sandbox import FunctionCall, Job, Raised, Returned
 from sandbox.wire.lines import bare_lines
 
-from .conflict import require_same
+from .file_sync import require_same
 from .library import ImportedFunction, ImportReport, Taking
 from .library_files import fitting
 

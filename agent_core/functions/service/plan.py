@@ -15,7 +15,7 @@ from agent_core.storage import DropReading, SaveReading, SaveVersion, SetManifes
 from .judgment import Judgment
 
 if TYPE_CHECKING:
-    from agent_core.access.grants import Approvals, Giving, Grants
+    from agent_core.access.grants import Approvals, Grants, NewGrant
     from agent_core.base.events import FunctionsChanged
     from agent_core.base.problem import Problem
     from agent_core.registry.function import ModuleReading
@@ -80,8 +80,8 @@ class PlannedChange:
 
     `text` is for a model, `detail` for programs and people. `refused` names a candidate that now
     is rejected; `excluded` names functions that the next step should not offer. `replan` plans the same
-    anew, on what the file has become meanwhile. `giving` is what a human lets a function have from now on, `lent` what
-    its next call may have; `revoked` is a function that loses all.
+    again, on what the file has become meanwhile. `new_grant` is what a human lets a function have from now
+    on, `lent` what its next call may have; `revoked` is a function that loses all.
     """
 
     text: str
@@ -93,8 +93,8 @@ class PlannedChange:
     refused: str | None = None
     excluded: frozenset[str] = frozenset()
     replan: "Callable[[], Awaitable[PlannedChange]] | None" = None
-    giving: "Giving | None" = None
-    lent: "Giving | None" = None
+    new_grant: "NewGrant | None" = None
+    lent: "NewGrant | None" = None
     revoked: str = ""
 
 

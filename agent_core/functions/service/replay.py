@@ -62,7 +62,7 @@ class RecordedCall:
     def of(cls, row: RecordedRow) -> "RecordedCall":
         """Return the call of a stored row."""
         data = row.data
-        ended = visible(_ended(RecordedOutcome.from_json(data["outcome"])))[:MOST_SHOWN]
+        ended = visible(_outcome_text(RecordedOutcome.from_json(data["outcome"])))[:MOST_SHOWN]
         lacking = tuple(data["lacking"])
         return cls(
             row.n,
@@ -174,7 +174,7 @@ class Replays:
             looks_back=looks_back, seat=None if debugger is None else DebuggerSeat(debugger)
         )
         watch.recording.seed, watch.recording.zone_then = row.data["seed"], row.data["zone"]
-        heard = ReplayedRequests([_renamed(heard, renamed or {}) for heard in row.data["heard"]], watch, snapshot)
+        heard = ReplayedRequests([_with_new_name(heard, renamed or {}) for heard in row.data["heard"]], watch, snapshot)
         try:
             with watch.over(name, snapshot) as around:
                 work = FunctionCall(name, read(row.data["arguments"]) | (more or {}))
@@ -280,7 +280,7 @@ class ReplayedRequests:
         return next(iter([*exact, *alike]), None)
 
 
-def _renamed(row: Row, names: Mapping[str, str]) -> Row:
+def _with_new_name(row: Row, names: Mapping[str, str]) -> Row:
     """Return a recorded answer as that of a function's new name."""
     called = _of(row["arguments"], "function") if row["name"] == "call" else None
     if not isinstance(called, str) or called not in names:
@@ -294,7 +294,7 @@ def _of(arguments: object, key: str) -> object:
 
 def _difference(old_outcome: RecordedOutcome, new_outcome: RecordedOutcome) -> str:
     """Return one line on how each ended, with a diff of long values and of the output."""
-    before, after = _ended(old_outcome), _ended(new_outcome)
+    before, after = _outcome_text(old_outcome), _outcome_text(new_outcome)
     is_short = len(before) <= MOST_SHOWN >= len(after) and "\n" not in before + after
     head = [f"then: {before}", f"now: {after}"] if is_short and before != after else []
     long = [[] if is_short else bare_lines(text) for text in (before, after)]
@@ -302,7 +302,7 @@ def _difference(old_outcome: RecordedOutcome, new_outcome: RecordedOutcome) -> s
     return visible("\n".join([*head, *diff_lines(old, new, ("then", "now"), 2)]))[:8_000]
 
 
-def _ended(recorded: RecordedOutcome) -> str:
+def _outcome_text(recorded: RecordedOutcome) -> str:
     word, error = recorded.outcome.replace("_", " "), recorded.error
     if error:
         kind = "" if error.type == recorded.outcome else f"{error.type}: "

@@ -94,7 +94,7 @@ class ReviewJob:
         )
 
 
-async def _judged(job: ReviewJob, gate: Gate, snapshot: Snapshot) -> list[Judgment]:
+async def _judge_job(job: ReviewJob, gate: Gate, snapshot: Snapshot) -> list[Judgment]:
     """Return the verdict on a candidate, or one for each function of a file."""
     if job.problem is not None:
         return [refusal(job.problem, job.path)]
@@ -149,7 +149,7 @@ def _of_module(verdict: ModuleVerdict, looks: Mapping[str, Look], path: str) -> 
     spans = {function.name: (function.line, function.end_line) for function in verdict.reading.functions}
     refusals = [problem for problem in verdict.problems if problem.severity == "refuses"]
     if not spans:
-        return [refusal(_shown(problem, path, own.path), path, module=own.module) for problem in refusals]
+        return [refusal(_at_given_path(problem, path, own.path), path, module=own.module) for problem in refusals]
     standings = dict(verdict.standings)  # of a module that cannot be imported, no function has one
     rows = []
     for name, span in spans.items():
@@ -167,7 +167,7 @@ def _of_module(verdict: ModuleVerdict, looks: Mapping[str, Look], path: str) -> 
             "standing": "" if refused_here else standings[name],
             "version": own.version,
             "fixes": [],
-            "problems": [_shown(problem, path, own.path).to_json() for problem in problems],
+            "problems": [_at_given_path(problem, path, own.path).to_json() for problem in problems],
             "source": own.text,
             **({"reader": to_json(look.answer)} if look.answer else {}),
         }
@@ -175,7 +175,7 @@ def _of_module(verdict: ModuleVerdict, looks: Mapping[str, Look], path: str) -> 
     return rows
 
 
-def _shown(problem: Problem, path: str, own: str) -> Problem:
+def _at_given_path(problem: Problem, path: str, own: str) -> Problem:
     """Return a problem that names the file as given, not as it would be called in a workspace."""
     return replace(problem, where=replace(problem.where, path=path)) if problem.where.path == own else problem
 
@@ -235,7 +235,7 @@ async def judges(
 
         async def judge_locally(job: ReviewJob) -> list[Judgment]:
             async with slots:
-                return await _judged(job, gate, context.snapshot)
+                return await _judge_job(job, gate, context.snapshot)
 
         yield judge_locally
         return
@@ -249,7 +249,7 @@ async def judges(
 
             async def judge_in_helper(job: ReviewJob) -> list[Judgment]:
                 if job.problem is not None or job.granted is not UNGRANTED:  # what is installed for it is known here
-                    return await _judged(job, gate, context.snapshot)
+                    return await _judge_job(job, gate, context.snapshot)
                 async with slots:
                     return await min(helpers, key=lambda one: one.load).ask(job)
 
@@ -344,7 +344,7 @@ async def _serve() -> None:
     gate = Gate(sandbox, limits=sandbox.limits, rules=context.rules)
 
     async def answer(number: int, job: dict[str, Any]) -> None:  # Any: JSON
-        rows = await _judged(ReviewJob.from_json(job), gate, context.snapshot)
+        rows = await _judge_job(ReviewJob.from_json(job), gate, context.snapshot)
         sys.stdout.buffer.write(json.dumps([number, to_json(rows)], default=str).encode() + b"\n")
         sys.stdout.buffer.flush()
 

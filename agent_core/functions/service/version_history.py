@@ -112,7 +112,7 @@ class VersionHistory:
 
     async def _entry(self, name: str, version: Version, before: Version | None, *, is_current: bool) -> HistoryEntry:
         verdict = await judgment_on(self._store, version.hash, name)
-        dropped = await asyncio.to_thread(_dropped, name, before, version)
+        dropped = await asyncio.to_thread(_dropped_examples, name, before, version)
         standing, confirmed = (verdict.standing, verdict.confirmed) if verdict else ("", ())
         return HistoryEntry(version, standing, confirmed, dropped, is_current)
 
@@ -211,7 +211,7 @@ def _fresh(function: "Function", code: str) -> tuple["Example"] | None:
     return (fresh[0],) if len(fresh) == 1 and len(examples) == len(function.examples) + 1 else None
 
 
-def _dropped(name: str, before: Version | None, version: Version) -> tuple[str, ...]:
+def _dropped_examples(name: str, before: Version | None, version: Version) -> tuple[str, ...]:
     """Return the examples that one version has and the next does not. A repeated hash may have dropped it only once."""
     old, new = _own(name, before), _own(name, version)
     problem = example_regression.problem(old, new, "warns", Place("history"))

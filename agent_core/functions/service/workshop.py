@@ -112,7 +112,9 @@ class FunctionService:
         standing: "StandingSettings",
     ) -> None:
         self.registry = registry
-        self.second_look = BackgroundReview(store, registry, parts.gate, lambda: self.granting.packages, self._seen)
+        self.second_look = BackgroundReview(
+            store, registry, parts.gate, lambda: self.granting.packages, self._announce_problems
+        )
         self._copy = FolderCopy(root, store, module_bytes) if store.is_shared else None
         self.loader = Loader(
             root,
@@ -132,7 +134,7 @@ class FunctionService:
         self._grown: tuple[int, frozenset[str]] = (-1, frozenset())  # by the number of the snapshot
         self._listeners: list[Callable[[events.FunctionsChanged], None]] = []
         self._users, self._used = 0, asyncio.Event()
-        registry.subscribe(self._heard)
+        registry.subscribe(self._announce)
 
     @cached_property
     def granting(self) -> "GrantService":
@@ -291,17 +293,19 @@ class FunctionService:
     ) -> Judgment:
         """Judge a new function and, if it passes, admit it. Return its verdict."""
         plan = await self.plan_create(name, code, module, reason, author or Author())
-        return await self._judged(plan, author)
+        return await self._make_judgment(plan, author)
 
     async def edit(
         self, name: str, old_text: str, new_text: str, *, reason: str = "", author: Author | None = None
     ) -> Judgment:
         """Change one place of a function, or of the rejected candidate of that name. Return its verdict."""
-        return await self._judged(await self.plans.edit(name, old_text, new_text, reason, author or Author()), author)
+        return await self._make_judgment(
+            await self.plans.edit(name, old_text, new_text, reason, author or Author()), author
+        )
 
     async def replace(self, name: str, code: str, *, reason: str = "", author: Author | None = None) -> Judgment:
         """Give a function new source. Return its verdict."""
-        return await self._judged(await self.plans.replace(name, code, reason, author or Author()), author)
+        return await self._make_judgment(await self.plans.replace(name, code, reason, author or Author()), author)
 
     async def confirm(
         self, name: str, *, expected: Sequence[str] = (), reason: str = "", author: Author | None = None
@@ -310,15 +314,15 @@ class FunctionService:
 
         If its author was asked what calls must return, `expected` are these results, as Python writes them.
         """
-        return await self._judged(await self.plans.confirm(name, reason, author or Author(), expected), author)
+        return await self._make_judgment(await self.plans.confirm(name, reason, author or Author(), expected), author)
 
     async def rollback(self, name: str, version: str = "", *, author: Author | None = None) -> Judgment:
         """Restore an earlier version of a function, or a deleted function. Return its verdict."""
-        return await self._judged(await self.past.rollback(name, version, author or Author()), author)
+        return await self._make_judgment(await self.past.rollback(name, version, author or Author()), author)
 
     async def add_example(self, name: str, call: str, expected: str, *, author: Author | None = None) -> Judgment:
         """Add one more example to a function if it passes. Return its verdict."""
-        return await self._judged(await self.past.add_example(name, call, expected, author or Author()), author)
+        return await self._make_judgment(await self.past.add_example(name, call, expected, author or Author()), author)
 
     async def delete(self, name: str, *, author: Author | None = None) -> Deletion:
         """Delete a function from its module.
@@ -432,11 +436,11 @@ class FunctionService:
         Raises:
             UsageError: the need is empty.
         """
-        return await self.finder.search(need, count, {*self._quarantined(), *hidden}, owners)
+        return await self.finder.search(need, count, {*self._quarantined_names(), *hidden}, owners)
 
     async def likely(self, message: str, count: int, hidden: Collection[str] = ()) -> Sequence[str]:
         """Return the names of the functions that a message probably needs, best first, without the hidden ones."""
-        return await self.finder.likely(message, count, {*self._quarantined(), *hidden})
+        return await self.finder.likely(message, count, {*self._quarantined_names(), *hidden})
 
     async def grown(self, snapshot: "Snapshot") -> frozenset[str]:
         """Return the functions that an agent made, or changed last."""
@@ -449,7 +453,7 @@ class FunctionService:
             self._grown = snapshot.number, grown
         return self._grown[1] & snapshot.functions.keys()
 
-    def _quarantined(self) -> Sequence[str]:
+    def _quarantined_names(self) -> Sequence[str]:
         functions = self.registry.snapshot().functions
         return [
             name for name, version in self.quarantine.held if name in functions and functions[name].body_hash == version
@@ -513,7 +517,7 @@ class FunctionService:
         function, snapshot = self._function(name, self.foreign()), self.registry.snapshot()
         report = await self._kept_call(function, snapshot, arguments, on_progress, author)
         news = await self.quarantine.entered({name}, owners) if report.outcome in FAILURES else []
-        report = await self._marked(report, function, snapshot)
+        report = await self._mark_unproven(report, function, snapshot)
         return replace(report, quarantined=news[0]) if news else report
 
     async def _kept_call(
@@ -560,7 +564,7 @@ class FunctionService:
         """Return the states of functions as a call of a turn sees and leaves them."""
         return state.FunctionStates(self._store, turn)
 
-    async def _marked(self, report: "CallReport", function: Function, snapshot: "Snapshot") -> "CallReport":
+    async def _mark_unproven(self, report: "CallReport", function: Function, snapshot: "Snapshot") -> "CallReport":
         """Return the report with what is unproven of the value, if there is one."""
         returned = report.outcome == "returned"
         return replace(report, unproven=await self.ratings.unproven(function, snapshot)) if returned else report
@@ -593,7 +597,7 @@ class FunctionService:
         if arguments is not None:
             snapshot = self.registry.snapshot()
             report, _ = await self.calls.made(function, snapshot, arguments, author=author)
-            return function_facts.FunctionTestReport(name, (), await self._marked(report, function, snapshot))
+            return function_facts.FunctionTestReport(name, (), await self._mark_unproven(report, function, snapshot))
         snapshot = self.registry.snapshot()
         results = await self._parts.gate().run_examples(
             function, snapshot, await self.granting.having(function, snapshot)
@@ -643,11 +647,11 @@ class FunctionService:
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
-    def _heard(self, change: "RegistryChange") -> None:
+    def _announce(self, change: "RegistryChange") -> None:
         if change.by != "agent":
             self.tell(change_texts.heard(change, self._root))
 
-    def _seen(self, name: str, problems: Sequence["Problem"]) -> None:
+    def _announce_problems(self, name: str, problems: Sequence["Problem"]) -> None:
         self.tell(events.FunctionsChanged(turn="", noted={name: change_texts.seen_later(problems)}))
 
     def tell(self, event: events.FunctionsChanged) -> None:
@@ -670,7 +674,7 @@ class FunctionService:
         """Carry out a plan, outside of a turn. Return its detail."""
         return (await self.finish(plan, author)).detail
 
-    async def _judged(self, plan: PlannedChange, author: Author | None) -> Judgment:
+    async def _make_judgment(self, plan: PlannedChange, author: Author | None) -> Judgment:
         verdict = await self.make(plan, author)
         assert isinstance(verdict, Judgment)
         return verdict

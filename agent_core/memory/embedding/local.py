@@ -74,14 +74,14 @@ class LocalEmbedder:
         """Return a vector for each text; a text without a letter gets that of a period."""
         if not texts:
             return []
-        encode = self._encode or await self._loaded()
+        encode = self._encode or await self._load_once()
         inputs = [whole_characters(text) if text.strip() else "." for text in texts]
         if self._lexicon is None and len(inputs) <= ALONE and sum(map(len, inputs)) <= LARGE:
             return _rows(encode(inputs))
         parts = [inputs[start : start + _AT_ONCE] for start in range(0, len(inputs), _AT_ONCE)]
         return await asyncio.to_thread(lambda: [row for part in parts for row in _rows(encode(part))])
 
-    async def _loaded(self) -> Encode:
+    async def _load_once(self) -> Encode:
         async with self._loading:
             if self._encode is None:
                 self._encode = await asyncio.to_thread(self._load)

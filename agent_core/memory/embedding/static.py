@@ -62,7 +62,7 @@ class WordPieces:
         for word in _WORD.findall(_SPACE + text[:_LONGEST].replace(" ", _SPACE)):
             numbers = self._of_words.get(word)
             if numbers is None:
-                numbers = [number for piece in self._joined(word) for number in self._with_bytes(piece)]
+                numbers = [number for piece in self._join_pieces(word) for number in self._with_bytes(piece)]
                 if len(word) <= _LONGEST_KEPT:
                     if len(self._of_words) >= _KEPT:
                         self._of_words.clear()
@@ -70,7 +70,7 @@ class WordPieces:
             found += numbers
         return found
 
-    def _joined(self, word: str) -> list[str]:
+    def _join_pieces(self, word: str) -> list[str]:
         """Join neighbors, those with the lowest number first and then the leftmost, until no two are a piece."""
         pieces, end = list(word), len(word)
         before, after = list(range(-1, end - 1)), list(range(1, end + 1))

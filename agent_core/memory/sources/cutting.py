@@ -93,10 +93,10 @@ class _Piece:
 
 def cut(source: SourceParts) -> Iterator[Chunk]:
     """Yield the chunks of a source in order; together they hold every visible word of it."""
-    return (chunk for pieces in _joined(source) if (chunk := _chunk(pieces)).text.strip())
+    return (chunk for pieces in _join_pieces(source) if (chunk := _chunk(pieces)).text.strip())
 
 
-def _joined(source: SourceParts) -> Iterator[list[_Piece]]:
+def _join_pieces(source: SourceParts) -> Iterator[list[_Piece]]:
     """Yield the pieces of each chunk: a small one takes the next as long as both fit."""
     pieces, size = list[_Piece](), 0
     for piece in (piece for part in source.parts for piece in _pieces(part)):

@@ -23,14 +23,14 @@ _MARKUP: Final = re.compile(r"<!\[CDATA\[|\]\]>|<[!?]")
 def hypertext(text: str) -> SourceParts:
     """Return a part for each heading with the text below it."""
     reader = _Reader()
-    bare = _MARKUP.sub(" ", _DECLARED.sub(" ", "".join(_uncommented(text))))
+    bare = _MARKUP.sub(" ", _DECLARED.sub(" ", "".join(_without_comments(text))))
     last = bare.rfind(">") + 1  # behind it no tag ends, and the parser would try each that begins
     reader.feed(bare[:last] + bare[last:].replace("<", "&lt;"))
     reader.close()
     return SourceParts(tuple(reader.finished()))
 
 
-def _uncommented(text: str) -> Iterator[str]:
+def _without_comments(text: str) -> Iterator[str]:
     """Yield the text without comments; the parser would search for the end of each unclosed one again and again."""
     start = 0
     while (begin := text.find("<!--", start)) >= 0:

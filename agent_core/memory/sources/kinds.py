@@ -38,7 +38,7 @@ def decode(data: bytes, charset: str = "") -> tuple[str, tuple[str, ...]]:
     Raises:
         Unreadable: it is no text.
     """
-    text, notes = _decoded(data, charset)
+    text, notes = _decode(data, charset)
     sample = text[:_SAMPLE]
     if sample and len(_CONTROL.findall(sample)) > _MOST_CONTROL * len(sample):
         raise Unreadable("It is binary, not text.", fix="Convert it to text, HTML or PDF first.")
@@ -51,9 +51,9 @@ def charset_of_html(data: bytes) -> str:
     return match[1].decode("ascii") if match else ""
 
 
-def _decoded(data: bytes, charset: str) -> tuple[str, tuple[str, ...]]:
+def _decode(data: bytes, charset: str) -> tuple[str, tuple[str, ...]]:
     named = [name for mark, name in _MARKS if data.startswith(mark)]
-    for name in [*named[:1], *_unmarked(data), *([charset] if _is_text_codec(charset) else []), "utf-8"]:
+    for name in [*named[:1], *_guess_utf_16(data), *([charset] if _is_text_codec(charset) else []), "utf-8"]:
         try:
             return data.decode(name), ()
         except UnicodeError:
@@ -62,7 +62,7 @@ def _decoded(data: bytes, charset: str) -> tuple[str, tuple[str, ...]]:
     return text, ("It is not UTF-8; it was read as Latin-1 (Windows-1252).",)
 
 
-def _unmarked(data: bytes) -> list[str]:
+def _guess_utf_16(data: bytes) -> list[str]:
     """Detect UTF-16 without a byte order mark: in Western text every other byte is zero."""
     sample = data[:_SAMPLE]
     for start, name in ((0, "utf-16-be"), (1, "utf-16-le")):
@@ -154,14 +154,14 @@ def read(name: str, data: bytes, content_type: str = "") -> Cut:
         Unreadable: it is no text, or not what it says it is.
     """
     kind = kind_of(name, data, content_type)
-    parts, notes = _paged(data) if kind == "pdf" else _text(kind, data, content_type)
+    parts, notes = _read_pages(data) if kind == "pdf" else _text(kind, data, content_type)
     chunks = tuple(cut(parts))
     if not chunks:
         raise Unreadable("It contains no text.")
     return Cut(kind, chunks, (*notes, *parts.notes))
 
 
-def _paged(data: bytes) -> tuple[SourceParts, tuple[str, ...]]:
+def _read_pages(data: bytes) -> tuple[SourceParts, tuple[str, ...]]:
     if b"%PDF-" not in data[:_PDF_WITHIN]:
         raise Unreadable("It is not a PDF.")
     from . import paged  # noqa: PLC0415 - the reader of PDF is slow to import

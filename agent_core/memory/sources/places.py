@@ -88,7 +88,7 @@ def places(where: str, name: str = "") -> list[SourcePlace]:
     if "://" in where.partition("?")[0]:
         raise Unreadable(f"{where} is not a URL that can be fetched.", fix="Only http:// and https:// are.")
     path = expanded(where)
-    called = name or _called(path)
+    called = name or _name_of(path)
     if not path.is_dir():
         return [SourcePlace(called, str(path))]
     files = [
@@ -102,7 +102,7 @@ def places(where: str, name: str = "") -> list[SourcePlace]:
     return files
 
 
-def _called(path: Path) -> str:
+def _name_of(path: Path) -> str:
     """Return the path as it was typed, shorter if it is below the current folder."""
     whole = Path(os.path.abspath(path))  # noqa: PTH100 - a link keeps the name by which it was given
     folder = Path.cwd()

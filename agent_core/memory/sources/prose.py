@@ -67,7 +67,7 @@ def _lines(text: str) -> Iterator[_Line]:
         level, title = (0, "") if fence or is_under else _heading(line, following)
         yield _Line(line, level, title, bool(level) or is_under)
         is_under = bool(level) and not _HEADING.fullmatch(line[:_LONGEST_HEADING])
-        fence = _fenced(line, fence)
+        fence = _open_fence(line, fence)
 
 
 def _heading(line: str, following: str) -> tuple[int, str]:
@@ -80,7 +80,7 @@ def _heading(line: str, following: str) -> tuple[int, str]:
     return 0, ""
 
 
-def _fenced(line: str, fence: str) -> str:
+def _open_fence(line: str, fence: str) -> str:
     """Return the fence that is open after this line."""
     match = _FENCE.match(line)
     if not fence:

@@ -43,18 +43,18 @@ def _as_text(text: str) -> SourceParts:
 
 def _parts(value: Any) -> Iterator[SourcePart]:  # Any: JSON
     if isinstance(value, list):
-        yield from _listed("", value)
+        yield from _list_records("", value)
     elif isinstance(value, dict):
         for key, item in value.items():
             if isinstance(item, list) and any(isinstance(entry, dict | list) for entry in item):
-                yield from _listed(key, item)
+                yield from _list_records(key, item)
             else:
                 yield SourcePart("\n".join(_flat(item, key, 0)), key)
     else:
         yield SourcePart(_word(value))
 
 
-def _listed(title: str, values: list[Any]) -> Iterator[SourcePart]:  # Any: JSON
+def _list_records(title: str, values: list[Any]) -> Iterator[SourcePart]:  # Any: JSON
     for number, record in enumerate(values, 1):
         yield SourcePart("; ".join(_flat(record, "", 0)), title, _RECORD, number, title)
 

@@ -34,12 +34,12 @@ async def fetch(url: str, most: int, broker: Broker | None = None) -> Material:
         target = read(url, FetchCaps().url)
         own = _is_own(target)
         _public(target.host, as_address(target.host), own=own)
-        return await _fetched(url, target, own, broker or Broker(FetchCaps(response=most)))
+        return await _fetch_public(url, target, own, broker or Broker(FetchCaps(response=most)))
     except RequestRefused as refused:
         raise Unreadable(f"It was not fetched: {refused}.") from refused
 
 
-async def _fetched(url: str, target: Target, own: bool, parent_broker: Broker) -> Material:  # noqa: FBT001 - see `_is_own`
+async def _fetch_public(url: str, target: Target, own: bool, parent_broker: Broker) -> Material:  # noqa: FBT001 - see `_is_own`
     async def resolved(host: str, port: int) -> Sequence[str]:
         addresses = await (parent_broker.resolve or resolve)(host, port)
         for text in addresses:
@@ -57,13 +57,13 @@ async def _fetched(url: str, target: Target, own: bool, parent_broker: Broker) -
     broker = Broker(parent_broker.caps, resolved, parent_broker.tls, parent_broker.note)
     async with broker.session(_BY, (target.place,), is_elsewhere) as session:
         head = await session.answer("fetch", {"url": url, "headers": _HEADERS, "follow": True})
-        _failed(head)
+        _require_answer(head)
         if head["status"] != _OK:
             raise Unreadable(f"The server answered {head['status']} {one_line(head['reason'], 60)}.")
         data = bytearray()
         while head["stream"] is not None:
             piece = await session.answer("fetch_read", {"stream": head["stream"], "size": _PIECE})
-            _failed(piece)
+            _require_answer(piece)
             if not piece:
                 break
             data += piece
@@ -92,6 +92,6 @@ def _public(host: str, address: Any, *, own: bool) -> None:  # Any: an address o
         raise Unreadable(f"{named} {kind} address, so it is not fetched.", fix=_SAVE)
 
 
-def _failed(answer: Any) -> None:  # Any: the broker's answer
+def _require_answer(answer: Any) -> None:  # Any: the broker's answer
     if isinstance(answer, dict) and "failed" in answer:
         raise Unreadable(f"It could not be fetched: {one_line(answer['message'])}.")

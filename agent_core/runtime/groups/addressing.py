@@ -20,7 +20,7 @@ def addressed(text: str, names: Collection[str]) -> list[str]:
     places += [
         (match.start() + start, name)
         for match in forms["call"].finditer(bare)
-        for start, name in _named(match["names"], forms, match.start("names") - match.start())
+        for start, name in _names_in(match["names"], forms, match.start("names") - match.start())
     ]
     places += [(match.start(1), match[1]) for match in forms["end"].finditer(bare)]
     return _unique([name for _, name in sorted(places)], names)
@@ -64,7 +64,7 @@ def _forms(names: tuple[str, ...]) -> dict[str, re.Pattern[str]]:
     return {key: re.compile(form, re.IGNORECASE | re.MULTILINE) for key, form in forms.items()}
 
 
-def _named(names: str, forms: dict[str, re.Pattern[str]], offset: int) -> Iterator[tuple[int, str]]:
+def _names_in(names: str, forms: dict[str, re.Pattern[str]], offset: int) -> Iterator[tuple[int, str]]:
     for match in forms["name"].finditer(names):
         yield match.start() + offset, match[1]
 

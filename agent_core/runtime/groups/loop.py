@@ -125,7 +125,7 @@ class GroupLoop:
             if why := turn.origin.company.allowance.broken("messages", *FOR_A_REQUEST):
                 return Ended("limits", warning=why)
             floor = await journal.floor(plan)
-            if end := ended(plan, floor, called) or await self._judged(turn, plan, floor):
+            if end := ended(plan, floor, called) or await self._ask_whether_over(turn, plan, floor):
                 return Ended("repeated" if end.is_stuck else "replied", floor.reply, warning=end.reason)
             turn.step += 1
             async with turn.ending.interruption:
@@ -149,7 +149,7 @@ class GroupLoop:
             speech = {"text": text, "thought": "", "calls": [], "speaker": choice.name, **to}
             await turn.append([Entry("assistant", speech)])
 
-    async def _judged(self, turn: Turn, plan: GroupPlan, floor: Floor) -> GroupEnd | None:
+    async def _ask_whether_over(self, turn: Turn, plan: GroupPlan, floor: Floor) -> GroupEnd | None:
         """Return the end of the turn if a grown function says so; one that fails is reported, and stops nothing."""
         name = plan.stop.function.removeprefix(FUNCTION)
         if name == plan.stop.function or not floor.run:
@@ -166,12 +166,12 @@ class GroupLoop:
         """Let a member speak, hand on its events under its name, and return what came of it."""
         async with turn.ending.interruption:
             member = await self._member(name)
-            heard = _heard(name, turn, plan, floor)
+            heard = _posts_for(name, turn, plan, floor)
             try:
                 async with aclosing(
                     member.turn(None, approver=turn.questions.queue.approver, heard=heard, company=turn.origin.company)
                 ) as its_turn:
-                    return await _told(name, its_turn, turn)
+                    return await _result_of_turn(name, its_turn, turn)
             finally:  # where it was interrupted, too
                 turn.note_made(member.receipt)
 
@@ -279,7 +279,7 @@ def _is_for(only: Collection[str], plan: GroupPlan) -> bool:
     return not only or set(only).issuperset(plan.members)
 
 
-async def _told(name: str, its_turn: AsyncGenerator[events.Event, None], turn: Turn) -> _Told:
+async def _result_of_turn(name: str, its_turn: AsyncGenerator[events.Event, None], turn: Turn) -> _Told:
     told, handed = _Told(), dict[str, str]()
     async for event in its_turn:
         match event:
@@ -307,7 +307,7 @@ def _argument(arguments: str, key: str) -> str:
     return str(data.get(key, "")) if isinstance(data, dict) else ""
 
 
-def _heard(name: str, turn: Turn, plan: GroupPlan, floor: Floor) -> list[Post]:
+def _posts_for(name: str, turn: Turn, plan: GroupPlan, floor: Floor) -> list[Post]:
     """Return what a member hears before it speaks: what was said since it spoke, and that it is its turn.
 
     A speech has the same key each time, so that none reaches a member twice.

@@ -91,7 +91,7 @@ async def choose(floor: Floor, policy: Policy, advisers: Advisers) -> SpeakerCho
     course = _Course()
     if floor.member(floor.cut_off) in (allowed := floor.allowed):
         return course.choice(floor.cut_off, "cut_off", f"{floor.cut_off} was chosen before the program was stopped")
-    hands_back = "addressed" in policy.rules and _addressed(floor)[0] == USER
+    hands_back = "addressed" in policy.rules and _pick_addressed(floor)[0] == USER
     if (name := floor.starved) and not hands_back:
         return course.choice(name, "starved", f"{name} has waited too long")
     for rule in (*policy.rules, policy.choose):
@@ -116,10 +116,10 @@ async def _by(rule: str, floor: Floor, policy: Policy, advisers: Advisers, cours
         if rule == MODEL:
             course.asked_model = True
             answer: object = await advisers.model(question_of(floor, policy))
-            return _meant(answer, MODEL, floor, course)
+            return _choice_of_adviser(answer, MODEL, floor, course)
         if rule not in RULES:
             name = rule.removeprefix(FUNCTION)
-            return _meant(await advisers.function(name, floor, policy.tail_chars), name, floor, course)
+            return _choice_of_adviser(await advisers.function(name, floor, policy.tail_chars), name, floor, course)
     except NoAdvice as failure:
         course.passed.append(one_line(f"{rule}: {failure}", 200))
         return None
@@ -131,7 +131,7 @@ async def _by(rule: str, floor: Floor, policy: Policy, advisers: Advisers, cours
     return None
 
 
-def _meant(answer: object, adviser: str, floor: Floor, course: _Course) -> SpeakerChoice | None:
+def _choice_of_adviser(answer: object, adviser: str, floor: Floor, course: _Course) -> SpeakerChoice | None:
     """Return the choice of an adviser; a sentence, two names, or the name of one who may not speak is none."""
     text = answer.strip().strip("\"'`.,:;!@*").strip() if isinstance(answer, str) else ""
     name = floor.member(text)
@@ -150,7 +150,7 @@ _Pick = tuple[str, str]
 _NOBODY: Final = ("", "")
 
 
-def _addressed(floor: Floor) -> _Pick:
+def _pick_addressed(floor: Floor) -> _Pick:
     """Return whom the last speaker addresses, or who was addressed before in this run and has not spoken since."""
     names = [*floor.members]
     open_speeches = range(len(floor.said) - 1, max(len(floor.said) - len(floor.run) - 2, -1), -1)
@@ -163,7 +163,7 @@ def _addressed(floor: Floor) -> _Pick:
     return _NOBODY
 
 
-def _asked(floor: Floor) -> _Pick:
+def _pick_asked(floor: Floor) -> _Pick:
     """Return who is named in the last question, or who asked what has just been answered."""
     names, last = [*floor.members], floor.last
     named = [name for name in asked(last.text, names) if name not in (last.by, USER)]
@@ -194,8 +194,8 @@ def _least_recent(floor: Floor) -> _Pick:
 
 
 RULES: Final[Mapping[str, Callable[[Floor], _Pick]]] = {
-    "addressed": _addressed,
-    "asked": _asked,
+    "addressed": _pick_addressed,
+    "asked": _pick_asked,
     "handoff": _handoff,
     "round_robin": _round_robin,
     LEAST_RECENT: _least_recent,

@@ -189,10 +189,10 @@ _FEWEST: Final = 2  # decimals of a rounded number
 def predictions(calls: Sequence[str], texts: Sequence[str], returns: str) -> tuple[GivenExample, ...]:
     """Return the calls as examples with the expected results; `returns` is the promised type."""
     tolerance = [_tolerance(text) if promises_floats(returns) else None for text in texts]
-    return tuple(map(GivenExample, calls, [_expected(text.strip(), returns) for text in texts], tolerance))
+    return tuple(map(GivenExample, calls, [_expected_text(text.strip(), returns) for text in texts], tolerance))
 
 
-def _expected(text: str, returns: str) -> str:
+def _expected_text(text: str, returns: str) -> str:
     """Return the result as Python writes it."""
     if error := error_of(text):
         return error

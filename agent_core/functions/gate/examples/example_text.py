@@ -51,7 +51,7 @@ def with_example(code: str, name: str, call: str, expected: str) -> str | Proble
     if docstring is None:
         message = "its docstring is not one plain text between quotes"
         return Problem("no-docstring", message, Place(name, node.body[0].lineno), "write it between three quotes")
-    return docstring.replaced(code, _inserted(docstring.inner, docstring.escaped(shown), docstring.indent))
+    return docstring.replaced(code, _insert_example(docstring.inner, docstring.escaped(shown), docstring.indent))
 
 
 def with_words(code: str, name: str, other: str) -> str | None:
@@ -147,7 +147,7 @@ def with_empty_docstring(text: str, node: FunctionNode) -> str:
     return text if margin.strip() else f'{text[:start]}""""""\n{margin}{text[start:]}'
 
 
-def _inserted(inner: str, shown: list[str], indent: str) -> str:
+def _insert_example(inner: str, shown: list[str], indent: str) -> str:
     """Return a docstring's content with an example below its last one, or at its end."""
     lines = inner.split("\n")
     prompts = [at for at, line in enumerate(lines) if line.lstrip().startswith(">>>")]
