@@ -242,5 +242,5 @@ class Recall:
             self._speakers.add(entry.utterance.speaker)
 
 
-def _item(row: RecallMessage) -> FoundItem:
-    return FoundItem(row.seq, row.text, row.at, row.speaker)
+def _item(message: RecallMessage) -> FoundItem:
+    return FoundItem(message.seq, message.text, message.at, message.speaker)
