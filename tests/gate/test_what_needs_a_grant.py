@@ -37,6 +37,18 @@ def test_a_use_that_needs_a_grant_is_refused_by_its_name(body: str, code: str) -
 
 
 @pytest.mark.parametrize(
+    ("body", "host"),
+    [
+        ("from urllib.request import urlopen\nreturn len(urlopen('http://a.example/x').read())", "a.example"),
+        ("from http.client import HTTPSConnection\nreturn len(str(HTTPSConnection('a.example')))", "a.example"),
+        ("import http.client as h\nreturn len(str(h.HTTPConnection('a.example', 8080)))", "a.example:8080"),
+    ],
+)
+def test_the_host_that_a_text_names_is_what_is_asked_for(body: str, host: str) -> None:
+    assert on_text(function(f"{body} + a + b")).needs.network == (host,)
+
+
+@pytest.mark.parametrize(
     "body",
     [
         pytest.param("(self.scratch / 'x').write_text(str(a))\nreturn b", id="write-below-scratch"),

@@ -4,8 +4,8 @@ from .approval import Decision as Decision
 from .approval import PendingQuestion as PendingQuestion
 from .approval import Question as Question
 from .approval import says_what_to_do as says_what_to_do
-from .book import NewGrant as NewGrant
 from .book import GrantStore as GrantStore
+from .book import NewGrant as NewGrant
 from .desk import Answered as Answered
 from .desk import ApprovalQueue as ApprovalQueue
 from .desk import Approvals as Approvals

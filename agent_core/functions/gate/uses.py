@@ -236,7 +236,23 @@ def host_of(node: ast.expr | None, held: Held) -> str | None:
 def hosts_in(nodes: Iterable[ast.AST], held: Held) -> list[str]:
     """Return the hosts of all addresses in a text."""
     texts = [node for node in nodes if isinstance(node, ast.Constant | ast.JoinedStr | ast.BinOp)]
-    return sorted(host for host in {host_of(node, held) for node in texts} if host not in (None, UNSAID))
+    hosts = {host_of(node, held) for node in texts} | {_host_of_connection(node, held) for node in nodes}
+    return sorted(host for host in hosts if host not in (None, UNSAID))
+
+
+def _host_of_connection(node: ast.AST, held: Held) -> str | None:
+    """Return the place that `http.client.HTTPSConnection("example.org", 8443)` names, which is no address."""
+    match node:
+        case ast.Call(
+            func=ast.Attribute(attr="HTTPConnection" | "HTTPSConnection")
+            | ast.Name(id="HTTPConnection" | "HTTPSConnection"),
+            args=[first, *others],
+        ):
+            text, is_all = text_prefix(first, held)
+            port = f":{ast.unparse(others[0])}" if others and isinstance(others[0], ast.Constant) else ""
+            return written("network", f"{text}{port}") if is_all else None
+        case _:
+            return None
 
 
 def path_of(node: ast.expr | None, held: Held) -> str | None:
