@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from . import machine
-from .user_folders import expanded
+from .user_folders import expand_home
 
 LARGEST_FILE = 256 << 20
 """Bytes of a file that a user names: one without an end, such as /dev/zero, must not fill the memory."""
@@ -57,7 +57,7 @@ def read_named(path: str | Path) -> bytes:
     Raises:
         OSError: it cannot be read, or has more than `LARGEST_FILE` bytes.
     """
-    with expanded(path).open("rb") as file:
+    with expand_home(path).open("rb") as file:
         return _read_bounded(file, str(path))
 
 

@@ -52,7 +52,7 @@ def home() -> Path | None:
     return folder if folder.is_absolute() else None
 
 
-def expanded(path: str | Path) -> Path:
+def expand_home(path: str | Path) -> Path:
     """Return a path with the home folder that its `~` or `~name` stands for.
 
     Raises:

@@ -92,7 +92,7 @@ def _last_whole(items: Sequence[HistoryItem]) -> int:
     return max(place, 0)
 
 
-async def summarised(history: History, order: CompactionOrder, ask: AskFor) -> tuple[Summary, int] | None:
+async def summarize(history: History, order: CompactionOrder, ask: AskFor) -> tuple[Summary, int] | None:
     """Return the new summary and how many messages it covers; None if there is nothing to cover."""
     covered = history.items[: cut(history.items, order.tail)]
     if not covered:
@@ -254,7 +254,7 @@ class Compaction:
         history, room = journal.history, int(budget.room(self._settings) * share)
         tail = min(tail_bytes(room), history.size // 2)
         order = CompactionOrder(tail, summary_chars(room), max(room, _LEAST_MATERIAL), self._style)
-        summary = await summarised(history, order, ask)
+        summary = await summarize(history, order, ask)
         if summary is not None:
             await journal.append([Entry(SUMMARY, summary[0].payload())])
             before = history.summary.covers if history.summary else 0

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from agent_core.base.errors import UsageError
 from agent_core.base.plain_files import read_named_text
 from agent_core.base.untrusted import one_line, shorten
-from agent_core.base.user_folders import expanded
+from agent_core.base.user_folders import expand_home
 from sandbox.wire.lines import bare_lines
 
 MOST_CHARS = 100_000
@@ -132,7 +132,9 @@ def _shorter(name: str) -> Iterator[str]:
 def _is_there(name: str) -> bool:
     """Check for a file, or a folder: that is not sent, and the user is told."""
     try:
-        return bool(name) and (expanded(name).is_file() or (expanded(name).is_dir() and not set(name) <= set(_AFTER)))
+        return bool(name) and (
+            expand_home(name).is_file() or (expand_home(name).is_dir() and not set(name) <= set(_AFTER))
+        )
     except (OSError, ValueError, RuntimeError):
         return False
 

@@ -45,9 +45,9 @@ from .render.call_log import laid_open
 from .render.verdicts import value_lines
 from .slash_shell import PromptDoor, run_shell, show
 from .spans import Choice, Line, columns, explained, line, plain, screen_columns, warned
-from .spending import Spending, ever_line, priced, spending_lines, spent_since_ever
+from .spending import Spending, describe_price, ever_line, spending_lines, spent_since_ever
 from .state import opened_state
-from .undo_log import popped, removed_line
+from .undo_log import pop_last_turn, removed_line
 
 # Shorthands at a terminal: `=NAME(…)`, `?NAME`, `!COMMAND`, and @FILE within a message. The first three are commands
 # with a name of their own. In a pipe they are words like others. What a call returned is kept as `_`, with `=x =
@@ -616,7 +616,7 @@ async def _cost(conversation: Conversation, words: str) -> None:
 
 
 async def _pop(conversation: Conversation, words: str) -> None:
-    removed = await popped(conversation)
+    removed = await pop_last_turn(conversation)
     conversation.voice.lines([removed_line(removed) if removed else line(("dim", "There is no turn to remove."))])
 
 
@@ -637,10 +637,10 @@ async def _retry(conversation: Conversation, words: str) -> None:
     if MARK in (await conversation.agent.user_texts() or [""])[-1]:
         what = "Something of the last message was forgotten, so it is not sent again."
         raise UsageError(what, fix="Type anew what you want to say.")
-    removed = await popped(conversation)
+    removed = await pop_last_turn(conversation)
     while removed is not None and not removed.is_message:  # a heartbeat's turn after it goes with it
         conversation.voice.lines([removed_line(removed)])
-        removed = await popped(conversation)
+        removed = await pop_last_turn(conversation)
     if removed is None:
         raise UsageError("There is no message to send again.")
     first, *others = bare_lines(removed.text) or [""]
@@ -687,7 +687,7 @@ async def _show_models(conversation: Conversation) -> None:
     """Show the model that answers, those of the settings, and those that its endpoint has."""
     line_of_model, models = await conversation.agent.model_line(), conversation.workspace.settings.models
     now = conversation.agent.status().model
-    named = {name: priced(model) for name, model in models.items()}
+    named = {name: describe_price(model) for name, model in models.items()}
     listed = await conversation.agent.endpoint_models()
     endpoint_names = [name for name in listed or () if name not in named]
     shown = sorted(endpoint_names, key=lambda name: (name != now, name))[:_MOST_MODELS]

@@ -244,7 +244,7 @@ def ever_line(agent: str, spending: Spending) -> Line:
     return line(("dim", f"Since ever, {agent}: {turns}, {total.steps} steps, {read}, {cost}."))
 
 
-def priced(model: NamedModel) -> str:
+def describe_price(model: NamedModel) -> str:
     """Return what a named model is, and what it costs if that is known."""
     price = model.price
     costs = f"${price.input:g} in, ${price.output:g} out for a million tokens" if price else ""

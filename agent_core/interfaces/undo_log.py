@@ -453,11 +453,11 @@ async def _restore_block(conversation: "Conversation", label: str, base_change: 
 
 
 async def _unsay(conversation: "Conversation") -> None:
-    removed = await popped(conversation)
+    removed = await pop_last_turn(conversation)
     conversation.voice.lines([removed_line(removed) if removed else line("It was already removed.")])
 
 
-async def popped(conversation: "Conversation") -> RemovedTurn | None:
+async def pop_last_turn(conversation: "Conversation") -> RemovedTurn | None:
     """Remove the last turn from the context, and from what can be undone."""
     removed = await conversation.agent.pop()
     conversation.undo_log.unsay(conversation.agent.name)

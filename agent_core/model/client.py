@@ -185,7 +185,7 @@ _ADD: Final = FunctionShown(
 )
 
 
-async def probed(stream: Callable[[Request], AsyncIterator[Piece]], profile: ModelProfile) -> ModelProfile:
+async def probe(stream: Callable[[Request], AsyncIterator[Piece]], profile: ModelProfile) -> ModelProfile:
     """Return the profile with the mode that a tiny request shows, if it shows one: a call, its text, or slowness.
 
     Loading the model may be what takes long at first, so only the second slow answer counts.
@@ -483,7 +483,7 @@ class EitherModel(NativeModel):
         """Begin in the mode that the profile or a probe shows."""
         profile = self._profile
         if profile.mode is None and self._endpoint.dialect.told:
-            profile = await probed(super().stream, profile)
+            profile = await probe(super().stream, profile)
             if profile.mode is not None:
                 self._known.put(profile.key, "mode", profile.mode)
         self._is_settled = profile.mode == "native"

@@ -156,7 +156,7 @@ class Converter:
         if schema is None or not is_known or (schema["type"] == "array") != (items is not None):
             raise Unresolved(f"`{ast.unparse(call)}` is known only after an import")
         inner = {"items": self.convert(items)} if items is not None else {}
-        return fields.limited({**schema, **inner}, call, self.scope)
+        return fields.limit({**schema, **inner}, call, self.scope)
 
     def _subscript(self, base: ast.expr, arguments: list[ast.expr]) -> Schema:
         kind = typenames.GENERIC.get(self.scope.origin(base), "")
@@ -225,7 +225,7 @@ class Converter:
         return self.convert(arguments[0])
 
     def _read_annotated(self, arguments: list[ast.expr]) -> Schema:
-        return fields.annotated(arguments, self)
+        return fields.convert_annotated(arguments, self)
 
     def _read_tuple(self, arguments: list[ast.expr]) -> Schema:
         if len(arguments) == 2 and isinstance(arguments[1], ast.Constant) and arguments[1].value is ...:

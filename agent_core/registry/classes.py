@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from . import docstring, typenames
-from .fields import Default, Types, annotated_default, default_of, field_default, limited
+from .fields import Default, Types, annotated_default, default_of, field_default, limit
 from .literals import enum_members, enumeration, json_literal
 from .tree import Scope
 from .typenames import Schema, Unresolved
@@ -94,7 +94,7 @@ def _property(field: Field, description: str, types: Types) -> Schema:
     with types.within(field.scope):
         schema = types.convert(field.annotation)
     if field.call is not None:
-        schema = limited(schema, field.call, field.scope)
+        schema = limit(schema, field.call, field.scope)
     if description and "description" not in schema:
         schema = {**schema, "description": description}
     return {**schema, **field.default}

@@ -20,7 +20,7 @@ from agent_core.base.problem import Problem
 from sandbox.wire.lines import bare_lines, lines_of
 
 from . import examples
-from .module_edits import unlisted
+from .module_edits import remove_from_all
 from .source import FOLDER, ModuleSource, is_helper, parse, parse_accepted, tree_of
 from .spans import ParsedText, blocks, bound_names, first_line, is_blank, is_literal, last_line
 from .tree import Definition, imported_module, survey
@@ -358,7 +358,7 @@ def only(text: str, names: Set[str]) -> str | Problem:
         lines += [] if at in gone or is_spare else [line]
     dropped = {name for at, bound in enumerate(parts.binds) if at not in stays for name in bound}
     dropped -= {name for at in stays for name in parts.binds[at]}
-    return unlisted("".join(lines).rstrip("\r\n") + parts.text.newline, dropped & parts.exported())
+    return remove_from_all("".join(lines).rstrip("\r\n") + parts.text.newline, dropped & parts.exported())
 
 
 def running_with(text: str, name: str) -> list[ast.stmt]:

@@ -29,7 +29,7 @@ class Types(Protocol):
         ...
 
 
-def annotated(arguments: list[ast.expr], types: Types) -> Schema:
+def convert_annotated(arguments: list[ast.expr], types: Types) -> Schema:
     """Return the schema of `Annotated[T, …]`: T with the texts, `Field(…)` and `Doc(…)` that describe and limit it."""
     schema = types.convert(arguments[0])
     for extra in arguments[1:]:
@@ -39,11 +39,11 @@ def annotated(arguments: list[ast.expr], types: Types) -> Schema:
             case ast.Call():
                 if types.scope.origin(extra.func) in typenames.SCHEMA_MAKERS:
                     raise Unresolved("a schema that is written by hand is known only after an import")
-                schema = limited(schema, extra, types.scope)
+                schema = limit(schema, extra, types.scope)
     return schema
 
 
-def limited(schema: Schema, call: ast.Call, scope: "Scope") -> Schema:
+def limit(schema: Schema, call: ast.Call, scope: "Scope") -> Schema:
     """Return a schema with what a `Field(…)` says of it; of an optional type, the limits are those of its value."""
     extras = _constraints(call, scope, schema)
     declared = field_default(call, scope)

@@ -196,10 +196,10 @@ def withhold(module_text: str, names: Set[str], *, path: str = "module") -> str 
         line = f"__all__ = [{', '.join(map(repr, offered))}]".replace("'", '"')
         text = [module.newline, f"{line}{module.newline}"] if at else [f"{line}{module.newline}", module.newline]
         return applied(module.lines, [LineEdit(at, at, tuple(text))])
-    return unlisted(module_text, names)
+    return remove_from_all(module_text, names)
 
 
-def unlisted(module_text: str, names: Set[str]) -> str:
+def remove_from_all(module_text: str, names: Set[str]) -> str:
     """Return the module's text whose `__all__` has none of these names."""
     for name in sorted(names) if "__all__" in module_text else ():
         module = ParsedText.of(module_text, syntax.parse(module_text))

@@ -12,7 +12,7 @@ from sandbox.wire.lines import lines_of
 
 from . import docstring, examples
 from .annotation import Converter, TypeBudget
-from .fields import annotated_default, default_of, field_default, limited
+from .fields import annotated_default, default_of, field_default, limit
 from .function import Function, ModuleReading
 from .literals import json_literal
 from .loader_names import caller_of
@@ -142,7 +142,7 @@ class _Reader:
                 unresolved.append(argument.arg)
                 schema = {}
             if isinstance(default, ast.Call) and field_default(default, self.scope):
-                schema = limited(schema, default, self.scope)
+                schema = limit(schema, default, self.scope)
             properties[argument.arg] = {**self.described(name, argument, schema, described), **settled.shown}
         properties = self.variadic(node, properties, described, converter)
         self.check_documented(name, properties, described, arguments)

@@ -45,6 +45,7 @@ from .turn import (
     ReceiptReader,
     Turn,
     assistant,
+    calls_without_answer,
     cut_off,
     entry_of,
     facts_entry,
@@ -53,7 +54,6 @@ from .turn import (
     receipt_entry,
     receipt_in,
     result,
-    unanswered,
 )
 
 if TYPE_CHECKING:
@@ -220,7 +220,7 @@ def is_reply(message: Message) -> bool:
 def closing_answers(entries: Sequence[Entry]) -> list[Entry]:
     """Return an answer for each unanswered call of a turn's last reply; one that was started may have taken effect."""
     skipped = Skipped("the turn ended before it was started.")
-    outcomes = [(call, Unknown() if was_started else skipped) for call, was_started in unanswered(entries)]
+    outcomes = [(call, Unknown() if was_started else skipped) for call, was_started in calls_without_answer(entries)]
     return [result(call, answer(outcome, 1000), word(outcome)) for call, outcome in outcomes]
 
 

@@ -538,7 +538,7 @@ def unwrapped(call: Call) -> Call:
     return Call(call.id, name, arguments) if isinstance(arguments, str) else call
 
 
-def unanswered(entries: Sequence[Entry]) -> list[tuple[Call, bool]]:
+def calls_without_answer(entries: Sequence[Entry]) -> list[tuple[Call, bool]]:
     """Return the calls of a turn's last reply that have no answer, each with whether it had been started."""
     last = max((place for place, entry in enumerate(entries) if entry.kind == "assistant"), default=None)
     if last is None:

@@ -4,7 +4,7 @@ import pytest
 
 from agent_core.base.messages import Assistant, Call, Message, User
 from agent_core.context import History, Summary
-from agent_core.context.compaction import CompactionOrder, summarised
+from agent_core.context.compaction import CompactionOrder, summarize
 from agent_core.context.sentences import Sentence, extract, lost, sentences
 
 ORDER = CompactionOrder(tail=40, chars=700, material=4_000)
@@ -37,7 +37,7 @@ async def summed_up(
         asked.append((told, material))
         return answer
 
-    made = await summarised(history, order, ask)
+    made = await summarize(history, order, ask)
     assert made is not None
     return made[0], asked
 

@@ -6,7 +6,7 @@ import pytest
 
 from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, User
 from agent_core.context import History, Summary
-from agent_core.context.compaction import CompactionOrder, summarised
+from agent_core.context.compaction import CompactionOrder, summarize
 from agent_core.functions import answers
 from sandbox import Returned
 
@@ -40,7 +40,7 @@ async def summed_up(history: History, model: str = "", material: list[str] | Non
         (material if material is not None else []).append(given)
         return model
 
-    made = await summarised(history, ORDER, ask)
+    made = await summarize(history, ORDER, ask)
     assert made is not None
     return Summary.read(made[0].payload(), 50)  # as storage hands it back
 

@@ -14,7 +14,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from agent_core import Workspace
-from agent_core.functions.foreign.line_wire import MOST_LINE, wired
+from agent_core.functions.foreign.line_wire import MOST_LINE, connect_pipes
 from agent_core.interfaces.mcp.server import serve_streams
 from sandbox import Sandbox
 from tests.kit import ScriptedModel
@@ -39,7 +39,7 @@ async def piped(workspace: Workspace, era: Era = "auto", hear: Any = None) -> As
     (their_reader, their_writer), (reader, writer) = await pipe_pair()
     serving = asyncio.create_task(serve_streams(workspace, reader, writer, asyncio.Event()))
     try:
-        async with Client(wired(their_reader, their_writer), mode=era, message_handler=hear) as client:
+        async with Client(connect_pipes(their_reader, their_writer), mode=era, message_handler=hear) as client:
             yield client
     finally:
         for end in (their_writer, writer):

@@ -112,7 +112,7 @@ def tls() -> ssl.SSLContext:
     return httpcore2.default_ssl_context()
 
 
-async def secured(target: Target, tls: Tls) -> ssl.SSLContext | None:
+async def tls_context(target: Target, tls: Tls) -> ssl.SSLContext | None:
     """Return the context that verifies a secure connection; loaded in a thread, because a certificate store is
     large.
     """

@@ -13,7 +13,7 @@ from sandbox import RequestRefused
 
 from .broker import Broker, Reach, Want
 from .caps import PIECE
-from .exchange import Exchange, ResponseHead, checked, resolve, secured, tls
+from .exchange import Exchange, ResponseHead, checked, resolve, tls, tls_context
 from .fetch_request import REDIRECTS, FetchFailed, FetchRequest, take
 from .target import Hosts
 
@@ -147,7 +147,7 @@ class Fetches:
         order = stream.order
         async with asyncio.timeout(self._caps.resolve_s):
             addresses = await checked(order.target, self._hosts, self._broker.resolve or resolve)
-        secure = await secured(order.target, self._broker.tls or tls)
+        secure = await tls_context(order.target, self._broker.tls or tls)
         stream.exchange = Exchange(order, addresses, secure, self._caps.connect_s)
         place = order.target.place
         if self._reach is not None and place not in self._reached:

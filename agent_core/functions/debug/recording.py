@@ -40,7 +40,7 @@ _KINDS: Final = (
 _KNOWN: Final = tuple((kind, re.compile(pattern)) for kind, pattern in _KINDS)
 
 
-def unrecorded(function: "Function", snapshot: "Snapshot") -> list[str]:
+def unrecorded_uses(function: "Function", snapshot: "Snapshot") -> list[str]:
     """Return each such use with its place; nothing that goes through `self` is among them."""
     text = snapshot.modules[function.module].text
     used_names = uses(function, snapshot) | {function.name}
@@ -156,7 +156,7 @@ def kept_call(
         "seed": recording.seed,
         "zone": recording.zone,
         "heard": recording.heard,
-        "lacking": first_few([*recording.lacking, *unrecorded(function, snapshot)]),
+        "lacking": first_few([*recording.lacking, *unrecorded_uses(function, snapshot)]),
         "outcome": RecordedOutcome.of(report).to_json(),
         **({"number_in_program": recording.number} if recording.number else {}),
     }

@@ -286,7 +286,7 @@ class ServerConnection:
                         self._relist.set()
 
     async def _transport(self, stack: AsyncExitStack) -> tuple[Any, asyncio.Task[Any]]:  # Any: the SDK's
-        from .line_wire import Intake, wired  # noqa: PLC0415 - it imports the package
+        from .line_wire import Intake, connect_pipes  # noqa: PLC0415 - it imports the package
 
         self._intake = intake = Intake()
         if self.entry.url:
@@ -297,7 +297,7 @@ class ServerConnection:
         assert process.stdin is not None
         ended = asyncio.create_task(process.wait())
         stack.push_async_callback(_end, ended)
-        return wired(process.stdout, process.stdin, intake), ended
+        return connect_pipes(process.stdout, process.stdin, intake), ended
 
     def _over_http(self, stack: AsyncExitStack, intake: "Intake") -> Any:  # Any: the SDK's
         from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415 - loaded with the first connection

@@ -122,7 +122,7 @@ class Intake:
 
 
 @asynccontextmanager
-async def wired(
+async def connect_pipes(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, intake: Intake | None = None
 ) -> AsyncIterator[tuple[Received, Sent]]:
     """Give the messages that come and take those that go, while the block runs; the pipes stay the caller's."""

@@ -37,7 +37,7 @@ def conform(draft: Draft) -> Draft:
         modules=draft.snapshot.modules,
     )
     problems = [weigh(problem, draft) for problem in reading.problems if problem.code != "redefined"]
-    findings = [*check(draft.function), *undefined(draft, draft.tree, draft.module_names)]
+    findings = [*check(draft.function), *undefined_names(draft, draft.tree, draft.module_names)]
     return replace(draft, own=reading).with_problems(problems).with_findings(STAGE, findings)
 
 
@@ -54,7 +54,7 @@ def check(node: FunctionNode) -> list[Finding]:
     return [*_shape(node), *_docstring(node), *_types(node)]
 
 
-def undefined(draft: Draft, tree: ast.Module, known_names: frozenset[str] = frozenset()) -> Iterator[Finding]:
+def undefined_names(draft: Draft, tree: ast.Module, known_names: frozenset[str] = frozenset()) -> Iterator[Finding]:
     """Yield names that nothing defines: they would fail when their line is reached."""
     missing = missing_names(draft.text, tree, known_names)
     reads = [node for node in nodes_of(tree) if isinstance(node, ast.Name)] if missing else []

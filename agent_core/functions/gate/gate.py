@@ -27,7 +27,7 @@ from .autofix import REPAIRS, fix
 from .candidate import Candidate, Policy
 from .capability import capability, reach_in
 from .conform import check as check_shape
-from .conform import conform, undefined, weigh
+from .conform import conform, undefined_names, weigh
 from .draft import TOO_DEEP, D, Draft, ExampleTrials
 from .duplicate import Sameness, compare_functions, duplicate
 from .examples.example_text import with_returned_values
@@ -104,7 +104,7 @@ def look(file: SavedFile) -> SavedFile:
         if node := find(file.tree, function.name):
             after = after.with_findings("conform", check_shape(node))
             after = after.with_findings("substance", check_substance(node))
-    return capability(after.with_findings("conform", undefined(file, file.tree)))
+    return capability(after.with_findings("conform", undefined_names(file, file.tree)))
 
 
 async def try_import(file: SavedFile, trial_tools: TrialTools) -> SavedFile:

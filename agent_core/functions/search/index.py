@@ -24,7 +24,7 @@ from .confusion import first_sentence
 from .requests import RequestStore, ServedRequests
 from .vectors import VectorTable
 from .word_index import Floats, WordIndex
-from .wording import NEED_CHARS, fields, mentioned, misplaced, spoken, views, wanted
+from .wording import NEED_CHARS, count_misplaced, fields, mentioned, spoken, views, wanted
 
 if TYPE_CHECKING:
     from agent_core.registry.function import Function
@@ -393,7 +393,7 @@ class FunctionIndex:
 
     async def _is_word_list(self, description: str) -> bool:
         """Return whether the words of a description are few, again and again, stand in no order, or tell no subject."""
-        said, slips = words.content(description), misplaced(description)
+        said, slips = words.content(description), count_misplaced(description)
         if len(said) > _LISTED_WORDS and len({*said}) < _DISTINCT * len(said):
             return True
         if len(said) <= _LISTED_WORDS and language_of(description) not in ("en", ""):

@@ -66,7 +66,7 @@ def wanted(need: str) -> list[str]:
     return [stem for stem in stems if stem not in ASKING] or stems
 
 
-def misplaced(description: str) -> int:
+def count_misplaced(description: str) -> int:
     """Return how often the words of a description stand as they do not stand in a sentence.
 
     Of languages other than English nothing is said.

@@ -57,7 +57,7 @@ def refused(verdict: "Verdict", *, is_repeat: bool, replaces: bool) -> str:
     send = f"call {'replace_function' if replaces else 'create_function'} again"
     edit = f"edit_function(function_name={verdict.name!r}, old_text=…, new_text=…)"
     if verdict.challenges:
-        return "\n".join([*lines, challenged(verdict.name, verdict.challenges, replaces=replaces)])
+        return "\n".join([*lines, ask_for_results(verdict.name, verdict.challenges, replaces=replaces)])
     if verdict.can_be_confirmed:
         done = "not changed yet" if replaces else "not made yet"
         lacks = "" if verdict.disagreements else verdict.refusals[0].message
@@ -84,7 +84,7 @@ def refused(verdict: "Verdict", *, is_repeat: bool, replaces: bool) -> str:
     return "\n".join([*lines, f"Next: {how}."])
 
 
-def challenged(name: str, calls: Sequence[str], *, replaces: bool = False, given: int | None = None) -> str:
+def ask_for_results(name: str, calls: Sequence[str], *, replaces: bool = False, given: int | None = None) -> str:
     """Return the question for the results of calls; `given` is the number of results that came, if it was another."""
     many = "its result" if len(calls) == 1 else f"their {len(calls)} results, in this order"
     wrong = f" ({given} came)" if given else ""

@@ -211,7 +211,7 @@ class ChangePlanner:
         """Plan a candidate with the results that its author predicts, or ask for them again."""
         calls, function = pending.asked or (), own_function(candidate)
         if len(expected) != len(calls) or function is None:
-            text = change_texts.challenged(candidate.name, calls, given=len(expected))
+            text = change_texts.ask_for_results(candidate.name, calls, given=len(expected))
             return PlannedChange(text, "refused", pending.verdict, refused=candidate.name)
         answered = predictions(calls, expected, function.returns)
         others = [example for example in candidate.examples if example.call not in calls]

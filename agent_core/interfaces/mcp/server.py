@@ -36,7 +36,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from agent_core import __version__
 from agent_core.base.errors import KnapperError, UsageError
 from agent_core.context import presentation
-from agent_core.functions.foreign.line_wire import MOST_LINE, wired
+from agent_core.functions.foreign.line_wire import MOST_LINE, connect_pipes
 from agent_core.registry.registry import Registry, RegistryChange
 from agent_core.workspace.workspace import Workspace
 
@@ -390,7 +390,7 @@ async def serve_streams(
 ) -> None:
     """Serve the owner of the workspace, who is at the other end of these streams."""
     door = McpDoor(workspace, lambda _: OWNER)
-    async with door.opened(), wired(reader, writer) as (arrived, leaving):
+    async with door.opened(), connect_pipes(reader, writer) as (arrived, leaving):
         server = door.server
         running = asyncio.create_task(server.run(arrived, leaving, server.create_initialization_options()))
         stopped = asyncio.create_task(stopping.wait())

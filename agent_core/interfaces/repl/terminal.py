@@ -60,7 +60,7 @@ from ..spans import (
     width,
     wrapped,
 )
-from ..spending import priced, short
+from ..spending import describe_price, short
 from ..state import opened_state
 from ..ui import Listener, Voice
 from . import render
@@ -890,7 +890,7 @@ async def _calls(conversation: Conversation, _first: str) -> Offers:
 
 
 async def _models(conversation: Conversation, _first: str) -> Offers:
-    named = {name: priced(model) for name, model in conversation.workspace.settings.models.items()}
+    named = {name: describe_price(model) for name, model in conversation.workspace.settings.models.items()}
     others = {name: "" for name in [conversation.agent.status().model, *installed_models(), "tour"] if name}
     return [*(others | named).items()]
 

@@ -17,7 +17,7 @@ from agent_core.base.untrusted import whole_characters
 from .cutting import Cut, SourceParts, Unreadable, cut
 from .hypertext import hypertext
 from .prose import markdown, plain, python, split_blocks
-from .records import lines, records, tabbed, table
+from .records import lines, read_tabbed, records, table
 
 _MARKS: Final = (
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -130,7 +130,7 @@ _READERS: Final[Mapping[str, Callable[[str], SourceParts]]] = {
     "python": python,
     "code": split_blocks,
     "csv": table,
-    "tsv": tabbed,
+    "tsv": read_tabbed,
     "json": records,
     "jsonl": lines,
 }

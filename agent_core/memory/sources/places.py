@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from agent_core.base import machine, old_name
-from agent_core.base.user_folders import expanded
+from agent_core.base.user_folders import expand_home
 from agent_core.base.workspace_folder import SETTINGS
 
 from .cutting import Unreadable
@@ -87,7 +87,7 @@ def places(where: str, name: str = "") -> list[SourcePlace]:
         return [SourcePlace(name or "standard input", where, is_unnamed=not name)]
     if "://" in where.partition("?")[0]:
         raise Unreadable(f"{where} is not a URL that can be fetched.", fix="Only http:// and https:// are.")
-    path = expanded(where)
+    path = expand_home(where)
     called = name or _name_of(path)
     if not path.is_dir():
         return [SourcePlace(called, str(path))]

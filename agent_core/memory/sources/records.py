@@ -108,7 +108,7 @@ def table(text: str, delimiter: str = "") -> SourceParts:
     )
 
 
-def tabbed(text: str) -> SourceParts:
+def read_tabbed(text: str) -> SourceParts:
     """Return the rows of a table separated by tabs."""
     return table(text, "\t")
 

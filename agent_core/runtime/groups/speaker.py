@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 from agent_core.base.untrusted import one_line
 
-from .addressing import addressed, asked, asks
+from .addressing import asked, asks, names_addressed
 from .floor import USER, Floor, tail
 
 MODEL: Final = "model"
@@ -157,7 +157,7 @@ def _pick_addressed(floor: Floor) -> _Pick:
     for place in open_speeches:
         speech = floor.said[place]
         answered = {later.by for later in floor.said[place + 1 :]} | {speech.by}
-        waits = [name for name in addressed(speech.text, names) if name not in answered]
+        waits = [name for name in names_addressed(speech.text, names) if name not in answered]
         if waits:
             return waits[0], f"{speech.by} addressed {waits[0]}"
     return _NOBODY
@@ -171,7 +171,7 @@ def _pick_asked(floor: Floor) -> _Pick:
         return named[0], f"{last.by} asked about {named[0]}"
     before = floor.said[-2] if len(floor.said) > 1 else last
     is_asker = before.by in floor.members and before.by != last.by and asks(before.text)
-    if is_asker and last.by in {*asked(before.text, names), *addressed(before.text, names)}:
+    if is_asker and last.by in {*asked(before.text, names), *names_addressed(before.text, names)}:
         return before.by, f"{last.by} answered {before.by}"
     return _NOBODY
 

@@ -7,7 +7,7 @@ import psycopg
 from ..call_store import KEEP_CALLS
 from ..forget_store import Erasure
 from ..subject import InboxFull, StoreClock, dump
-from ..tables.forget_tables import erased
+from ..tables.forget_tables import erase
 from ..tables.session import SqlSession
 from ..tables.store_tables import StoreTables
 from ..tables.tables import change, query
@@ -105,7 +105,7 @@ def _post(session: PostgresSession, id: str, post: Post) -> str:
 
 def _forget(session: SqlSession, erasure: Erasure) -> dict[str, int]:
     session.all("set local idle_in_transaction_session_timeout = 0")
-    counts = erased(session, erasure)
+    counts = erase(session, erasure)
     session.postings.rebuild(session)
     session.all("update lane set rows = (select count(*) from vector where lane = id) where space <> ''")
     session.all("update forgotten set times = times + 1")

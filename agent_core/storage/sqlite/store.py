@@ -24,7 +24,7 @@ from ..call_store import KEEP_CALLS
 from ..folder import lock_agent
 from ..forget_store import Erasure
 from ..subject import Misfit, StoreClock
-from ..tables.forget_tables import erased
+from ..tables.forget_tables import erase
 from ..tables.session import SqlSession
 from ..tables.store_tables import StoreTables
 from ..tables.tables import Tables, query
@@ -306,7 +306,7 @@ class SqliteStore(StateFile, StoreTables):
         Path(f"{self.path}{SCRUB}").touch(mode=0o600)
         session.all("pragma secure_delete = on")
         with session.transaction():
-            counts = erased(session, erasure)
+            counts = erase(session, erasure)
             fts.forget(session.db)
             vector_index.forget(session.db)
         try:

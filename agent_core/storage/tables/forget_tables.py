@@ -101,10 +101,10 @@ class ForgetTables(Tables):
     def rehearse(self, session: SqlSession, erasure: Erasure) -> dict[str, int]:
         """Do it in a transaction that is rolled back."""
         with session.rehearsal():
-            return erased(session, erasure)
+            return erase(session, erasure)
 
 
-def erased(session: SqlSession, erasure: Erasure) -> dict[str, int]:
+def erase(session: SqlSession, erasure: Erasure) -> dict[str, int]:
     """Take it out, inside a transaction of the caller; return how much was taken out of where."""
     match erasure.target:
         case Mention() as mention:

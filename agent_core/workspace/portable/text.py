@@ -9,7 +9,7 @@ from typing import Any
 from agent_core.base.errors import UsageError
 from agent_core.base.plain_files import LARGEST_FILE, read_named_text
 from agent_core.base.untrusted import in_json, one_line
-from agent_core.base.user_folders import expanded
+from agent_core.base.user_folders import expand_home
 from agent_core.registry.folder_access import is_behind_link
 from sandbox.wire.foreign import Malformed, Strictness, read_json
 
@@ -61,7 +61,7 @@ def write_file(path: str | Path, text: str) -> None:
     Raises:
         UsageError: it cannot be written; one that is there stays as it is.
     """
-    place = expanded(path)
+    place = expand_home(path)
     if is_behind_link(place):
         raise UsageError(f"{path} is not written: {place.parent} is a link.", fix="Name the target itself.")
     try:
