@@ -166,3 +166,24 @@ async def test_of_many_functions_with_such_arguments_those_are_run_that_the_desc
         gate = Gate(sandbox, search=FunctionSearch(None, None, lambda: library))
         verdict = await judge(gate, Candidate("sung_letters", ANEW, "other"), library)
     assert [one.code for one in verdict.refusals] == ["rewrite"]
+
+
+MEAN = '''def mean_of(many: list[int]) -> int:
+    """Give the mean of numbers, without its fraction.
+
+    >>> mean_of([4, 8])
+    6
+    >>> mean_of([7, 1, 1])
+    3
+    """
+    return {}
+'''
+
+
+@pytest.mark.parametrize(("more", "sameness"), [("", "same"), (" + (many[0] > 300)", "different")])
+async def test_a_fix_is_asked_for_values_that_its_own_text_names(gate: Gate, more: str, sameness: str) -> None:
+    mean = "sum(many) // len(many)"
+    bodies = (mean, f"({mean}{more}) if many else 0")
+    before, after = (snapshot_of(grown=MEAN.format(body)) for body in bodies)
+    functions = before.functions["mean_of"], after.functions["mean_of"]
+    assert await gate.compare(*functions, before, is_strict=True, fixed_in=after) == sameness

@@ -232,8 +232,8 @@ async def compare_functions(  # noqa: PLR0913 - what may differ from the example
     if not calls:
         return "unknown"
     if is_strict:
-        both_functions = (first_function, second_function)
-        trees = [function_in(modules[function.module].text, function.name) for function in both_functions]
+        texts = (first_function, modules), (second_function, fixed_in or modules)
+        trees = [function_in(sources[function.module].text, function.name) for function, sources in texts]
         written = [value for tree in trees if tree for value in constants(tree) if type(value) is int]
         numbers = sorted({number + step for number in written for step in (-1, 0, 1)})[:_TEXTS]
         calls += [
