@@ -44,7 +44,7 @@ async def test_a_refused_attempt_is_shown_to_the_maker_with_the_reason(
     desk = await at_desk([ASKED, CALLED, Say("5.")], **maker_at(maker))
     assert answers(await desk.say("Count."))[1] == "5"
     second = maker.requests[1].text
-    assert "Refused attempt 1" in second
+    assert f"Refused attempt 1:\n```\n{wrong.rstrip()}\n```" in second, second
     assert "expected 3" in second or "returned 0" in second, second
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agent_core.base.errors import KnapperError
 from agent_core.base.messages import Notice, System, User
-from agent_core.base.untrusted import fence, one_line
+from agent_core.base.untrusted import block, one_line
 from agent_core.model import FunctionShown, Model, Request
 from agent_core.model.reply import TokenUsage
 from agent_core.model.request import REPLY
@@ -95,7 +95,7 @@ class TriggerTest:
 
 async def trigger_test(model: Model, function: str, asked: str, lines: Sequence[str]) -> TriggerTest:
     """Ask a model which function it would call for each request, by these lines of it and its neighbors."""
-    listed, request = "\n".join(lines), fence(asked[:_MOST_CHARS])
+    listed, request = "\n".join(lines), block(asked, _MOST_CHARS)
     text = f"The functions:\n{listed}\n\nThe new one: `{function}`\n\nThe user asked:\n{request}"
     messages = (System(_CHOOSING), User(text), Notice(f"Call {_CHOOSE}."))
     try:
@@ -171,7 +171,7 @@ class FunctionMaker:
         shown = [*facts]
         for number, (source, why) in enumerate(attempts, 1):
             shown += [(f"Refused attempt {number}", source), ("Why it was refused", why)]
-        texts = [f"{title}:\n{fence(text[:_MOST_CHARS])}" for title, text in shown if text.strip()]
+        texts = [f"{title}:\n{block(text, _MOST_CHARS)}" for title, text in shown if text.strip()]
         named = f"The function: `{function}`" if function else "Choose a name that says what the function does."
         request = Request((System(_TASK), User("\n\n".join([named, *texts]))), is_apart=True)
         try:
