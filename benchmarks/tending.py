@@ -75,7 +75,8 @@ _A_REPLY: Final = 40
 @dataclass(frozen=True, slots=True)
 class PlantedFunction:
     """One function of the library, with what stands for it: `copy_of` names the one that it does the same as, `pair` is
-    the name that it has in common with the one from which its number alone differs.
+    the name that it has in common with the one from which its number alone differs. If it `is_spoiled`, the maker writes
+    what should mend or replace it wrongly.
     """
 
     name: str
@@ -87,6 +88,7 @@ class PlantedFunction:
     pair: str = ""
     is_stale: bool = False
     is_broken: bool = False
+    is_spoiled: bool = False
     is_edited: bool = False
 
     @property
@@ -174,18 +176,26 @@ def library(count: int, seed: int) -> list[PlantedFunction]:
         elif at < copies + pairs:
             number = one.numbers[0]
             planted += [
-                replace(one, name=f"{name}_{each}", pair=name, numbers=(each, one.numbers[1]))
+                replace(
+                    one,
+                    name=f"{name}_{each}",
+                    pair=name,
+                    numbers=(each, one.numbers[1]),
+                    is_spoiled=(at - copies) % 3 == 2,
+                )
                 for each in (number, number + 1)
             ]
         else:
             is_stale = at < copies + pairs + stale
             planted.append(replace(one, is_stale=is_stale, is_edited=is_stale and at % 3 == 0))
     few = [(take, does) for take in range(len(_TAKES)) for does in range(len(_DOES))]
-    for take, does in chance.sample(few, broken):
+    for at, (take, does) in enumerate(chance.sample(few, broken)):
         noun = chance.choice(_NOUNS)
         name = f"mean_{noun}_{_TAKES[take][0]}_{_DOES[does][0]}"
         parts = take, does, 0
-        planted.append(PlantedFunction(name, noun, parts, _numbers(parts, chance), is_broken=True))
+        planted.append(
+            PlantedFunction(name, noun, parts, _numbers(parts, chance), is_broken=True, is_spoiled=at % 4 == 3)
+        )
     return planted
 
 
@@ -211,34 +221,27 @@ def _maker(planted: Sequence[PlantedFunction]) -> ScriptedModel:
     """Return the maker: it fixes what failed for an empty list, every fourth so that a good call changes, and makes one
     function of a pair, every third so that calls with two numbers change.
     """
-    broken = {one.name: (at, one) for at, one in enumerate(one for one in planted if one.is_broken)}
-    pairs = {one.name: (at // 2, one) for at, one in enumerate(one for one in planted if one.pair)}
+    broken = {one.name: one for one in planted if one.is_broken}
+    pairs = {one.name: one for one in planted if one.pair}
 
     def written(seen: Seen) -> Step:
         if found := re.search(r"The function: `(\w+)`", seen.text):
-            at, one = broken[found[1]]
-            body, number = f"({one.body}{f' + ({one.noun}[0] > 30)' if is_wrong(at) else ''}) if {one.noun} else 0", ""
+            one = broken[found[1]]
+            body, number = (
+                f"({one.body}{f' + ({one.noun}[0] > 30)' if one.is_spoiled else ''}) if {one.noun} else 0",
+                "",
+            )
         else:
             found = next(match for match in re.finditer(r"def (\w+)\(", seen.text) if match[1] in pairs)
-            (at, one), number = pairs[found[1]], "number"
+            one, number = pairs[found[1]], "number"
             take = _TAKES[one.parts[0]][3]
             body = one.body.replace(take.format(one.numbers[0]), take.format(number))
             more = " + [1] *" if one.is_of_lists else " +"
-            body = f"{body}{more} (len({one.noun}) < 3)" if is_general_wrong(at) else body
+            body = f"{body}{more} (len({one.noun}) < 3)" if one.is_spoiled else body
         asked = re.findall(rf"^ *({one.pair if number else one.name}\(.*\))$", seen.text, re.MULTILINE)
         return Say(f"```\n{one.source(body, number=number, calls=asked)}```")
 
     return ScriptedModel([Repeat(written)], models=["scripted", "strong"])
-
-
-def is_general_wrong(number: int) -> bool:
-    """Check whether what the maker makes of this pair is wrong."""
-    return number % 3 == 2
-
-
-def is_wrong(number: int) -> bool:
-    """Check whether the maker's fix of this broken function is a wrong one."""
-    return number % 4 == 3
 
 
 async def bench(count: int, seed: int) -> list[Row]:
@@ -350,12 +353,10 @@ def _rows(
     archived = [step.function for step in done if step.kind == "archive"]
     mended = [step.function for step in done if step.kind == "mend"]
     edited = [one.name for one in planted if one.is_edited]
-    broken = [one.name for one in planted if one.is_broken]
-    mendable = [name for at, name in enumerate(broken) if not is_wrong(at)]
+    mendable = [one.name for one in planted if one.is_broken and not one.is_spoiled]
     wrong = [pair for pair in merged if pair not in pairs and not _do_the_same(*(by_name.get(name) for name in pair))]
     general = [step.function for step in done if step.kind == "generalize"]
-    couples = [*dict.fromkeys(one.pair for one in planted if one.pair)]
-    writable = [pair for at, pair in enumerate(couples) if not is_general_wrong(at)]
+    writable = {one.pair for one in planted if one.pair and not one.is_spoiled}
     stale = [one.name for one in planted if one.is_stale and not one.is_edited]
     copies = [one for one in planted if one.copy_of and one.copy_of in by_name]
     free = len(copies)  # where a person edited the copy, the other one of the two may go
