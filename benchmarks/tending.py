@@ -75,8 +75,8 @@ _A_REPLY: Final = 40
 @dataclass(frozen=True, slots=True)
 class PlantedFunction:
     """One function of the library, with what stands for it: `copy_of` names the one that it does the same as, `pair` is
-    the name that it has in common with the one from which its number alone differs. If it `is_spoiled`, the maker writes
-    what should mend or replace it wrongly.
+    the name that it has in common with the one from which its number alone differs. Of one that `is_spoiled`, the maker
+    writes wrongly what is to mend or replace it.
     """
 
     name: str
