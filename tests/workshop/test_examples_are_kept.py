@@ -139,6 +139,15 @@ async def test_examples_that_a_new_signature_makes_unfit_are_replaced_by_as_many
     assert (verdict.admitted, sorted(codes(verdict))) == (not refused, refused)
 
 
+async def test_an_argument_that_may_be_less_than_before_takes_no_example_away(here: Room) -> None:
+    await here.save(TALLY)
+    narrow = 'text: Literal["rhythm", "rhythms", "banana"]'
+    code = "from typing import Literal\n\n\n" + TALLY.replace(FIVE, THREE).replace("text: str", narrow)
+    verdict = await here.shop.replace("tally", code, author=AGENT)
+    assert (verdict.admitted, codes(verdict)) == (False, ["example-dropped"])
+    assert '`tally("queueing")` → `5`' in told(verdict)
+
+
 async def test_an_example_that_was_kept_changes_by_confirming_only_with_a_reason(here: Room) -> None:
     await here.save(TALLY)
     body = ("return sum(", "return 1 + sum(")

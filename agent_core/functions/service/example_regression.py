@@ -18,14 +18,15 @@ from agent_core.base.problem import Evidence, Place, Problem, Severity
 from agent_core.base.untrusted import fence
 from agent_core.registry import docstring
 
-from ..gate.call_arguments import read_calls
 from ..gate.capability import needs_of_text, reach_of
+from ..gate.examples.agreement import literal_value
 from ..gate.examples.sufficiency import promise
 from ..gate.tree import find, parse
 
 if TYPE_CHECKING:
     from agent_core.registry.examples import Example
     from agent_core.registry.function import Function, ModuleReading
+    from agent_core.registry.typenames import Schema
 
 CODE: Final = "example-dropped"
 CHECK_CODE: Final = "check-dropped"
@@ -39,6 +40,14 @@ _BOUNDS: Final = frozenset(
 )
 """What a schema says of a value beside its type."""
 _WITHIN: Final = ("items", "prefixItems", "additionalProperties", "anyOf", "oneOf", "allOf")
+_KINDS: Final[dict[str, type | tuple[type, ...]]] = {
+    "string": str,
+    "integer": int,
+    "number": (int, float),
+    "boolean": bool,
+    "object": dict,
+    "null": type(None),
+}
 
 
 def dropped(old_function: "Function | None", function: "Function | None") -> list[tuple["Example", str]]:
@@ -232,9 +241,42 @@ def _signature(function: "Function") -> object:
 
 
 def _fits(example: "Example", old_function: "Function", function: "Function") -> bool:
-    """Return whether an example could still run unchanged: its call fits as before, and so may its result."""
-    then, now = read_calls([example.call], old_function), read_calls([example.call], function)
-    return old_function.returns == function.returns and len(then) <= len(now)
+    """Return whether an example could still run unchanged: its call fits, and so may its result."""
+    if old_function.returns != function.returns:
+        return False
+    try:
+        tree = syntax.parse(example.call.strip(), mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return True
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    return all(_takes(function, call) for call in calls if getattr(call.func, "id", "") == function.name)
+
+
+def _takes(function: "Function", call: ast.Call) -> bool:
+    schemas: dict[str, Schema] = function.parameters.get("properties", {})
+    names = list(schemas)
+    if any(isinstance(argument, ast.Starred) for argument in call.args) or any(
+        keyword.arg is None for keyword in call.keywords
+    ):
+        return True
+    by_name = {keyword.arg or "": keyword.value for keyword in call.keywords}
+    arguments = dict(zip(names, call.args, strict=False)) | by_name
+    is_full = (
+        len(call.args) <= len(names) and not {*names[: len(call.args)]} & by_name.keys() and {*arguments} <= {*names}
+    )
+    required = {*function.parameters.get("required", ())}
+    return (
+        is_full and required <= {*arguments} and all(_is_of(schemas[name], value) for name, value in arguments.items())
+    )
+
+
+def _is_of(schema: "Schema", node: ast.expr) -> bool:
+    """Return whether a literal may be of a type, as far as the name of the type tells."""
+    kind = _KINDS.get(str(schema.get("type")))
+    value = literal_value(ast.unparse(node))
+    if type(value) is object or kind is None:
+        return True
+    return isinstance(value, kind) and (not isinstance(value, bool) or kind is bool)
 
 
 def _list_lost(lost: Iterable[tuple["Example", str]]) -> str:
