@@ -135,8 +135,8 @@ def message_says(message: str) -> str:
     return f"remove the message “{one_line(message, 60)}” and its turn from the context"
 
 
-# Undoing them: the last one, one of the list, or all. A action belongs to the agent that was talked to: another agent's
-# is named, and left alone.
+# Undoing them: the last one, one of the list, or all. An action belongs to the agent that was talked to: one of
+# another agent is named, and left alone.
 
 _Scope: TypeAlias = Literal["step", "author", "session"]
 """The versions that one undo covers: the last one, all by its author in a row, or all of the session."""

@@ -450,7 +450,7 @@ def uses(function: "Function", snapshot: "Snapshot") -> frozenset[str]:
 
 @lru_cache(maxsize=1024)
 def _mentions(text: str, name: str) -> frozenset[str]:
-    words, imported = _defined(text)
+    words, imported = _defined_words(text)
     seen: set[str] = set()
     waiting = [name]
     while waiting:
@@ -464,7 +464,7 @@ def _mentions(text: str, name: str) -> frozenset[str]:
 
 
 @lru_cache(maxsize=64)  # the functions of a module follow one another
-def _defined(text: str) -> tuple[Mapping[str, Names], Mapping[str, str]]:
+def _defined_words(text: str) -> tuple[Mapping[str, Names], Mapping[str, str]]:
     """Return the words of each definition of a module, and the names that it imports under others."""
     tree = tree_of(text)
     known = {id(node): facts for node, facts, _ in _statements(text)}

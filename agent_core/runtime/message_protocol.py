@@ -41,7 +41,7 @@ _ASKED: Final[_Schema] = {
 
 
 @dataclass(slots=True)
-class _Kept:
+class _ConversionCache:
     """A cache of converted functions, held with their originals: the same object gives the same object."""
 
     line: Line | None = None
@@ -66,7 +66,7 @@ class MessageProtocol:
     verify: bool = False
     attempts: int = 3
     first_thought: bool = True
-    _kept: _Kept = field(default_factory=_Kept, compare=False, repr=False)
+    _kept: _ConversionCache = field(default_factory=_ConversionCache, compare=False, repr=False)
 
     @property
     def packs(self) -> bool:

@@ -267,7 +267,7 @@ class Offer:
             fixed = LOOKING.get(name) or (GROWING.get(name) if self._grows(identity) else None)
             identity.needs(*_NEEDS.get(name, _CALLS))
             if fixed is None:
-                return await self._called(name, arguments, identity, on_progress)
+                return await self._call_function(name, arguments, identity, on_progress)
             checked = read_arguments(json.dumps(arguments), dict(fixed.parameters))
             if not isinstance(checked, dict):
                 return ToolAnswer(bad_arguments(name, checked), is_error=True)
@@ -318,7 +318,7 @@ class Offer:
 
     async def _call(self, arguments: dict[str, Any], identity: Identity, on_progress: OnProgress | None) -> ToolAnswer:
         name, given = arguments["function_name"], arguments.get("arguments") or {}
-        answer = await self._called(name, given, identity, on_progress)
+        answer = await self._call_function(name, given, identity, on_progress)
         return ToolAnswer(answer.text, answer.is_error)
 
     async def _create(self, arguments: dict[str, Any], *_: object) -> ToolAnswer:
@@ -352,7 +352,7 @@ class Offer:
         text, is_whole = await self._workspace.run_program(arguments["code"], call)
         return ToolAnswer(shorten(visible(text), _MOST_TEXT), is_error=not is_whole)
 
-    async def _called(
+    async def _call_function(
         self, name: str, arguments: str | Mapping[str, Any], identity: Identity, on_progress: OnProgress | None
     ) -> ToolAnswer:
         function = await self._function(name)

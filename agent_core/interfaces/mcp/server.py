@@ -148,7 +148,7 @@ class McpDoor:
         await self._bus.publish(ResourcesListChanged())
         for name in names:
             await self._bus.publish(ResourceUpdated(uri=f"{_SCHEME}{name}/source"))
-        await asyncio.gather(*(_told(connection) for connection in list(self._connections)))
+        await asyncio.gather(*(_send_notices(connection) for connection in list(self._connections)))
 
     async def _listen(
         self, ctx: Context, params: wire.SubscriptionsListenRequestParams
@@ -270,7 +270,7 @@ def _refusals() -> Iterator[None]:
         raise MCPError(_REFUSED, f"{error.message} {error.fix}".strip()) from error
 
 
-async def _told(connection: Connection) -> None:
+async def _send_notices(connection: Connection) -> None:
     """Send the notices to one client; one that does not read them keeps nobody else waiting."""
     with suppress(TimeoutError):
         async with asyncio.timeout(_PATIENCE_S):

@@ -153,7 +153,7 @@ def markdown(text: str, columns: int, theme: str = DARK) -> Iterator[str]:
     document = copy(_DOCUMENT)  # a new one would bring a parser of its own
     document.code_theme = theme
     document.parsed = _PARSER.parse(visible(text))
-    yield _drawn(document, columns)
+    yield _draw_markdown(document, columns)
 
 
 def takes_colour() -> bool:
@@ -208,7 +208,7 @@ def _cut(row: SourceRow, parts: Sequence[Part], columns: int) -> str:
     return f"{''.join(drawn)}\n"
 
 
-def _drawn(thing: Markdown, columns: int) -> str:
+def _draw_markdown(thing: Markdown, columns: int) -> str:
     console = Console(
         file=io.StringIO(),
         theme=_THEME,
@@ -327,11 +327,11 @@ class TurnRenderer:
         code = None
         if block.code is not None:
             code = self._code = self._code or code_stream(block.code, self._screen.theme)
-        self._screen.print(self._drawn(block, code))
+        self._screen.print(self._draw_block(block, code))
         if block.ends:
             self._code = None
 
-    def _drawn(self, block: DrawnBlock, code: CodeStream | None) -> Iterator[str]:
+    def _draw_block(self, block: DrawnBlock, code: CodeStream | None) -> Iterator[str]:
         if code is None:
             yield from markdown(block.text, self._columns(), self._screen.theme)
         else:

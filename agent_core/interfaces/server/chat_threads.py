@@ -727,7 +727,7 @@ class ChatThreads:
         if it came to nothing, it is taken back and posted anew.
         """
         store, name = self._rooms.state.store, thread.name
-        event = await self._posted(thread, thread.key)
+        event = await self._post_message(thread, thread.key)
         turn, ended = await store.turn_of(event, name), await store.ended_turns(name, 0)
         state = next((row.state for row in ended if row.id == turn), "")
         if state in _ANSWERED:
@@ -738,7 +738,7 @@ class ChatThreads:
             await (await self._rooms.host.idle(name)).pop()
         key = Clock().new_id()
         await self._index.save(name, await self._index.settings(name) or {}, chat_key=key)
-        return await self._posted(thread, key), []
+        return await self._post_message(thread, key), []
 
     async def _past(self, name: str, event: str) -> list[events.Event]:
         """Return the events of the turn that took a message, from the journal; none while it has not ended."""
@@ -749,7 +749,7 @@ class ChatThreads:
         numbered = await JournalReader(store, name, 0).read(self._rooms.host.ends)
         return [row.event for row in numbered if row.event is not None and row.event.turn == turn]
 
-    async def _posted(self, thread: Thread, key: str) -> str:
+    async def _post_message(self, thread: Thread, key: str) -> str:
         answers = [{"id": row.answers, "text": row.text} for row in thread.history.answers]
         host, by, text = self._rooms.host, thread.by, thread.history.text
         return (await host.post(thread.name, text, key, identity=by, client=thread.client, answers=answers)).event

@@ -53,7 +53,7 @@ OpenMember = Callable[[str], Awaitable[Agent]]
 
 
 @dataclass(slots=True)
-class _Told:
+class _TurnOutcome:
     """What came of one member's turn."""
 
     reply: str = ""
@@ -162,7 +162,7 @@ class GroupLoop:
             return None
         return GroupEnd(f"{name} says that it is over.") if is_over is True else None
 
-    async def _speak(self, name: str, turn: Turn, plan: GroupPlan, floor: Floor) -> _Told:
+    async def _speak(self, name: str, turn: Turn, plan: GroupPlan, floor: Floor) -> _TurnOutcome:
         """Let a member speak, hand on its events under its name, and return what came of it."""
         async with turn.ending.interruption:
             member = await self._member(name)
@@ -279,8 +279,8 @@ def _is_for(only: Collection[str], plan: GroupPlan) -> bool:
     return not only or set(only).issuperset(plan.members)
 
 
-async def _result_of_turn(name: str, its_turn: AsyncGenerator[events.Event, None], turn: Turn) -> _Told:
-    told, handed = _Told(), dict[str, str]()
+async def _result_of_turn(name: str, its_turn: AsyncGenerator[events.Event, None], turn: Turn) -> _TurnOutcome:
+    told, handed = _TurnOutcome(), dict[str, str]()
     async for event in its_turn:
         match event:
             case events.TurnStarted():

@@ -76,7 +76,7 @@ class Advisers(Protocol):
 
 
 @dataclass(slots=True)
-class _Course:
+class _SpeakerSearch:
     """One choice on its way: what came to nothing so far."""
 
     passed: list[str] = field(default_factory=list)
@@ -88,19 +88,19 @@ class _Course:
 
 async def choose(floor: Floor, policy: Policy, advisers: Advisers) -> SpeakerChoice:
     """Return who speaks next."""
-    course = _Course()
+    search = _SpeakerSearch()
     if floor.member(floor.cut_off) in (allowed := floor.allowed):
-        return course.choice(floor.cut_off, "cut_off", f"{floor.cut_off} was chosen before the program was stopped")
+        return search.choice(floor.cut_off, "cut_off", f"{floor.cut_off} was chosen before the program was stopped")
     hands_back = "addressed" in policy.rules and _pick_addressed(floor)[0] == USER
     if (name := floor.starved) and not hands_back:
-        return course.choice(name, "starved", f"{name} has waited too long")
+        return search.choice(name, "starved", f"{name} has waited too long")
     for rule in (*policy.rules, policy.choose):
         if len(allowed) == 1 and rule not in RULES:  # nobody needs to be asked
-            return course.choice(allowed[0], "only", f"nobody but {allowed[0]} may speak now")
-        if choice := await _by(rule, floor, policy, advisers, course):
+            return search.choice(allowed[0], "only", f"nobody but {allowed[0]} may speak now")
+        if choice := await _by(rule, floor, policy, advisers, search):
             return choice
     name = floor.least_recent
-    return course.choice(name, LEAST_RECENT, f"{name} has been silent longest")
+    return search.choice(name, LEAST_RECENT, f"{name} has been silent longest")
 
 
 def question_of(floor: Floor, policy: Policy) -> SpeakerQuestion:
@@ -111,34 +111,36 @@ def question_of(floor: Floor, policy: Policy) -> SpeakerQuestion:
     return SpeakerQuestion(_TASK, "\n".join(["Members:", *cards, may, "Said last:", *said]), floor.allowed)
 
 
-async def _by(rule: str, floor: Floor, policy: Policy, advisers: Advisers, course: _Course) -> SpeakerChoice | None:
+async def _by(
+    rule: str, floor: Floor, policy: Policy, advisers: Advisers, search: _SpeakerSearch
+) -> SpeakerChoice | None:
     try:
         if rule == MODEL:
-            course.asked_model = True
+            search.asked_model = True
             answer: object = await advisers.model(question_of(floor, policy))
-            return _choice_of_adviser(answer, MODEL, floor, course)
+            return _choice_of_adviser(answer, MODEL, floor, search)
         if rule not in RULES:
             name = rule.removeprefix(FUNCTION)
-            return _choice_of_adviser(await advisers.function(name, floor, policy.tail_chars), name, floor, course)
+            return _choice_of_adviser(await advisers.function(name, floor, policy.tail_chars), name, floor, search)
     except NoAdvice as failure:
-        course.passed.append(one_line(f"{rule}: {failure}", 200))
+        search.passed.append(one_line(f"{rule}: {failure}", 200))
         return None
     name, reason = RULES[rule](floor)
     if name in (*floor.allowed, USER):
-        return course.choice(name, rule, reason)
+        return search.choice(name, rule, reason)
     if name:
-        course.passed.append(one_line(f"{rule}: {name} {_why_not(name, floor)}", 200))
+        search.passed.append(one_line(f"{rule}: {name} {_why_not(name, floor)}", 200))
     return None
 
 
-def _choice_of_adviser(answer: object, adviser: str, floor: Floor, course: _Course) -> SpeakerChoice | None:
+def _choice_of_adviser(answer: object, adviser: str, floor: Floor, search: _SpeakerSearch) -> SpeakerChoice | None:
     """Return the choice of an adviser; a sentence, two names, or the name of one who may not speak is none."""
     text = answer.strip().strip("\"'`.,:;!@*").strip() if isinstance(answer, str) else ""
     name = floor.member(text)
     if name in floor.allowed:
-        return course.choice(name, adviser, f"{adviser} answered {name}")
+        return search.choice(name, adviser, f"{adviser} answered {name}")
     why = _why_not(name, floor) if name else "is not the name of a member"
-    course.passed.append(f"{adviser}: the answer `{one_line(str(answer), _SHOWN)}` {why}")
+    search.passed.append(f"{adviser}: the answer `{one_line(str(answer), _SHOWN)}` {why}")
     return None
 
 
