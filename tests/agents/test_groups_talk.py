@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Callable
+from contextlib import aclosing
 from pathlib import Path
 
 import pytest
@@ -194,10 +195,13 @@ async def test_a_grown_function_chooses_in_the_sandbox(
 async def test_a_talk_that_was_cut_off_goes_on_with_whom_had_been_chosen(tmp_path: Path, scripted: START) -> None:
     cast = Cast(lambda name, number: f"Speech {number} of {name}.", lambda number, _: chosen("critic"))
     model = scripted(playing(cast))
-    async with team(tmp_path, model, 'choose = "model"\nstop = { turns = 2 }') as group:
-        async for event in group.turn("Talk."):
+    async with (
+        team(tmp_path, model, 'choose = "model"\nstop = { turns = 2 }') as group,
+        aclosing(group.turn("Talk.")) as turn,  # which ends with the block, while the store is open
+    ):
+        async for event in turn:
             if isinstance(event, events.SpeakerChosen):
-                break  # and the turn with it
+                break
     async with Workspace.open(tmp_path, environment=model.environment) as workspace:
         heard = await talk(await workspace.agent("team"), GO_ON)
     assert speakers(heard)[0] == "critic"
