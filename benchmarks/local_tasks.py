@@ -70,16 +70,17 @@ def tasks(path: Path, count: int) -> list[dict[str, Any]]:  # Any: one line of t
 
 
 def maker_of(found: Sequence[dict[str, Any]]) -> ScriptedModel:
-    """Return an endpoint that writes the function of each task as a careful author would.
-
-    Its reader of descriptions cannot tell what calls return. A task that shows too little for an author gets the
-    published source as it stands.
+    """Return an endpoint that writes the function of each task as a careful author would, under the name that the
+    model chose for it. Its reader of descriptions cannot tell what calls return. A task that shows too little for an
+    author gets the published source as it stands.
     """
     sources = {row["name"]: written.code if (written := documented(row)) else row["code"] for row in found}
 
     def write(seen: Seen) -> Say:
+        wanted = next((name for name in sources if f"named {name}. " in seen.text), "")
         asked = re.search(r"The function: `(\w+)`", seen.text)
-        return Say(f"```python\n{sources.get(asked[1] if asked else '', '')}```")
+        source = re.sub(rf"\b{wanted}\b", asked[1], sources[wanted]) if wanted and asked else ""
+        return Say(f"```python\n{source}```")
 
     return ScriptedModel([Repeat(write)], models=["strong"])
 
