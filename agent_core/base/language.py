@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import apsw
 
-from sandbox.wire.foreign import read_toml
+from sandbox.wire.strict_json import read_toml
 
 if TYPE_CHECKING:
     import snowballstemmer

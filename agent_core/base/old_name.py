@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from sandbox.wire.foreign import Malformed, read_toml
+from sandbox.wire.strict_json import Malformed, read_toml
 
 from . import machine
 from .errors import WorkspaceError

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from sandbox.wire.foreign import Malformed, read_json, read_toml
+from sandbox.wire.strict_json import Malformed, read_json, read_toml
 
 _NAME: Final = "knapper"
 _CLONE: Final = Path(__file__).parents[2]

@@ -14,7 +14,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, BinaryIO, Final, Self
 
-from sandbox.wire.foreign import Strictness, read_json
+from sandbox.wire.strict_json import Strictness, read_json
 
 from . import machine, programs
 from .errors import KnapperError

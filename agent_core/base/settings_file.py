@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from sandbox.wire.foreign import OF_A_FILE, Malformed, read_toml
 from sandbox.wire.lines import bare_lines
+from sandbox.wire.strict_json import OF_A_FILE, Malformed, read_toml
 
 from .errors import SettingsError
 from .plain_files import read_plain

@@ -12,7 +12,7 @@ from typing import Any, Final
 from agent_core.base.errors import UsageError
 from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, System, User
 from agent_core.storage import SaveText, TurnStore, content_hash
-from sandbox.wire.foreign import LOOSE, read_json
+from sandbox.wire.strict_json import LOOSE, read_json
 
 _NAME: Final = "text-"
 _PAGED: Final = ("user", "notice", "assistant", "result")

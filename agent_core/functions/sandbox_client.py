@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from sandbox import Sandbox, host
     from sandbox.portable import level
 
-    from .foreign.library import ForeignLibrary
+    from .mcp.library import ForeignLibrary
 else:
     host, level = LateModule("sandbox.host"), LateModule("sandbox.portable.level")
 

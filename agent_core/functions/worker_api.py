@@ -35,7 +35,7 @@ from sandbox.wire.claimed_collections import Members, Pairs
 from sandbox.wire.requests import without_handler
 
 from .answers import answer, bad_arguments
-from .foreign.library import ForeignFunction, ForeignLibrary, reached_by
+from .mcp.library import ForeignFunction, ForeignLibrary, reached_by
 
 if TYPE_CHECKING:
     from agent_core.access.broker.broker import Reach

@@ -29,7 +29,7 @@ from agent_core.base.plain_files import read_plain
 from agent_core.base.untrusted import in_json, visible
 from agent_core.base.user_folders import NoHome
 from agent_core.base.workspace_folder import current_workspace
-from sandbox.wire.foreign import Malformed, read_toml
+from sandbox.wire.strict_json import Malformed, read_toml
 
 from .spans import Line, line, write
 

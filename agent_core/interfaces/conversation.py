@@ -25,7 +25,7 @@ from agent_core.runtime.agent import Agent
 from agent_core.runtime.session import GO_ON
 from agent_core.workspace.runner import Front, Runner
 from agent_core.workspace.workspace import Workspace
-from sandbox.wire.foreign import Malformed, read_toml
+from sandbox.wire.strict_json import Malformed, read_toml
 
 from .attachments import headline
 from .cli_context import traced

@@ -27,8 +27,8 @@ from agent_core.registry.arguments import misfits
 from agent_core.registry.function import Function
 from agent_core.runtime.model_session import SUMMARIZING
 from agent_core.workspace.portable import read_file, write_file
-from sandbox.wire.foreign import Malformed, read_json
 from sandbox.wire.lines import bare_lines
+from sandbox.wire.strict_json import Malformed, read_json
 from sandbox.wire.values import BODY, TAG
 
 from . import slash_shell, undo_log

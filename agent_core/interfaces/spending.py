@@ -14,7 +14,7 @@ from agent_core.base.plain_files import read_plain
 from agent_core.base.settings import NamedModel
 from agent_core.base.untrusted import one_line
 from agent_core.storage import USAGE, Entry, TurnStore
-from sandbox.wire.foreign import read_toml
+from sandbox.wire.strict_json import read_toml
 
 from .attachments import headline
 from .spans import Line, columns, line, money

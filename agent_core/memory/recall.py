@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agent_core.base.offload import aside, one_at_a_time
 from agent_core.storage import Entry, RecallMessage, SaveSaid, Store
-from sandbox.wire.foreign import LOOSE, Malformed, read_json
+from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
 from . import dates, search_query, words
 from .results import FoundItem, ResultPage, bounded, page_of

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from agent_core.base.language import stem
 from agent_core.base.offload import one_at_a_time
-from sandbox.wire.foreign import read_toml
+from sandbox.wire.strict_json import read_toml
 
 from . import dates
 from .words import STOP, content, counted_stems, forms, split

@@ -14,7 +14,7 @@ from agent_core.base.errors import ModelError
 from agent_core.base.messages import Notice, System, User
 from agent_core.model import FunctionShown, Reply, Request
 from agent_core.model.request import REPLY
-from sandbox.wire.foreign import LOOSE, Malformed, read_json
+from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
 NEARLY_FULL: Final = 0.8
 """The share of its limit from which a block is tidied at the end of a conversation."""

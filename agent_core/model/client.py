@@ -21,7 +21,7 @@ from agent_core.base.errors import ModelError
 from agent_core.base.messages import Assistant, System, User
 from agent_core.base.plain_files import add_to, read_end
 from agent_core.base.settings import ModelSettings
-from sandbox.wire.foreign import LOOSE, Malformed, read_json
+from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
 from .connection import Endpoint
 from .constrained import BYTES_PER_TOKEN, ConstrainedModel, NoneHeld, ReplyFormState

@@ -24,7 +24,7 @@ from openai import AsyncStream, OpenAIError
 from agent_core.base.errors import ModelError
 from agent_core.base.settings import ModelSettings
 from agent_core.base.untrusted import one_line
-from sandbox.wire.foreign import LOOSE, Malformed, read_json
+from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
 from .dialect import AZURE, AzureTerms, Dialect, Instead, dialect_of, is_loopback, quirks, root_of
 from .failures import (

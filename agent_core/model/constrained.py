@@ -15,7 +15,7 @@ from agent_core.base.clock import Clock
 from agent_core.base.errors import ModelError
 from agent_core.base.messages import Assistant, Call, Message, User
 from agent_core.base.settings import ModelSettings
-from sandbox.wire.foreign import LOOSE, read_json, with_plain_escapes
+from sandbox.wire.strict_json import LOOSE, read_json, with_plain_escapes
 
 from .conversation import Entry, WireConversation, fixed_size, read_step, step_schema
 from .dialect import Dialect, constraint

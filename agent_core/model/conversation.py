@@ -16,7 +16,7 @@ from functools import cache
 from typing import Any, Final, TypeAlias
 
 from agent_core.base.messages import SEND, Answer, Assistant, Call, Message, Notice, System, User
-from sandbox.wire.foreign import LOOSE, Malformed, read_json, with_plain_escapes
+from sandbox.wire.strict_json import LOOSE, Malformed, read_json, with_plain_escapes
 
 from .dialect import as_kind, parsed_toml
 from .request import FunctionShown, Request

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, TypeAdapter
 
-from sandbox.wire.foreign import DEEPEST_ROW, LOOSE, read_json, read_toml
+from sandbox.wire.strict_json import DEEPEST_ROW, LOOSE, read_json, read_toml
 
 T = TypeVar("T")
 

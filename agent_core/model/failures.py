@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from agent_core.base.errors import ContextOverflow, ModelError
 from agent_core.base.untrusted import one_line
-from sandbox.wire.foreign import LOOSE, Malformed, read_json
+from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
 from .dialect import quirks, refuses, wants_change
 

@@ -19,8 +19,8 @@ from importlib import resources
 from typing import Any, Final, TypeAlias
 
 from agent_core.base import syntax
-from sandbox.wire.foreign import LOOSE, Malformed, read_json, read_next, read_toml
 from sandbox.wire.lines import lines_of
+from sandbox.wire.strict_json import LOOSE, Malformed, read_json, read_next, read_toml
 
 MOST_PARTS: Final = 64
 """Longest row of tags or fences that is read: a reply beyond is noise, and must not cost time."""

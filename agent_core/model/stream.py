@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from agent_core.base.messages import Call
-from sandbox.wire.foreign import LOOSE, Malformed, read_next
+from sandbox.wire.strict_json import LOOSE, Malformed, read_next
 
 from .reading import Holder, Shown, attached_call, meant, read_text, unwrapped, written_calls
 from .reply import NOTES, CallPiece, Finish, Piece, Reply, TextPiece, ThoughtPiece, TokenUsage

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 
 from agent_core.base.errors import KnapperError
 from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, System, User
-from sandbox.wire.foreign import Malformed, read_json
+from sandbox.wire.strict_json import Malformed, read_json
 
 from .dialect import Dialect
 from .reply import ReadingPiece, TokenUsage

@@ -18,7 +18,7 @@ from jsonschema.exceptions import ValidationError
 from jsonschema.protocols import Validator
 
 from agent_core.base.problem import Place, Problem
-from sandbox.wire.foreign import Malformed, Strictness, read_json, read_next, with_plain_escapes
+from sandbox.wire.strict_json import Malformed, Strictness, read_json, read_next, with_plain_escapes
 
 from .typenames import Schema
 

@@ -19,8 +19,8 @@ from agent_core.base.offload import aside
 from agent_core.base.receipt import Receipt
 from agent_core.functions import answers
 from agent_core.functions.answers import CallOutcome, InterruptedCall, Skipped
-from agent_core.functions.foreign.library import ForeignFunction, ForeignLibrary, reached_by
 from agent_core.functions.gate.capability import KEEPS_STATE
+from agent_core.functions.mcp.library import ForeignFunction, ForeignLibrary, reached_by
 from agent_core.functions.service import FunctionService, noted
 from agent_core.functions.service.function_facts import reach_of_function
 from agent_core.functions.service.seen_results import SeenResults

@@ -1,6 +1,6 @@
 """The loop of a turn: in each step what arrived, the model's reply, and the calls that it asked for.
 
-Each phase leaves the conversation valid on disk. `turn_policy.py` decides when the turn ends.
+Each phase leaves the conversation valid on disk. The turn ends where its policy (`turn_policy.py`) says so.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -96,7 +96,7 @@ class AgentLoop:
                 turn.step += 1
                 if await self._take_up(turn) or turn.step == 1:
                     await self._expect(turn)
-                if ended := await self._check_limits(turn):
+                if ended := await policy.before_request():
                     return ended
                 snapshot = self.sees(self._functions.registry.snapshot(), turn.made)
                 reply = await self._ask(turn, snapshot, policy.excluded)
@@ -107,8 +107,6 @@ class AgentLoop:
                 # After a call, only a turn that a function may end has to know what arrived since the last append.
                 may_end = by_function or not done
                 more_waits = may_end and await self._waits(turn)
-                if ended := _without_answer(turn, reply):
-                    return ended
                 follows = policy.after(StepResult(reply, done, more_waits))
                 entries = [notice(follows.advice)] if follows.advice else []
                 if isinstance(follows, GoOn) and follows.heartbeat:
@@ -183,19 +181,6 @@ class AgentLoop:
         turn.journal.waits = turn.journal.waits and bool(await self._waiting(turn))
         return turn.journal.waits
 
-    async def _check_limits(self, turn: Turn) -> Ended | None:
-        """Return the end of a turn that may send no more requests: one of its limits is reached, or it was stopped."""
-        if turn.origin.company is not None:
-            if why := turn.origin.company.allowance.broken():
-                return Ended("limits", warning=why, advice=why)
-            turn.origin.company.allowance.spend(steps=1)
-        if turn.origin.account is None:
-            return None
-        if why := await turn.origin.account.broken():
-            return Ended("limits", warning=why, advice=why)
-        turn.origin.account.spend(steps=1)
-        return None
-
     async def _ask(self, turn: Turn, snapshot: "Snapshot", excluded: frozenset[str]) -> "Reply":
         """Return one reply; ask again for an agent's first one until it has what the style wants, a limited number of
         times.
@@ -262,14 +247,3 @@ class AgentLoop:
         turn.ending.handed = True
         for call in calls:
             turn.tell(events.CallStarted(call_id=call.id, name=call.name, arguments=call.arguments))
-
-
-def _without_answer(turn: Turn, reply: "Reply") -> Ended | None:
-    """Return the end of a turn that has no reply now: it waits, others go on with it, or a person decides."""
-    if turn.ending.handed:
-        return Ended("client_calls", "\n\n".join(turn.work.function_messages) or reply.text)
-    if turn.ending.stuck:
-        return Ended("stuck", warning=turn.ending.stuck)
-    if turn.ending.parked:
-        return Ended("parked")
-    return Ended("handed_off") if turn.ending.handed_to else None

@@ -15,7 +15,7 @@ from agent_core.base.clock import shown_time
 from agent_core.base.messages import SEND
 from agent_core.model.reading import forms
 from agent_core.model.request import FunctionShown
-from sandbox.wire.foreign import Malformed, read_json
+from sandbox.wire.strict_json import Malformed, read_json
 
 if TYPE_CHECKING:
     from agent_core.model.reply import Mode, Reply

@@ -44,9 +44,9 @@ from sandbox import (
 from sandbox.code import Code
 from sandbox.inside.programs import MOST_KEPT_ALL
 from sandbox.processes.debugging import CallHooks
-from sandbox.wire.foreign import Malformed, read_json
 from sandbox.wire.lines import bare_lines
 from sandbox.wire.requests import without_handler
+from sandbox.wire.strict_json import Malformed, read_json
 from sandbox.wire.values import decode, read
 
 from .call_record import MOST_CHARS, CallRecord, Done, PlannedProgram

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agent_core.base.untrusted import shorten
 from agent_core.registry.arguments import read as read_arguments
-from sandbox.wire.foreign import Malformed, read_json
+from sandbox.wire.strict_json import Malformed, read_json
 
 from .host_functions import HostFunction
 from .turn_policy import DirectReplyPolicy, Ended, GoOn, StepResult
@@ -83,8 +83,8 @@ class ResultPolicy(DirectReplyPolicy):
         """Return this policy: a helper has one way to answer."""
         return self
 
-    def after(self, step: StepResult) -> GoOn | Ended:
-        """Decide what follows a step."""
+    def _after_step(self, step: StepResult) -> GoOn | Ended:
+        """Decide what follows a step whose calls are all answered."""
         request = self.request
         assert request is not None, "a helper is asked for a result"
         before = len(request.faults)
@@ -101,4 +101,4 @@ class ResultPolicy(DirectReplyPolicy):
         if len(request.faults) > before:
             advice = f"Your result has to be of the type `{request.type_name}`: {request.faults[-1]}."
             return GoOn(f"{advice} Call {GIVE} with it. This is your last chance.")
-        return DirectReplyPolicy.after(self, step)
+        return DirectReplyPolicy._after_step(self, step)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from agent_core.base.errors import ModelError
 from agent_core.base.untrusted import one_line
 from agent_core.model.reading import written_calls
-from sandbox.wire.foreign import Malformed, read_json
+from sandbox.wire.strict_json import Malformed, read_json
 
 if TYPE_CHECKING:
     from agent_core.base.interruption import Interrupted
@@ -104,8 +104,42 @@ class DirectReplyPolicy:
         kind = SendMessagePolicy if by_function else DirectReplyPolicy
         return self if type(self) is kind else kind(self.turn, self.max_steps)
 
+    # A turn of an agent ends only where one of these three says so; that of a group, in `groups/loop.py`.
+
+    async def before_request(self) -> Ended | None:
+        """Return the end of a turn that may send no more requests: one of its limits is reached, or it was stopped."""
+        company, account = self.turn.origin.company, self.turn.origin.account
+        if company is not None:
+            if why := company.allowance.broken():
+                return Ended("limits", warning=why, advice=why)
+            company.allowance.spend(steps=1)
+        if account is None:
+            return None
+        if why := await account.broken():
+            return Ended("limits", warning=why, advice=why)
+        account.spend(steps=1)
+        return None
+
     def after(self, step: StepResult) -> GoOn | Ended:
-        """Decide what follows a step. Here, and in `broken_off`, it is decided when a turn ends."""
+        """Decide what follows a step."""
+        turn = self.turn
+        if turn.ending.handed:
+            return Ended("client_calls", "\n\n".join(turn.work.function_messages) or step.reply.text)
+        if turn.ending.stuck:
+            return Ended("stuck", warning=turn.ending.stuck)
+        if turn.ending.parked:
+            return Ended("parked")
+        return Ended("handed_off") if turn.ending.handed_to else self._after_step(step)
+
+    def broken_off(self, error: "Interrupted | ModelError") -> Ended:
+        """Return the end of a turn whose step could not be finished. The part of its reply that arrived is shown."""
+        self._show_held_back()
+        if isinstance(error, ModelError):
+            return Ended("failed", warning=error.message, fix=error.fix)
+        return Ended("interrupted")
+
+    def _after_step(self, step: StepResult) -> GoOn | Ended:
+        """Decide what follows a step whose calls are all answered."""
         # Calls that were all sent back are no reply.
         follows = self._after_calls(step) if step.done else GoOn() if step.reply.calls else self._after_reply(step)
         if isinstance(follows, Ended) and follows.reason == "replied":
@@ -117,17 +151,10 @@ class DirectReplyPolicy:
             elif client.shape:
                 follows = self._check_shape(follows.reply)
         if isinstance(follows, GoOn) and self.turn.step >= self.max_steps:
-            self._let_out()
+            self._show_held_back()
             warning = f"The turn was ended after {self.max_steps} steps."
             return Ended("steps", warning=warning, advice=follows.advice, fix="“go on” takes it up again.")
         return follows
-
-    def broken_off(self, error: "Interrupted | ModelError") -> Ended:
-        """Return the end of a turn whose step could not be finished. The part of its reply that arrived is shown."""
-        self._let_out()
-        if isinstance(error, ModelError):
-            return Ended("failed", warning=error.message, fix=error.fix)
-        return Ended("interrupted")
 
     def _after_reply(self, step: StepResult) -> GoOn | Ended:
         """Decide after a reply without a call."""
@@ -203,7 +230,7 @@ class DirectReplyPolicy:
             return _end_of_repetition(f"`{name}` was refused {times} times for the same reason")
         return GoOn(f"`{name}` was refused twice for the same reason. Do something else.")
 
-    def _let_out(self) -> None:
+    def _show_held_back(self) -> None:
         """Show the user what was held back before a turn is ended from outside; there is nothing to show here."""
 
     def _after_same(self, same: _Same, times: int) -> GoOn | Ended | None:
@@ -324,7 +351,7 @@ class SendMessagePolicy(DirectReplyPolicy):
             return GoOn(_advice_on_refused(self.turn.work.refused))
         return follows if follows.advice else self._handed_back()
 
-    def _let_out(self) -> None:
+    def _show_held_back(self) -> None:
         """Show the user the text that reached nobody, if they were shown nothing else."""
         turn = self.turn
         if turn.origin.is_asked and not turn.work.function_messages and self._unheard:
@@ -335,7 +362,7 @@ class SendMessagePolicy(DirectReplyPolicy):
 
     def _with_unheard(self, ended: Ended) -> Ended:
         """Show what is still to be shown, and return the end with all that the user was shown."""
-        self._let_out()
+        self._show_held_back()
         turn = self.turn
         silent = turn.origin.is_asked and not turn.work.function_messages and ended.reason == "replied"
         return replace(

@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from agent_core.base.errors import StorageError
 from agent_core.base.seal import Sealer
-from sandbox.wire.foreign import DEEPEST_ROW, LOOSE, Malformed, read_json
+from sandbox.wire.strict_json import DEEPEST_ROW, LOOSE, Malformed, read_json
 
 _LONGEST_ROW: Final = 1 << 30  # characters, as SQLite has it
 ANYTHING: Final = object

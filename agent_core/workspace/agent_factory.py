@@ -40,7 +40,7 @@ from .presets import Preset, preset, text_of
 if TYPE_CHECKING:
     from agent_core.base.clock import Clock
     from agent_core.base.settings import MemorySettings, Settings
-    from agent_core.functions.foreign.library import ForeignLibrary
+    from agent_core.functions.mcp.library import ForeignLibrary
     from agent_core.functions.sandbox_client import SandboxClient
     from agent_core.functions.service import FunctionService
     from agent_core.memory.embedding import Embedder

@@ -21,7 +21,7 @@ from agent_core.registry.module_file import save_text
 from agent_core.runtime.colleagues import AgentProfile
 from agent_core.storage import AGENT
 from agent_core.storage.agent_store import PASSING
-from sandbox.wire.foreign import OF_A_FILE, Malformed, count_of_toml, lines_of_keys, read_toml
+from sandbox.wire.strict_json import OF_A_FILE, Malformed, count_of_toml, lines_of_keys, read_toml
 
 T = TypeVar("T")
 Stamp: TypeAlias = tuple[int, int, int]

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from agent_core.functions import sandbox_client as clients
     from agent_core.functions import search as function_search
     from agent_core.functions.debug import Debugger
-    from agent_core.functions.foreign import library as foreign_library
-    from agent_core.functions.foreign.library import ForeignFunction
     from agent_core.functions.gate import Gate, Rules
+    from agent_core.functions.mcp import library as foreign_library
+    from agent_core.functions.mcp.library import ForeignFunction
     from agent_core.functions.sandbox_client import SandboxClient
     from agent_core.functions.search import FunctionSearch
     from agent_core.functions.service import grant_service, package_grants
@@ -53,7 +53,7 @@ else:
     gates = LateModule("agent_core.functions.gate")
     clients = LateModule("agent_core.functions.sandbox_client")
     function_search = LateModule("agent_core.functions.search")
-    foreign_library = LateModule("agent_core.functions.foreign.library")
+    foreign_library = LateModule("agent_core.functions.mcp.library")
     grant_service = LateModule("agent_core.functions.service.grant_service")
     package_grants = LateModule("agent_core.functions.service.package_grants")
     host_functions = LateModule("agent_core.runtime.host_functions")

@@ -36,7 +36,7 @@ if TYPE_CHECKING:  # each part is imported when it is first asked for
     from agent_core.base.events import Event
     from agent_core.base.problem import Problem
     from agent_core.functions.debug import Debugger, Debugging
-    from agent_core.functions.foreign.library import ForeignLibrary
+    from agent_core.functions.mcp.library import ForeignLibrary
     from agent_core.functions.sandbox_client import SandboxClient
     from agent_core.memory import agent_memory, classes, source_catalog
     from agent_core.memory.agent_memory import AgentMemory

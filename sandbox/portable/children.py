@@ -24,7 +24,7 @@ from ..processes.ends import Death
 from ..processes.launch import LayerFailed, NoPlace
 from ..processes.pool import SPARES, kernel_limits
 from ..processes.usage import Used, WorkerUsage
-from ..wire.foreign import MESSAGE, Malformed, read_json
+from ..wire.strict_json import MESSAGE, Malformed, read_json
 from .component import StoredCode, engine
 
 _HEAD_OUT: Final = 13  # a letter, processor time, memory, a length

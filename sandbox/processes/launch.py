@@ -27,7 +27,7 @@ from typing import Any, Final, TypeAlias
 from ..confine.plan import THREADS, Rlimits, ZygotePlan
 from ..errors import SandboxError
 from ..policy import Limits
-from ..wire.foreign import MESSAGE, Malformed, read_json
+from ..wire.strict_json import MESSAGE, Malformed, read_json
 from . import cgroup
 from .usage import NOT_SEEN, WorkerUsage, descends, number_of, pid_of, threads_of
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from ..errors import ProtocolError
-from .foreign import DEEPEST_ROW, FRAME, Malformed, read_json
+from .strict_json import DEEPEST_ROW, FRAME, Malformed, read_json
 
 Frame: TypeAlias = dict[str, Any]  # lives between reading and the check of its shape
 

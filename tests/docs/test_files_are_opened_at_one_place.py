@@ -9,7 +9,7 @@ _NO_PATHS = {"archive", "tarfile", "debug", "self", "cls", "_prompt"}  # whose `
 ALLOWED = {
     "what differs between systems, for those who are listed here": "base/folders base/machine",
     "a file of this package, or of one that comes with it": """
-        base/language functions/foreign/tools
+        base/language functions/mcp/tools
         memory/embedding/local memory/embedding/static memory/search_query
         model/dialect model/reading storage/postgres/database
         storage/sqlite/migrate
@@ -18,13 +18,13 @@ ALLOWED = {
         functions/service/library_files functions/service/file_checks memory/sources/places workspace/portable/text
         workspace/local_models""",
     "a file that this program made for itself, in a folder of its own": """
-        access/packages/environment access/packages/resolution functions/foreign/entry functions/service/export
+        access/packages/environment access/packages/resolution functions/mcp/entry functions/service/export
         interfaces/manual_edits interfaces/plain
         interfaces/server/function_operations interfaces/server/source_operations
          model/local/fetch model/local/weights
         workspace/reading_copy""",
     "a file of the system": """
-        __main__ base/own_environment base/own_installation functions/foreign/confined functions/foreign/connection
+        __main__ base/own_environment base/own_installation functions/mcp/confined functions/mcp/connection
         interfaces/cli interfaces/repl/prompt model/discover model/local/engine
         model/local/server""",
     "opened through no link and without waiting, for more than to read it whole": """

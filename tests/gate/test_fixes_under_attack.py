@@ -1,4 +1,4 @@
-"""Stage 1 and 2 on texts at which a fix could do harm, or stop short: sessions, tabs, code that watches itself."""
+"""The stages "read" and "fix" where a fix could do harm, or stop short: sessions, tabs, code that watches itself."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Stage 10: whether the examples would notice a stub or a small change, within its time and whatever the code does."""
+"""The stage "mutation": would the examples notice a stub or a small change, within its time, whatever the code does?"""
 
 from dataclasses import replace
 from random import Random

@@ -1,4 +1,4 @@
-"""Stage 11: which calls go wrong, how they are told, and what is no fault of the function."""
+"""The stage "robust": which calls go wrong, how they are told, and what is no fault of the function."""
 
 import re
 from collections.abc import AsyncIterator, Callable, Sequence

@@ -1,4 +1,4 @@
-"""Stage 3: the model can be shown the function, and can know how to call it."""
+"""The stage "conform": the model can be shown the function, and can know how to call it."""
 
 import pytest
 

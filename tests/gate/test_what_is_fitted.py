@@ -1,4 +1,4 @@
-"""Stage 9: tables and branches that serve a function's own examples alone, and those that are more."""
+"""The stage "fitted": tables and branches that serve a function's own examples alone, and those that are more."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Stage 2: repairs that follow from the text alone, and what is left as it is."""
+"""The stage "fix": repairs that follow from the text alone, and what is left as it is."""
 
 import pytest
 

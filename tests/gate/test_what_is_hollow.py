@@ -1,4 +1,4 @@
-"""Stage 4: a body that does nothing with what it is given."""
+"""The stage "substance": a body that does nothing with what it is given."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Stage 1: what is taken for a candidate, and what is said about all else."""
+"""The stage "read": what is taken for a candidate, and what is said about all else."""
 
 import pytest
 

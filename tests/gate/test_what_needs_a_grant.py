@@ -1,4 +1,4 @@
-"""Stage 6: uses that only a human's grant would allow, named with their grant."""
+"""The stage "capability": uses that only a human's grant would allow, named with their grant."""
 
 import pytest
 

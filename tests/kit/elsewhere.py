@@ -22,7 +22,7 @@ _MODULES: Final = frozenset({"fcntl", "termios", "pwd", "grp", "resource"})
 _TAKEN: Final = ("fork", "forkpty", "O_PATH", "pidfd_open")
 _SIGNALS: Final = ("SIGUSR1", "SIGUSR2", "SIGXCPU", "SIGBUS")  # that no module of ours can have from the start
 _PACKAGES: Final = ("agent_core", "knapper", "meta_functions", "sandbox.inside", "sandbox.wire", "sandbox.portable")
-_OF_LINUX: Final = ("agent_core.functions.foreign.confined", "sandbox.inside.canaries", "sandbox.portable.guest")
+_OF_LINUX: Final = ("agent_core.functions.mcp.confined", "sandbox.inside.canaries", "sandbox.portable.guest")
 _ENDS: Final = ".__main__"
 
 

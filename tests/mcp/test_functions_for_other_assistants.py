@@ -16,7 +16,7 @@ from mcp.shared.exceptions import MCPError
 
 from agent_core import Workspace
 from agent_core.access.grants import Decision
-from agent_core.functions.foreign.line_wire import MOST_LINE
+from agent_core.functions.mcp.line_wire import MOST_LINE
 from agent_core.functions.service import Author
 from agent_core.interfaces.mcp.server import serve_streams
 from sandbox import Sandbox

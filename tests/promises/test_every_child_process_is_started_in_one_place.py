@@ -16,8 +16,8 @@ EXCEPTIONS = {
     "sandbox/processes/launch.py": {"subprocess.Popen", "sys.executable"},  # stands alone, and keeps to the same rule
     "agent_core/access/packages/failures.py": {"sys.executable"},  # a command to be typed
     "agent_core/base/own_installation.py": {"sys.executable"},  # the same
-    "agent_core/functions/foreign/connection.py": {"sys.executable"},  # a folder that what it starts may read
-    "agent_core/functions/foreign/confined.py": {"os.execvp"},  # becomes the server that the user approved
+    "agent_core/functions/mcp/connection.py": {"sys.executable"},  # a folder that what it starts may read
+    "agent_core/functions/mcp/confined.py": {"os.execvp"},  # becomes the server that the user approved
     "sandbox/processes/zygote.py": {"os.fork"},
     "sandbox/portable/children.py": {
         "sys.executable",

@@ -12,7 +12,7 @@ THE_PLACE = "sandbox/wire/lines.py"
 # What cuts at line ends elsewhere, and why that is no source: whole files, so that the list stays short.
 NO_SOURCES = {
     "agent_core/base/matching/mention.py": "texts of the record",
-    "agent_core/functions/foreign/http_wire.py": "HTTP",
+    "agent_core/functions/mcp/http_wire.py": "HTTP",
     "agent_core/interfaces/client/client.py": "HTTP",
     "agent_core/interfaces/commands/memory.py": "a transcript",
     "agent_core/interfaces/question.py": "what was typed at a terminal",

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandbox.wire.foreign import DEEPEST, LOOSE, MESSAGE, Malformed, read_json, read_next, read_toml
+from sandbox.wire.strict_json import DEEPEST, LOOSE, MESSAGE, Malformed, read_json, read_next, read_toml
 from tests.kit.pace import least_s, time_of
 
 ROOT = Path(__file__).parents[2]
-READER = "sandbox/wire/foreign.py"
+READER = "sandbox/wire/strict_json.py"
 OWN = {
     "sandbox/processes/zygote.py": "orders of the host to its own process, which reads nobody else's",
     "sandbox/portable/runner.py": "orders of the host to its own process, which reads nobody else's",
@@ -64,7 +64,7 @@ def test_no_other_place_parses_json_or_toml() -> None:
     texts = {str(file.relative_to(ROOT)): file.read_text() for file in files}
     named = {name: [*parsers_in(ast.parse(text))] for name, text in texts.items() if may_parse(text)}
     others = {name: lines for name, lines in named.items() if lines and name != READER}
-    assert others.keys() == OWN.keys(), "read what others wrote with `sandbox.wire.foreign`, or say here why not"
+    assert others.keys() == OWN.keys(), "read what others wrote with `sandbox.wire.strict_json`, or say here why not"
 
 
 def test_the_walk_finds_each_way_to_parse() -> None:

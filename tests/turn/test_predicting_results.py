@@ -116,6 +116,13 @@ async def test_anything_but_one_result_for_each_call_is_asked_again(
     assert "joined" in joined
 
 
+async def test_an_empty_text_is_no_result(at_desk: OpenDesk) -> None:
+    desk = await at_desk([create(SHIPPING), predict(lambda _call: " "), predict(right), Say("Made.")])
+    (question, again, joined), _text = await made(desk)
+    assert ASKED.findall(again) == ASKED.findall(question)
+    assert "joined" in joined
+
+
 async def test_examples_of_the_asked_calls_in_the_docstring_are_an_answer_too(at_desk: OpenDesk) -> None:
     def resend(seen: Seen) -> Ask:
         shown = "".join(f"    >>> {call}\n    {right(call)}\n" for call in asked(seen))

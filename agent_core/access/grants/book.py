@@ -19,7 +19,7 @@ from agent_core.base.errors import StorageError
 from agent_core.base.seal import Sealer
 from agent_core.registry.source import ModuleSource
 from agent_core.storage import ApprovalStore, DropYes, SaveYes, Write, YesRow
-from sandbox.wire.foreign import read_json
+from sandbox.wire.strict_json import read_json
 
 from .approval import Question
 from .content import FunctionContent, content_of, misleading, since

@@ -19,8 +19,8 @@ from agent_core.base.errors import WorkspaceError
 from agent_core.base.plain_files import read_plain
 from agent_core.base.problem import Place, Problem
 from agent_core.base.untrusted import fence, visible
-from sandbox.wire.foreign import Malformed, lines_of_keys, read_toml
 from sandbox.wire.lines import bare_lines
+from sandbox.wire.strict_json import Malformed, lines_of_keys, read_toml
 
 from .items import KINDS, name, oddity, written
 from .value import NOTHING, Grants

@@ -18,7 +18,7 @@ from agent_core.base import machine
 from agent_core.base.errors import WorkspaceError
 from agent_core.base.seal import is_private
 from agent_core.base.user_folders import data_folder
-from sandbox.wire.foreign import read_json
+from sandbox.wire.strict_json import read_json
 
 _LARGEST = 1 << 20
 _FIX = "Set XDG_DATA_HOME to a folder of yours that you may write to."

@@ -30,7 +30,7 @@ from agent_core.base.seal import Sealer
 from agent_core.base.untrusted import fence, one_line
 from agent_core.base.workspace_folder import STATE
 from sandbox.confine import mounts
-from sandbox.wire.foreign import read_json
+from sandbox.wire.strict_json import read_json
 
 from ..grants.items import project
 from .failures import PackagesError, meaning

@@ -20,8 +20,8 @@ from urllib.parse import unquote, urlsplit
 
 from agent_core.base import machine
 from agent_core.base.untrusted import fence
-from sandbox.wire.foreign import MESSAGE, Malformed, read_json
 from sandbox.wire.lines import bare_lines
+from sandbox.wire.strict_json import MESSAGE, Malformed, read_json
 
 from ..grants.items import project, written
 from .failures import PackagesError

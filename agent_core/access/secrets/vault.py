@@ -15,7 +15,7 @@ from pathlib import Path
 from agent_core.base import folders, machine
 from agent_core.base.errors import WorkspaceError
 from agent_core.base.user_folders import NoHome, config_folder, home
-from sandbox.wire.foreign import Malformed, read_toml
+from sandbox.wire.strict_json import Malformed, read_toml
 
 FILE = "secrets.toml"
 _BESIDE = f".{FILE}.new"

@@ -1,4 +1,4 @@
-"""Stage 2, fix: mechanical problems are fixed; each fix is shown as a diff and can be switched off.
+"""The stage "fix": mechanical problems are fixed; each fix is shown as a diff and can be switched off.
 
 A repair is certain from the signature and the docstring's grammar, and no sentence is read: other styles are read by
 `docstring-parser`, lines that begin with a parameter's name move under `Args:`, a type that Python can read becomes a

@@ -1,4 +1,4 @@
-"""Stage 6, capability: the grants that a function would need, compared with those that it has.
+"""The stage "capability": the grants that a function would need, compared with those that it has.
 
 `reach` says the same for people, in a few words.
 """

@@ -1,4 +1,4 @@
-"""Stage 3, conform: checks that the model can be shown this function and can know how to call it.
+"""The stage "conform": checks that the model can be shown this function and can know how to call it.
 
 Pure. What the registry finds while reading the schema counts here, weighed by the policy; beyond that a
 docstring, a return type, defaults that are not shared, names that mean what they say.

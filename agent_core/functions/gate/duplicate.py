@@ -1,4 +1,4 @@
-"""Stage 5, duplicate: checks whether the function already exists, under another name or in other words.
+"""The stage "duplicate": checks whether the function already exists, under another name or in other words.
 
 An equal form is a copy; what search takes for another is said. Once the candidate runs, it is also run next to the few
 functions with such arguments that its description finds: a rewrite gives the same results, on the examples of both and

@@ -1,4 +1,4 @@
-"""Tables and branches that serve a function's own examples alone, found from its tree and by running it.
+"""The stage "fitted": tables and branches that serve a function's own examples alone, found in its tree and by runs.
 
 A *selector* is a constant that an argument is compared with or looked up by. A function is hard-coded if its examples
 hang on selectors, and calls made of the examples' other values all get the same answer. A table that has more than the

@@ -235,14 +235,15 @@ Run: TypeAlias = Callable[[D, TrialTools], Awaitable[D]]
 class Stage(Generic[D]):
     """One check of the gate.
 
-    It is `beside` the one before if neither needs the other's result; a save does not wait for one that comes
-    `after_save`. `passed` tells whether a draft passed, if the stage's own findings do not say so.
+    `parallel`: it runs at the same time as the one before it, and of the draft that it returns only its findings and
+    its report count. `deferred`: a save does not wait for it. `passed` tells whether a draft passed, if the stage's own
+    findings do not say so. A stage refuses unless `rules.py` names it or its finding as advice.
     """
 
     name: str
     run: Run[D]
-    beside: bool = False
-    after_save: bool = False
+    parallel: bool = False
+    deferred: bool = False
     passed: Callable[[D], bool] | None = None
 
 
@@ -263,16 +264,16 @@ STAGES: tuple[Stage[Draft], ...] = (
     Stage("fix", on_text(fix)),
     Stage("conform", on_text(conform)),
     Stage("substance", on_text(substance)),
-    Stage("duplicate", duplicate, after_save=True),
+    Stage("duplicate", duplicate, deferred=True),
     Stage("capability", on_text(capability)),
     Stage("import", load),
     Stage("examples", prove),
-    Stage("fitted", check_fitted, after_save=True),
-    Stage("mutation", check_mutants, after_save=True),
-    Stage("robust", robust, beside=True, after_save=True),
+    Stage("fitted", check_fitted, deferred=True),
+    Stage("mutation", check_mutants, deferred=True),
+    Stage("robust", robust, parallel=True, deferred=True),
     Stage("neighbours", neighbours),
 )
-"""The stages of a candidate. Those that come `after_save` also judge each function of a saved file, later."""
+"""The stages of a candidate. Those that are `deferred` also judge each function of a saved file, later."""
 
 READER: Stage[Draft] = Stage("reader", judge_meaning)
 """The last stage, where there is an author who can answer, or a reader is asked for."""
@@ -404,7 +405,7 @@ class Gate:
             return Look(name)
         before, reports, trial = len(draft.problems), list[StageReport](), self._trial.granted(granted)
         draft = replace(draft, is_read=reading)
-        for stage in (*(stage for stage in self._stages if stage.after_save), *([READER] if reading else [])):
+        for stage in (*(stage for stage in self._stages if stage.deferred), *([READER] if reading else [])):
             draft, report = await _ask(stage, draft, trial)
             reports.append(report)
         return Look(name, draft.problems[before:], tuple(reports), _survivors(draft), draft.answer)
@@ -502,7 +503,7 @@ async def _ask(stage: Stage[D], draft: D, trial: TrialTools) -> tuple[D, StageRe
 def _at_once(stages: Sequence[Stage[D]]) -> list[list[Stage[D]]]:
     groups: list[list[Stage[D]]] = []
     for stage in stages:
-        if groups and stage.beside:
+        if groups and stage.parallel:
             groups[-1].append(stage)
         else:
             groups.append([stage])

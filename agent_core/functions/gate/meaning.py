@@ -1,4 +1,4 @@
-"""Stage 12, reader: what follows from what a second mind says of a description, and what is left open.
+"""The stage "reader": what follows from what a second mind says of a description, and what is left open.
 
 | the reader says | and the code | so |
 |---|---|---|
@@ -122,7 +122,8 @@ def _wrong(draft: Draft) -> Iterator[tuple[str, Finding]]:
     answer, line = draft.candidate.answer, draft.line
     returned = {disagreement.call: disagreement for disagreement in draft.trials.disagreements}
     for example in draft.candidate.examples if answer else ():
-        if example.call in returned and _are_same(example.expected, answer.expects(example.call)):  # type: ignore[union-attr]
+        read = answer.expects(example.call)  # type: ignore[union-attr]
+        if example.call in returned and read and _are_same(example.expected, read):
             back = fence(returned[example.call].returned)
             message = f"`{example.call}` must return {fence(example.expected)}, as its author and a reader of its"
             message = f"{message} description say, and the body returns {back}"

@@ -1,7 +1,7 @@
-"""Stage 10, mutation testing: checks that the examples would notice other behavior.
+"""The stage "mutation": checks that the examples would notice other behavior.
 
 They run against stubs and small mutants of the body, many in one worker: what comes back is advice, compared
-here as in stage 8. A stub that passes every example refuses; survivors among the mutants are said, with
+here as in the stage "examples". A stub that passes every example refuses; survivors among the mutants are said, with
 the kind of example that would notice, for some changes make no difference at all.
 """
 

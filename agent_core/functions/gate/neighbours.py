@@ -1,4 +1,4 @@
-"""Stage 12, neighbours: checks whether the callers of a function still work with its new version.
+"""The stage "neighbours": checks whether the callers of a function still work with its new version.
 
 The kept examples of every caller, direct or through others, run with the new version, each in a worker of its
 own; one that fails now and did not before is the change's. Arguments that no longer fit are read from the text.

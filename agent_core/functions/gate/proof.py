@@ -1,4 +1,4 @@
-"""Stage 8, examples: each example runs in a worker of its own, and its result is compared here with the docstring.
+"""The stage "examples": each example runs in a worker of its own, and its result is compared here with the docstring.
 
 A disagreement shows both sides and presumes neither. A pure function needs two examples with different
 results; one with effects that cannot run here is a draft, and says so.

@@ -1,4 +1,4 @@
-"""Stage 1, read: requires one function of the promised name, in a text of reasonable size that parses.
+"""The stage "read": requires one function of the promised name, in a text of reasonable size that parses.
 
 Pure. The wrapping around the code is taken off (each a fix); all else that is not as promised is a problem.
 """

@@ -18,7 +18,7 @@ from agent_core.base.untrusted import one_line
 from agent_core.model import FunctionShown, Model, Reply, Request
 from agent_core.model.reply import ModeChanged
 from agent_core.model.request import REPLY
-from sandbox.wire.foreign import LOOSE, Malformed, read_json
+from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
 from .verdict import ExpectedCall, Reach, ReaderAnswer
 

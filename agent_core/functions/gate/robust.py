@@ -1,4 +1,4 @@
-"""Stage 11, robust: calls that the author may not have thought of, and the shortest one that fails.
+"""The stage "robust": calls that the author may not have thought of, and the shortest one that fails.
 
 Many calls share a worker, so what they show is advice, confirmed in workers of their own. A failure unlike
 anything in the examples may be outside what the author promises: it is a warning that says so.

@@ -24,8 +24,8 @@ CHALLENGED = frozenset({"doubt-examples", "doubt-parameter"})
 WEAK = TOO_FEW | {"contradictory-examples", "unproven"}
 UNPROVEN = WEAK | GRANTABLE | {"needs-terminal"}
 
-# The stages that only warn. A human's file is refused only for what cannot be called; a library that is taken over is
-# not refused for words it never had, but must do something and show it.
+# The stages that only warn; one that is not named refuses. A human's file is refused only for what cannot be called; a
+# library that is taken over is not refused for words it never had, but must do something and show it.
 _ADVICE: Mapping["Policy", str] = {
     "agent": "",
     "human": "conform substance duplicate capability examples fitted mutation robust neighbours reader",

@@ -1,4 +1,4 @@
-"""Stage 4, substance: checks that the function does something with its arguments.
+"""The stage "substance": checks that the function does something with its arguments.
 
 Pure. Looks for bodies that are empty, answer the same whatever comes in, hand an argument back, only print, or leave a
 parameter unused. What is said here is certain from the tree alone; all else is left to the examples and to running.

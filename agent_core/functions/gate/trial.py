@@ -1,4 +1,4 @@
-"""Stage 7, import: imports the module as it would be written in a worker, with its neighbors unchanged.
+"""The stage "import": imports the module as it would be written in a worker, with its neighbors unchanged.
 
 Here are also the means that every stage in a worker uses. What a worker says is a claim, shown fenced.
 """
@@ -99,12 +99,12 @@ class TrialTools:
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)  # of what runs alone
 
     def granted(self, granted: Granted) -> "TrialTools":
-        """Return a bench with the granted packages, time and memory, but without access to the outside world."""
+        """Return these tools with the granted packages, time and memory, but without access to the outside world."""
         access = replace(granted.access, readable=(), writable=(), home="")
         return replace(self, access=access, limits=raised(self.limits, granted.grants))
 
     def reading(self, granted: Granted) -> "TrialTools":
-        """Return such a bench that reads the granted files, too; it writes none, as nobody wants that of a test."""
+        """Return such tools that read the granted files, too; they write none, as nobody wants that of a test."""
         access = granted.access
         return replace(self.granted(granted), access=replace(access, readable=access.paths, writable=()))
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from agent_core.registry.snapshot import Snapshot
     from agent_core.storage import Store, Write
 
-    from ..foreign.library import ForeignFunction
+    from ..mcp.library import ForeignFunction
     from ..sandbox_client import SandboxClient
     from .grant_service import GrantService
     from .plan import Author

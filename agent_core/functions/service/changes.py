@@ -20,7 +20,7 @@ from agent_core.registry.synopsis import signature
 from agent_core.storage import DropPending, FunctionStore, SavePending
 
 from ..gate import Candidate, GivenExample, Policy
-from ..gate.examples.agreement import predictions
+from ..gate.examples.agreement import is_blank, predictions
 from ..gate.rules import REACHES_NOTHING
 from . import change_texts, example_regression, file_sync
 from .candidate_review import CandidateReview, held_to_what_was_proved
@@ -210,10 +210,11 @@ class ChangePlanner:
     ) -> PlannedChange:
         """Plan a candidate with the results that its author predicts, or ask for them again."""
         calls, function = pending.asked or (), own_function(candidate)
-        if len(expected) != len(calls) or function is None:
-            text = change_texts.ask_for_results(candidate.name, calls, given=len(expected))
+        given = [text for text in expected if function is not None and not is_blank(text, function.returns)]
+        if len(given) != len(calls) or function is None:
+            text = change_texts.ask_for_results(candidate.name, calls, given=len(given))
             return PlannedChange(text, "refused", pending.verdict, refused=candidate.name)
-        answered = predictions(calls, expected, function.returns)
+        answered = predictions(calls, given, function.returns)
         others = [example for example in candidate.examples if example.call not in calls]
         candidate = replace(candidate, examples=(*others, *answered))
         return await self._review.judged(candidate, snapshot, summary, challenging=True)

@@ -18,7 +18,7 @@ from agent_core.base.problem import Place, Problem
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import FOLDER, ModuleSource, module_of, path_of, read_file
-from sandbox.wire.foreign import read_json
+from sandbox.wire.strict_json import read_json
 
 from ..gate import Candidate, GivenExample, Policy
 from .judgment import Judgment

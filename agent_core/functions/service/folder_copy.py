@@ -23,7 +23,7 @@ from agent_core.registry.folder_access import is_there
 from agent_core.registry.module_file import remove, remove_text, save, save_text
 from agent_core.registry.source import FOLDER, MODULE_LIMIT, ModuleSource, hash_of, path_of, read_file
 from agent_core.storage import STATE, FunctionStore
-from sandbox.wire.foreign import read_json
+from sandbox.wire.strict_json import read_json
 
 _PLACE: Final = f"{STATE}/functions.json"
 _MOST_BYTES: Final = 64 << 20

@@ -16,7 +16,7 @@ from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource, module_of
 from agent_core.storage import DropReading, ReadingRow, SaveVerdict, SaveVersion, SetManifest, Write
-from sandbox.wire.foreign import DEEPEST_ROW, LOOSE, read_json
+from sandbox.wire.strict_json import DEEPEST_ROW, LOOSE, read_json
 
 from . import change_texts
 from .history import REMOVED, SAVED

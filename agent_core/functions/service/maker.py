@@ -16,7 +16,7 @@ from agent_core.base.untrusted import block, one_line
 from agent_core.model import FunctionShown, Model, Request
 from agent_core.model.reply import TokenUsage
 from agent_core.model.request import REPLY
-from sandbox.wire.foreign import LOOSE, Malformed, read_json
+from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
 from ..gate.reader import reply_apart
 from .judgment import Judgment

@@ -27,7 +27,7 @@ from agent_core.registry.function import ModuleReading
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
-from sandbox.wire.foreign import DEEPEST_ROW, LOOSE, read_json
+from sandbox.wire.strict_json import DEEPEST_ROW, LOOSE, read_json
 
 from ..gate import Candidate, Gate, GivenExample, Look, ModuleVerdict, Policy, Rules
 from ..gate.trial import UNGRANTED, Granted
@@ -201,22 +201,22 @@ class ReviewContext:
     snapshot: Snapshot
 
     def to_json(self) -> dict[str, Any]:
-        """Return the form in which the bench is sent to another process."""
+        """Return the form in which it is sent to another process."""
         rules = {**asdict(self.rules), "off": sorted(self.rules.off), "reserved": sorted(self.rules.reserved)}
         readings = [[asdict(reading.source), reading.to_json()] for reading in self.snapshot.readings.values()]
         return {"rules": rules, "sandbox": self.sandbox.model_dump(), "readings": readings}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> "ReviewContext":
-        """Return the bench that was sent."""
+        """Return the context that was sent."""
         rules = data["rules"]
         sets = {key: frozenset(rules[key]) for key in ("off", "reserved")}
-        bench_rules = Rules(**{**rules, **sets, "packages": tuple(rules["packages"])})
-        snapshot = Snapshot.empty(bench_rules.reserved)
+        rules_sent = Rules(**{**rules, **sets, "packages": tuple(rules["packages"])})
+        snapshot = Snapshot.empty(rules_sent.reserved)
         for source, reading in data["readings"]:
             own = ModuleSource(**source)
             snapshot = snapshot.with_module(ModuleReading.from_json(reading, own) or read_module(own))
-        return cls(bench_rules, SandboxSettings(**data["sandbox"]), snapshot)
+        return cls(rules_sent, SandboxSettings(**data["sandbox"]), snapshot)
 
 
 def cores() -> int:

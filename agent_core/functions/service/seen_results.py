@@ -16,7 +16,7 @@ from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.synopsis import are_keys
 from agent_core.storage import CallStore, SaveSeen, Write
 from sandbox import Returned
-from sandbox.wire.foreign import LOOSE, Malformed, read_json
+from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
 from ..answers import CallOutcome
 

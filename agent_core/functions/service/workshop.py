@@ -35,10 +35,10 @@ if TYPE_CHECKING:  # a verb that only reads loads no gate, no sandbox, and no se
 
     from .. import state
     from ..answers import CallReport
-    from ..foreign import library
-    from ..foreign.library import ForeignFunction
     from ..gate import Gate, candidate, capability
     from ..kept_program import SeenProgram
+    from ..mcp import library
+    from ..mcp.library import ForeignFunction
     from ..sandbox_client import SandboxClient
     from ..search import FunctionSearch, SearchReport
     from ..state import FunctionStates
@@ -72,7 +72,7 @@ else:
     replay = LateModule("agent_core.functions.service.replay")
     tending = LateModule("agent_core.functions.service.tending")
     version_history = LateModule("agent_core.functions.service.version_history")
-    library = LateModule("agent_core.functions.foreign.library")
+    library = LateModule("agent_core.functions.mcp.library")
     candidate = LateModule("agent_core.functions.gate.candidate")
     capability = LateModule("agent_core.functions.gate.capability")
     state = LateModule("agent_core.functions.state")

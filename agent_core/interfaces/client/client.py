@@ -24,7 +24,7 @@ from agent_core.base.events import Event
 from agent_core.base.json_form import to_json
 from agent_core.workspace.portable import text_of
 from agent_core.workspace.workspace import Workspace
-from sandbox.wire.foreign import LOOSE, Malformed, read_json
+from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
 from ..server import agent_operations as on_agents
 from ..server import command_operations as on_commands

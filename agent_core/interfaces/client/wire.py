@@ -14,7 +14,7 @@ from agent_core.base import machine
 from agent_core.base.errors import KnapperError, UsageError
 from agent_core.base.untrusted import one_line
 from agent_core.storage import open_lock
-from sandbox.wire.foreign import LOOSE, Malformed, read_json
+from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
 from ..server.failures import ApiRefusal
 

@@ -16,8 +16,8 @@ from agent_core.base import syntax
 from agent_core.base.errors import UsageError
 from agent_core.base.matching import did_you_mean
 from agent_core.base.untrusted import one_line
-from sandbox.wire.foreign import LOOSE, Malformed, read_json
 from sandbox.wire.lines import bare_lines
+from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
 from ..progress import StatusLine
 from ..question import agreed, ask, say

@@ -22,9 +22,9 @@ from .serve import stopping
 from .verb import Door, Opens, Result, verb
 
 if TYPE_CHECKING:  # `knapper --help` loads none of it
-    from agent_core.functions.foreign.entry import ServerEntry
-    from agent_core.functions.foreign.library import ForeignLibrary
-    from agent_core.functions.foreign.tools import ForeignListing
+    from agent_core.functions.mcp.entry import ServerEntry
+    from agent_core.functions.mcp.library import ForeignLibrary
+    from agent_core.functions.mcp.tools import ForeignListing
 
 
 _ABOUT = 100  # characters of a description
@@ -67,7 +67,7 @@ async def add(door: Door, name: str, target: tuple[str, ...], **options: Any) ->
     from pydantic import ValidationError
 
     from agent_core.base.misfit import sentence
-    from agent_core.functions.foreign.entry import ServerEntry
+    from agent_core.functions.mcp.entry import ServerEntry
 
     is_url = len(target) == 1 and "://" in target[0]
     where = {"url": target[0]} if is_url else {"command": target}
@@ -123,7 +123,7 @@ async def approve(door: Door, name: str, digest: str = "") -> Result:
 
     The entry in mcp.toml comes first, if you did not add it yourself: nothing is started before.
     """
-    from agent_core.functions.foreign.entry import digest as digest_of
+    from agent_core.functions.mcp.entry import digest as digest_of
 
     async with opened_library(door) as library:
         entry = library.book.entry(name)
@@ -164,7 +164,7 @@ async def opened_library(door: Door) -> "AsyncIterator[ForeignLibrary]":
     """Open what this workspace knows of MCP servers, without its functions."""
     must_have("mcp", "mcp")
     from agent_core.access.secrets import Secrets
-    from agent_core.functions.foreign.library import ForeignLibrary
+    from agent_core.functions.mcp.library import ForeignLibrary
 
     async with door.state() as state:
         library = ForeignLibrary(state.root, Secrets(state.root))
@@ -185,7 +185,7 @@ async def _tools_to_approve(library: "ForeignLibrary", name: str, *, is_whole: b
 
     Unless it `is_whole`, of each tool only the beginning of its description is shown.
     """
-    from agent_core.functions.foreign.entry import digest
+    from agent_core.functions.mcp.entry import digest
 
     listing, approved = await _listing(library, name), library.book.tools(name, library.book.entry(name))
     tools = {tool.name: tool.to_json() for tool in listing.tools.values()}

@@ -15,7 +15,7 @@ import click
 from agent_core.base.errors import ForeignState, NoModel, NoWorkspace, UsageError
 from agent_core.base.plain_files import read_named_text, read_plain
 from agent_core.base.workspace_folder import SETTINGS
-from sandbox.wire.foreign import OF_A_FILE, Malformed, read_toml
+from sandbox.wire.strict_json import OF_A_FILE, Malformed, read_toml
 
 from ..cli_context import AGENT, MODEL, CliContext, debug_file, loading, workspace_command
 from ..faults import innermost

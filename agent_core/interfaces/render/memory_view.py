@@ -19,8 +19,8 @@ from agent_core.memory.words import stems
 from agent_core.runtime.turn import RECEIPT, receipt_in
 from agent_core.storage import STREAMED, SUMMARY, Entry
 from agent_core.workspace.forgetting import MOST_LINES, ForgetReport, place_of
-from sandbox.wire.foreign import LOOSE, read_json
 from sandbox.wire.lines import bare_lines
+from sandbox.wire.strict_json import LOOSE, read_json
 
 from ..commands.verb import Result
 from ..spans import Line, columns, indented, line

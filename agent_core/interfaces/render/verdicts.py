@@ -13,8 +13,8 @@ from agent_core.base.untrusted import one_line, visible
 from agent_core.functions.gate.rules import UNPROVEN
 from agent_core.registry.function import reach_words
 from sandbox.errors import ProtocolError
-from sandbox.wire.foreign import LOOSE, Malformed, read_json
 from sandbox.wire.lines import bare_lines
+from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 from sandbox.wire.values import TAG, read
 
 from ..spans import Line, Role, Span, columns, duration, indented, line, quoted

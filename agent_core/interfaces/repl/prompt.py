@@ -45,7 +45,7 @@ from prompt_toolkit.widgets.toolbars import SearchToolbar
 from agent_core.base.plain_files import read_plain
 from agent_core.base.untrusted import one_line
 from agent_core.base.workspace_folder import SETTINGS
-from sandbox.wire.foreign import OF_A_FILE, Malformed, read_toml
+from sandbox.wire.strict_json import OF_A_FILE, Malformed, read_toml
 
 from ..spans import cut, cut_middle, width
 from .completion import Escaped, KeptHistory, completes_while_typing

@@ -32,7 +32,7 @@ from agent_core.base.events import Event
 from agent_core.base.own_installation import add_extra
 from agent_core.storage import prepare_state_dir
 from agent_core.workspace.workspace import Workspace
-from sandbox.wire.foreign import MESSAGE, Malformed, read_json
+from sandbox.wire.strict_json import MESSAGE, Malformed, read_json
 
 from ..client.wire import announced
 from ..state import opened_state

@@ -24,7 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from agent_core.base.errors import KnapperError
 from agent_core.base.offload import aside
 from agent_core.base.untrusted import one_line
-from sandbox.wire.foreign import has_more_values
+from sandbox.wire.strict_json import has_more_values
 
 from .failures import ApiRefusal
 from .identity import LINKER, Identity, Sessions, TokenBook

@@ -12,7 +12,7 @@ from agent_core.base.messages import SEND, Call
 from agent_core.runtime.client_calls import CLIENT
 from agent_core.runtime.turn import RECEIPT, receipt_in, unwrapped
 from agent_core.storage import EndedTurn, Entry, TurnStore
-from sandbox.wire.foreign import LOOSE, Malformed, read_json
+from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
 _KINDS: Final = ("user", "notice", "assistant", "call", "result", RECEIPT, CLIENT)
 DONE: Final = "done"

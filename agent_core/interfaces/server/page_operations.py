@@ -19,7 +19,7 @@ from agent_core.runtime.turn import messages_of, unwrapped
 from agent_core.storage import Entry, PauseAgent, Store
 from agent_core.workspace.runner import ring
 from agent_core.workspace.supervision import Supervision
-from sandbox.wire.foreign import LOOSE, Malformed, read_json
+from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
 from ..catalogue import ENTRIES
 from ..spending import Spending, costs_document, spent_since_ever

@@ -14,7 +14,7 @@ from pydantic_core import PydanticCustomError
 from agent_core.base.errors import KnapperError
 from agent_core.base.offload import aside
 from agent_core.base.untrusted import one_line
-from sandbox.wire.foreign import MESSAGE, Malformed, read_json
+from sandbox.wire.strict_json import MESSAGE, Malformed, read_json
 
 from .failures import Json
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from agent_core.base.own_installation import reinstall_program
-from sandbox.wire.foreign import LOOSE, read_json
+from sandbox.wire.strict_json import LOOSE, read_json
 
 from .local import EmbeddingUnavailable, Encode, LocalEmbedder
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from sandbox.wire.foreign import DEEPEST_ROW, Malformed, Strictness, read_json
+from sandbox.wire.strict_json import DEEPEST_ROW, Malformed, Strictness, read_json
 
 from .cutting import GOAL, SourcePart, SourceParts, Unit
 from .prose import plain

@@ -31,7 +31,7 @@ from agent_core.base.errors import ContextOverflow, ModelError, NoModel
 from agent_core.base.own_installation import add_extra
 from agent_core.base.settings import ModelSettings
 from agent_core.base.user_folders import NoHome
-from sandbox.wire.foreign import LOOSE, read_json
+from sandbox.wire.strict_json import LOOSE, read_json
 
 from ..connection import Connection
 from ..constrained import ConstrainedModel

@@ -15,7 +15,7 @@ from typing import Final
 from agent_core.base.errors import IntegrityError, UsageError
 from agent_core.base.matching import nearest
 from agent_core.base.user_folders import cache_folder, data_folder
-from sandbox.wire.foreign import read_toml
+from sandbox.wire.strict_json import read_toml
 
 PREFIX: Final = "local/"
 _MARK: Final = ".verified"

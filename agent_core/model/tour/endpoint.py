@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 import httpx2
 
 from agent_core.base.settings import ModelSettings
-from sandbox.wire.foreign import LOOSE, read_json
+from sandbox.wire.strict_json import LOOSE, read_json
 
 from ..connection import Endpoint
 from .script import SERVED, TourReply, play

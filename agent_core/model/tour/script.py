@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, TypeAlias
 
 from pydantic import AfterValidator
 
-from sandbox.wire.foreign import LOOSE, read_json
+from sandbox.wire.strict_json import LOOSE, read_json
 
 from ..dialect import as_kind, parsed_toml
 from ..wire import IMPORTED_PREFIX, NOTICE_PREFIX

@@ -19,7 +19,7 @@ from agent_core.base.messages import System, User
 from agent_core.base.untrusted import one_line
 from agent_core.model.request import FunctionShown, Request
 from agent_core.storage import Entry, Post, Store
-from sandbox.wire.foreign import LOOSE, Malformed, read_json
+from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
 from ..agent import Agent
 from ..session import GO_ON

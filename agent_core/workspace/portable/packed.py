@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from sandbox.wire.foreign import LOOSE, Malformed, read_json
+from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d [AP]M)(?: [A-Za-z]{1,5})?([+-]\d{4})?")
 _SAYS = ("message", "reason")

@@ -11,7 +11,7 @@ from agent_core.base.plain_files import LARGEST_FILE, read_named_text
 from agent_core.base.untrusted import in_json, one_line
 from agent_core.base.user_folders import expand_home
 from agent_core.registry.folder_access import is_behind_link
-from sandbox.wire.foreign import Malformed, Strictness, read_json
+from sandbox.wire.strict_json import Malformed, Strictness, read_json
 
 from .report import AgentFileError
 

@@ -20,7 +20,7 @@ from agent_core.base.untrusted import one_line
 from agent_core.context import INSTRUCTIONS
 from agent_core.model.conversation import INSTRUCTIONS as FOR_SMALL_MODELS
 from agent_core.runtime.message_protocol import MessageProtocol, StyleName
-from sandbox.wire.foreign import OF_A_FILE, Malformed, read_toml
+from sandbox.wire.strict_json import OF_A_FILE, Malformed, read_toml
 
 from ..agent_files import stamps_of
 

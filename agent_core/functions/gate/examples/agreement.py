@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sandbox.outcome import Outcome, Raised, Returned
 from sandbox.wire.claimed_collections import Members, Pairs, by_text
-from sandbox.wire.foreign import LOOSE, Malformed, read_json
+from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
 from ..candidate import GivenExample
 from ..tree import expression, literal
@@ -107,7 +107,7 @@ def literal_value(text: str) -> Any:  # any literal
 
 def promises_floats(returns: str) -> bool:
     """Check whether a hint for the returned value mentions floats and no integers."""
-    return {"float", "int"} & {*re.findall(r"\w+", returns)} == {"float"}
+    return {"float", "int"} & {*_WORD.findall(returns)} == {"float"}
 
 
 def same(expected: Any, got: Any, *, is_float: bool = False, approx: float | None = None) -> bool:
@@ -182,8 +182,14 @@ def _same_error(expected: str, raised: Raised, options: set[str]) -> bool:
     return same_text(message.strip(), raised.failure.message.strip(), options)
 
 
+_WORD: Final = re.compile(r"\w+")
 _DECIMALS: Final = re.compile(r"\d\.(\d+)(?!\d)")
 _FEWEST: Final = 2  # decimals of a rounded number
+
+
+def is_blank(text: str, returns: str) -> bool:
+    """Check whether a text says nothing of a result; where texts are returned, an empty one is a result."""
+    return not text.strip() and "str" not in _WORD.findall(returns)
 
 
 def predictions(calls: Sequence[str], texts: Sequence[str], returns: str) -> tuple[GivenExample, ...]:

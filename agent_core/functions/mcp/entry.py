@@ -23,7 +23,7 @@ from agent_core.base.untrusted import one_line
 from agent_core.registry.module_file import save_text
 from agent_core.registry.source import hash_of
 from agent_core.storage import prepare_state_dir
-from sandbox.wire.foreign import OF_A_FILE, Malformed, read_json, read_toml
+from sandbox.wire.strict_json import OF_A_FILE, Malformed, read_json, read_toml
 
 FILE: Final = "mcp.toml"
 _APPROVED: Final = ".knapper/mcp.json"

@@ -15,7 +15,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCError, JSONRPCMessage, JSONRPCRequest, JSONRPCResponse, jsonrpc_message_adapter
 
-from sandbox.wire.foreign import MESSAGE, Malformed, read_json
+from sandbox.wire.strict_json import MESSAGE, Malformed, read_json
 
 from .tools import RESULT
 

@@ -15,7 +15,7 @@ import httpcore2
 import httpx2
 from mcp_types import JSONRPCError, JSONRPCMessage, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
-from sandbox.wire.foreign import LOOSE, read_json
+from sandbox.wire.strict_json import LOOSE, read_json
 
 from .line_wire import ENDLESS, MOST_LINE, CutOff, Intake, ReadAllowance
 

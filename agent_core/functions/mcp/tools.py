@@ -21,7 +21,7 @@ from agent_core.base.untrusted import CONTROLS, UNSEEN, fence, one_line, shorten
 from agent_core.registry.function import Function
 from agent_core.registry.synopsis import type_of
 from agent_core.registry.validation import leads_astray
-from sandbox.wire.foreign import LOOSE, read_json, read_toml
+from sandbox.wire.strict_json import LOOSE, read_json, read_toml
 
 MOST_TOOLS: Final = 200
 _MOST_SCHEMA: Final = 20_000  # characters, and of a description

@@ -1,6 +1,6 @@
 """Starts an MCP server behind Landlock: it reads the system and what was named, and writes in its own folder.
 
-A program of its own: `python -m agent_core.functions.foreign.confined READABLE WRITABLE COMMAND…`, paths separated as
+A program of its own: `python -m agent_core.functions.mcp.confined READABLE WRITABLE COMMAND…`, paths separated as
 in PATH. Where the kernel cannot do it, nothing is started.
 """
 
