@@ -71,15 +71,23 @@ def tasks(path: Path, count: int) -> list[dict[str, Any]]:  # Any: one line of t
 
 def maker_of(found: Sequence[dict[str, Any]]) -> ScriptedModel:
     """Return an endpoint that writes the function of each task as a careful author would, under the name that the
-    model chose for it. Its reader of descriptions cannot tell what calls return. A task that shows too little for an
-    author gets the published source as it stands.
+    model chose for it, with an example of each call that it is asked about. Its reader of descriptions cannot tell what
+    calls return. A task that shows too little for an author gets the published source as it stands.
     """
     sources = {row["name"]: written.code if (written := documented(row)) else row["code"] for row in found}
 
     def write(seen: Seen) -> Say:
         wanted = next((name for name in sources if f"named {name}. " in seen.text), "")
         asked = re.search(r"The function: `(\w+)`", seen.text)
-        source = re.sub(rf"\b{wanted}\b", asked[1], sources[wanted]) if wanted and asked else ""
+        if not wanted or not asked:
+            return Say("I cannot tell what is wanted.")
+        source = re.sub(rf"\b{wanted}\b", asked[1], sources[wanted])
+        calls = re.findall(rf"^\W*({asked[1]}\(.*\))$", seen.text.rpartition("Why it was refused")[2], re.MULTILINE)
+        if calls:
+            namespace: dict[str, Any] = {}
+            exec(source, namespace)
+            shown = "\n    ".join(f">>> {call}\n    {eval(call, namespace)!r}" for call in calls)
+            source = source.replace('\n    """\n', f'\n    {shown}\n    """\n', 1)
         return Say(f"```python\n{source}```")
 
     return ScriptedModel([Repeat(write)], models=["strong"])
