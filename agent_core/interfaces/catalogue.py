@@ -147,11 +147,12 @@ _ORDER: Final = (
     " history diff blame rollback example pending confirm audit reload memory attach forget summarize memorywarning"
     " heartbeat agents switch save load log retry pop changes undo cost new shell clear dump model"
 )
+_PLACES: Final = {name: place for place, name in enumerate(_ORDER.split())}  # a command that has none comes last
 BY_NAME: Final = {
     entry.name: entry
     for entry in sorted(
         (*_OF_PROMPT, *(verb.entry for _, verb in VERBS.values() if verb.entry)),
-        key=lambda entry: _ORDER.split().index(entry.name),
+        key=lambda entry: _PLACES.get(entry.name, len(_PLACES)),
     )
 }
 ENTRIES: Final = tuple(BY_NAME.values())

@@ -61,7 +61,7 @@ class PromptDoor(Door):
         return self._conversation.agent.memory.sources
 
     async def confirm(self, question: str, *, is_final: bool = False) -> bool:
-        """Ask for a yes, with the whole word if the deed cannot be undone."""
+        """Ask for a yes, with the whole word if the command cannot be undone."""
         return await self._conversation.voice.confirm(question, is_final=is_final)
 
     def show(self, lines: Sequence[Line]) -> None:

@@ -185,7 +185,7 @@ async def _undo_listed(conversation: "Conversation", words: str) -> None:
 
 async def _carry_out(conversation: "Conversation", actions: Sequence[UndoableAction]) -> None:
     """Undo these actions after asking once. One that cannot be undone is reported, and the others are."""
-    if not await conversation.voice.confirm(f"This would {'; '.join(action.undoes for action in actions)}."):
+    if not await conversation.voice.confirm(f"Undo: {'; '.join(action.undoes for action in actions)}?"):
         conversation.voice.lines([line(("dim", "Nothing was changed."))])
         return
     for action in actions:

@@ -143,8 +143,8 @@ class HostFunctions(FunctionSource):
     async def _with_trigger_advice(self, plan: PlannedChange, snapshot: "Snapshot", turn: Turn) -> PlannedChange:
         """Return the plan; of a new function, its answer has the advice of the trigger test, if there is any."""
         model, asked = self._trigger_model(), turn.history.last_request()
-        deed, name = plan.completed_change or ("", "")
-        if model is None or not asked or deed != "created" or plan.change is None or plan.change.reading is None:
+        done, name = plan.completed_change or ("", "")
+        if model is None or not asked or done != "created" or plan.change is None or plan.change.reading is None:
             return plan
         near = await self._service.likely(asked, NEIGHBORS, snapshot.hidden)
         function = next(function for function in plan.change.reading.functions if function.name == name)

@@ -159,7 +159,7 @@ def test_what_was_not_forgotten_is_still_undone(tmp_path: Path) -> None:
         say_and_forget(screen, "my giraffe77 is tall", "giraffe77")
         for number, left in enumerate(("my [forgotten] is tall", "good morning"), 1):
             screen.line("/undo")
-            screen.wait_for(f"This would remove the message “{left}”")
+            screen.wait_for(f"Undo: remove the message “{left}”")
             agree(screen)
             screen.wait_count("removed from the context", number)
         screen.line("/undo")
@@ -172,7 +172,7 @@ def test_a_turn_that_was_forgotten_is_not_offered_to_be_undone(tmp_path: Path) -
     with prompt(TWICE, tmp_path, columns=110) as (screen, _):
         say_and_forget(screen, "my giraffe is tall", "turn last")
         screen.line("/undo")
-        screen.wait_for("This would remove the message “good morning”")
+        screen.wait_for("Undo: remove the message “good morning”")
         screen.line("n")
         screen.wait_for("Nothing was changed.")
         assert leave(screen) == 0

@@ -319,7 +319,7 @@ def test_what_another_agent_did_is_not_undone_here(tmp_path: Path) -> None:
         screen.line("/switch main")
         screen.wait_count("/help lists", 3)
         screen.line("/undo")
-        screen.wait_for("This would delete count_vowels")
+        screen.wait_for("Undo: delete count_vowels")
         screen.line("n")
         screen.wait_for("Nothing was changed.")
 

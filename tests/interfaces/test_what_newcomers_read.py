@@ -29,7 +29,7 @@ def test_each_command_is_in_one_group_of_the_help_and_the_daily_ones_fit_a_small
 
 def test_a_question_is_folded_between_its_words() -> None:
     live = Live()
-    live.question = "This would remove the message “make it” and its turn from the context. Type y and Enter for yes."
+    live.question = "Undo: remove the message “make it” and its turn from the context? Type y and Enter for yes."
     drawn = "".join(fragment[1] for fragment in live.draw(22)).split("\n")
     assert all(width(each) <= 22 for each in drawn)
     assert " ".join(drawn) == live.question

@@ -188,8 +188,8 @@ def note(event: Event) -> str:
     text = ""
     match event:
         case events.FunctionsChanged():
-            deeds = {"made": event.loaded, "changed": event.changed, "removed": event.removed}
-            text = "; ".join(f"{deed} {', '.join(names)}" for deed, names in deeds.items() if names)
+            changes = {"made": event.loaded, "changed": event.changed, "removed": event.removed}
+            text = "; ".join(f"{change} {', '.join(names)}" for change, names in changes.items() if names)
         case events.GrantAsked():
             text = f"`{event.function}` waits for a yes of a human. {' '.join(event.says)} {event.command}"
         case events.GrantAnswered():

@@ -392,12 +392,12 @@ def tending_lines(report: "TendingReport", typed: str) -> list[Line]:
     lines: list[Line] = []
     for step in sorted(report.steps, key=lambda step: (bool(step.why_not), not step.done)):
         mark: Span = ("ok", "✓ ") if step.done else ("dim", "· ") if step.why_not else ("warn", "~ ")
-        deed = _DONE[step.kind] if step.done else f"left as it is ({step.kind})" if step.why_not else step.kind
+        phrase = _DONE[step.kind] if step.done else f"left as it is ({step.kind})" if step.why_not else step.kind
         name = step.others[0] if step.done and step.kind == "merge" else step.function
         about = f" `{step.function}`" if step.done and step.kind == "merge" else ""
         if step.kind == "generalize" and not step.why_not:
             about = f" {' and '.join(f'`{other}`' for other in step.others)}"
-        lines.append(line(mark, ("name", name), f" {deed}{about}: {one_line(step.reason)}"))
+        lines.append(line(mark, ("name", name), f" {phrase}{about}: {one_line(step.reason)}"))
         facts = [step.why_not] if step.why_not else [*step.evidence]
         lines += indented([line(("dim", one_line(fact, 400))) for fact in facts])
         lines += indented([line(text) for text in bare_lines(step.diff)]) if step.diff else []

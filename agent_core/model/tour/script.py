@@ -110,7 +110,9 @@ class Situation:
         shown = [int(number) for text in before for number in _SHOWN.findall(text)]
         notices = "\n".join(str(message.get("content")) for message in messages if message["role"] == "user")
         answers = tuple(str(message["content"]) for message in messages[place:] if message["role"] == "tool")
-        created, deleted = (_targets(messages[place:], deed) for deed in ("create_function", "delete_function"))
+        created, deleted = (
+            _targets(messages[place:], function_name) for function_name in ("create_function", "delete_function")
+        )
         replied = any(message["role"] == "assistant" and not message.get("tool_calls") for message in messages[place:])
         return cls(user_text, shown[-1] if shown else 0, notices, answers, created, deleted, replied)
 
@@ -173,9 +175,9 @@ def _user_text(wire: Wire) -> str:
     return "\n\n".join(part for part in parts if not part.startswith((NOTICE_PREFIX, IMPORTED_PREFIX))).strip()
 
 
-def _targets(messages: Sequence[Wire], deed: str) -> frozenset[str]:
+def _targets(messages: Sequence[Wire], function_name: str) -> frozenset[str]:
     called = [call["function"] for message in messages for call in message.get("tool_calls") or ()]
-    calls = [read_json(function["arguments"], LOOSE) for function in called if function["name"] == deed]
+    calls = [read_json(function["arguments"], LOOSE) for function in called if function["name"] == function_name]
     return frozenset(str(arguments.get("function_name")) for arguments in calls)
 
 
