@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from shutil import copytree
+from shutil import copytree, rmtree
 from typing import Any
 
 import pytest
@@ -17,6 +17,7 @@ from tests.functions.test_tending import GENERAL, with_copies, with_fees
 from tests.kit import Repeat, Say, Script, scripted
 from tests.kit.crash import Worker, kill_at_work
 from tests.kit.desk import Desk, desk
+from tests.kit.drawing import sampled
 
 NOWHERE = "http://127.0.0.1:9/v1"
 
@@ -49,7 +50,8 @@ async def whole_after(root: Path, tended: Tended) -> tuple[bool, dict[str, str]]
         return not tended.gone & names, {name: workshop.plans.source(name) for name in workshop.names()}
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.sampled
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("tended", [pytest.param(COPIES, id="copies"), pytest.param(SPECIAL, id="special ones")])
 async def test_a_library_is_whole_after_tending_was_killed_at_any_instant(tmp_path: Path, tended: Tended) -> None:
     (kept := tmp_path / "kept").mkdir()
@@ -61,16 +63,17 @@ async def test_a_library_is_whole_after_tending_was_killed_at_any_instant(tmp_pa
 
         made = await tended.make(open_desk)
         before = {name: made.workspace.functions.plans.source(name) for name in made.workspace.functions.names()}
-    chance, ends = random.Random(os.getpid()), list[bool]()
+    chance, ends, rounds = random.Random(os.getpid()), list[bool](), sampled(range(101), 25)
     with scripted([Repeat(Say(f"```\n{GENERAL}```"))], models=["strong"]) as maker:
-        for number in range(5):
+        for number in rounds:
             root = copytree(kept, tmp_path / f"killed{number}", symlinks=True)
             worker = Worker(tend, f"{root} {maker.base_url if tended is SPECIAL else NOWHERE}")
-            if number < 4:
+            if number != rounds[-1]:
                 kill_at_work(worker, chance.uniform(0, 4))
             else:
                 worker.reports()
             is_gone, after = await whole_after(root, tended)
             ends.append(is_gone)
-            assert after == before
+            assert after == before, number
+            rmtree(root)
     assert ends[-1], "a run that is not killed does all of it"
