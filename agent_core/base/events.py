@@ -94,8 +94,7 @@ class Reading(_Base):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Writing(_Base):
-    """The model is writing a call: the next piece of its arguments, as JSON text. `place` is the call's index in the
-    reply.
+    """The model is writing a call: the next piece of its arguments, as JSON text. `place` is its index in the reply.
 
     The piece is provisional; the event `call` has the complete arguments if the call is made.
     """

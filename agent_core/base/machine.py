@@ -154,9 +154,7 @@ def reopen(descriptor: int, path: str, flags: int) -> int:
 
 
 def read_at(descriptor: int, size: int, place: int) -> bytes:
-    """Return up to `size` bytes of an open file from a position; on Windows no other thread may use the descriptor
-    meanwhile.
-    """
+    """Return up to `size` bytes of an open file from a position; on Windows not safe with other threads."""
     if sys.platform == "win32":
         os.lseek(descriptor, place, os.SEEK_SET)
         return os.read(descriptor, size)

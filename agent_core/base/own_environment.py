@@ -48,8 +48,7 @@ def places() -> list[str]:
 
 
 def enter() -> None:
-    """Initialize the process as a program: remove secrets from the environment and the current folder from search
-    paths.
+    """Initialize the process as a program: remove secrets from the environment, the current folder from searches.
 
     The current folder may be a stranger's. If `PATH` or Python's own path had an entry that refers to it, a file in it
     would be executed, or imported as one of our modules.

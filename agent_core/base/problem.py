@@ -26,8 +26,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Evidence that a reader of a finding can check: a `call` with its results, or a `fact`, such as the line in
-    question.
+    """Evidence that a reader of a finding can check: a `call` with its results, or a `fact`, such as the line at issue.
 
     `expected` is the result that was promised for the call; empty if none was.
     """

@@ -46,9 +46,7 @@ def in_json(document: str) -> str:
 
 
 def whole_characters(text: str) -> str:
-    """Return the text with lone surrogates replaced: they represent bytes that are not UTF-8, and no store accepts
-    them.
-    """
+    """Return the text with lone surrogates (bytes that are not UTF-8) replaced; no store accepts them."""
     return text.encode("utf-8", "replace").decode() if not text.isascii() else text
 
 

@@ -156,9 +156,7 @@ class _Comparing:
 
 
 def _cost(old: Sequence[str], new: Sequence[str]) -> int:
-    """Return an upper bound of the steps that `difflib` takes: each block that it finds costs one step per pair of
-    equal lines.
-    """
+    """Return an upper bound of the steps of `difflib`: each block that it finds takes one step per equal pair."""
     counts = Counter(new)
     return sum(counts[line] for line in old) * min(len(old), len(new)) + len(old) + len(new)
 
