@@ -59,7 +59,7 @@ class TurnsRemoved(_Base):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeakerChosen(_Base):
-    """The group member that speaks next (`user`: the group hands back), the rule that chose it, and why; it is on disk."""
+    """The group member that speaks next (`user`: the group hands back), the rule that chose it, and why; on disk."""
 
     type: ClassVar[str] = "speaker"
     rule: str
@@ -267,7 +267,7 @@ class Warned(_Base):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting(_Base):
-    """The turn waits for something other than the model's reply; `what` names it, and is empty when the wait is over."""
+    """The turn waits for something other than the model's reply; `what` names it and is empty when the wait ends."""
 
     type: ClassVar[str] = "waiting"
     what: str

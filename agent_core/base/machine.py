@@ -60,7 +60,7 @@ _OPEN_FILES: Final = Path("/proc/self/fd")
 
 
 def open_folder(folder: Path, *, follows: bool = False) -> int:
-    """Return a descriptor for locking the folder. Raise OSError if it does not exist, or is a link and not `follows`."""
+    """Return a descriptor for locking the folder. Raise OSError if it is missing, or a link and not `follows`."""
     if sys.platform == "win32":
         return os.open(folder / _LOCK_FILE, os.O_RDWR | os.O_CREAT | CLOEXEC, 0o600)
     else:  # noqa: RET505 - a type checker for the other system reads this branch, or does not
@@ -126,7 +126,7 @@ def user_name(user: int) -> str:
 
 
 def grants_others(status: os.stat_result, rights: int) -> bool:
-    """Return whether a file's mode gives others one of these rights; False on Windows, where the profile's ACL decides."""
+    """Return whether a file's mode gives others one of these rights; on Windows False: the profile's ACL decides."""
     return sys.platform != "win32" and bool(status.st_mode & rights)
 
 
@@ -238,7 +238,7 @@ def forget_typed(terminal: int) -> None:
 
 
 def read_typed(terminal: int) -> bytes:
-    """Read all pending terminal input, including a line that is not finished, which the terminal normally holds back."""
+    """Read all pending terminal input, including half a line, which the terminal normally holds back."""
     if sys.platform == "win32":
         typed = ""
         while msvcrt.kbhit():

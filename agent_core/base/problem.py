@@ -13,7 +13,7 @@ Severity = Literal["refuses", "warns"]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A position in a file, or in a text without a file (`path` is empty). Lines and columns count from 1; 0 means all."""
+    """A position in a file, or in a text without one (`path` is empty). Lines and columns count from 1; 0 means all."""
 
     path: str
     line: int = 0

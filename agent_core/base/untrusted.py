@@ -34,7 +34,7 @@ _ACTING = re.compile(f"[{CONTROLS}{UNSEEN}]")
 
 
 def visible(text: str) -> str:
-    """Return the text in printable form: newlines and tabs stay, every other control or invisible character is escaped."""
+    """Return the text in printable form: newlines and tabs stay, other control and invisible characters are escaped."""
     text = text.replace("\r\n", "\n")
     shown = text.translate(_ESCAPES) if _ACTING.search(text) else text
     return shown if shown.isascii() else _FLOOD.sub(_without_flood, shown)

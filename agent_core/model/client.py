@@ -247,8 +247,7 @@ async def find_window(
 
 
 async def _reported_window(endpoint: Endpoint, *, loads: bool) -> int | None:
-    """Return the window that the model is served with, else its own, from its listing or the paths next to the
-    endpoint.
+    """Return the window that the model is served with, or else its own, as the listing or a path next to it reports.
 
     Only servers of the user's own are asked at those paths, not known services.
     """
@@ -392,9 +391,7 @@ class NativeModel:
             self._is_shape_refused = True
 
     def _shape(self, request: Request) -> dict[str, Any]:  # Any: JSON
-        """Return the parameters that enforce the reply's shape, without those that prevent calls if functions are
-        shown.
-        """
+        """Return the parameters that enforce the reply's shape; with functions, only those that still allow calls."""
         if request.shape is None or self._is_shape_refused or not self._endpoint.dialect.constraints:
             return {}
         schema = (request.shape.get("json_schema") or {}).get("schema") or {"type": "object"}

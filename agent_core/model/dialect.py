@@ -82,7 +82,7 @@ class AzureTerms:
 
 @dataclass(frozen=True, slots=True)
 class Loading:
-    """The paths, next to its endpoint, where a server reports how it loads models; `dialects.toml` explains the fields."""
+    """The paths next to its endpoint where a server reports how it loads models; see `dialects.toml` for the fields."""
 
     shown: str
     running: str
@@ -118,7 +118,7 @@ class Dialect:
     instead: Mapping[str, Instead] = field(default_factory=dict)
 
     def call_id(self, original_id: str) -> str:
-        """Return the id in a form that this endpoint accepts: unchanged, or a replacement that is the same every time."""
+        """Return the id in a form that this endpoint accepts: unchanged, or a replacement that is always the same."""
         if re.fullmatch(self.id_pattern, original_id):
             return original_id
         return hashlib.sha256(original_id.encode("utf-8", "replace")).hexdigest()[: self.id_length]

@@ -190,7 +190,7 @@ _MOST_CHARS: Final = 20_000
 
 
 def read_python(text: str, shown: Shown) -> tuple[ParsedCall, ...]:
-    """Return the calls that make up the whole text; empty if any statement is not a call or any argument not a literal."""
+    """Return the calls that make up the whole text; empty if a statement is no call or an argument no literal."""
     calls = [_python_call(node, shown) for node in expressions(text)]
     whole = tuple(call for call in calls if call is not None)
     return whole if len(whole) == len(calls) else ()

@@ -39,7 +39,7 @@ def load(plan: Line) -> tuple[Any, str]:
 
 
 def leave_with_the_host(address: Path) -> None:
-    """Exit when the input ends, which means that the parent process is gone, without waiting for the engine's threads."""
+    """Exit when the input ends because the parent process is gone, without waiting for the engine's threads."""
     sys.stdin.buffer.read()
     with suppress(OSError):
         address.unlink(missing_ok=True)
