@@ -16,7 +16,7 @@ _places: Final[dict[int, str]] = {}  # number → path, where a folder cannot be
 
 
 def hold(folder: Path, *, follows: bool = True) -> int:
-    """Return a descriptor of a folder, for `os.close`. Raise OSError if it is no folder, or a link and not `follows`."""
+    """Return a descriptor of a folder, for `os.close`. Raise OSError if it is none, or a link and not `follows`."""
     if _HELD:
         return os.open(folder, os.O_RDONLY | machine.DIRECTORY | machine.CLOEXEC | (0 if follows else machine.NOFOLLOW))
     if not follows and folder.is_symlink():

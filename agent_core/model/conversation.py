@@ -47,7 +47,7 @@ class ConstrainedModels:
         return frozenset({*self.always, *self.hidden, *self.about}) - self.finds
 
     def listed(self, names: Sequence[str]) -> tuple[str, ...]:
-        """Return the functions for the fixed text: for a helper, the first few of these names, else the standard ones."""
+        """Return the functions for the fixed text: for a helper, the first few of these names, else the usual ones."""
         if self.gives in names:
             return tuple(names)[: self.most_of_helper]
         return self.always

@@ -339,7 +339,7 @@ def _opens(tag: Tag) -> re.Pattern[str]:
 
 
 def _between(text: str, tag: Tag) -> tuple[str, ...]:
-    """Return the contents of the tags if they make up the whole text; the last may be unclosed, as some servers cut it."""
+    """Return the contents of the tags if they make up the whole text; the last may be unclosed: some servers cut it."""
     parts: list[str] = []
     remaining = text.strip()
     while remaining:

@@ -107,9 +107,7 @@ def portable(schema: Mapping[str, Any]) -> Schema:
 
 
 def _reduce(schema: Any, root: Mapping[str, Any], is_grammar: bool, depth: int = 0) -> Schema:  # noqa: FBT001 - the same at each level
-    """Return a reduced part of the root schema: for a grammar, whose objects allow only known keys, or for an
-    endpoint.
-    """
+    """Return a reduced part of the root schema: for a grammar, with known keys only, or for an endpoint."""
     if depth > _DEEPEST or not isinstance(schema, Mapping):
         return {}
     inner = partial(_reduce, root=root, is_grammar=is_grammar, depth=depth + 1)

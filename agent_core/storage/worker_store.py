@@ -1,4 +1,4 @@
-"""Who runs which agent, and how processes at the same store tell each other that there is something to do."""
+"""The processes at a store: which one runs which agent, and how they notify each other of work."""
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
@@ -7,19 +7,19 @@ from pathlib import Path
 from typing import Protocol, TypeAlias
 
 Hear: TypeAlias = Callable[[str], None]
-"""Gets a topic of which there may be news: WORK, FUNCTIONS, or "" for any; or LOST."""
+"""A listener for topics that may have news: WORK, FUNCTIONS, or "" for any; or LOST."""
 
 WORK, FUNCTIONS = "work", "functions"
 LOST = "lost"
-"""Another process has taken an agent that this one held, and thought dead."""
+"""Another process took over an agent that this one held, because it seemed dead."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerRow:
-    """A process that uses a shared store: `silent_s` seconds have passed since it was heard last.
+    """A process that uses a shared store: `silent_s` is the time since its last heartbeat in seconds.
 
-    `version` is that of its program, and `skew_s` by how much the store's clock was ahead of its own when it connected;
-    less than half a second counts as none.
+    `version` is that of its program, and `skew_s` is how far the store's clock was ahead of its own when it connected;
+    less than half a second counts as 0.
     """
 
     id: str
