@@ -69,7 +69,7 @@ class Held:
     before: tuple[tuple[str, str], ...] = ()
 
     def wanted(self, grants: Grants, other_grants: Grants = NOTHING) -> Grants:
-        """Return the entry's grants for these and the surrounding needs, plus the needs that the entry does not
+        """Return the entry's grants for these and the surrounding needs, and the needs that the entry does not
         cover.
         """
         return self.entry.serving(grants | other_grants) | grants.without(self.entry)

@@ -156,9 +156,7 @@ class AccessResolver:
         return not _look(Path(real), writes=writes).is_whole and real in GrantRecord(self.root).read().looked_through
 
     def doubts(self, grants: Grants) -> tuple[str, ...]:
-        """Return warnings about grants that cannot be checked, because they are too large or unreadable, one per
-        line.
-        """
+        """Return warnings about grants that cannot be checked, being too large or unreadable, one per line."""
         looks = ((verb, item, _look(self.root / item, writes=verb == "write")) for verb, item in _paths(grants))
         return tuple(
             f"{self._why_unchecked(item, look)}: {_DANGER[verb]}" for verb, item, look in looks if not look.is_whole
