@@ -42,7 +42,7 @@ class NotRead(KnapperError):
 
 
 class ReaderProcess:
-    """A process that runs a module of this program that calls `serve`; started when needed, ended with the block."""
+    """A process that runs a module with a `serve` loop; it is started when needed and ended with the block."""
 
     def __init__(self, module: str, within_s: float = 60.0) -> None:
         self._module = module

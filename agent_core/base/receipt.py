@@ -102,7 +102,7 @@ class Receipt:
         }
 
     @classmethod
-    def from_json(cls, made: Mapping[str, Any]) -> Self:  # Any: JSON, which a file of somebody else may have brought
+    def from_json(cls, made: Mapping[str, Any]) -> Self:  # Any: JSON, possibly from another person's file
         """Build a receipt from JSON; unknown forms are skipped."""
         receipt = cls()
         for fact in get_args(Fact):

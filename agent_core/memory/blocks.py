@@ -202,7 +202,7 @@ async def commit(edit: PlannedEdit, record: Callable[[PlannedEdit], Awaitable[No
         except ManifestConflict:
             if edit.replan is None:
                 raise
-            # Desynchronize from the other writer, who would otherwise be first each time.
+            # Wait for a random time; otherwise the other writer would win each time.
             await asyncio.sleep(clock.random.uniform(0, min(0.002 * (tried + 1), _LONGEST_PAUSE_S)))
             edit = await edit.replan()
         else:

@@ -111,7 +111,7 @@ class KnownModes:
 
 
 async def find_profile(endpoint: Endpoint, known: KnownModes) -> ModelProfile:
-    """Return the known facts about the endpoint's model, and use the dialect of the server that it turns out to be.
+    """Return the known facts about the endpoint's model; if its server names itself, use that server's dialect.
 
     No requests go to a remote address unless it is a known server of such models.
     """

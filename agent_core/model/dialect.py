@@ -133,7 +133,7 @@ def constraint(way: str, schema: Mapping[str, Any]) -> dict[str, Any]:  # Any: J
 
 @dataclass(frozen=True, slots=True)
 class DialectChange:
-    """A server's request for another form of request, and the dialect fields that provide it."""
+    """A server's message that it requires another form of request, and the dialect fields that provide it."""
 
     says: Pattern
     fields: Mapping[str, Any]  # Any: JSON

@@ -107,7 +107,7 @@ Piece: TypeAlias = TextPiece | ThoughtPiece | CallPiece | RetryPiece | ReadingPi
 
 
 class Model(Protocol):
-    """A model, which answers requests."""
+    """A model that answers requests."""
 
     @property
     def name(self) -> str:

@@ -1,6 +1,6 @@
 """The input of a model as plain values: the messages, and the functions that it may call.
 
-A model that reads slowly may support reading the beginning of its requests in advance; most do not need it.
+A model that reads slowly may support reading the beginning of its requests in advance. Most models do not.
 """
 
 import json

@@ -127,7 +127,7 @@ async def copy_store(
 async def row_counts(store: Store) -> dict[str, int]:
     """Return how many rows each table has."""
     return await _tables_of(store)._read(
-        lambda session: {table.name: int(session.all(f"select count(*) from {table.name}")[0][0]) for table in _TABLES}  # noqa: S608  (a table of ours)
+        lambda session: {table.name: int(session.all(f"select count(*) from {table.name}")[0][0]) for table in _TABLES}  # noqa: S608  (our own table)
     )
 
 
@@ -147,18 +147,18 @@ async def _copy_table(tables: Tables, other_tables: Tables, table: _Table) -> No
 
 def _last(session: SqlSession, table: _Table) -> Row | None:
     order = ", ".join(f"{name} desc" for name in table.key)
-    return session.one(f"select {', '.join(table.key)} from {table.name} order by {order} limit 1")  # noqa: S608  (names of ours)
+    return session.one(f"select {', '.join(table.key)} from {table.name} order by {order} limit 1")  # noqa: S608  (our own names)
 
 
 def _batch(session: SqlSession, table: _Table, last: Row | None) -> list[Row]:
     key = ", ".join(table.key)
     after = f"where ({key}) > ({', '.join('?' * len(table.key))})" if last is not None else ""
-    sql = f"select {', '.join(table.all)} from {table.name} {after} order by {key} limit {BATCH}"  # noqa: S608  (names of ours)
+    sql = f"select {', '.join(table.all)} from {table.name} {after} order by {key} limit {BATCH}"  # noqa: S608  (our own names)
     return session.all(sql, *(last or ()))
 
 
 def _insert(session: SqlSession, table: _Table, rows: Sequence[Row]) -> None:
-    sql = f"insert into {table.name} ({', '.join(table.all)}) values ({', '.join('?' * len(table.all))})"  # noqa: S608  (names of ours)
+    sql = f"insert into {table.name} ({', '.join(table.all)}) values ({', '.join('?' * len(table.all))})"  # noqa: S608  (our own names)
     is_flag = [name in _FLAGS for name in table.all]
     session.many(
         sql, ([bool(value) if flag else value for value, flag in zip(row, is_flag, strict=True)] for row in rows)

@@ -17,7 +17,7 @@ from .exchange import Exchange, ResponseHead, checked, resolve, tls, tls_context
 from .fetch_request import REDIRECTS, FetchFailed, FetchRequest, take
 from .target import Hosts
 
-_MOST_ASKED = 3  # hosts that one call may have a human asked for
+_MOST_ASKED = 3  # hosts that one call may ask a human for
 
 _numbers = itertools.count(1)  # unique in the process: a worker that is kept may hold a response of an earlier call
 _log = logging.getLogger("knapper.broker")

@@ -29,7 +29,7 @@ from .items import UNSAID, oddity, written
 from .permit import UNWRITTEN, AccessResolver, Permit, make_path
 from .value import NOTHING, Grants
 
-MOST_ASKED: Final = 5  # files and folders that one call may have a human asked for
+MOST_ASKED: Final = 5  # files and folders that one call may ask a human for
 _MOST_OPEN: Final = 32
 _LONGEST_PATH: Final = 4_096
 _TILDE: Final = "only `os.path.expanduser` turns `~` into the home folder, and it was not called; give the whole path"

@@ -165,7 +165,7 @@ class PostgresSession:
 
     def number_on(self, table: str, column: str) -> None:
         """Set the sequence of a column to its highest number."""
-        highest = f"(select max({column}) from {SCHEMA}.{table})"  # noqa: S608  (names of ours)
+        highest = f"(select max({column}) from {SCHEMA}.{table})"  # noqa: S608  (our own names)
         self.all(f"select setval(pg_get_serial_sequence(?, ?), coalesce({highest}, 1))", f"{SCHEMA}.{table}", column)
 
     def generation(self) -> str:

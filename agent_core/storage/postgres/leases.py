@@ -27,7 +27,7 @@ _DYING_S: Final = 2.0
 _PAUSE_S: Final = 0.1
 
 _TAKE: Final = (
-    "with old as (select owner from lease where agent = ?1)"  # noqa: S608  (texts of ours)
+    "with old as (select owner from lease where agent = ?1)"  # noqa: S608  (our own text)
     " insert into lease (agent, owner) values (?1, ?2)"
     " on conflict (agent) do update set owner = excluded.owner, at = clock_timestamp()"
     f" where lease.owner = ?2 or not exists (select 1 from worker w where w.id = lease.owner and {IS_ALIVE})"
@@ -41,16 +41,16 @@ _STAND: Final = (
     " from holding h join block b on b.id = h.block where h.agent = ?1))"
 )
 _LEND: Final = (
-    "update lease set owner = null, last = owner"  # noqa: S608  (texts of ours)
+    "update lease set owner = null, last = owner"  # noqa: S608  (our own text)
     f" where agent = ?1 and owner = ?2 returning at::text, {_STAND}"
 )
 _TAKE_BACK: Final = (
-    "update lease set owner = ?2, at = clock_timestamp()"  # noqa: S608  (texts of ours)
+    "update lease set owner = ?2, at = clock_timestamp()"  # noqa: S608  (our own text)
     f" where agent = ?1 and owner is null and at = ?3::timestamptz returning {_STAND}"
 )
 _LET_GO: Final = "delete from lease where agent = ?1 and coalesce(owner, last) = ?2"
 _HOLDER: Final = (
-    f"select w.name, extract(epoch from l.at)::double precision, {IS_GONE}"  # noqa: S608  (texts of ours)
+    f"select w.name, extract(epoch from l.at)::double precision, {IS_GONE}"  # noqa: S608  (our own text)
     " from lease l join worker w on w.id = l.owner where l.agent = ?"
 )
 _WORKERS: Final = (

@@ -43,7 +43,7 @@ _BEAT: Final = (
 )
 _HELD: Final = "select agent from lease where owner = $1"
 _SWEEP: Final = (
-    f"delete from worker w where w.beat < clock_timestamp() - interval '{_FORGOTTEN}'",  # noqa: S608  (texts of ours)
+    f"delete from worker w where w.beat < clock_timestamp() - interval '{_FORGOTTEN}'",  # noqa: S608  (our own text)
     f"delete from lease where owner is null and at < clock_timestamp() - interval '{_FORGOTTEN}'",  # noqa: S608
 )
 

@@ -20,7 +20,7 @@ from .leases import Leases
 # its id after a lost connection or by its key, is the same event.
 _LAST = LAST_AT_ONCE.replace("?", "?2")
 _POST = (
-    "with new as (insert into event (id, agent, key, kind, payload, due, timed, at)"  # noqa: S608  (texts of ours)
+    "with new as (insert into event (id, agent, key, kind, payload, due, timed, at)"  # noqa: S608  (our own text)
     f" select ?1, ?2, ?3, ?4, ?5, case when ?7 then ?6 else greatest(?6, ({_LAST})) end, ?7, ?8"
     " where (select count(*) from event where agent = ?2 and turn is null) < ?9"
     " on conflict do nothing returning id) select id from new"

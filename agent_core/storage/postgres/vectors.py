@@ -93,4 +93,4 @@ def _width(session: PostgresSession, lane: Lane) -> int:
 
 
 def _delete(session: PostgresSession, lane: Lane, seqs: Sequence[int]) -> int:
-    return len(session.all(f"delete from vector where lane = ? and {_AMONG} returning 1", lane.id, numbers(seqs)))  # noqa: S608  (a text of ours)
+    return len(session.all(f"delete from vector where lane = ? and {_AMONG} returning 1", lane.id, numbers(seqs)))  # noqa: S608  (our own text)

@@ -17,14 +17,14 @@ _DAMAGED: Final = ("fts5 file format", "no such fts5 table")
 
 def insert(session: SqliteSession, shelf: str, rows: Iterable[tuple[int, Sequence[str]]]) -> None:
     """Store the tokens of rows."""
-    sql = f"insert into {TABLES[shelf]} (rowid, words) values (?, ?)"  # noqa: S608  (a table of ours)
+    sql = f"insert into {TABLES[shelf]} (rowid, words) values (?, ?)"  # noqa: S608  (our own table)
     session.db.executemany(sql, ((seq, " ".join(tokens)) for seq, tokens in rows))
 
 
 def delete(session: SqliteSession, shelf: str, seqs: Collection[int]) -> None:
     """Delete the tokens of rows."""
     among = "rowid in (select value from json_each(?))"
-    session.all(f"delete from {TABLES[shelf]} where {among}", numbers([*seqs]))  # noqa: S608  (a table of ours)
+    session.all(f"delete from {TABLES[shelf]} where {among}", numbers([*seqs]))  # noqa: S608  (our own table)
 
 
 def row_counts(session: SqliteSession, shelf: str, tokens: Sequence[str]) -> dict[str, int]:
@@ -32,13 +32,13 @@ def row_counts(session: SqliteSession, shelf: str, tokens: Sequence[str]) -> dic
     table = TABLES[shelf]
     session.all(f"create virtual table if not exists temp.{table}_terms using fts5vocab(main, {table}, 'row')")
     among = "where term in (select value from json_each(?))"
-    return dict(session.all(f"select term, doc from temp.{table}_terms {among}", json.dumps(tokens)))  # noqa: S608  (a table of ours)
+    return dict(session.all(f"select term, doc from temp.{table}_terms {among}", json.dumps(tokens)))  # noqa: S608  (our own table)
 
 
 def holding(session: SqliteSession, shelf: str, token: str) -> str:
     """Return the rows that contain a token, in order."""
     table = TABLES[shelf]
-    rows = session.all(f"select group_concat(rowid) from {table} where {table} match ?", f'"{token}"')[0][0]  # noqa: S608  (a table of ours)
+    rows = session.all(f"select group_concat(rowid) from {table} where {table} match ?", f'"{token}"')[0][0]  # noqa: S608  (our own table)
     return rows or ""
 
 
@@ -61,5 +61,5 @@ def forget(db: apsw.Connection) -> None:
         drop_unread(db, f"{table}*")
         list(db.execute(sql))
         db.execute("delete from lane where shelf = ? and space = ''", (shelf,))
-        lanes = f"select agent, ?1, '', count(*), max(seq) from {ROWS[shelf]} group by agent"  # noqa: S608  (a table of ours)
+        lanes = f"select agent, ?1, '', count(*), max(seq) from {ROWS[shelf]} group by agent"  # noqa: S608  (our own table)
         db.execute(f"insert into lane (agent, shelf, space, rows, upto) {lanes}", (shelf,))

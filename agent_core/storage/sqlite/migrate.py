@@ -87,7 +87,7 @@ def check_schema(db: apsw.Connection) -> None:
 
 def schema_digest(db: apsw.Connection) -> str:
     """Return the hash of all triggers and views, and of the permanent tables and indexes."""
-    rows = sorted(map(repr, db.execute(f"select type, name, tbl_name, sql from sqlite_schema where {_ALWAYS}")))  # noqa: S608  (a text of ours)
+    rows = sorted(map(repr, db.execute(f"select type, name, tbl_name, sql from sqlite_schema where {_ALWAYS}")))  # noqa: S608  (our own text)
     return hashlib.sha256("\n".join(rows).encode()).hexdigest()
 
 
@@ -100,11 +100,11 @@ def drop_unread(db: apsw.Connection, names: str) -> None:
     db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 0)
     try:
         list(db.execute("pragma writable_schema = on"))
-        list(db.execute(f"delete from sqlite_schema where {ours} and sql like 'create virtual table%'"))  # noqa: S608  (a text of ours)
+        list(db.execute(f"delete from sqlite_schema where {ours} and sql like 'create virtual table%'"))  # noqa: S608  (our own text)
         list(db.execute("pragma writable_schema = reset"))
     finally:
         db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
-    for (name,) in list(db.execute(f"select name from sqlite_schema where {ours}")):  # noqa: S608  (a text of ours)
+    for (name,) in list(db.execute(f"select name from sqlite_schema where {ours}")):  # noqa: S608  (our own text)
         list(db.execute(f'drop table "{name}"'))
 
 

@@ -123,9 +123,9 @@ def adopt(path: Path, name: str, clock: StoreClock) -> str:
             # Seal each verdict, candidate and recorded call that has the expected shape; the user adopts the file.
             list(db.execute("delete from reading"))
             for table, columns, shape in _SIGNED:
-                rows = list(db.execute(f"select rowid, {', '.join(columns)} from {table}"))  # noqa: S608  (names of ours)
+                rows = list(db.execute(f"select rowid, {', '.join(columns)} from {table}"))  # noqa: S608  (our own names)
                 seals = [(sign(place.sealer, table, *row), n) for n, *row in rows if _is_of(row[-1], shape)]
-                db.executemany(f"update {table} set seal = ? where rowid = ?", seals)  # noqa: S608  (names of ours)
+                db.executemany(f"update {table} set seal = ? where rowid = ?", seals)  # noqa: S608  (our own names)
             vector_index.forget(db)
             fts.forget(db)
             mark(db, sealed_id(path, place.sealer))

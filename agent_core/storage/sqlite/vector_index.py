@@ -123,9 +123,9 @@ def _follow(session: SqliteSession, lane: Lane, seqs: Sequence[int], vectors: Se
 
 def _write_signs(session: SqliteSession, lane: Lane, seqs: Sequence[int], vectors: Sequence[tuple[int, bytes]]) -> None:
     which = "where rowid in (select value from json_each(?))"
-    session.all(f"delete from {bits(lane)} {which}", numbers(seqs))  # noqa: S608  (a table of ours)
+    session.all(f"delete from {bits(lane)} {which}", numbers(seqs))  # noqa: S608  (our own table)
     session.db.executemany(
-        f"insert into {bits(lane)} (rowid, part, bits) values (?, ?, vec_quantize_binary(?))",  # noqa: S608  (a table of ours)
+        f"insert into {bits(lane)} (rowid, part, bits) values (?, ?, vec_quantize_binary(?))",  # noqa: S608  (our own table)
         ((seq, seq * _MIXED % _PRIME % PARTS, vector) for seq, vector in vectors),
     )
 

@@ -218,7 +218,7 @@ def _entries(session: SqlSession, turn: int, counted: list[int]) -> Iterator[Ent
 
 
 def _events(session: SqlSession, where: str, *values: object) -> Iterator[WholeEvent]:
-    sql = f"select kind, payload, at, key, due, timed from event where {where}"  # noqa: S608  (a condition of ours)
+    sql = f"select kind, payload, at, key, due, timed from event where {where}"  # noqa: S608  (our own conditions)
     for kind, payload, at, key, due, timed in session.all(sql, *values):
         yield WholeEvent(kind, parse_row(payload, dict), at, key, due if timed else None)
 
@@ -267,7 +267,7 @@ def _texts(session: SqlSession, turns: Iterable[WholeTurn]) -> dict[str, str]:
 
 def _free(session: SqlSession, table: str, id: str) -> str:
     """Return the id, or a new one if it is taken."""
-    row = session.one(f"select 1 from {table} where id = ?", id)  # noqa: S608  (a table's name of ours)
+    row = session.one(f"select 1 from {table} where id = ?", id)  # noqa: S608  (our own table name)
     return session.clock.new_id() if row else id
 
 

@@ -26,13 +26,13 @@ _OWNER = (
     " (select c.agent from block_change c where c.block = b.id order by c.version limit 1))"
 )
 _MAY = (
-    f"(not exists (select 1 from block_access a where a.block = b.id) or {_OWNER} = h.agent or exists (select 1 from"  # noqa: S608  (a text of ours)
+    f"(not exists (select 1 from block_access a where a.block = b.id) or {_OWNER} = h.agent or exists (select 1 from"  # noqa: S608  (our own text)
     " block_access a, json_each({lists}) n where a.block = b.id and n.value in ('*', h.agent)))"
 )
 _MAY_WRITE = _MAY.format(lists="a.writers")
 _MAY_READ = f"({_MAY_WRITE} or {_MAY.format(lists='a.readers')})"
 _BLOCKS = (
-    "select b.id, b.label, b.value, b.chars, b.description, b.read_only, b.shared, h.position, b.version, b.edited,"  # noqa: S608  (a text of ours)
+    "select b.id, b.label, b.value, b.chars, b.description, b.read_only, b.shared, h.position, b.version, b.edited,"  # noqa: S608  (our own text)
     f" {_MAY_WRITE} from holding h join block b on b.id = h.block where h.agent = ? and h.attached and {_MAY_READ}"
     " order by h.position, b.seq"
 )
@@ -97,7 +97,7 @@ def shared_versions(session: SqlSession, agent: str) -> dict[str, int]:
     if session.one("select 1 from block where shared limit 1") is None:  # every step runs this
         return {}
     rows = session.all(
-        "select b.id, b.version from holding h join block b on b.id = h.block"  # noqa: S608  (a text of ours)
+        "select b.id, b.version from holding h join block b on b.id = h.block"  # noqa: S608  (our own text)
         f" where h.agent = ? and h.attached and b.shared and {_MAY_READ}",
         agent,
     )

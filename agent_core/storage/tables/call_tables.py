@@ -56,7 +56,7 @@ _AMONG = "(?4 = '[]' or outcome in (select value from json_each(?4)))"
 _EXPOSED = "select turn, function, version, masked, model from exposure order by n"
 _IN_TURN = "entry.seq between turn.seq << 20 and ((turn.seq + 1) << 20) - 1"
 _OUTCOMES = (  # with the seq of the agent's next turn, whose message may be the same again
-    "select turn.seq, turn.id, turn.agent, turn.hidden,"  # noqa: S608  (texts of ours)
+    "select turn.seq, turn.id, turn.agent, turn.hidden,"  # noqa: S608  (our own text)
     f" (select count(*) from entry where {_IN_TURN} and entry.kind = 'usage'),"
     " (select coalesce(sum(cast(json_extract(entry.payload, '$.prompt_tokens') as integer)"
     " + cast(json_extract(entry.payload, '$.completion_tokens') as integer)), 0)"
@@ -67,7 +67,7 @@ _OUTCOMES = (  # with the seq of the agent's next turn, whose message may be the
     " from turn where turn.id in (select distinct turn from exposure) and turn.state <> 'open' order by turn.seq"
 )
 _RECENT = (
-    "select version, turn, outcome, error, message, seconds, memory, at, cpu from call"  # noqa: S608  (texts of ours)
+    "select version, turn, outcome, error, message, seconds, memory, at, cpu from call"  # noqa: S608  (our own text)
     f" where function = ?1 and {_IS_THEIRS.format('call')} order by n desc"
 )
 _RECORDED = "select n, function, outcome, turn, data, at, seal from recorded where "

@@ -355,7 +355,7 @@ def _redact_table(session: SqlSession, redaction: Redaction, spec: _Columns) -> 
         names = [*spec.columns, *(["seal"] if spec.seal else [])]
         seals = [sign(session.sealer, spec.table, *map(str, (*place, *new)))] if spec.seal else []
         sets = ", ".join(f"{name} = ?" for name in names)
-        session.all(f"update {spec.table} set {sets} where {key}", *new, *seals, *place)  # noqa: S608  (names of ours)
+        session.all(f"update {spec.table} set {sets} where {key}", *new, *seals, *place)  # noqa: S608  (our own names)
     return count
 
 
@@ -369,7 +369,7 @@ def _redact_searchable(
 ) -> list[int]:
     """Change searchable rows and their words; return their numbers."""
     seqs: list[int] = []
-    sql = f"select seq, agent, {_MORE[table]}, {', '.join(columns)} from {table}"  # noqa: S608  (names of ours)
+    sql = f"select seq, agent, {_MORE[table]}, {', '.join(columns)} from {table}"  # noqa: S608  (our own names)
     for seq, agent, at, tags, *values in session.all(sql):
         new = [_with(change, redaction, text) for change, text in zip(columns.values(), values, strict=True)]
         remaining = parse_row(str(_with(_json, redaction, tags)), [str])
@@ -378,7 +378,7 @@ def _redact_searchable(
         seqs.append(seq)
         sets = ", ".join(f"{name} = ?" for name in columns)
         indexed = words(str(new[0]), at, remaining)
-        session.all(f"update {table} set {sets}, words = ? where seq = ?", *new, indexed, seq)  # noqa: S608  (names of ours)
+        session.all(f"update {table} set {sets}, words = ? where seq = ?", *new, indexed, seq)  # noqa: S608  (our own names)
         if table == "passage":
             session.all("update passage set tags = ? where seq = ?", dump(remaining), seq)
             session.all("delete from tag where passage = ?", seq)
@@ -396,5 +396,5 @@ def _drop_rows(session: SqlSession, redaction: Redaction, table: str, key: str, 
     """Delete rows that are useless in part, or that are created again."""
     rows: list[tuple[Any, ...]] = session.all(_LINES.format(", ".join((key, *columns)), table))
     ids = [id for id, *texts in rows if any(text and redaction.mention.within(text) for text in texts)]
-    session.many(f"delete from {table} where {key} = ?", [(id,) for id in ids])  # noqa: S608  (names of ours)
+    session.many(f"delete from {table} where {key} = ?", [(id,) for id in ids])  # noqa: S608  (our own names)
     return len(ids)

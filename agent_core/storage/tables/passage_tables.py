@@ -40,7 +40,7 @@ _TEXTS = {"recall": "select seq, text from said as r", "archival": "select seq, 
 _AMONG = "in (select cast(value as integer) from json_each(?))"
 FEW_IDS = 10
 _OWNERS = {
-    "recall": f"select agent, seq from said where seq {_AMONG} order by seq",  # noqa: S608  (a text of ours)
+    "recall": f"select agent, seq from said where seq {_AMONG} order by seq",  # noqa: S608  (our own text)
     "archival": f"select agent, seq from passage where seq {_AMONG} order by seq",  # noqa: S608  (as above)
 }
 

@@ -305,7 +305,7 @@ def _spend(session: SqlSession, thread: str, agent: str, amounts: dict[str, int 
     for name in NAMES:
         if amount := amounts.get(name):
             new = f"max({name}, ?)" if name == "hops" else f"{name} + ?"
-            session.all(f"update spending set {name} = {new} where thread = ? and agent = ?", amount, thread, agent)  # noqa: S608  (names of ours)
+            session.all(f"update spending set {name} = {new} where thread = ? and agent = ?", amount, thread, agent)  # noqa: S608  (our own names)
 
 
 @perform.register
@@ -360,11 +360,11 @@ def leave_threads(session: SqlSession, agent: str) -> None:
 
 def _drop_waiting(session: SqlSession, where: str, *values: str) -> None:
     kinds = "kind in (select value from json_each(?1))"
-    session.all(f"delete from event where turn is null and {kinds} and {where}", dump([*BETWEEN]), *values)  # noqa: S608  (conditions of ours)
+    session.all(f"delete from event where turn is null and {kinds} and {where}", dump([*BETWEEN]), *values)  # noqa: S608  (our own conditions)
 
 
 def _messages(session: SqlSession, where: str, *values: object) -> list[MessageRow]:
-    sql = f"select {_MESSAGE} from message where {where}"  # noqa: S608  (a condition of ours)
+    sql = f"select {_MESSAGE} from message where {where}"  # noqa: S608  (our own conditions)
     return [MessageRow(*row) for row in session.all(sql, *values)]
 
 

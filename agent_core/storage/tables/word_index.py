@@ -48,7 +48,7 @@ def remove(session: SqlSession, key: Key, seqs: Sequence[int]) -> None:
 def remove_agent(session: SqlSession, agent: str) -> None:
     """Remove all rows of an agent, which still exist, from the index."""
     for shelf, table in ROWS.items():
-        rows = session.all(f"select seq from {table} where agent = ?", agent)  # noqa: S608  (a table of ours)
+        rows = session.all(f"select seq from {table} where agent = ?", agent)  # noqa: S608  (our own table)
         session.postings.delete(session, shelf, [seq for (seq,) in rows])
 
 
@@ -67,7 +67,7 @@ def catch_up(session: SqlSession, key: Key) -> Lane | None:
 def _index_batch(session: SqlSession, key: Key, lane: Lane) -> None:
     older = "where agent = ? and seq > ? and seq <= ? order by seq limit ?"
     rows = session.all(
-        f"select seq, words from {ROWS[key.shelf]} {older}",  # noqa: S608  (a table of ours)
+        f"select seq, words from {ROWS[key.shelf]} {older}",  # noqa: S608  (our own table)
         *(key.agent, lane.done, lane.upto, BATCH),
     )
     _insert(session, key, lane, rows)
@@ -86,5 +86,5 @@ def rebuild_later(session: SqlSession) -> None:
     """Mark each lane for indexing at its next search; its old tokens must be deleted already."""
     for shelf, table in ROWS.items():
         session.all("delete from lane where shelf = ? and space = ''", shelf)
-        lanes = f"select agent, ?1, '', count(*), max(seq) from {table} group by agent"  # noqa: S608  (a table of ours)
+        lanes = f"select agent, ?1, '', count(*), max(seq) from {table} group by agent"  # noqa: S608  (our own table)
         session.all(f"insert into lane (agent, shelf, space, rows, upto) {lanes}", shelf)
