@@ -1,1 +1,1 @@
-"""The ways out of the sandbox and their approvals: grants, secrets, the broker, packages."""
+"""The ways out of the sandbox and their approval: grants, secrets, the broker, packages."""

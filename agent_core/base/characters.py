@@ -1,8 +1,8 @@
-"""The characters that the text of a source, a file name or a grant may contain, so that it reads as it runs.
+"""Checks which characters the text of a source, a file name or a grant may contain, so that it reads as it runs.
 
-Rejected in a source as it stands, and welcome as an escape in a string: line ends that Python does not know, control,
-format and bidirectional characters, blanks without shape, selectors that stand after no symbol, characters for private
-use, and halves of characters. Letters of every script, signs and emoji are plain text.
+Rejected unless escaped in a string: line ends that Python does not recognize, control, format and bidirectional
+characters, invisible blanks, variation selectors that follow no symbol, private-use characters, and lone surrogates.
+Letters of every script, signs and emoji are plain text.
 """
 
 import ast
@@ -24,14 +24,14 @@ _ASCII = frozenset({"ascii", "us-ascii", "646", "ansi-x3.4-1968", "iso646-us"})
 _BREAKS = "\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
 _TURNS = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 _JOINERS = "\u200c\u200d"
-# Format characters that have a shape: signs before Arabic and Syriac numbers, and their kin.
+# Format characters with a visible shape, such as signs before Arabic and Syriac numbers.
 _SHAPED = "\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"
 _SELECTORS = "\u180b-\u180d\u180f\ufe00-\ufe0f"
 _PRIVATE = "\ue000-\uf8ff\U000f0000-\U000ffffd\U00100000-\U0010fffd"
 _NEVER = "\ufdd0-\ufdef" + "".join(f"{chr(plane << 16 | 0xFFFE)}{chr(plane << 16 | 0xFFFF)}" for plane in range(17))
 _STRAY = re.compile(f"(?!\r)[{CONTROLS}{UNSEEN}{_JOINERS}{_SHAPED}{_SELECTORS}{_PRIVATE}{_NEVER}]")
 _STRAY_ASCII = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
-_SYMBOLS = frozenset("‼⁉〰ℹ")  # that are emoji and no symbols by their category
+_SYMBOLS = frozenset("‼⁉〰ℹ")  # emoji whose Unicode category is not a symbol
 _WHY = (
     (_BREAKS, "ends a line for editors and not for Python"),
     (CONTROLS, "is a control character"),
@@ -95,7 +95,7 @@ def flaw_of(text: str) -> Flaw | None:
 def stray_characters(text: str) -> list[int]:
     """Return the positions of the characters that a source cannot contain unescaped."""
     if text.isascii():
-        if text.replace("\n", "").isprintable():  # nearly every source, and several times as fast as a pattern
+        if text.replace("\n", "").isprintable():  # nearly every source; several times as fast as a pattern
             return []
         return [match.start() for match in _STRAY_ASCII.finditer(text)]
     return [match.start() for match in _STRAY.finditer(text) if not _follows_symbol(text, match.start())]
@@ -112,7 +112,7 @@ def _follows_symbol(text: str, at: int) -> bool:
 def odd_in_name(text: str) -> str:
     """Return the first character that no file name or grant may contain, with its place; "" if there is none.
 
-    Names are stricter than sources: no character but U+0020 is blank in them, and nothing selects a look.
+    Names are stricter than sources: U+0020 is their only blank, and variation selectors are forbidden.
     """
     if _is_plain(text):
         return ""
@@ -136,13 +136,13 @@ def _is_odd(char: str) -> bool:
 
 
 def named(char: str) -> str:
-    """Return a character's number and name."""
+    """Return a character's code point and name."""
     name = unicodedata.name(char, "") or _CONTROL_NAMES.get(ord(char), "")
     return f"U+{ord(char):04X} {name or _KINDS.get(unicodedata.category(char), 'without a name')}"
 
 
 def escaped(text: str) -> str:
-    """Return a text as it is written in ASCII, between quotes."""
+    """Return a text in ASCII, with other characters as Python escapes."""
     return text.encode("unicode_escape").decode("ascii")
 
 
@@ -171,7 +171,7 @@ def _is_utf8(name: str, text: str) -> bool:
 
 
 def name_flaw_of(text: str, tree: ast.Module) -> Flaw | None:
-    """Return the first name in a source that Python reads as another: it reads `ｏpen` as `open`."""
+    """Return the first name in a source that Python normalizes to a different one: it reads `ｏpen` as `open`."""
     if text.isascii():
         return None
     changed = {word for word in set(_WORD.findall(text)) if _read(word) != word}

@@ -9,13 +9,13 @@ from random import Random
 
 
 def shown_time(at: float, form: str = "%Y-%m-%d %H:%M") -> str:
-    """Return a time as people here read it; a stored one may be missing."""
+    """Return a time in local time, formatted for people; a stored time may be missing."""
     moment = local(at)
     return moment.strftime(form) if moment else "at no known time"
 
 
 def local(at: float) -> datetime | None:
-    """Return a time in this machine's zone; None if no calendar has it."""
+    """Return a time in this machine's time zone; None if it is outside the calendar's range."""
     try:
         return datetime.fromtimestamp(at).astimezone()
     except (ValueError, OverflowError, OSError):
@@ -24,7 +24,7 @@ def local(at: float) -> datetime | None:
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """The sources of whatever differs between runs: wall time in seconds, ids, randomness."""
+    """The sources of everything that differs between runs: wall time in seconds, ids, randomness."""
 
     now: Callable[[], float] = time.time
     monotonic: Callable[[], float] = time.monotonic
@@ -32,7 +32,7 @@ class Clock:
     random: Random = field(default_factory=Random)
 
     def new_id(self) -> str:
-        """Return a fresh uuid7 (RFC 9562): a name that sorts by time, but is never used for ordering."""
+        """Return a new UUIDv7 (RFC 9562). It sorts by time, but nothing relies on that order."""
         stamp = int(self.now() * 1000) & (1 << 48) - 1
         noise = int.from_bytes(self.entropy(10), "big")
         value = stamp << 80 | 0x7 << 76 | (noise >> 62 & 0xFFF) << 64 | 0b10 << 62 | noise & (1 << 62) - 1

@@ -1,30 +1,31 @@
 """The errors of the program, as one tree.
 
     KnapperError
-    ├── UsageError            the caller asked for what cannot be (exit code 2)
+    ├── UsageError            the caller asked for something impossible (exit code 2)
     │   ├── SettingsError     a setting is unknown, malformed or out of range
-    │   ├── ConfigError       a file of an agent, a helper or a group is not as it must be
+    │   ├── ConfigError       the file of an agent, a helper or a group is invalid
     │   └── UnknownName       nothing has that name
-    ├── WorkspaceError        the folder, its files or its lock are not as needed
+    ├── WorkspaceError        the folder, its files or its lock are not as required
     │   ├── NoWorkspace       the folder is no workspace
     │   ├── AgentBusy         another process runs this agent
-    │   └── StaleFile         a file is no longer what the writer read
+    │   └── StaleFile         a file has changed since the writer read it
     ├── StorageError          the state file cannot be read or written
-    ├── ModelError            the endpoint cannot be used, or its answer cannot
-    │   ├── NoModel           nothing is configured and nothing was found, or its weights are not here
-    │   └── ContextOverflow   the endpoint says that the request is too long
+    ├── ModelError            the endpoint or its answer cannot be used
+    │   ├── NoModel           nothing is configured and nothing was found, or local weights are missing
+    │   └── ContextOverflow   the endpoint reports that the request is too long
     ├── TurnError             a turn ended without a reply
-    └── IntegrityError        a download or a stored file is not what its hash says
-    LostLease (BaseException) this runner is no longer the owner of its turn: nothing swallows it
+    └── IntegrityError        a download or a stored file does not match its hash
 
-What is expected and comes in numbers is a value instead: `problem.Problem`.
+    LostLease (BaseException) this runner no longer owns its turn; no handler may swallow it
+
+Expected findings, which come in numbers, are values instead: `problem.Problem`.
 """
 
 
 class KnapperError(Exception):
-    """The root of everything that a caller may want to catch.
+    """The base class of every error that a caller may want to catch.
 
-    `fix` says what to do next, as a sentence or a command to type; `code` is stable.
+    `fix` is the next step, as a sentence or a command to type; `code` is stable.
     """
 
     code = "error"
@@ -51,7 +52,7 @@ class SettingsError(UsageError):
 
 
 class ConfigError(UsageError):
-    """A file that describes an agent, a helper or a group is not as it must be."""
+    """A file that describes an agent, a helper or a group is invalid."""
 
     code = "config"
 
@@ -91,7 +92,7 @@ class StorageError(KnapperError):
 
 
 class ForeignState(StorageError):
-    """The state file does not carry this user's seal, so it is not opened; it stays where it is."""
+    """The state file does not have this user's seal, so it is neither opened nor moved."""
 
     code = "foreign-state"
 
@@ -103,7 +104,7 @@ class ModelError(KnapperError):
 
 
 class NoModel(ModelError):
-    """No endpoint is configured and none was found, or the weights of a local model are not here."""
+    """No endpoint is configured and none was found, or the weights of a local model are missing."""
 
     code = "no-model"
 

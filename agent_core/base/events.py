@@ -1,7 +1,7 @@
 """The events of a turn: frozen dataclasses that every interface consumes.
 
-The REPL, the one-shot command and the tests read the same events and reach past them to
-nothing. Their published shape is one object a line, `type` first.
+The REPL, the one-shot command and the tests read the same events and nothing behind them. The published form is one
+JSON object per line, `type` first.
 """
 
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ class _Base:
     agent: str = ""
 
     def to_json(self) -> dict[str, Any]:  # Any: values of JSON
-        """Return the published shape of an event; `agent` is whose it is, if not of the one that is talked to."""
+        """Return the published form of an event; `agent` is set unless it is the agent that the user talks to."""
         fields = fields_to_json(self)
         if not self.agent:
             fields.pop("agent", None)
@@ -29,7 +29,7 @@ class _Base:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnStarted(_Base):
-    """A message, or another `event` (heartbeat, login, system), was picked up; it is on disk.
+    """A message, or another `event` (heartbeat, login, system), was picked up and is on disk.
 
     `trace` is the `traceparent` that it came with.
     """
@@ -43,7 +43,7 @@ class TurnStarted(_Base):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageAdded(_Base):
-    """A message waits for a turn, under its `message_id`, or the running `turn` has taken it up; then it is on disk."""
+    """A message waits for a turn under its `message_id`, or the running `turn` has taken it up and it is on disk."""
 
     type: ClassVar[str] = "message"
     message: str
@@ -52,14 +52,14 @@ class MessageAdded(_Base):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnsRemoved(_Base):
-    """Turns left the conversation: who shows it reads it again. A server tells this, of what is done there."""
+    """Turns were removed from the conversation, so an interface that shows it must reload it. Sent by a server."""
 
     type: ClassVar[str] = "turns_removed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeakerChosen(_Base):
-    """The member of a group that speaks next (`user`: the group hands back), by which rule, and why; it is on disk."""
+    """The group member that speaks next (`user`: the group hands back), the rule that chose it, and why; on disk."""
 
     type: ClassVar[str] = "speaker"
     rule: str
@@ -84,7 +84,7 @@ class Thought(_Base):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading(_Base):
-    """The model's server is still reading the prompt: tokens read of `total`; `done` is missing if it does not tell."""
+    """The model's server is still reading the prompt: `done` of `total` tokens; `done` is None if it does not say."""
 
     type: ClassVar[str] = "reading"
     total: int
@@ -94,9 +94,9 @@ class Reading(_Base):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Writing(_Base):
-    """The model writes a call: the next piece of its arguments, as JSON text; `place` is the call's in the reply.
+    """The model is writing a call: the next piece of its arguments, as JSON text. `place` is its index in the reply.
 
-    It is provisional: the event `call` has them whole, if there is to be a call.
+    The piece is provisional; the event `call` has the complete arguments if the call is made.
     """
 
     type: ClassVar[str] = "writing"
@@ -107,7 +107,7 @@ class Writing(_Base):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallStarted(_Base):
-    """A call is about to run; it is on disk. `arguments` is the model's own JSON text."""
+    """A call is about to run and is on disk. `arguments` is the model's own JSON text."""
 
     type: ClassVar[str] = "call"
     call_id: str
@@ -129,7 +129,7 @@ class Progress(_Base):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Printed(_Base):
-    """A piece of a running function's output, secrets masked; the answer has all of it again."""
+    """A piece of a running function's output, with secrets masked; the answer repeats all of it."""
 
     type: ClassVar[str] = "printed"
     call_id: str
@@ -139,13 +139,13 @@ class Printed(_Base):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrantAsked(_Base):
-    """The user is asked before a function gets a grant; the turn waits. `question` names it for the answer.
+    """The user is asked before a function gets a grant; the turn waits. The answer refers to it by `question`.
 
-    `moment` is join, call or run, and `caller` the function that calls it, if one does; `says` has a sentence for each
-    of `missing`; `granted` is what the version before had, `why` the model's reason, `lines` are `[number, text]` of
-    its source, `diff` is what became different since the last yes; `is_again`: nothing new is asked for; `installs`
-    says what a yes installs, `doubts` what is not known of what it gives. `command` grants the same. `whom` is the
-    agent that another one asks for.
+    `moment` is join, call or run; `caller` is the function that makes the call, if any. `says` has a sentence for each
+    entry of `missing`. `granted` is what the previous version had, `why` the model's reason, `lines` are pairs
+    `[number, text]` of the source, and `diff` is the change since the last approval. `is_again` means that nothing new
+    is requested. `installs` lists what an approval installs, `doubts` what is unknown about what it allows. `command`
+    grants the same. `whom` is the agent on whose behalf another agent asks.
     """
 
     type: ClassVar[str] = "grant_asked"
@@ -169,11 +169,11 @@ class GrantAsked(_Base):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrantAnswered(_Base):
-    """The answer to such a question: once, yes or no, perhaps with a message for the model.
+    """The answer to such a question: once, yes or no, optionally with a message for the model.
 
-    `by` is human, policy (nobody could be asked: `command` grants it), earlier (a no of this turn, not asked again),
-    often (several noes in this turn, and no question more), never (no human can grant it) or unavailable (what it needs
-    is not available: `word` says why). Only what a human was asked for had a `grant_asked` before it.
+    `by` is human, policy (nobody could be asked; `command` grants it), earlier (refused in this turn and not asked
+    again), often (refused repeatedly in this turn; no longer asked), never (no human can grant it) or unavailable (what
+    it needs is not available; `word` says why). Only a question to a human follows a `grant_asked`.
     """
 
     type: ClassVar[str] = "grant_answered"
@@ -190,7 +190,7 @@ class GrantAnswered(_Base):
 class CallAnswered(_Base):
     """The answer to one call, as the model reads it; `outcome` is the published word.
 
-    `detail` holds what an interface may show besides: a verdict's or an outcome's JSON.
+    `detail` has more that an interface may show: the JSON of a verdict or an outcome.
     """
 
     type: ClassVar[str] = "answer"
@@ -204,12 +204,12 @@ class CallAnswered(_Base):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionsChanged(_Base):
-    """The set of functions changed: names by what happened to them; `by` is agent, user (a command) or human (files).
+    """The set of functions changed: the names by kind of change. `by` is agent, user (a command) or human (files).
 
-    `standings` says by name how a function stands that was judged, `disagreeing` how one differs from its examples,
-    `noted` which of them it lost, whom it breaks or, in a later event and a line each, what else was found in it;
-    `fixed` are files that load again. `lines` are the source lines that files are rejected for, by the words of
-    `rejected`.
+    `standings` maps the name of a judged function to its standing, and `disagreeing` to how the function differs from
+    its examples. `noted` has further findings: examples that it lost, functions that it breaks or, in a later event,
+    one line for each other finding. `fixed` are files that load again. `lines` maps each entry of `rejected` to the
+    source lines that caused it.
     """
 
     type: ClassVar[str] = "functions_changed"
@@ -227,10 +227,10 @@ class FunctionsChanged(_Base):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quarantined(_Base):
-    """A function kept failing, and the model no longer sees it; reported once.
+    """A function kept failing and the model no longer sees it; reported once.
 
-    `failures` are its last ones, shortly; `worked_version` is what returned last, if anything ever did, and when;
-    `ways` are the commands out of it, without the program's name.
+    `failures` are its last failures, in short form. `worked_version` is the last version that returned a result and
+    `worked_at` when, if any did. `ways` are the commands that lift the quarantine, without the program's name.
     """
 
     type: ClassVar[str] = "quarantined"
@@ -261,13 +261,13 @@ class Warned(_Base):
 
     @property
     def text(self) -> str:
-        """Both in one."""
+        """The message and the fix in one text."""
         return f"{self.message} {self.fix}".rstrip()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting(_Base):
-    """The turn waits for something else than the model's reply: `what` says for what; empty when that is over."""
+    """The turn waits for something other than the model's reply; `what` names it and is empty when the wait ends."""
 
     type: ClassVar[str] = "waiting"
     what: str
@@ -275,8 +275,8 @@ class Waiting(_Base):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage(_Base):
-    """Tokens of one step, as the endpoint reported or as estimated. `model` is set for a step of a helper, which has
-    a context of its own.
+    """Tokens of one step, as reported by the endpoint or estimated. `model` is set for a step of a helper, which has a
+    context of its own.
     """
 
     type: ClassVar[str] = "usage"
@@ -292,13 +292,13 @@ class Usage(_Base):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnEnded(_Base):
     """The end of a turn. `reason`: replied, interrupted, steps, repeated, failed, cancelled, limits, parked (it waits
-    for other agents and goes on by itself), client_calls (a client has to answer calls of its own functions),
-    handed_off (another agent goes on), stuck (a person has to decide), length (a client's limit cut the reply off).
+    for other agents and resumes by itself), client_calls (a client must answer calls of its own functions),
+    handed_off (another agent continues), stuck (a person must decide), length (a client's limit cut the reply off).
 
-    `usage` sums the turn's tokens. `made` is the turn's receipt, by kinds of facts: functions `created`, `changed` or
-    `deleted`; memory `remembered`, and of blocks how many `lines`; files that were `wrote` or `removed`; addresses
-    `reached`, `refused` and `unreached`; agents `told`; what a person was `asked`; functions `called`, and those that
-    `failed`. It is empty if nothing of this happened. `receipt` is the same as a sentence.
+    `usage` sums the turn's tokens. `made` is the turn's receipt, by kind of fact: functions `created`, `changed` or
+    `deleted`; memory `remembered`, with the number of `lines` per block; files that were `wrote` or `removed`;
+    addresses `reached`, `refused` and `unreached`; agents `told`; what a person was `asked`; functions `called`, and
+    those that `failed`. It is empty if none of this happened. `receipt` is the same as a sentence.
     """
 
     type: ClassVar[str] = "turn_ended"
@@ -336,7 +336,7 @@ Event: TypeAlias = (
 
 
 def no_reply(who: str, warned: Warned | None, reason: str) -> TurnError:
-    """Return the error for a turn that ended without a reply, from the last warning in it, if there was one."""
+    """Return the error for a turn that ended without a reply, built from its last warning if there was one."""
     if warned is None or reason == "interrupted":
         how = "was interrupted" if reason == "interrupted" else f"ended: {reason}"
         return TurnError(f"{who} did not reply: its turn {how}.")

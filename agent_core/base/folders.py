@@ -1,7 +1,7 @@
-"""Folders held open, and what is in them by name: whoever exchanges a folder on the way changes nothing here.
+"""Folders held open by descriptor, so that replacing a folder on the path has no effect on access to its entries.
 
-Where a system opens nothing relative to a folder, as Windows, the number of an open file that is empty stands for the
-folder, and its path is looked up again each time: a link that is put in the way in that very moment would be followed.
+Where the system cannot open files relative to a folder, as on Windows, a descriptor of the null device represents the
+folder, and its path is resolved again at each access. A link that is placed there at that moment would be followed.
 """
 
 import errno
@@ -12,11 +12,11 @@ from typing import Final
 from . import machine
 
 _HELD: Final = os.open in os.supports_dir_fd
-_places: Final[dict[int, str]] = {}  # number → path, where nothing is held
+_places: Final[dict[int, str]] = {}  # number → path, where a folder cannot be held open
 
 
 def hold(folder: Path, *, follows: bool = True) -> int:
-    """Return a descriptor of a folder, for `os.close`. Raise OSError if it is none, or a link that is not wanted."""
+    """Return a descriptor of a folder, for `os.close`. Raise OSError if it is none, or a link and not `follows`."""
     if _HELD:
         return os.open(folder, os.O_RDONLY | machine.DIRECTORY | machine.CLOEXEC | (0 if follows else machine.NOFOLLOW))
     if not follows and folder.is_symlink():
@@ -32,21 +32,21 @@ def hold_below(name: str, folder_fd: int) -> int:
 
 
 def _hold(path: str) -> int:
-    os.scandir(path).close()  # says why it is no folder
+    os.scandir(path).close()  # raises the reason why it is no folder
     number = os.open(os.devnull, os.O_RDONLY | machine.CLOEXEC)
     _places[number] = path
     return number
 
 
 def _place(name: str, folder_fd: int) -> str:
-    path = os.path.join(_places[folder_fd], name)  # noqa: PTH118 - as the calls below take it
+    path = os.path.join(_places[folder_fd], name)  # noqa: PTH118 - a string, as the calls below take it
     if os.path.islink(path):  # noqa: PTH114
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
     return path
 
 
 def status(folder_fd: int) -> os.stat_result:
-    """Return the facts of a folder that is held."""
+    """Return the status of a folder that is held open."""
     return os.fstat(folder_fd) if _HELD else os.lstat(_places[folder_fd])
 
 
@@ -70,11 +70,11 @@ def remove(name: str, folder_fd: int) -> None:
     if _HELD:
         os.unlink(name, dir_fd=folder_fd)
     else:
-        os.unlink(os.path.join(_places[folder_fd], name))  # noqa: PTH108, PTH118 - a link goes as it is
+        os.unlink(os.path.join(_places[folder_fd], name))  # noqa: PTH108, PTH118 - a link itself is removed
 
 
 def replace(old: str, new: str, folder_fd: int) -> None:
-    """Rename an entry of the folder; what has the new name is gone then."""
+    """Rename an entry of the folder; an existing entry with the new name is replaced."""
     if _HELD:
         os.replace(old, new, src_dir_fd=folder_fd, dst_dir_fd=folder_fd)
     else:
@@ -82,7 +82,7 @@ def replace(old: str, new: str, folder_fd: int) -> None:
 
 
 def link(old: str, new: str, folder_fd: int) -> None:
-    """Give a file of the folder another name. Raise FileExistsError if something has it."""
+    """Create a hard link in the folder. Raise FileExistsError if the new name exists."""
     if _HELD:
         os.link(old, new, src_dir_fd=folder_fd, dst_dir_fd=folder_fd)
     else:
@@ -90,13 +90,13 @@ def link(old: str, new: str, folder_fd: int) -> None:
 
 
 def mode_of(name: str, folder_fd: int) -> int:
-    """Return the permissions of an entry of the folder, a link's own if it is one."""
+    """Return the permissions of an entry of the folder; links are not followed."""
     if _HELD:
         return os.stat(name, dir_fd=folder_fd, follow_symlinks=False).st_mode & 0o777
     return os.lstat(os.path.join(_places[folder_fd], name)).st_mode & 0o777  # noqa: PTH118
 
 
 def save(folder_fd: int) -> None:
-    """Wait until the names in the folder are on disk, where a system can be asked for that."""
+    """Flush the folder's entries to disk, where the system supports it."""
     if _HELD:
         os.fsync(folder_fd)

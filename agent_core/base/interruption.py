@@ -1,7 +1,7 @@
 """Interruption of a running turn from outside.
 
-`Interruption` works as `asyncio.timeout` does: what runs inside the block is canceled when `request` is called and the
-block is left with `Interrupted`, while a cancellation by anybody else stays a cancellation.
+`Interruption` works like `asyncio.timeout`: `request` cancels the code inside the block, and the block raises
+`Interrupted`. A cancellation from anywhere else stays a cancellation.
 """
 
 import asyncio
@@ -9,18 +9,18 @@ from types import TracebackType
 
 
 class Interrupted(Exception):
-    """Raised if the user asked for the turn to end."""
+    """Raised if the user asked to end the turn."""
 
 
 class Interruption:
-    """One turn's stop switch. The block can be entered repeatedly, and stays closed once a stop is requested."""
+    """The stop switch of one turn. The block can be entered repeatedly until a stop is requested."""
 
     def __init__(self) -> None:
         self.requested = False
         self._inside: set[asyncio.Task[object]] = set()
 
     def request(self) -> None:
-        """End the turn: cancel what is inside the block, and let nobody enter it any more."""
+        """End the turn: cancel the code inside the block, and refuse further entries."""
         self.requested = True
         for task in self._inside:
             task.cancel()

@@ -1,7 +1,7 @@
-"""The JSON form of results, for the doors where JSON leaves: `--json`, events, files, another process.
+"""The JSON form of results, wherever JSON leaves the program: `--json`, events, files, another process.
 
-A field's name is its key (without a trailing underscore), and the order of the fields is the order of the keys. A value
-whose published shape differs from its fields has a `to_json` of its own.
+A field's name is its key (without a trailing underscore), and the keys have the order of the fields. A value whose
+published form differs from its fields defines `to_json`.
 """
 
 from collections.abc import Mapping
@@ -11,12 +11,12 @@ from typing import Any, Final
 
 _PLAIN: Final = frozenset({str, int, float, bool, NoneType})
 IF_SET: Final = {"if_set": True}
-"""Metadata of a field that is left out while it is empty."""
+"""Metadata of a field that is omitted while empty."""
 
 
 def to_json(value: object) -> Any:  # Any: values of JSON
     """Return the published JSON of a result."""
-    if type(value) in _PLAIN:  # most of a large value
+    if type(value) in _PLAIN:  # most parts of a large value
         return value
     if own := getattr(value, "to_json", None):
         return own()

@@ -1,6 +1,6 @@
-"""The language of a text, and the stems of its words: English, or another that a Snowball stemmer knows.
+"""The language of a text, and the stems of its words: English, or another language with a Snowball stemmer.
 
-A language is recognized by its small words. A text without any may be in each language.
+A language is recognized by its small words (stop words). A text without any could be in any language.
 """
 
 import re
@@ -22,17 +22,17 @@ OTHERS: Final = ("de", "fr", "es")
 """The languages other than English."""
 _WORD: Final = re.compile(r"[^\W_]+")
 _STEMMERS: Final = {"de": "german", "fr": "french", "es": "spanish"}
-_SHORT: Final = re.compile(r"\b(\w)ies\b", re.IGNORECASE)  # the stemmer makes `pi` of `pies`, and leaves `pie`
+_SHORT: Final = re.compile(r"\b(\w)ies\b", re.IGNORECASE)  # the stemmer turns `pies` into `pi` but leaves `pie`
 _OF_THREAD: Final = local()
 _LOOKED_AT: Final = 400  # characters
 _LETTERS: Final = {"de": frozenset("äöüß"), "fr": frozenset("àâçèêëîïôùûœ"), "es": frozenset("ñáíóú¿¡")}
-_ENOUGH: Final = 2  # small words of another language, in a text whose English small words were left out
-_SHARE: Final = 7  # one word in so many is one of them
+_ENOUGH: Final = 2  # small words of another language, in a text without its English small words
+_SHARE: Final = 7  # at least one word in this many must be a small word
 
 
 @lru_cache(maxsize=4096)
 def language_of(text: str) -> str:
-    """Return the language of a text: `en`, another that is known, or an empty text where nothing tells."""
+    """Return the language of a text: `en`, another known one, or "" if no small word is found."""
     words = _WORD.findall(text[:_LOOKED_AT].lower())
     counts = {name: sum(word in small for word in words) for name, small in small_words().items()}
     best = max(counts, key=lambda name: counts[name])
@@ -44,7 +44,7 @@ def language_of(text: str) -> str:
 
 
 def foreign(text: str) -> str:
-    """Return the language other than English that the indexed words of a text are in, or an empty text."""
+    """Return the language other than English that the indexed words of a text are in, or ""."""
     words = text[:_LOOKED_AT].split()
     scores = {}
     for language in OTHERS:
@@ -58,7 +58,7 @@ def foreign(text: str) -> str:
 
 
 def english_stems(text: str) -> set[str]:
-    """Return the words of a text, each without its English ending, as the index of words has them."""
+    """Return the English stems of the words of a text, as the word index stores them."""
     found = _tokenizer()(
         _SHORT.sub(r"\1ie", text).encode(),
         apsw.FTS5_TOKENIZE_DOCUMENT,
@@ -76,8 +76,8 @@ def stem(word: str) -> str:
 
 
 def _tokenizer() -> apsw.FTS5Tokenizer:
-    """Return SQLite's, whatever the database: the words of both are the same."""
-    if not hasattr(_OF_THREAD, "tokenizer"):  # a connection is of one thread
+    """Return SQLite's tokenizer; it is the same for every database."""
+    if not hasattr(_OF_THREAD, "tokenizer"):  # a connection belongs to one thread
         _OF_THREAD.db = apsw.Connection(":memory:")
         _OF_THREAD.tokenizer = _OF_THREAD.db.fts5_tokenizer("porter", ["unicode61"])
     found: apsw.FTS5Tokenizer = _OF_THREAD.tokenizer
@@ -85,19 +85,19 @@ def _tokenizer() -> apsw.FTS5Tokenizer:
 
 
 def marked(words: Iterable[str], language: str) -> list[str]:
-    """Return the stems of words in another language, each marked so that no English one reads alike."""
+    """Return the stems of words in another language, each with a prefix that no English stem has."""
     return [f"1{language}{stem}" for stem in stems(words, language)]
 
 
 @cache
 def small_words() -> dict[str, frozenset[str]]:
-    """Return the small words of each language, which say nothing about what a text is about."""
+    """Return the small words (stop words) of each language, which do not indicate a topic."""
     tables = read_toml(files(__package__).joinpath("language.toml").read_text("utf-8"))
     return {name: frozenset(table["small"].split()) for name, table in tables.items()}
 
 
 def stems(words: Iterable[str], language: str) -> list[str]:
-    """Return the stems of words in lower case by the rules of one of `OTHERS`, without accents."""
+    """Return the stems of lowercase words by the rules of one of `OTHERS`, without accents."""
     return [_stem(word, language) for word in words]
 
 
@@ -109,6 +109,6 @@ def _stem(word: str, language: str) -> str:
 
 @cache
 def _stemmer(language: str) -> "snowballstemmer.stemmer":
-    import snowballstemmer  # noqa: PLC0415 - forty modules, for texts in other languages alone
+    import snowballstemmer  # noqa: PLC0415 - forty modules, for texts in other languages only
 
     return snowballstemmer.stemmer(_STEMMERS[language])

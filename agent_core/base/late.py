@@ -1,4 +1,4 @@
-"""Names and modules that are imported when they are first asked for (ADR 0006): a small use does not wait for all."""
+"""Names and modules that are imported at first use (ADR 0006), so that a small use does not load everything."""
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def late_names(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:  # Any: its `.pyi` says which
-    """Return the `__getattr__` of a package; `modules` has the names that each of its modules gives, with blanks."""
+    """Return the `__getattr__` of a package. `modules` maps each module to its names, separated by blanks."""
     places = {name: module for module, names in modules.items() for name in names.split()}
 
     def load(name: str) -> Any:
@@ -18,7 +18,7 @@ def late_names(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]
 
 
 class LateModule:
-    """A module that is imported with the first use of it. Type checkers are given the module itself."""
+    """A module that is imported at first use. Type checkers see the module itself."""
 
     def __init__(self, name: str) -> None:
         self._name = name

@@ -1,6 +1,6 @@
-"""Limits of a thread, a helper or a group, and what of them is left.
+"""Limits of a thread, a helper or a group, and the remaining amounts.
 
-They fail closed: 0 means 0, what is left is asked before each request, and a child spends what its parents have, too.
+They fail closed: 0 means 0, the remainder is checked before each request, and a child also spends from its parents.
 """
 
 import math
@@ -16,15 +16,15 @@ Amount: TypeAlias = int | float | None
 
 NAMES: Final = ("hops", "messages", "steps", "tokens", "cost", "seconds", "helpers", "depth")
 FOR_A_REQUEST: Final = ("steps", "tokens", "cost", "seconds")
-"""What another request to a model needs something of."""
+"""The amounts that another request to a model needs."""
 OF_MESSAGES: Final = frozenset({"hops", "messages"})
-"""What only messages between agents spend."""
+"""The amounts that only messages between agents spend."""
 _WHOLE: Final = frozenset(NAMES) - {"cost", "seconds"}
 
 
 @dataclass(frozen=True, slots=True)
 class SpendingLimits:
-    """The most that may be spent of each; None: no limit of its own. `where` is the file that says so."""
+    """The maximum of each amount; None means no limit here. `where` is the file that sets them."""
 
     hops: Amount = None
     messages: Amount = None
@@ -38,10 +38,10 @@ class SpendingLimits:
 
     @classmethod
     def read(cls, table: object, where: str) -> "SpendingLimits":
-        """Return the limits in a table of a TOML file; `where` names the file, and the table in it.
+        """Return the limits in a table of a TOML file; `where` names the file and the table in it.
 
         Raises:
-            ConfigError: it is no table, a key is unknown, or a value is negative or no number.
+            ConfigError: it is not a table, a key is unknown, or a value is negative or no number.
         """
         if not isinstance(table, Mapping):
             raise ConfigError(f"{where}: limits are a table.", fix="Write them as { steps = 20, tokens = 50000 }.")
@@ -50,7 +50,7 @@ class SpendingLimits:
         return cls(**table, where=where)
 
     def within(self, limits: "SpendingLimits") -> "SpendingLimits":
-        """Return the smaller of each; of two that are equal, and of which one is None, the other is taken."""
+        """Return the lower limit of each amount; None counts as no limit."""
         pairs = {name: (getattr(self, name), getattr(limits, name)) for name in NAMES}
         smaller = {
             name: min((amount for amount in pair if amount is not None), default=None) for name, pair in pairs.items()
@@ -58,29 +58,29 @@ class SpendingLimits:
         return SpendingLimits(**smaller, where=self.where or limits.where)
 
     def amounts(self) -> dict[str, int | float]:
-        """Return the limits that there are, by name."""
+        """Return the limits that are set, by name."""
         return {name: amount for name in NAMES if (amount := getattr(self, name)) is not None}
 
 
 class Allowance:
-    """The rest of some limits. Every parent spends what is spent here, too."""
+    """The remainder of some limits. Amounts spent here are also spent in every parent."""
 
     def __init__(
         self, limits: SpendingLimits, parent: "Allowance | None" = None, spent: Mapping[str, int | float] | None = None
     ) -> None:
-        """Create the allowance; `spent` is what was spent before, by a process that has ended."""
+        """Create the allowance; `spent` is the amount that an earlier process spent."""
         self.limits = limits
         self.parent = parent
         self.spent: dict[str, int | float] = dict.fromkeys(NAMES, 0) | dict(spent or {})
 
     def spend(self, **amounts: int | float) -> None:
-        """Add to what was spent, here and in every parent: `spend(steps=1, tokens=1200)`."""
+        """Add to the spent amounts, here and in every parent: `spend(steps=1, tokens=1200)`."""
         for allowance in self._line():
             for name, amount in amounts.items():
                 allowance.spent[name] += max(amount, 0)
 
     def left(self) -> SpendingLimits:
-        """Return what is left of each limit, by this allowance and by every parent; never below 0."""
+        """Return the remainder of each limit, across this allowance and its parents; never below 0."""
         rest = SpendingLimits(where=self.limits.where)
         for allowance in self._line():
             most = allowance.limits.amounts()
@@ -91,9 +91,9 @@ class Allowance:
         return rest
 
     def broken(self, *names: str) -> str | None:
-        """Return a sentence about a limit of which nothing is left, or None; asked before each request.
+        """Return a sentence about an exhausted limit, or None; called before each request.
 
-        Without names, it is about what a request to a model needs.
+        Without names, check the limits of a request to a model.
         """
         for allowance in self._line():
             for name, most in allowance.limits.amounts().items():

@@ -1,11 +1,11 @@
-"""The differences between operating systems, with substitutes where a system lacks something.
+"""The differences between operating systems, with substitutes for missing features.
 
 The parts for Windows and macOS are written from the documentation of Python and of these systems, are type-checked for
-them, and have **never been run** there. Linux without these modules is tried by `tests/hostile`.
+them, and have **never been run** there. `tests/hostile` tests Linux without these modules.
 
-On Windows no file has an owner or a mode that Python could tell: what lies in this user's profile counts as this
-user's. A link that is put in the place of a file is not refused there. Locks are of one byte far behind the end,
-always exclusive, and a folder is locked through a file in it.
+On Windows, Python cannot read a file's owner or mode: files in this user's profile count as this user's. A link that
+replaces a file is not rejected there. Locks cover one byte far beyond the end of the file and are always exclusive, and
+a folder is locked through a file in it.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ if sys.platform == "win32":
     NOFOLLOW: Final = 0
     NONBLOCK: Final = 0
     KILLED: Final = signal.SIGTERM
-    HANGS_UP: Final = signal.SIGBREAK  # also for a console that was closed
+    HANGS_UP: Final = signal.SIGBREAK  # also sent when a console is closed
 else:
     import select
 
@@ -35,7 +35,7 @@ else:
         import pwd
         import resource
         import termios
-    except ImportError:  # no system that is known: nothing is locked or bounded, and no terminal is read ahead
+    except ImportError:  # an unknown system: no locks, no resource limits, and no reading ahead from a terminal
         HAS_POSIX = False
     else:
         HAS_POSIX = True
@@ -49,18 +49,18 @@ else:
     HANGS_UP: Final = signal.SIGHUP
 
 LOOKING: Final = os.O_RDONLY | NOFOLLOW | NONBLOCK | CLOEXEC
-"""How a file is opened for reading that may be anything: neither a link nor a pipe does harm."""
+"""Flags for opening an unknown file for reading: links are not followed and pipes do not block."""
 MAKING: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | NOFOLLOW | CLOEXEC
 TRY_AGAIN: Final = 75
-"""The exit status of a process that whoever watches over it starts again."""
-_FAR: Final = 1 << 40  # where no byte of a file lies that is locked
+"""The exit status that asks a supervisor to restart the process."""
+_FAR: Final = 1 << 40  # beyond the locked files' data
 _PAUSE_S: Final = 0.05
 _LOCK_FILE: Final = ".lock"
 _OPEN_FILES: Final = Path("/proc/self/fd")
 
 
 def open_folder(folder: Path, *, follows: bool = False) -> int:
-    """Return a descriptor by which the folder can be locked. Raise OSError if there is none, or a link unasked."""
+    """Return a descriptor for locking the folder. Raise OSError if it is missing, or a link and not `follows`."""
     if sys.platform == "win32":
         return os.open(folder / _LOCK_FILE, os.O_RDWR | os.O_CREAT | CLOEXEC, 0o600)
     else:  # noqa: RET505 - a type checker for the other system reads this branch, or does not
@@ -68,7 +68,7 @@ def open_folder(folder: Path, *, follows: bool = False) -> int:
 
 
 def lock(descriptor: int, *, shared: bool = False) -> None:
-    """Lock an open file or folder until it is closed, and wait for that as long as it takes."""
+    """Lock an open file or folder until it is closed, waiting as long as necessary."""
     if sys.platform == "win32":
         while not try_lock(descriptor):
             time.sleep(_PAUSE_S)
@@ -96,7 +96,7 @@ def try_lock(descriptor: int, *, shared: bool = False) -> bool:
 
 
 def try_record_lock(descriptor: int) -> bool:
-    """Do the same by a lock on the bytes of the file, as SQLite locks; on Windows there is no other kind."""
+    """Do the same with a lock on the bytes of the file, as SQLite does; on Windows there is no other kind."""
     if sys.platform == "win32":
         return try_lock(descriptor)
     elif HAS_POSIX:  # noqa: RET505 - as above
@@ -108,7 +108,7 @@ def try_record_lock(descriptor: int) -> bool:
 
 
 def user_id() -> int:
-    """Return the number of this process's user as `st_uid` has it: on Windows 0, as every file there."""
+    """Return the user id of this process, comparable with `st_uid`; 0 on Windows, as for every file there."""
     if sys.platform == "win32":
         return 0
     else:  # noqa: RET505 - as above
@@ -116,7 +116,7 @@ def user_id() -> int:
 
 
 def user_name(user: int) -> str:
-    """Return a user's name with the number, or only the number."""
+    """Return a user's name and number, or only the number."""
     if sys.platform != "win32" and HAS_POSIX:
         try:
             return f"{pwd.getpwuid(user).pw_name} ({user})"
@@ -126,21 +126,21 @@ def user_name(user: int) -> str:
 
 
 def grants_others(status: os.stat_result, rights: int) -> bool:
-    """Return whether the mode of a file gives others one of these rights; on Windows the profile's list decides."""
+    """Return whether a file's mode gives others one of these rights; on Windows False: the profile's ACL decides."""
     return sys.platform != "win32" and bool(status.st_mode & rights)
 
 
 def change_mode(descriptor: int, mode: int) -> None:
-    """Set the mode of an open file; nothing on Windows."""
+    """Set the mode of an open file; no effect on Windows."""
     if sys.platform != "win32":
         os.fchmod(descriptor, mode)
 
 
 def reopen(descriptor: int, path: str, flags: int) -> int:
-    """Return another descriptor, opened with these flags, of the very file that a descriptor names.
+    """Return another descriptor, opened with these flags, of the same file.
 
     Raises:
-        OSError: it cannot be opened, or where only its path leads there, something else has taken its place.
+        OSError: it cannot be opened, or another file has taken its path where only the path leads to it.
     """
     if _OPEN_FILES.is_dir():
         return os.open(f"{_OPEN_FILES}/{descriptor}", flags)
@@ -154,7 +154,7 @@ def reopen(descriptor: int, path: str, flags: int) -> int:
 
 
 def read_at(descriptor: int, size: int, place: int) -> bytes:
-    """Return bytes of an open file from a place on; on Windows no other thread may use the descriptor meanwhile."""
+    """Return up to `size` bytes of an open file from a position; on Windows not safe with other threads."""
     if sys.platform == "win32":
         os.lseek(descriptor, place, os.SEEK_SET)
         return os.read(descriptor, size)
@@ -163,7 +163,7 @@ def read_at(descriptor: int, size: int, place: int) -> bytes:
 
 
 def write_at(descriptor: int, data: bytes, place: int) -> int:
-    """Write at a place of an open file, and return how many bytes; on Windows as for `read_at`."""
+    """Write at a position of an open file and return the number of bytes; on Windows as for `read_at`."""
     if sys.platform == "win32":
         os.lseek(descriptor, place, os.SEEK_SET)
         return os.write(descriptor, data)
@@ -172,9 +172,9 @@ def write_at(descriptor: int, data: bytes, place: int) -> int:
 
 
 def bound(memory: int, files: int) -> None:
-    """Bound this process: bytes of memory, files open at once, and no file written. On Windows nothing is bounded.
+    """Limit this process: bytes of memory, number of open files, and no writing of files. No effect on Windows.
 
-    macOS has no limit on addresses: what it does not take is left out.
+    macOS has no limit on address space: limits that it rejects are skipped.
     """
     if sys.platform != "win32" and HAS_POSIX:
         for kind, limit in (
@@ -191,7 +191,7 @@ def bound(memory: int, files: int) -> None:
 
 
 def kill_group(process: int) -> None:
-    """Kill a process that was started in a session of its own, with what it started; on Windows it alone.
+    """Kill a process that leads its own session, with the processes it started; on Windows only the process itself.
 
     Raises:
         ProcessLookupError: it has ended.
@@ -203,16 +203,16 @@ def kill_group(process: int) -> None:
 
 
 def on_signal(number: signal.Signals, act: Callable[[], object]) -> None:
-    """Have the running loop do something when a signal arrives. `forget_signal` ends that."""
+    """Call `act` in the running loop when a signal arrives, until `forget_signal`."""
     loop = asyncio.get_running_loop()
     try:
         loop.add_signal_handler(number, act)
-    except NotImplementedError:  # as on Windows, where the loop waits for ports and not for descriptors
+    except NotImplementedError:  # as on Windows, where the loop waits on completion ports, not descriptors
         signal.signal(number, lambda _number, _frame: loop.call_soon_threadsafe(act))
 
 
 def forget_signal(number: signal.Signals) -> None:
-    """Let a signal do again what it does by default."""
+    """Restore the default handling of a signal."""
     try:
         asyncio.get_running_loop().remove_signal_handler(number)
     except NotImplementedError:
@@ -220,7 +220,7 @@ def forget_signal(number: signal.Signals) -> None:
 
 
 def is_reader_gone(stream: int) -> bool:
-    """Return whether a pipe's reader has gone; on Windows that shows only when something is written."""
+    """Return whether a pipe's reader is gone; on Windows only a write reveals that."""
     if sys.platform == "win32":
         return False
     else:  # noqa: RET505 - as above
@@ -230,7 +230,7 @@ def is_reader_gone(stream: int) -> bool:
 
 
 def forget_typed(terminal: int) -> None:
-    """Discard what was typed at a terminal and not read yet, even half a line."""
+    """Discard unread terminal input, even half a line."""
     if sys.platform == "win32":
         read_typed(terminal)
     elif HAS_POSIX:
@@ -238,7 +238,7 @@ def forget_typed(terminal: int) -> None:
 
 
 def read_typed(terminal: int) -> bytes:
-    """Read all that waits at a terminal, even half a line, which it keeps back otherwise."""
+    """Read all pending terminal input, including half a line, which the terminal normally holds back."""
     if sys.platform == "win32":
         typed = ""
         while msvcrt.kbhit():

@@ -1,14 +1,14 @@
 """The messages of a conversation: system, user, assistant, call, answer, notice.
 
-These are the inner values; `model/wire.py` turns them into what an endpoint reads, and is the
-one place where a function is called a tool.
+These are the inner values; `model/wire.py` turns them into the endpoint's format, and is the only place that calls a
+function a tool.
 """
 
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 SEND: Final = "send_message"
-"""The function that speaks to the user for an agent with inner monologue as its text."""
+"""The function that sends a message to the user; an agent with inner monologue uses its text for thoughts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """The instructions, or another part of the system message; rebuilt for every request and never stored."""
+    """A part of the system message, such as the instructions; rebuilt for every request and never stored."""
 
     text: str
 
@@ -31,8 +31,8 @@ class System:
 class User:
     """A message from the user; `packed` is the same message with type and time, for a model that reads that format.
 
-    One that `is_imported` came with an agent's file: whoever wrote that may have put any words here. With a `speaker`,
-    it is another agent's, and the user has said nothing.
+    A message that `is_imported` came with an agent's file, so its text may be anyone's. With a `speaker`, it is the
+    message of another agent and not of the user.
     """
 
     text: str
@@ -43,9 +43,9 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class Assistant:
-    """One reply of the model: text, the calls it asks for, and its thought where it shows one.
+    """One reply of the model: text, the requested calls, and its thought if the model shows one.
 
-    `reasoning` is what goes back to the endpoint within the turn, unread: JSON texts as they came.
+    `reasoning` goes back to the endpoint unchanged within the turn: JSON texts as they arrived.
     """
 
     text: str
@@ -67,7 +67,7 @@ class Answer:
 class Notice:
     """A notice from the program to the model, for example that someone else changed a function; `packed` as in `User`.
 
-    One that `is_imported` came with an agent's file: somebody else wrote it.
+    A notice that `is_imported` came with an agent's file: someone else wrote it.
     """
 
     text: str

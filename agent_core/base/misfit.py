@@ -1,4 +1,4 @@
-"""What was expected in place of a value that does not fit a field, in our own words."""
+"""Describes the value that a field expected, in our own words instead of pydantic's."""
 
 from typing import Any, Final
 
@@ -33,13 +33,13 @@ _KINDS: Final = {
 
 
 def expected(error: Any) -> str:  # Any: one of pydantic's error details
-    """Return what the field takes."""
+    """Return the kind of value that the field accepts."""
     form = _KINDS.get(error["type"])
     return form.format(**error.get("ctx", {})) if form else str(error["msg"])
 
 
 def sentence(error: Any) -> str:  # Any: one of pydantic's error details
-    """Return what was expected there, and what was found."""
+    """Return a sentence with the expected and the actual value."""
     if error["type"] == "missing":
         return "expected it, and it is missing"
     if error["type"] == "extra_forbidden":
@@ -49,7 +49,7 @@ def sentence(error: Any) -> str:  # Any: one of pydantic's error details
     return f"expected {expected(error)}, got {_describe_value(error['input'])}"
 
 
-def _describe_value(value: Any) -> str:  # Any: whatever stands in the file
+def _describe_value(value: Any) -> str:  # Any: a value from a file
     if isinstance(value, str):
         return f"the text `{one_line(value, 40)}`" if value else "an empty text"
     if isinstance(value, list | tuple | dict):

@@ -1,7 +1,7 @@
-"""Helpers that run work on possibly large values outside the event loop.
+"""Runs work on possibly large values outside the event loop.
 
-It has to be Python all through, which shares the interpreter every few milliseconds: one long step in C (a regular
-expression, a sort, a parse) would hold the event loop up from a thread, too, and is bounded by itself.
+The work must be pure Python, which yields the interpreter every few milliseconds. A single long step in C (a regular
+expression, a sort, a parse) would block the event loop even from a thread, so such a step must be bounded by itself.
 """
 
 import asyncio
@@ -16,25 +16,25 @@ from sandbox.wire.values import is_large
 P = ParamSpec("P")
 T = TypeVar("T")
 LARGE: Final = 4_000
-"""Characters of a text: what is done with a shorter one takes no longer than the event loop can wait."""
+"""Characters: processing a shorter text is fast enough for the event loop."""
 _HEAVY: Final = 64 << 10
-# One after another: several threads would only take turns with each other, and the event loop would wait for all.
+# One at a time: several threads would only compete with each other and delay the event loop.
 _lane: Final = ThreadPoolExecutor(1, "heavy")
 
 
 def bulk(value: Any) -> int:  # Any: what `sandbox.wire.values` carries
-    """Return the size by which a value is processed: that of a large text if it has many parts."""
+    """Return the size to use for a value in `aside`: more than `LARGE` if it has many parts, else 0."""
     return LARGE + 1 if is_large(value) else 0
 
 
 async def aside(size: int, work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
-    """Return the result of the work, which runs in a thread if its input is large."""
+    """Return the result of the work; it runs in a thread if its input is large."""
     if size <= LARGE:
         return work(*args, **named)
     return await (one_at_a_time if size > _HEAVY else asyncio.to_thread)(work, *args, **named)
 
 
 async def one_at_a_time(work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
-    """Return the result of heavy work, which waits for a thread that all such work shares."""
+    """Return the result of heavy work, which runs in the one thread shared by all such work."""
     run = partial(copy_context().run, work, *args, **named)
     return await asyncio.get_running_loop().run_in_executor(_lane, run)

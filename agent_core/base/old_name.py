@@ -1,6 +1,6 @@
-"""Moves what has the former name of this program to the new one when it is first met, with a line about it.
+"""Renames files of this program's former name at first encounter, and prints a line about it.
 
-All that is known of the old name is here. Another program has that name, too: only what this one wrote is moved.
+All knowledge of the old name is in this module. Another program has that name, too: only what this one wrote is moved.
 """
 
 import os
@@ -29,9 +29,9 @@ SETTINGS: Final = f"{NAME}.toml"
 SHORT: Final = NAME[:6]
 """The name of the state folder as FAT and NTFS abbreviate it."""
 SEALED_AS: Final = f"{NAME} yes 1"
-"""What is sealed with every approval. It stays: under another text none of them would count any more."""
+"""The text sealed with every approval. It must not change: otherwise no earlier approval would count."""
 AGENT_FILE: Final = f"{NAME}-agent"
-"""The format of the agents that were exported."""
+"""The format name of exported agents."""
 
 _NEW: Final = "knapper"
 _STATE_FILES: Final = (".gitignore", "state.db")
@@ -54,10 +54,10 @@ def is_workspace(folder: Path) -> bool:
 
 
 def move_workspace(root: Path) -> None:
-    """Move the state and the settings of a workspace to their new names, unless something has these already.
+    """Move the state and the settings of a workspace to their new names, unless those exist already.
 
     Raises:
-        WorkspaceError: a process of the old program uses it, or it cannot be moved; what was not moved is as it was.
+        WorkspaceError: a process of the old program uses it, or it cannot be moved; anything not moved is unchanged.
     """
     if not _in_workspace(root):
         return
@@ -78,7 +78,7 @@ def move_workspace(root: Path) -> None:
 
 
 def move_home() -> None:
-    """Move the folders with this user's data, settings and caches to their new names, as `move_workspace` does.
+    """Move this user's folders for data, settings and caches to their new names, as `move_workspace` does.
 
     Raises:
         WorkspaceError: one cannot be moved.
@@ -101,7 +101,7 @@ def move_home() -> None:
 
 @cache
 def tell_of_variables() -> None:
-    """Say, once in a process, which variables are set that meant something under the old name."""
+    """Print, once per process, the variables that are still set under the old name."""
     old = sorted(name for name in environment() if name.startswith(_VARIABLES))[:_MOST_NAMED]
     if old:
         new = [name.replace(NAME.upper(), _NEW.upper(), 1) for name in old]
@@ -109,12 +109,12 @@ def tell_of_variables() -> None:
 
 
 def formerly(text: str) -> str:
-    """Return a text of the program as it was under the old name."""
+    """Return a text of the program as it read under the old name."""
     return text.replace(_NEW, NAME).replace(_NEW.capitalize(), NAME.capitalize())
 
 
 def _in_workspace(root: Path) -> list[tuple[Path, Path]]:
-    """Return what is to be moved there, each with its new path."""
+    """Return the pairs of old and new path that must be moved in a workspace."""
     state, settings = root / STATE, root / SETTINGS
     pairs = [(state, root / f".{_NEW}")] if _is_left(state, root / f".{_NEW}", _STATE_FILES) else []
     if _is_left(settings, root / f"{_NEW}.toml") and _is_settings_file(settings):
@@ -123,13 +123,13 @@ def _in_workspace(root: Path) -> list[tuple[Path, Path]]:
 
 
 def _is_left(old: Path, new: Path, files: tuple[str, ...] = ()) -> bool:
-    """Check whether something has the old name, and nothing the new one; of a folder, with one of these in it."""
+    """Check whether the old name exists and the new one does not; a folder must contain one of `files`."""
     is_there = any(os.path.lexists(old / name) for name in files) if files else os.path.lexists(old)
     return is_there and not os.path.lexists(new)
 
 
 def _is_settings_file(path: Path) -> bool:
-    """Check whether settings may be this program's: it knew every table in them, or they cannot be read."""
+    """Check whether a settings file may be this program's: all its tables are known, or it cannot be read."""
     try:
         return read_toml(read_plain(path, _MOST_BYTES)).keys() <= set(_TABLES)
     except (OSError, Malformed):
@@ -138,7 +138,7 @@ def _is_settings_file(path: Path) -> bool:
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Let one process at a time move what is in a folder."""
+    """Hold a lock on a folder, so that one process at a time moves its contents."""
     try:
         descriptor = machine.open_folder(folder, follows=True)
     except OSError as error:
@@ -172,7 +172,7 @@ def _hold_unused(state: Path) -> Iterator[None]:
     """Keep processes of the old program out of a state folder.
 
     Raises:
-        WorkspaceError: one is in it. It has locked an agent as a whole, or a part of what shares the log of the state.
+        WorkspaceError: one uses it: it has locked an agent, or part of the database's shared-memory file.
     """
     locks = [*islice(state.glob("agents/*.lock"), _MOST_LOCKS), *state.glob("state.db-shm")]
     with ExitStack() as held:
@@ -180,7 +180,7 @@ def _hold_unused(state: Path) -> Iterator[None]:
             try:
                 descriptor = os.open(path, os.O_RDWR | machine.NOFOLLOW | machine.NONBLOCK | machine.CLOEXEC)
             except OSError:
-                continue  # a link, or gone: nobody of the program has it
+                continue  # a link, or gone: no process of the program has it open
             held.callback(os.close, descriptor)
             if not (machine.try_record_lock if path.suffix == ".db-shm" else machine.try_lock)(descriptor):
                 number = os.read(descriptor, 32).decode(errors="replace").strip() if path.suffix == ".lock" else ""
@@ -199,6 +199,6 @@ def _rename(old: Path, new: Path) -> None:
 
 
 def say(sentence: str) -> None:
-    """Write a sentence about what was moved to standard error."""
+    """Write a sentence to standard error."""
     if sys.stderr is not None:
         sys.stderr.write(f"{sentence}\n")

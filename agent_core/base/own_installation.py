@@ -1,6 +1,6 @@
 """The commands that add packages to this copy of the program, worded for the way in which it was installed.
 
-None installs the program by its name from an index: who has the name there need not be its authors.
+None installs the program by its name from an index: the owner of that name need not be its authors.
 """
 
 import re
@@ -21,9 +21,9 @@ _EXTRA_OF: Final = re.compile(r"(?P<package>[^;]+?)\s*;.*\bextra\s*==\s*['\"](?P
 
 
 def add_extra(extra: str) -> str:
-    """Return the command that adds what an extra of the program needs."""
+    """Return the command that installs the packages of an extra of the program."""
     source = _shown_source()
-    packages = _packages(extra) or [f"FOLDER_OF_THE_PROGRAM[{extra}]"]  # where nothing says what it needs
+    packages = _packages(extra) or [f"FOLDER_OF_THE_PROGRAM[{extra}]"]  # no metadata lists its requirements
     if (venv := Path(sys.prefix) / "pipx_metadata.json").is_file():
         return f"pipx inject {shlex.quote(venv.parent.name)} {shlex.join(packages)}"
     if _uv_receipt() is not None and source:
@@ -37,7 +37,7 @@ def add_extra(extra: str) -> str:
 
 
 def reinstall(package: str) -> str:
-    """Return the command that installs a package anew on which the program depends, in a version that fits."""
+    """Return the command that reinstalls a dependency of the program, in a version that fits."""
     wanted = next(
         (
             line
@@ -54,7 +54,7 @@ def reinstall(package: str) -> str:
 
 
 def reinstall_program() -> str:
-    """Return the command that installs this copy anew, without what it depends on."""
+    """Return the command that reinstalls this copy without its dependencies."""
     if (venv := Path(sys.prefix) / "pipx_metadata.json").is_file():
         return f"pipx reinstall {shlex.quote(venv.parent.name)}"
     if _uv_receipt() is not None:
@@ -64,7 +64,7 @@ def reinstall_program() -> str:
 
 
 def origin() -> str:
-    """Return where this copy of the program came from, to be read by people."""
+    """Return the origin of this copy of the program, for people."""
     return _source() or "a package index"
 
 
@@ -74,17 +74,17 @@ def _pip(*arguments: str) -> str:
     found = shutil.which("python")
     is_on_path = found is not None and Path(found).parent == own.parent
     python = "python" if is_on_path else _typed_path(own)
-    if find_spec("pip") is None:  # an environment of uv's
+    if find_spec("pip") is None:  # an environment created by uv
         return f"uv pip install --python {shlex.quote(python)} {shlex.join(arguments[1:])}"
     return f"{shlex.quote(python)} -m pip {shlex.join(arguments)}"
 
 
 def _source() -> str:
-    """Return the folder, file or address from which this copy can be installed again; "" if it came from an index."""
+    """Return the folder, file or address from which this copy can be reinstalled; "" if it came from an index."""
     recorded = _recorded_origin()
     url, vcs = str(recorded.get("url", "")), recorded.get("vcs_info")
     if url.startswith("file:") and not vcs:
-        from urllib.request import url2pathname  # noqa: PLC0415 - an HTTP client comes with it
+        from urllib.request import url2pathname  # noqa: PLC0415 - it imports an HTTP client
 
         path = Path(url2pathname(urlsplit(url).path))
         return str(path) if path.exists() else ""
@@ -102,13 +102,13 @@ def _shown_source() -> str:
 
 
 def _typed_path(path: Path) -> str:
-    """Return a path as it can be typed here: "." for the current folder, and relative below it."""
+    """Return a path to type here: "." for the current folder, relative below it, else absolute."""
     here = Path.cwd()
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
 
 def _recorded_origin() -> dict[str, Any]:  # Any: JSON
-    """Return what the installer noted of the origin (PEP 610): nothing if that was an index, or this is no install."""
+    """Return the origin that the installer recorded (PEP 610); empty for an index, or if nothing is installed."""
     try:
         noted = read_json(distribution(_NAME).read_text("direct_url.json") or "{}")
     except (PackageNotFoundError, Malformed):
@@ -135,7 +135,7 @@ def _requirements() -> list[str]:
 
 
 def _uv_receipt() -> dict[str, Any] | None:  # Any: TOML
-    """Return what `uv tool install` noted of its environment; None if this is none of its environments."""
+    """Return the receipt that `uv tool install` wrote for this environment; None if uv did not create it."""
     path = Path(sys.prefix) / "uv-receipt.toml"
     try:
         return read_toml(path.read_bytes()) if path.is_file() else None
@@ -144,7 +144,7 @@ def _uv_receipt() -> dict[str, Any] | None:  # Any: TOML
 
 
 def _added_by_uv() -> list[str]:
-    """Return the packages that were added to the tool before: an installation without them would remove them."""
+    """Return the packages that were added to the tool before: installing without them would remove them."""
     tool = (_uv_receipt() or {}).get("tool")
     rows = tool.get("requirements", []) if isinstance(tool, dict) else []
     named = [row for row in rows if isinstance(row, dict) and row.get("name") != _NAME and "name" in row]

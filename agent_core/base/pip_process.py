@@ -1,6 +1,7 @@
-"""The start of pip, the only program with the login to the user's package index: no key, no program of the user's.
+"""The start of pip, the only program that gets the login to the user's package index.
 
-It is isolated, and works in a folder of its own: neither a module nor a configuration of the current folder counts.
+It gets no key and finds no program of the user's. It runs isolated in a folder of its own, so no module or
+configuration of the current folder counts.
 """
 
 from asyncio.subprocess import Process
@@ -10,7 +11,7 @@ from typing import Any, Final
 
 from . import programs
 
-_CONFIGURES: Final = frozenset(  # how the user's index is reached, and nothing that says what is installed where
+_CONFIGURES: Final = frozenset(  # how the user's index is reached, but not what is installed where
     {"INDEX_URL", "EXTRA_INDEX_URL", "NO_INDEX", "FIND_LINKS", "TRUSTED_HOST", "CERT", "CLIENT_CERT", "PROXY"}
     | {"TIMEOUT", "DEFAULT_TIMEOUT", "RETRIES", "CONFIG_FILE", "KEYRING_PROVIDER", "CACHE_DIR", "NO_CACHE_DIR"}
     | {"PREFER_BINARY", "PRE", "USE_FEATURE", "USE_DEPRECATED"}
@@ -23,10 +24,10 @@ _KEPT: Final = frozenset(
 
 
 def environment(around: Mapping[str, str], scratch: Path) -> dict[str, str]:
-    """Return the part of the user's environment that pip gets: where its configuration is, how the network is reached.
+    """Return the environment of pip: the location of its configuration, and how it reaches the network.
 
-    It may hold a login, so pip finds no program to start (to describe this machine to the index it would run several),
-    but where the user has it ask a keyring program for that login.
+    It may contain a login, so pip finds no programs (it would run several to describe this machine to the index),
+    unless the user configured a keyring program for that login.
     """
     own = {name: value for name, value in around.items() if name.upper() in _KEPT or _configures(name)}
     path = {} if "PIP_KEYRING_PROVIDER" in around else {"PATH": str(scratch / "no-programs")}

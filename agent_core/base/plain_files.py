@@ -1,7 +1,7 @@
-"""Reading of files in a workspace, which may come from a stranger: ordinary files only, up to a size, through no link.
+"""Reading of workspace files, which may come from a stranger: regular files only, up to a size, and no links.
 
-A pipe would stop the program where it is opened, and a link to a device has no end. A file that the user names in a
-command may be any of these: it is read up to a size.
+Opening a pipe would block the program, and a link to a device has no end. A file that the user names in a command may
+be any of these; it is read up to a size.
 """
 
 import errno
@@ -15,21 +15,21 @@ from . import machine
 from .user_folders import expand_home
 
 LARGEST_FILE = 256 << 20
-"""Bytes of a file that a user names: one without an end, such as /dev/zero, must not fill the memory."""
+"""Maximum size in bytes of a file that a user names: an endless one, such as /dev/zero, must not fill the memory."""
 _PIECE = 1 << 20
 _LOOKING = machine.LOOKING
 _ADDING = os.O_WRONLY | os.O_APPEND | os.O_CREAT | machine.NOFOLLOW | machine.NONBLOCK | machine.CLOEXEC
 
 
 class NotPlainError(OSError):
-    """Error raised for a file that is not read or written, although the system would; the message says why."""
+    """A file that this program does not read or write, although the system would; the message has the reason."""
 
 
 def read_plain(path: Path, most_bytes: int) -> bytes:
-    """Return the contents of an ordinary file.
+    """Return the contents of a regular file.
 
     Raises:
-        OSError: it cannot be read; NotPlainError where it is a link, no file, or larger than that.
+        OSError: it cannot be read; NotPlainError if it is a link, not a regular file, or larger than `most_bytes`.
     """
     with os.fdopen(_open_plain(path, _LOOKING), "rb") as file:
         content = file.read(most_bytes + 1)
@@ -39,14 +39,14 @@ def read_plain(path: Path, most_bytes: int) -> bytes:
 
 
 def read_end(path: Path, most_bytes: int) -> bytes:
-    """Return the end of an ordinary file, at most that much of it; OSError as above."""
+    """Return the last `most_bytes` bytes of a regular file; OSError as above."""
     with os.fdopen(_open_plain(path, _LOOKING), "rb") as file:
         file.seek(max(0, os.fstat(file.fileno()).st_size - most_bytes))
         return file.read(most_bytes)
 
 
 def add_to(path: Path, data: bytes) -> None:
-    """Append to an ordinary file, created if it does not exist; OSError as above."""
+    """Append to a regular file, created if it does not exist; OSError as above."""
     with os.fdopen(_open_plain(path, _ADDING), "ab") as file:
         file.write(data)
 
@@ -62,7 +62,7 @@ def read_named(path: str | Path) -> bytes:
 
 
 def read_named_text(path: str | Path) -> str:
-    """Return the text of a file that the user named, its lines ended by "\\n"; the word `-` stands for standard input.
+    """Return the text of a file that the user named, with "\\n" as line ends; `-` reads standard input.
 
     Raises:
         OSError: it cannot be read, or has more than `LARGEST_FILE` bytes.
@@ -73,7 +73,7 @@ def read_named_text(path: str | Path) -> str:
 
 
 def _read_bounded(file: BinaryIO, name: str) -> bytes:
-    content = bytearray()  # piece by piece: a read of so much at once takes the memory for it ahead
+    content = bytearray()  # in pieces: a single read of that size would allocate all its memory at once
     while piece := file.read(_PIECE):
         content += piece
         if len(content) > LARGEST_FILE:

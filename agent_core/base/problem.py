@@ -1,7 +1,7 @@
 """A finding: what is wrong, where, and how to fix it. A value that many packages return.
 
-Problems come in numbers and are expected, so they are data and not exceptions. The JSON shape
-is a contract: fields may be added, never changed.
+Problems are expected and come in numbers, so they are data and not exceptions. The JSON form is a contract: fields may
+be added, but never changed.
 """
 
 from collections.abc import Mapping
@@ -13,9 +13,7 @@ Severity = Literal["refuses", "warns"]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A position in a file, or in a text that is in none (`path` is empty then): lines and columns count from 1; 0
-    stands for all of it.
-    """
+    """A position in a file, or in a text without one (`path` is empty). Lines and columns count from 1; 0 means all."""
 
     path: str
     line: int = 0
@@ -28,9 +26,9 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What a reader of a finding can check: a `call` with its results, or a `fact`, such as the line that is meant.
+    """Evidence that a reader of a finding can check: a `call` with its results, or a `fact`, such as the line at issue.
 
-    `expected` is the result that was promised of the call; empty if none was.
+    `expected` is the result that was promised for the call; empty if none was.
     """
 
     fact: str = ""
@@ -39,7 +37,7 @@ class Evidence:
     expected: str = ""
 
     def to_json(self) -> dict[str, str]:
-        """Return the published shape: the parts that are there."""
+        """Return the published form: the parts that are not empty."""
         return {key: text for key, text in asdict(self).items() if text}
 
 
@@ -60,13 +58,13 @@ class Problem:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "Problem":  # Any: JSON
-        """Return the problem in its published shape."""
+        """Return the problem from its published form."""
         where = Place(data["path"], data.get("line") or 0, data.get("column") or 0)
         evidence = tuple(Evidence(**row) for row in data.get("evidence") or ())
         return cls(data["code"], data["message"], where, data.get("fix"), data.get("severity", "refuses"), evidence)
 
     def to_json(self) -> dict[str, Any]:  # Any: JSON
-        """Return the published shape of a problem."""
+        """Return the published form of the problem."""
         return {
             "code": self.code,
             "message": self.message,

@@ -1,7 +1,7 @@
-"""Has what others wrote read in a process of its own: bounded in memory and time, without a key or a file to write.
+"""Reads untrusted data in a separate process: limited in memory and time, with no key and no file to write.
 
-Both halves are here. The host sends an order and data in pieces. The child answers with items, each a short line of
-JSON; a long text goes ahead of its item, piece by piece, so that no line holds up the event loop of the host.
+Both halves are here. The host sends an order, and data in pieces. The child answers with items, each a short line of
+JSON. A long text precedes its item in pieces, so that no line blocks the event loop of the host.
 """
 
 import asyncio
@@ -23,12 +23,12 @@ Json = Any  # Any: JSON
 Place = tuple[int | str, ...]
 
 _PIECE: Final = 1 << 16
-_SHORT: Final = 64  # characters of a text that stays in a long item
+_SHORT: Final = 64  # maximum characters of a text that stays inside a long item
 _LONGEST_LINE: Final = 1 << 20
 _FILES: Final = 32
 _TURN_S: Final = 0.005
 _END: Final = {"end": True}
-_LINE: Final = Strictness(unique=False, whole=False)  # whoever keeps a text decides about half a character
+_LINE: Final = Strictness(unique=False, whole=False)  # lone surrogates are handled where a text is stored
 _FAILED: Final = {
     "memory": "Reading it takes more memory than is given.",
     "depth": "It cannot be read: it is nested too deep.",
@@ -36,13 +36,13 @@ _FAILED: Final = {
 
 
 class NotRead(KnapperError):
-    """Reading took too long or too much, or ended its process."""
+    """Reading took too long, was too large, or ended its process."""
 
     code = "not-read"
 
 
 class ReaderProcess:
-    """A process that runs a module of this program which calls `serve`; started when needed, ended with the block."""
+    """A process that runs a module with a `serve` loop; it is started when needed and ended with the block."""
 
     def __init__(self, module: str, within_s: float = 60.0) -> None:
         self._module = module
@@ -51,7 +51,7 @@ class ReaderProcess:
 
     @property
     def pid(self) -> int | None:
-        """The process that reads; None if none does."""
+        """The id of the reading process; None if none runs."""
         return self._process.pid if self._process else None
 
     async def __aenter__(self) -> Self:
@@ -63,10 +63,10 @@ class ReaderProcess:
         await self._end()
 
     async def read(self, order: Json, data: Iterable[bytes], take: Callable[[Json], None], most: int) -> None:
-        """Have data read, and give each item of the answer to `take`; all of them have `most` bytes.
+        """Send data to the process and pass each item of the answer to `take`; the answer has at most `most` bytes.
 
         Raises:
-            NotRead: it took too long or too much, or ended the process, or `take` did not understand an item.
+            NotRead: it took too long, was too large, or ended the process, or `take` rejected an item.
         """
         is_answered = False
         try:
@@ -89,17 +89,17 @@ class ReaderProcess:
             with suppress(ProcessLookupError):
                 process.kill()
             await process.wait()
-            # What was not written any more would keep the pipe, and warn when it is collected.
-            getattr(process, "_transport").close()  # noqa: B009 - asyncio offers no other door
+            # Unwritten data would keep the pipe open, and cause a warning at garbage collection.
+            getattr(process, "_transport").close()  # noqa: B009 - asyncio has no public API for it
 
 
 def pieces(data: bytes) -> Iterator[bytes]:
-    """Return data in pieces that can be sent one after another."""
+    """Yield data in pieces for sending."""
     return (data[at : at + _PIECE] for at in range(0, len(data), _PIECE))
 
 
 def text_pieces(text: str) -> Iterator[bytes]:
-    """Return a text in pieces that can be sent one after another; it may hold halves of characters."""
+    """Yield a text in pieces for sending; it may contain lone surrogates."""
     return (text[at : at + _PIECE].encode("utf-8", "surrogatepass") for at in range(0, len(text), _PIECE))
 
 
@@ -164,7 +164,7 @@ async def _spawn(module: str) -> Process:
 
 
 def serve(answer: Callable[[Json, bytes], Iterable[Json]], memory: int) -> None:
-    """Answer orders with items until nobody asks any more, within so many bytes of memory. For the child."""
+    """Answer orders with items until the input ends, within `memory` bytes. For the child."""
     _limit_process(memory)
     given, out = sys.stdin.buffer, sys.stdout.buffer
     while line := given.readline():

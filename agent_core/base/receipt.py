@@ -1,6 +1,6 @@
-"""The receipt of a turn: what the program knows that it did, counted from its journal, and nothing that anybody said.
+"""The receipt of a turn: the facts that the program recorded in its journal, never anyone's claims.
 
-Names come from models, functions and servers: each is one short line, and there is a bound on how many are kept.
+Names come from models, functions and servers: each is one short line, and their number is limited.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -29,23 +29,25 @@ Fact: TypeAlias = Literal[
     "failed",
     "unknown",
 ]
-"""The kinds of facts: functions and helpers that were created, changed or deleted; memory that was remembered, in how
-many lines; files that were written or removed; addresses that were reached, refused or did not answer; agents that were
-told something; questions that a person was asked, with the answers; functions that were called, of these the ones that
-did not return, and those whose end nobody saw.
+"""The kinds of facts: functions and helpers that were created, changed or deleted; blocks of memory that were written,
+and in how many lines; files that were written or removed; addresses that were reached, refused or did not answer;
+agents that received a message; questions to a person, with the answers; functions that were called, those that
+failed, and those whose end was not observed.
 """
 
 Made: TypeAlias = dict[str, list[str] | dict[str, int]]
-"""A receipt as JSON: the names of each kind, with how often where that is counted."""
+"""A receipt as JSON: the names of each kind, with counts where they are counted."""
 
 NOTHING_OUTSIDE: Final = "nothing outside this conversation"
 TOUCHED: Final[tuple[Fact, ...]] = get_args(Fact)[:6]
-"""The kinds that are about functions and helpers that are not what they were."""
+"""The kinds that concern created, changed or deleted functions and helpers."""
 _COUNTED: Final[frozenset[Fact]] = frozenset(
     {"lines", "reached", "refused", "unreached", "told", "called", "failed", "unknown"}
 )
 INSIDE: Final[frozenset[Fact | None]] = frozenset({"called", "failed", None})
-"""The kinds that may be there although nothing reached beyond the conversation; None says so."""
+"""The kinds that a receipt may contain although nothing reached beyond the conversation; None marks the phrase that
+says so.
+"""
 _PHRASES: Final[Mapping[Fact, str]] = {
     **{fact: f"{fact} {{}}" for fact in get_args(Fact) if fact != "lines"},
     "refused": "was refused {}",
@@ -55,29 +57,29 @@ _PHRASES: Final[Mapping[Fact, str]] = {
     "failed": "{} failed",
     "unknown": "{} cut off, with unknown effect",
 }
-_MOST: Final = 100  # names of one kind; what comes after them is counted together
+_MOST: Final = 100  # names of one kind; further names are counted together
 _OTHERS: Final = "others"
 _LONGEST: Final = 120  # characters of a name
 
 
 @dataclass(slots=True)
 class Receipt:
-    """What was done: of each kind of fact the names, and how often."""
+    """The facts of a turn: the names of each kind, and how often each occurred."""
 
     _facts: dict[Fact, dict[str, int]] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
-        """Return whether anything is in it."""
+        """Return whether it contains anything."""
         return bool(self._facts)
 
     def note(self, fact: Fact, name: str, times: int = 1) -> None:
-        """Add that something was done."""
+        """Record a fact."""
         names, name = self._facts.setdefault(fact, {}), one_line(name, _LONGEST)
         name = name if name in names or len(names) < _MOST else _OTHERS
         names[name] = names.get(name, 0) + times
 
     def add(self, receipt: "Receipt", masked: Callable[[str], str] = str) -> None:
-        """Add all that is in another receipt, with its names `masked`."""
+        """Add all facts of another receipt, with its names `masked`."""
         for fact, names in receipt._facts.items():
             for name, times in names.items():
                 self.note(fact, masked(name), times)
@@ -88,11 +90,11 @@ class Receipt:
 
     @property
     def is_inside(self) -> bool:
-        """True if nothing reached beyond the conversation: functions were called at most, which only computed."""
+        """True if nothing reached beyond the conversation: at most, functions were called that only compute."""
         return self._facts.keys() <= INSIDE
 
     def to_json(self) -> Made:
-        """Return it as JSON, without kinds of which there is nothing."""
+        """Return the receipt as JSON, without empty kinds."""
         return {
             fact: {**self._facts[fact]} if fact in _COUNTED else [*self._facts[fact]]
             for fact in get_args(Fact)
@@ -100,8 +102,8 @@ class Receipt:
         }
 
     @classmethod
-    def from_json(cls, made: Mapping[str, Any]) -> Self:  # Any: JSON, which a file of somebody else may have brought
-        """Build a receipt from JSON; what has no known form is left out."""
+    def from_json(cls, made: Mapping[str, Any]) -> Self:  # Any: JSON, possibly from another person's file
+        """Build a receipt from JSON; unknown forms are skipped."""
         receipt = cls()
         for fact in get_args(Fact):
             match made.get(fact):
@@ -121,9 +123,9 @@ class Receipt:
         return "; ".join(text for _, text in self.parts(_MOST + 1))
 
     def parts(self, most: int) -> list[tuple[Fact | None, str]]:
-        """Return its phrases, each with its kind of fact, or None where it says that there was nothing.
+        """Return its phrases, each with its kind of fact, or None for the phrase that nothing happened outside.
 
-        Of each kind, `most` names are listed, and the others counted.
+        At most `most` names of each kind are listed, and the others are counted.
         """
         parts: list[tuple[Fact | None, str]] = [
             (fact, phrase.format(_list_names(self._names_with_counts(fact), most)))
@@ -133,7 +135,7 @@ class Receipt:
         return [*parts, (None, NOTHING_OUTSIDE)] if self.is_inside else parts
 
     def _names_with_counts(self, fact: Fact) -> Iterator[str]:
-        """Yield the names of a kind, each with how often."""
+        """Yield the names of a kind, with counts."""
         for name, times in self._facts[fact].items():
             if fact == "remembered":
                 lines = self._facts.get("lines", {}).get(name, 0)

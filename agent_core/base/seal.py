@@ -1,7 +1,7 @@
-"""Seals with a key of this user, so that nothing in a folder from someone else counts.
+"""Seals with a key of this user, so that approvals and state in someone else's folder do not count.
 
-The key is made once in the user's own data folder, readable by its owner alone. A seal is an HMAC over the values and,
-for what counts in one workspace only, its real path. Where the key cannot be trusted nothing counts.
+The key is created once in the user's own data folder, readable only by its owner. A seal is an HMAC over the values
+and, for a seal that is valid in one workspace only, its real path. If the key cannot be trusted, no seal is valid.
 """
 
 import hmac
@@ -32,7 +32,7 @@ class Sealer:
         """Return the seal of these values here; the first call creates the key.
 
         Raises:
-            WorkspaceError: the key cannot be made, or others could read it.
+            WorkspaceError: the key cannot be created, or others could read it.
         """
         self.require()
         return _digest(self._key, self._root, values)
@@ -41,7 +41,7 @@ class Sealer:
         """Ensure that there is a usable key.
 
         Raises:
-            WorkspaceError: it cannot be made, or others could read it.
+            WorkspaceError: it cannot be created, or others could read it.
         """
         if not self._read():
             self._make()
@@ -60,7 +60,7 @@ class Sealer:
         if not self._key:
             try:
                 descriptor = os.open(self._file(), machine.LOOKING)
-            except (OSError, RuntimeError):  # no key, or no home
+            except (OSError, RuntimeError):  # no key, or no home folder
                 return b""
             try:
                 key = os.read(descriptor, _SIZE + 1) if is_private(descriptor) else b""
@@ -79,7 +79,7 @@ class Sealer:
                 key_file.flush()
                 os.fsync(key_file.fileno())
         except FileExistsError:
-            pass  # made by another process in this moment, or not fit to be used
+            pass  # another process created it at this moment, or it is unusable
         except (OSError, RuntimeError) as error:
             raise WorkspaceError(f"The key of your grants and state cannot be made: {error}.", fix=_FIX) from error
         if not self._wait_for_key():
@@ -100,7 +100,7 @@ _REMOVE = "Remove it; every grant is then requested again, and `knapper state ad
 
 
 def is_private(descriptor: int) -> bool:
-    """Check whether it is a plain file of this user that nobody else can read or change."""
+    """Check whether an open file is a regular file of this user that nobody else can read or change."""
     status = os.fstat(descriptor)
     return (
         stat.S_ISREG(status.st_mode) and status.st_uid == machine.user_id() and not machine.grants_others(status, 0o077)

@@ -1,6 +1,6 @@
-"""Changes to single values in `knapper.toml` that leave everything else as it is: comments, order, layout.
+"""Changes to single values in `knapper.toml` that preserve everything else: comments, order, layout.
 
-The new text is read again before it is written: it must hold exactly what was meant, or nothing is written.
+The new text is parsed before it is written: unless it contains exactly the intended values, nothing is written.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ Values: TypeAlias = Mapping[str, Value]
 
 
 def write_values(root: Path, values: Values) -> Path:
-    """Set these values (`section.key`) in the workspace's settings file; return the file.
+    """Set these values (`section.key`) in the workspace's settings file; return its path.
 
     Raises:
         SettingsError: it cannot be changed safely; the message has the lines to add manually.
@@ -42,7 +42,7 @@ def write_values(root: Path, values: Values) -> Path:
 
 
 def with_values(text: str, values: Values) -> str:
-    """Return the text with these values in it.
+    """Return the text with these values set.
 
     Raises:
         SettingsError: the text is formatted in a way that cannot be changed safely.
@@ -75,7 +75,7 @@ def _with_value(lines: list[str], section: str, name: str, value: Value) -> list
 
 
 def _section(lines: list[str], section: str) -> tuple[int, int]:
-    """Return the first and last line of a section; the end of the file if it does not exist."""
+    """Return the first line of a section and the line after its end; both past the end if it does not exist."""
     headers = [at for at, line in enumerate(lines) if re.match(r"\s*\[", line)]
     if not section:
         return 0, headers[0] if headers else len(lines)

@@ -1,8 +1,8 @@
-"""Sanitizing of text that agent-written code or a model produced, for display.
+"""Sanitizing of text from agent-written code or a model, for display.
 
-It may hold escape sequences for a terminal, instructions for a model, or megabytes. Every control, every mark of
-direction and everything that no eye sees, but newline and tab, becomes its escaped form, so that nothing acts on a
-screen or says more than it shows; text for a model is fenced; length is capped.
+It may contain escape sequences for a terminal, instructions for a model, or megabytes. Every control, direction mark
+and invisible character except newline and tab is escaped, so that no text acts on a screen or hides part of itself;
+text for a model is fenced; length is limited.
 """
 
 import json
@@ -11,19 +11,19 @@ import unicodedata
 from collections.abc import Callable
 
 CONTROLS = "\x00-\x08\x0b-\x1f\x7f-\x9f\ufff9-\ufffb\ud800-\udfff"
-"""As the inside of a character class: C0 but tab and newline, DEL and C1, marks of annotations, lone surrogates."""
+"""The inside of a character class: C0 except tab and newline, DEL and C1, annotation marks, lone surrogates."""
 
-# Soft hyphen, marks and overrides of direction, fillers and blanks that have no shape, invisible operators, the
-# byte-order mark, controls of music, shorthand and hieroglyphs, and whatever can carry hidden text: tags and
-# variation selectors. What scripts and emoji are made of stays: joiners, U+FE0E and U+FE0F.
+# Soft hyphen, direction marks and overrides, fillers and shapeless blanks, invisible operators, the byte-order mark,
+# controls of music, shorthand and hieroglyphs, and carriers of hidden text: tags and variation selectors. Characters
+# that scripts and emoji need stay: joiners, U+FE0E and U+FE0F.
 UNSEEN = (
     "\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164"
     "\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufff8\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
     "\U000e0000-\U000e0fff"
 )
-"""The same for what no eye sees, and a model may read."""
+"""The same for characters that are invisible to people but that a model reads."""
 
-# Marks that stand on one letter: languages and their notations have fewer, and a flood of them covers other rows.
+# Combining marks on one letter: real writing has fewer, and a flood of them covers other lines.
 _MOST_MARKS = 5
 _MARK = (
     "[^\\w\\s\x00-\u02ff\u2000-\u200b\u200e-\u20cf\u2100-\u2bff\u3000-\u3029\u3030-\u303f"
@@ -34,7 +34,7 @@ _ACTING = re.compile(f"[{CONTROLS}{UNSEEN}]")
 
 
 def visible(text: str) -> str:
-    """Return the text in printable form: lines and tabs are kept, every control character is escaped."""
+    """Return the text in printable form: newlines and tabs stay, other control and invisible characters are escaped."""
     text = text.replace("\r\n", "\n")
     shown = text.translate(_ESCAPES) if _ACTING.search(text) else text
     return shown if shown.isascii() else _FLOOD.sub(_without_flood, shown)
@@ -46,12 +46,12 @@ def in_json(document: str) -> str:
 
 
 def whole_characters(text: str) -> str:
-    """Return the text without lone surrogates, which stand for bytes that are not UTF-8, and which no store accepts."""
+    """Return the text with lone surrogates (bytes that are not UTF-8) replaced; no store accepts them."""
     return text.encode("utf-8", "replace").decode() if not text.isascii() else text
 
 
 def one_line(text: str, limit_chars: int = 200) -> str:
-    """Return the text on one line, cut at the limit: for lists, calls and answers shown compactly."""
+    """Return the text on one line, cut at the limit, for compact lists, calls and answers."""
     shown = visible(text[: limit_chars * 2].strip()).replace("\n", "\\n").replace("\t", "\\t")
     return shown if len(shown) <= limit_chars else shown[: limit_chars - 1] + "…"
 
@@ -67,13 +67,13 @@ def fence(text: str, limit_chars: int = 400) -> str:
 
 
 def block(text: str, limit_chars: int) -> str:
-    """Return many lines in a fence of three backquotes, which the text itself cannot close."""
+    """Return several lines in a fence of three backquotes, which the text itself cannot close."""
     inside = shorten(visible(text.rstrip()), limit_chars).replace("```", "'''")
     return f"```\n{inside}\n```"
 
 
 def shorten(text: str, limit_chars: int) -> str:
-    """Return the text, or its two ends with a line between them that says how much is omitted."""
+    """Return the text, or its two ends around a line that says how many characters are left out."""
     if len(text) <= limit_chars:
         return text
     head, tail = text[: limit_chars * 2 // 3], text[len(text) - limit_chars // 3 :]
@@ -99,7 +99,7 @@ class _Escapes(dict[int, str]):
 
 
 def escaped(character: str) -> str:
-    """Return the character as a Python string would write it."""
+    """Return the character as an escape of a Python string."""
     code = ord(character)
     if code < 0x100:
         return {0x0D: "\\r"}.get(code, f"\\x{code:02x}")

@@ -1,4 +1,4 @@
-"""The folders of this user for what belongs to no workspace: data, configuration and caches, below the home folder."""
+"""The folders of this user for files outside workspaces: data, configuration and caches, below the home folder."""
 
 import os
 from pathlib import Path
@@ -8,7 +8,7 @@ from .errors import WorkspaceError
 
 
 class NoHome(WorkspaceError):
-    """This user has no home folder, and nothing else says where files of the user lie."""
+    """This user has no home folder, and no variable names another place for the user's files."""
 
     code = "no-home"
 
@@ -17,7 +17,7 @@ class NoHome(WorkspaceError):
 
 
 def data_folder() -> Path:
-    """Return where Knapper keeps this user's data.
+    """Return the folder where Knapper keeps this user's data.
 
     Raises:
         NoHome: there is no such place.
@@ -26,7 +26,7 @@ def data_folder() -> Path:
 
 
 def config_folder() -> Path:
-    """Return where Knapper keeps this user's configuration and secrets.
+    """Return the folder where Knapper keeps this user's configuration and secrets.
 
     Raises:
         NoHome: there is no such place.
@@ -35,7 +35,7 @@ def config_folder() -> Path:
 
 
 def cache_folder() -> Path:
-    """Return where Knapper keeps what it can make again.
+    """Return the folder where Knapper keeps files that it can recreate.
 
     Raises:
         NoHome: there is no such place.
@@ -44,7 +44,7 @@ def cache_folder() -> Path:
 
 
 def home() -> Path | None:
-    """Return this user's home folder, if there is one and it is named by its whole path."""
+    """Return this user's home folder if it exists and its path is absolute, else None."""
     try:
         folder = Path.home()
     except RuntimeError:
@@ -53,7 +53,7 @@ def home() -> Path | None:
 
 
 def expand_home(path: str | Path) -> Path:
-    """Return a path with the home folder that its `~` or `~name` stands for.
+    """Return a path with its `~` or `~name` replaced by that home folder.
 
     Raises:
         NoHome: there is no such home folder.

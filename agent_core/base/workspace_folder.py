@@ -1,7 +1,7 @@
-"""The folders that are workspaces: those with `knapper.toml`, found upward from the current one as git finds its own.
+"""The folders that are workspaces: those with `knapper.toml`, found upward from the current one, as git does.
 
-A workspace decides which functions an assistant is offered, so nobody else may put one in a user's way, such as into
-/tmp: above the current folder, the folder and the file that makes it one must both be the user's.
+A workspace decides which functions an assistant is offered, so nobody else may place one in a user's way, such as in
+/tmp: above the current folder, both the folder and the file that makes it a workspace must be the user's.
 """
 
 import os
@@ -20,21 +20,21 @@ FUNCTIONS: Final = "functions"
 def is_workspace(folder: Path) -> bool:
     """Check whether a folder has a settings file, or functions next to this program's state.
 
-    What somebody put there who is neither this user nor the owner of the folder does not count.
+    It does not count if its owner is neither this user, nor root, nor the owner of the folder.
     """
     maker = _maker(folder)
     return maker is not None and maker in (machine.user_id(), 0, _owner(folder))
 
 
 def is_from_stranger(folder: Path) -> bool:
-    """Check whether a folder would be a workspace if what makes it one were not somebody else's."""
+    """Check whether a folder would be a workspace if its marker file were not someone else's."""
     return _maker(folder) is not None and not is_workspace(folder)
 
 
 def workspace_around(folder: Path) -> Path | None:
     """Return the nearest workspace: this folder, or one above it that is the user's.
 
-    The search ends with the home folder, at the root, and at a folder of somebody else.
+    The search ends at the home folder, at the root, and at a folder of someone else.
     """
     if is_workspace(folder) or old_name.is_workspace(folder):
         return folder
@@ -61,9 +61,9 @@ def current_workspace() -> Path | None:
 
 
 def _maker(folder: Path) -> int | None:
-    """Return the owner of what makes a folder a workspace; None if nothing does."""
+    """Return the owner of the file or folder that makes a folder a workspace; None if there is none."""
     settings = _status(folder / SETTINGS)
-    if settings is not None and not stat.S_ISDIR(settings.st_mode):  # a link is refused where the file is read
+    if settings is not None and not stat.S_ISDIR(settings.st_mode):  # a link is rejected when the file is read
         return settings.st_uid
     state = _status(folder / STATE) if (folder / FUNCTIONS).is_dir() else None
     return state.st_uid if state is not None and stat.S_ISDIR(state.st_mode) else None

@@ -1,8 +1,8 @@
-"""The prompt: the system message in ordered sections, and the history after it; how much of the window each may take.
+"""The prompt: ordered sections of the system message, then the history; and each part's share of the window.
 
 The most stable section comes first, because servers cache the longest unchanged prefix. The system message is rendered
-when a turn begins and after a compaction; in between it stands as it is, whatever is edited. All of the history is
-sent: what would not fit was summarized before, and stays in storage.
+at the start of a turn and after a compaction; in between it does not change, even if memory is edited. The whole
+history is sent: the part that would not fit was summarized before, and stays in storage.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
     from .history import History
 
-# Measured on mixed text, code and JSON; corrected by what the endpoint reports.
+# Measured on mixed text, code and JSON; corrected by the endpoint's reports.
 BYTES_PER_TOKEN: Final = 3.4
-_TAIL: Final = 1 / 3  # of the room for the conversation stays word for word at a compaction
+_TAIL: Final = 1 / 3  # share of the conversation's room that a compaction keeps verbatim
 _SUMMARY: Final = 1 / 4
 _MOST_SUMMARY: Final = 8_000
 _LEAST_SUMMARY: Final = 600
 _PAGE: Final = 1 / 4  # of the window, for one message
 _LEAST_ROOM: Final = 1_000
-_FOR_FUNCTIONS: Final = 0.45  # of the window, where there are more than fit in it
-_FOR_CONVERSATION: Final = 0.3  # of the window, with memory: functions leave it that much
+_FOR_FUNCTIONS: Final = 0.45  # of the window, if more functions exist than fit
+_FOR_CONVERSATION: Final = 0.3  # of the window, with memory: functions must leave this much
 _LEAST_CONVERSATION: Final = 1_500  # tokens
 
 
@@ -38,8 +38,8 @@ _LEAST_CONVERSATION: Final = 1_500  # tokens
 class Budget:
     """The token budget of a request: the window, and the part of it that the reply needs.
 
-    `fixed` is what stands before the conversation, in bytes: the system message, and what the model in use writes
-    next to it, mainly the functions. `correction`: how many tokens the endpoint reported for each that was estimated.
+    `fixed` is the size in bytes of everything before the conversation: the system message, and the model's additions,
+    mainly the functions. `correction` is the ratio of reported to estimated tokens.
     """
 
     window: int
@@ -48,17 +48,15 @@ class Budget:
     correction: float = 1.0
 
     def tokens(self, size: int) -> int:
-        """Return about how many tokens a prompt of this many bytes has, including the fixed prefix."""
+        """Return the approximate number of tokens of a prompt with this many bytes, including the fixed prefix."""
         return int((self.fixed + size) / BYTES_PER_TOKEN * self.correction)
 
     def most(self, settings: "MemorySettings") -> int:
-        """Return the prompt size in tokens at which the conversation is compacted: the reply must fit next to it."""
+        """Return the prompt size in tokens at which the conversation is compacted, so that the reply still fits."""
         return int(min(self.window * settings.compact_at, max(self.window - self.reply, self.window // 4)))
 
     def warned_at(self, settings: "MemorySettings") -> int:
-        """Return the prompt size in tokens at which the model is warned: before compaction, even if the reply needs
-        much room.
-        """
+        """Return the prompt size in tokens at which the model is warned: before compaction, even for a long reply."""
         share = min(settings.warn_at / settings.compact_at, 1)
         return int(min(self.window * settings.warn_at, self.most(settings) * share))
 
@@ -71,13 +69,14 @@ class Budget:
         return max(int(self.most(settings) * BYTES_PER_TOKEN / self.correction) - self.fixed, _LEAST_ROOM)
 
     def page_chars(self, settings: "MemorySettings", answer_chars: int) -> int:
-        """Return how many characters of one message are shown."""
+        """Return the number of characters of one message that are shown."""
         return max(min(settings.page_chars, answer_chars, int(self.window * BYTES_PER_TOKEN * _PAGE)), 200)
 
 
 def function_room(window: int, reply: int, instructions: str) -> int:
-    """Return how many bytes functions may take: in a small window, the instructions, the reply and the conversation
-    have to fit next to them.
+    """Return the number of bytes that functions may take.
+
+    In a small window, the instructions, the reply and the conversation have to fit, too.
     """
     conversation = max(int(window * _FOR_CONVERSATION), _LEAST_CONVERSATION)
     left = window - conversation - min(reply, window // 4)
@@ -86,12 +85,12 @@ def function_room(window: int, reply: int, instructions: str) -> int:
 
 
 def tail_bytes(room: int) -> int:
-    """Return how many bytes of the newest messages a compaction leaves unchanged."""
+    """Return the number of bytes of the newest messages that a compaction leaves unchanged."""
     return int(room * _TAIL)
 
 
 def summary_chars(room: int) -> int:
-    """Return how long a summary may be."""
+    """Return the maximum length of a summary in characters."""
     return min(max(int(room * _SUMMARY), _LEAST_SUMMARY), _MOST_SUMMARY)
 
 
@@ -111,7 +110,7 @@ def build(
     return RequestPrompt((*system, *history), functions, budget.tokens(history.size))
 
 
-_GROWN, _MORE = 1.5, 10  # the number of messages is updated when it has grown by so much, or another part changed
+_GROWN, _MORE = 1.5, 10  # the number of messages is updated after this growth, or when another part changed
 _MOST: Final = 0.5  # of the window
 _LEAST_CHARS: Final = 200
 
@@ -123,7 +122,7 @@ class Remembered(Protocol):
         """Return the blocks as the model reads them."""
 
     async def counts(self) -> "Counts":
-        """Return how much memory there is outside the blocks."""
+        """Return the counts of the memory outside the blocks."""
 
     async def custom_sections(self) -> Sequence["SectionRow"]:
         """Return the sections that were added."""
@@ -131,9 +130,7 @@ class Remembered(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of the system message; one that `leads` holds the program's instructions: it is first and never
-    shortened.
-    """
+    """A part of the system message; `leads` marks the program's instructions, which are first and never shortened."""
 
     name: str
     position: int
@@ -153,14 +150,15 @@ class SystemMessage:
 
     @property
     def messages(self) -> tuple[System, ...]:
-        """The system messages for a model: the instructions, equal in all conversations, and what this one adds."""
+        """The system messages for a model: the instructions, equal in all conversations, and this one's additions."""
         first = [section for section in self.sections if section.leads]
         halves = (first, [section for section in self.sections if not section.leads])
         return tuple(System("\n\n".join(section.text for section in half)) for half in halves if half)
 
     async def render(self, instructions: str, notes: str, window_chars: int) -> None:
-        """Render the message again; `notes` is about the agent among others. Sections that leave the conversation no
-        room are shortened.
+        """Render the message again; `notes` is about the other agents.
+
+        Sections that leave no room for the conversation are shortened.
         """
         parts = [Section("instructions", POSITIONS["instructions"], instructions, leads=True)]
         parts.append(Section("functions", POSITIONS["functions"], notes))
@@ -176,9 +174,7 @@ class SystemMessage:
         self.text = "\n\n".join(section.text for section in self.sections)
 
     def _is_news(self, counts: "Counts", others: tuple[Section, ...], window_chars: int) -> bool:
-        """Check whether the statistics are rendered again: if only a few messages were added, the prefix stays
-        unchanged.
-        """
+        """Check whether to render the statistics again: after only a few new messages, the prefix stays unchanged."""
         before = self._counted
         if before is None or (before.passages, before.edited) != (counts.passages, counts.edited):
             return True
@@ -189,7 +185,7 @@ class SystemMessage:
 
 
 def statistics(counts: "Counts") -> str:
-    """Return how much is out of sight, and how to find it."""
+    """Return the size of the memory that is not in the context."""
     edited = shown_time(counts.edited) if counts.edited else "never"
     return (
         f"Memory: {counts.messages:,} messages in recall, {counts.passages:,} passages in archival memory; blocks last"
@@ -206,7 +202,7 @@ def _in_order(parts: Iterable[Section]) -> tuple[Section, ...]:
 
 
 def fitting(sections: tuple[Section, ...], most: int) -> tuple[Section, ...]:
-    """Return the sections; all except the instructions are shortened alike if together they exceed `most` bytes."""
+    """Return the sections; all except the instructions are shortened equally if together they exceed `most` bytes."""
     sizes = [len(section.text.encode("utf-8", "replace")) for section in sections]
     extra = sum(sizes) - most
     movable = sum(size for section, size in zip(sections, sizes, strict=True) if not section.leads)

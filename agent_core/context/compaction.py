@@ -1,8 +1,8 @@
 """Keeps a conversation within the window: warns the model once, then replaces the older part with a summary.
 
 The summary is an entry of the running turn, on disk before it is used, so that a restart finds the same context. A
-model writes it; if that fails, the program extracts sentences. Numbers, names and functions that the summary lost are
-added again, as the whole sentences that hold most of them.
+model writes it; if that fails, the program extracts sentences. Numbers, names and functions that are missing from the
+summary are added again, as the whole sentences that contain most of them.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -32,17 +32,17 @@ if TYPE_CHECKING:
     from agent_core.base.settings import MemorySettings
 
 AskFor = Callable[[str, str], Awaitable[str]]
-"""Instructions and material → what a model makes of it; empty where it gives nothing."""
+"""Maps instructions and material to a model's text; "" if it returns nothing."""
 
 _OF_MEMORY: Final = ("core_memory_", "archival_memory_", "conversation_search", "read_on")
-_MOST_REQUESTS: Final = 6  # for one compaction; what is beyond is extracted
-_FACTS: Final = 1 / 3  # of a summary may be what the model left out
+_MOST_REQUESTS: Final = 6  # per compaction; material beyond that is left to extraction
+_FACTS: Final = 1 / 3  # share of a summary for facts that the model left out
 _MESSAGE_CHARS: Final = 1_500
 _ARGUMENT_CHARS: Final = 300
 _ASKED_CHARS: Final = 600
 _LEAST_CHARS: Final = 15
 _NAME_CHARS: Final = 64
-_WORTH: Final = 0.7  # of the room must be filled, or a compaction would win nothing
+_WORTH: Final = 0.7  # share of the room that must be filled for a compaction to be worthwhile
 _LEAST_MATERIAL: Final = 2_000
 
 _KEEP: Final = (
@@ -71,9 +71,9 @@ class CompactionOrder:
 
 
 def cut(items: Sequence[HistoryItem], tail: int) -> int:
-    """Return where the part that stays begins: as much as fits, and never between a call and its answer.
+    """Return where the remaining part begins: as much as fits, and never between a call and its answer.
 
-    It may be anywhere in a turn, and is never before the second message: there is always something to cover.
+    It may be anywhere in a turn, and is never before the second message: the summary always covers something.
     """
     place = len(items)
     while place > 1 and (place == len(items) or tail >= items[place - 1].size):
@@ -93,7 +93,7 @@ def _last_whole(items: Sequence[HistoryItem]) -> int:
 
 
 async def summarize(history: History, order: CompactionOrder, ask: AskFor) -> tuple[Summary, int] | None:
-    """Return the new summary and how many messages it covers; None if there is nothing to cover."""
+    """Return the new summary and the number of messages that it covers; None if there is nothing to cover."""
     covered = history.items[: cut(history.items, order.tail)]
     if not covered:
         return None
@@ -110,7 +110,7 @@ async def summarize(history: History, order: CompactionOrder, ask: AskFor) -> tu
 
 
 def rebuilt(payload: dict[str, Any], messages: Sequence[Message]) -> dict[str, Any] | None:  # Any: JSON
-    """Return a summary made anew, by the program, of what is left of the messages it covers; None if nothing is."""
+    """Return a new summary, made by the program from the remaining messages; None if there are none."""
     if not messages:
         return None
     before = Summary.read(payload, 0)
@@ -127,13 +127,13 @@ def rebuilt(payload: dict[str, Any], messages: Sequence[Message]) -> dict[str, A
 
 
 def _quotes(before: Summary | None, messages: Sequence[Message], text: str, chars: int) -> list[Sentence]:
-    """Return the sentences that a summary must have besides its text; all that it has, where there is none."""
+    """Return the sentences that a summary needs in addition to its text, or all its sentences if it has no text."""
     all_sentences = [*_said_before(before), *(one for message in messages for one in _message_sentences(message))]
     return lost(all_sentences, text, chars - len(text)) if text else extract(all_sentences, chars)
 
 
 async def _by_model(lines: Sequence[str], before: str, order: CompactionOrder, ask: AskFor) -> str:
-    """Summarize all lines with the model, a part at a time; empty if the model fails at one part."""
+    """Summarize all lines with the model, a part at a time; "" if the model fails for one part."""
     room = int(order.chars * (1 - _FACTS))
     instructions = STYLES[order.style].format(words=max(room // 7, 40))
     for n, part in enumerate(_parts(lines, max(order.material - order.chars, _MESSAGE_CHARS))):
@@ -158,7 +158,7 @@ def _parts(lines: Sequence[str], size: int) -> list[str]:
 
 
 def _open_request(items: Sequence[HistoryItem], covered: int, before: Summary | None) -> str:
-    """Return the user's request in the current turn, if the cut falls inside that turn."""
+    """Return the user's request in the current turn, if the cut is inside that turn."""
     if covered >= len(items) or any(isinstance(item.whole, User) for item in items[covered:]):
         return ""
     turn = items[covered].turn
@@ -213,7 +213,7 @@ def _message_sentences(message: Message) -> list[Sentence]:
         case User(text):
             return sentences(shorten(text, _MESSAGE_CHARS), USER)
         case Answer(_, name, _) if name.startswith(_OF_MEMORY):
-            return []  # it is kept elsewhere already, and may have changed since
+            return []  # it is stored elsewhere already, and may have changed since
         case Answer(_, name, text):
             return sentences(shorten(text, _ARGUMENT_CHARS), of_function(name))
         case _:
@@ -221,11 +221,11 @@ def _message_sentences(message: Message) -> list[Sentence]:
 
 
 class Journal(Protocol):
-    """An open turn, as far as compaction needs it."""
+    """The interface of an open turn that compaction needs."""
 
     history: History
 
-    async def append(self, entries: Sequence[Entry]) -> Any:  # Any: nothing is done with it
+    async def append(self, entries: Sequence[Entry]) -> Any:  # Any: the result is ignored
         """Write entries to disk and add them to the history."""
 
     def warn(self, message: str) -> None:
@@ -250,7 +250,7 @@ class Compaction:
         return False
 
     async def compact(self, journal: Journal, budget: Budget, ask: AskFor, share: float = 1.0) -> Summary | None:
-        """Replace the older part by a summary. The rest takes at most this share of its limit."""
+        """Replace the older part with a summary. The rest takes at most this share of its limit."""
         history, room = journal.history, int(budget.room(self._settings) * share)
         tail = min(tail_bytes(room), history.size // 2)
         order = CompactionOrder(tail, summary_chars(room), max(room, _LEAST_MATERIAL), self._style)

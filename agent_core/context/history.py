@@ -1,8 +1,8 @@
 """The part of a conversation that is in the context: a summary of the older part, and every message after it.
 
-Each message is known by its entry's number in storage (`seq`), so that a summary can say how far it reaches; after a
-restart the same context is read again. The author of a line in a summary is set by the program, never read from a text:
-words of others keep what they say, but what in them would pass for the program's word on who speaks stands in quotes.
+Each message has its entry's number in storage (`seq`), so that a summary can say how far it reaches; after a restart,
+the same context is read again. The program sets the author of a line in a summary and never reads it from a text: text
+from others keeps its content, but anything in it that looks like the program's author labels is quoted.
 """
 
 import math
@@ -19,7 +19,7 @@ from agent_core.storage import BETWEEN, SUMMARY, USAGE, ClaimedTurn, Entry, Shap
 from .paging import in_part
 
 USER: Final = "user"
-"""Whose the user's sentences are; a function's are of its name with `()`, the assistant's of nobody."""
+"""The author of the user's sentences; a function's author is its name with `()`, the assistant's is ""."""
 ASKED: Final = "The user's message that is being worked on"
 
 _SPEAKERS: Final = "user|human|assistant|system|developer|program|tool|function"
@@ -38,19 +38,17 @@ def label_of(by: str) -> str:
 
 
 def of_function(name: str) -> str:
-    """Return the author label for a function's answer; no function name is the user's."""
+    """Return the author label for a function's answer; no function name equals the user's."""
     return f"{name}()" if _NAME.fullmatch(name) else "a function"
 
 
 def of_agent(names: str) -> str:
-    """Return the author label for the words of other agents; no name of an agent is the user's."""
+    """Return the author label for the text of other agents; no agent name equals the user's."""
     return f"the agent {names}"
 
 
 def harmless(text: str) -> str:
-    """Return text of anyone but the user in which no line starts like another author's and nothing controls a
-    terminal.
-    """
+    """Return text of anyone but the user, without line starts that look like another author's, and without controls."""
     return _AS_ASKED.sub(r"“\g<0>”", _AS_A_SPEAKER.sub(r"\1“\2”", visible(text)))
 
 
@@ -62,25 +60,25 @@ _SHAPE: Final[Shape] = {
     "said?": [{"by": str, "text": str}],
     "asked?": str,
 }
-# Roles, separators and the wire's own words around one message, in bytes.
+# Roles, separators and the wire's own text around one message, in bytes.
 _ENVELOPE: Final = 24
 _LEAST_PAGE: Final = 200
-_PER_ENTRY: Final = 40  # what one costs to read, in characters of `base/offload.py`
+_PER_ENTRY: Final = 40  # the cost of reading an entry, in characters of `base/offload.py`
 
 PRESSURE: Final = Notice(
     "Memory pressure: what you can see of this conversation is nearly as much as fits. Soon its oldest part is replaced"
     " by a summary; nothing is deleted. If something in it must stay before your eyes, write it into a memory block"
     " now, briefly. conversation_search finds all that was said, now and later. Then go on with what you were doing."
 )
-"""Said once between two compactions; known by its text, also after a restart."""
+"""Shown once between two compactions; recognized by its text, also after a restart."""
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
     """The summary of the older part: it covers `covers` messages up to the entry `upto`; `seq` is its own entry.
 
-    `model_text` is the model's summary (or all there is, in an older entry); `quotes` are sentences, each
-    after its author; `open_request` is what the user wants of the current turn.
+    `model_text` is the model's summary (or the whole summary, in an older entry); `quotes` are pairs of author and
+    sentence; `open_request` is the user's request in the current turn.
     """
 
     model_text: str
@@ -126,7 +124,7 @@ class Summary:
 
 @dataclass(slots=True)
 class HistoryItem:
-    """One message: whole, or as much as its entry stores (`chars` is the real length), and as it is shown."""
+    """One message: complete, or the stored part of it (`chars` is the real length), and as it is shown."""
 
     turn: str
     seq: int
@@ -147,13 +145,13 @@ class History:
     _notice: Notice | None = None
 
     def add(self, turn: str, messages: Iterable[Message], seq: int = 0, chars: int = 0) -> None:
-        """Append what one entry says; answers are put in the order of their calls, however they arrived.
+        """Append the messages of one entry; answers are placed in the order of their calls, in any order of arrival.
 
-        `chars` is how long the text is in truth, where its entry has but the first part.
+        `chars` is the real length of the text, if the entry has only its first part.
         """
         for message in messages:
             if is_pressure(message) and self.summary is not None and 0 < seq < self.summary.seq:
-                continue  # of the period before
+                continue  # from before the last compaction
             shown = in_part(message, seq, chars, self.page_chars)
             item = HistoryItem(turn, seq, chars, message, shown, size_of(shown))
             self.items.insert(self._place(message), item)
@@ -165,7 +163,7 @@ class History:
         return any(is_pressure(item.whole) for item in self.items)
 
     def last_request(self) -> str:
-        """Return the text of the user's last message; empty if there is none."""
+        """Return the text of the user's last message; "" if there is none."""
         messages = (item.whole for item in reversed(self.items))
         return next((message.text for message in messages if isinstance(message, User)), "")
 
@@ -179,7 +177,7 @@ class History:
         return ()
 
     def cut_short(self, turn: str) -> tuple[int, int] | None:
-        """Return how much of a turn's longest message of the user is shown, and its length; None if all of it is."""
+        """Return the shown length and the full length of a turn's longest user message; None if all of it is shown."""
         users = ((item.whole, item) for item in self.items if item.turn == turn and item.shown is not item.whole)
         lengths = [max(item.chars, len(whole.text)) for whole, item in users if isinstance(whole, User)]
         return (min(self.page_chars, max(lengths)), max(lengths)) if lengths else None
@@ -191,23 +189,23 @@ class History:
         self.page_chars = page_chars
         for item in self.items:
             shown = in_part(item.whole, item.seq, item.chars, page_chars)
-            if shown != item.shown:  # what is the same stays the same object: it is not written again
+            if shown != item.shown:  # keep the same object if nothing changed, so that it is not serialized again
                 item.shown, item.size = shown, size_of(shown)
         self.size = self._measure()
 
     def fit(self, room: int) -> None:
-        """Shorten the longest messages until everything fits or there is nothing left to omit."""
+        """Shorten the longest messages until everything fits or nothing more can be omitted."""
         while self.size > room and self.page_chars > _LEAST_PAGE:
             self.page(max(self.page_chars // 2, _LEAST_PAGE))
 
     def compact(self, summary: Summary, covered: int = 0) -> None:
-        """Replace the first messages by a summary, including those covered by the previous one."""
+        """Replace the first messages with a summary, including those covered by the previous one."""
         self.summary, self._notice = summary, summary.notice()
         self.items = [item for item in self.items[covered:] if not is_pressure(item.whole)]
         self.size = self._measure()
 
     def clear(self) -> None:
-        """Forget everything; the record in storage keeps it."""
+        """Remove everything from the context; the record in storage keeps it."""
         self.summary, self._notice, self.size = None, None, 0
         self.items.clear()
 
@@ -228,7 +226,7 @@ class History:
         while not isinstance(reply := self.items[place - 1].whole, Assistant):
             place -= 1
         order = [call.id for call in reply.calls]
-        # A notice may stand there already, where the answer of a client comes in a later turn.
+        # A notice may be there already, if a client's answer arrives in a later turn.
         while (
             place < end
             and isinstance(before := self.items[place].whole, Answer)
@@ -244,7 +242,7 @@ def is_pressure(message: Message) -> bool:
 
 
 def size_of(message: Message) -> int:
-    """Return about how many bytes a message takes on the wire."""
+    """Return the approximate size of a message on the wire in bytes."""
     match message:
         case Assistant():
             calls = sum(len(call.name) + _bytes(call.arguments) + 2 * _ENVELOPE for call in message.calls)
@@ -258,17 +256,18 @@ def size_of(message: Message) -> int:
 
 
 def _bytes(text: str) -> int:
-    # A model can write half of a surrogate pair, and a conversation that holds one must go on.
+    # A model can write a lone surrogate, and a conversation that contains one must continue.
     return len(text.encode("utf-8", "surrogatepass"))
 
 
 ReadEntries = Callable[[Sequence[Entry]], Sequence[Message]]
-"""Entries of a journal → what the model reads of them."""
+"""Maps journal entries to the messages that the model reads."""
 
 
 async def resume(store: TurnStore, agent: str, history: History, read: ReadEntries, before: float = math.inf) -> None:
-    """Rebuild the history from storage, as after a restart or when turns were removed from it; or as it was `before`
-    an entry.
+    """Rebuild the history from storage, as after a restart or when turns were removed.
+
+    Optionally only the entries `before` a number are read.
     """
     history.clear()
     entries = [entry for entry in await store.history(agent, kinds=(SUMMARY,)) if entry.seq < before]
@@ -287,7 +286,7 @@ async def resume(store: TurnStore, agent: str, history: History, read: ReadEntri
 
 
 async def pop(store: TurnStore, agent: str) -> list[Entry]:
-    """Remove the last turn in which something was said, with later summaries, from the history; return its entries."""
+    """Remove the last turn with messages, and later summaries, from the history; return its entries."""
     while entries := await store.hide_last_turn(agent):
         if any(entry.kind not in (SUMMARY, USAGE) for entry in entries):
             return entries
@@ -297,7 +296,7 @@ async def pop(store: TurnStore, agent: str) -> list[Entry]:
 async def claim(store: TurnStore, agent: str, owner: str, *, leaves: Collection[str] = ()) -> ClaimedTurn | None:
     """Return the open turn, or a new one for what is waiting; a requested summary that was never made is abandoned.
 
-    What other agents sent goes on waiting, as do events of the kinds that it `leaves`: the runner takes them up.
+    Messages from other agents, and events of the kinds in `leaves`, remain waiting for the runner.
     """
     skip = (*BETWEEN, *leaves)
     while (claimed := await store.next(agent, owner, skip=skip)) is not None and claimed.event.kind == SUMMARY:

@@ -1,6 +1,6 @@
 """Long messages in parts: the part that is shown first, and the pages that `read_on` returns.
 
-The whole stands in storage under its entry's number, which is its name here: `text-` and the number in hex.
+The full text is in storage under its entry's number, which is also its name here: `text-` and the number in hex.
 """
 
 import json
@@ -16,20 +16,21 @@ from sandbox.wire.strict_json import LOOSE, read_json
 
 _NAME: Final = "text-"
 _PAGED: Final = ("user", "notice", "assistant", "result")
-_GENEROUS: Final = 2  # what the model wrote itself is cut at twice a page: its replies are bounded already
+_GENEROUS: Final = 2  # the model's own text is cut at twice a page: its replies are limited already
 _AROUND: Final = 120
 
 Payload = dict[str, Any]  # Any: JSON
 
 
 def beginning(text: str, page_chars: int) -> str:
-    """Return as much of a text as is shown at once."""
+    """Return the beginning of a text that is shown at once."""
     return text if len(text) <= page_chars else f"{text[:page_chars]}\n[… {len(text):,} characters in all]"
 
 
 def first_page(text: str, page_chars: int) -> tuple[Payload, tuple[SaveText, ...]]:
-    """Return a text for an entry: whole, or its first page and the hash of the full text, with the write that stores
-    it.
+    """Return the payload of a text for an entry, and the write that stores the full text if it is longer than a page.
+
+    A longer text is reduced to its first page and the hash of the full text.
     """
     if len(text) <= page_chars:
         return {"text": text}, ()
@@ -38,7 +39,7 @@ def first_page(text: str, page_chars: int) -> tuple[Payload, tuple[SaveText, ...
 
 
 def in_part(message: Message, seq: int, chars: int, page_chars: int) -> Message:
-    """Return the message as it is shown to the model; `chars` is its length if more is stored than it contains."""
+    """Return the message as it is shown to the model; `chars` is the full length if more is stored than it contains."""
     match message:
         case System():
             return message
@@ -66,12 +67,12 @@ def _first(text: str, seq: int, chars: int, page_chars: int) -> str:
 
 
 def _size(page_chars: int) -> int:
-    """Return how much of a text fits on a page next to the text around it."""
+    """Return how much of a text fits on a page with the text around it."""
     return max(page_chars - _AROUND, _AROUND)
 
 
 def _repack(packed: str, text: str) -> str:
-    """Return a packed message with another text; an event, which uses another key, is returned unpacked."""
+    """Return a packed message with another text; "" for an event, which uses another key."""
     data = read_json(packed, LOOSE) if packed else {}
     return json.dumps({**data, "message": text}, ensure_ascii=False) if "message" in data else ""
 
@@ -83,7 +84,7 @@ def _shorter(call: Call, most: int) -> Call:
 
 
 class PageReader:
-    """Returns the pages of texts that one agent was shown in part; `page_chars` is read for each page."""
+    """Returns the pages of texts that one agent was shown in part; `page_chars` is called for each page."""
 
     def __init__(self, store: TurnStore, agent: str, page_chars: Callable[[], int]) -> None:
         self._store = store
@@ -91,7 +92,7 @@ class PageReader:
         self._page_chars = page_chars
 
     async def page(self, name: str, page: int) -> str:
-        """Return a page of a long text, with its place among the others.
+        """Return a page of a long text, with its position among the others.
 
         Raises:
             UsageError: nothing has this name, or it has no such page.

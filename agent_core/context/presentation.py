@@ -1,4 +1,4 @@
-"""Facts about functions as text for a model: short, in pages, and with the next thing to do."""
+"""Facts about functions as text for a model: short, in pages, and with the next step."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -57,7 +57,7 @@ def listing(function_listing: FunctionListing, page: int, own: Sequence[Function
 
 
 def search(report: SearchReport) -> str:
-    """Return what a search found, with why, and what to do with it."""
+    """Return the results of a search, with the reasons, and what to do with them."""
     if not report.results:
         return "No function serves this. Next: create_function."
     lines = [f"{len(report.results)} functions, the best first; they can be called in your next step."]
@@ -71,7 +71,7 @@ def search(report: SearchReport) -> str:
 
 
 def own_function(function: Function, schema: Mapping[str, Any]) -> str:  # Any: JSON Schema
-    """Return what is known of a function of the program; the schema is the one that the model gets."""
+    """Return the facts about a function of the program; the schema is the one that the model gets."""
     about = "about memory" if kind_of(function) == "memory" else "a meta-function"
     return "\n".join(
         [
@@ -83,12 +83,12 @@ def own_function(function: Function, schema: Mapping[str, Any]) -> str:  # Any: 
 
 
 def _schema(schema: Mapping[str, Any]) -> str:  # Any: JSON Schema
-    """Return the schema of a function's arguments, which its source may not tell in full."""
+    """Return the schema of a function's arguments, which its source may not show completely."""
     return f"Schema: {json.dumps(schema, ensure_ascii=False)}"
 
 
 def introspection(details: FunctionDetails, schema: Mapping[str, Any]) -> str:  # Any: JSON Schema
-    """Return a function's source with line numbers, the schema that the model gets, and what is known of it."""
+    """Return a function's source with line numbers, the schema that the model gets, and the known facts about it."""
     function, kept = details.function, len(details.versions)
     reached = one_line(reach_words(details.reach), 400)
     lines = [
@@ -117,7 +117,7 @@ def _coverage(coverage: Coverage) -> list[str]:
 
 
 def _grant_lines(grants: Grants) -> list[str]:
-    """Return what the user granted it."""
+    """Return the user's grants for a function."""
     says = grants.sentences()
     return [f"A human lets it: {one_line('; '.join(says), 1_000)}."] if says else []
 
@@ -128,7 +128,7 @@ def _confirmed_lines(calls: Sequence[str]) -> list[str]:
 
 
 def _late(stages: Sequence[str]) -> list[str]:
-    """Return what the gate did not come to, if anything: it has not passed."""
+    """Return the gate's stages that did not complete, if any: it has not passed them."""
     return [f"Not checked to the end: {one_line('; '.join(stages), 600)}."] if stages else []
 
 
@@ -173,14 +173,14 @@ def _version(entry: HistoryEntry) -> list[str]:
 
 
 def pending(name: str, candidate: PendingCandidate) -> str:
-    """Return a rejected candidate: its text, and what is in the way."""
+    """Return a rejected candidate: its text, and the reasons for the rejection."""
     reasons = [f"- {_problem(problem)}" for problem in candidate.verdict.refusals]
     text = block(_numbered_lines(candidate.text, 1), _MAX_SOURCE)
     return "\n".join([f"`{name}` is not a function yet: it is rejected.", text, *reasons])
 
 
 def reloaded(report: ReloadReport) -> str:
-    """Return what a look at the folder changed."""
+    """Return the changes found in the folder."""
     names = {"loaded": report.loaded, "changed": report.changed, "removed": report.removed}
     parts = [f"{verb}: {', '.join(functions)}." for verb, functions in names.items() if functions]
     lines = [" ".join(parts).capitalize() if parts else "Nothing changed."]

@@ -1,6 +1,6 @@
-"""The sentences of a conversation, and which of them a summary must not lose: those with numbers, names or code.
+"""The sentences of a conversation, and those that a summary must not lose: with numbers, names or code.
 
-Pure: what the program can do for a summary without a model.
+Pure: the part of a summary that the program can create without a model.
 """
 
 import re
@@ -17,7 +17,7 @@ _WORD: Final = re.compile(r"[^\W\d_][\w'’-]*")
 _SENTENCE: Final = re.compile(r"[^.!?;\n]+(?:[.!?;](?=\S)[^.!?;\n]+)*[.!?;]*")
 _LEFT_OUT: Final = "characters left out …"
 _MOST_CHARS: Final = 240
-_BY_USER: Final = 2.0  # as much counts what the user said as the same of another
+_BY_USER: Final = 2.0  # weight of the user's sentences relative to others
 _NO_NAMES: Final = """
 I I'm I've I'll I'd A An The This That These Those It He She We You They My Your His Her Our Their What Who When Where
 Why How Which And But Or So If Then Yes No Not Please Thanks Thank Hello Hi Ok Okay Let Can Could Would Should Will Do
@@ -28,7 +28,7 @@ _COMMON: Final = frozenset(_NO_NAMES.split())
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence, the tokens in it that must not be lost, and its author, as `label_of` has it."""
+    """A sentence, the tokens in it that must not be lost, and its author, as for `label_of`."""
 
     text: str
     tokens: frozenset[str]
@@ -36,7 +36,7 @@ class Sentence:
 
     @property
     def line(self) -> str:
-        """The sentence as it appears in a summary: words of anyone but the assistant are labeled with their author."""
+        """The sentence as it appears in a summary: text of anyone but the assistant is labeled with its author."""
         return f"{label_of(self.by)}{self.text}"
 
 
@@ -59,7 +59,7 @@ def tokens_of(sentence: str) -> frozenset[str]:
 
 
 def lost(all_sentences: Sequence[Sentence], summary: str, room_chars: int) -> list[Sentence]:
-    """Return the sentences with facts that the summary misses, as many as fit, in their order."""
+    """Return the sentences with facts that are missing from the summary, as many as fit, in their order."""
     summary_text, words = (
         summary.casefold(),
         {token.casefold() for token in (*tokens_of(summary), *_WORD.findall(summary))},
@@ -95,7 +95,7 @@ def _is_in(token: str, text: str, words: Collection[str]) -> bool:
 
 
 def _by_worth(all_sentences: Sequence[Sentence], missing: Iterable[str]) -> list[int]:
-    """Return the places of sentences: the most missing facts per length first, the later one of equals."""
+    """Return the indexes of sentences: the most missing facts per length first, the later one of equals."""
     tokens = frozenset(missing)
 
     def worth(place: int) -> tuple[float, int]:

@@ -1,8 +1,8 @@
-"""The functions that the model is shown: tools and an index where it calls natively, else the functions themselves.
+"""The functions that the model is shown: with native calls, tools and an index, else the functions themselves.
 
-Servers cache the longest unchanged prefix of a request, so tools and index stay for a whole conversation. Of functions
-that are shown themselves, one keeps its place while it is shown, what is new goes last, and what must leave is what was
-used least recently.
+Servers cache the longest unchanged prefix of a request, so tools and index stay for a whole conversation. Functions
+that are shown themselves keep their places; new ones are added at the end, and the least recently used ones are removed
+first.
 """
 
 import sys
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from agent_core.model.reply import Mode
     from agent_core.registry.function import Function
 
-# The index: functions as lines of text in the system message, in place of a schema each.
-# It is made once a conversation, so that what a server has cached of the requests stays. What comes later is told
-# where it comes: in the answer to a call, or in a notice.
+# The index: functions as lines of text in the system message, instead of a schema for each.
+# It is created once per conversation, so that the server's cached prefix stays valid. Later functions are announced
+# where they appear: in the answer to a call, or in a notice.
 
 _HEAD: Final = "Call these {}by call_function (no type: a str; in []: what it reaches):"
 _ALSO: Final = "And of the program (introspect_function shows how): "
@@ -31,7 +31,7 @@ _MOST_MODULES: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class PromptIndex:
-    """The text of an index, and the names of the functions that it has a line for."""
+    """The text of an index, and the names of the functions that have a line in it."""
 
     text: str
     names: frozenset[str]
@@ -49,9 +49,9 @@ class PromptIndex:
         has_programs: bool = True,
     ) -> "PromptIndex":
         """Return the index of functions in this many bytes: the first of `order` that fit, and the others by module.
-        It says whether the agent `has_programs`.
 
-        Those of the `program` are listed by name, whatever the room.
+        `has_programs` tells whether the agent can run programs. Functions of the `program` are listed by name, in any
+        case.
         """
         lines: dict[str, str] = {}
         endings: dict[str, str] = {}
@@ -89,13 +89,13 @@ def _mark(ending: str, marks: Mapping[str, str]) -> str:
 
 _OF_BLOCKS: Final = frozenset({"core_memory_append", "core_memory_replace"})
 FOR_SMALL_MODELS: Final = _OF_BLOCKS | {"conversation_search"}
-"""Of the functions of memory, those that a model under a schema is shown: each costs it attention."""
+"""The memory functions that a model under a schema is shown: each costs it attention."""
 
 CALLER: Final = "call_function"
-"""By this, a function that is no tool is called: an agent that has it is shown a few tools and an index."""
+"""Calls a function that is not a tool; an agent that has it is shown a few tools and an index."""
 
 RUN_PROGRAM: Final = "run_program"
-"""By this, a few lines of Python that call functions are run."""
+"""Runs a few lines of Python that call functions."""
 
 TOOLS: Final = (
     *(
@@ -110,18 +110,19 @@ TOOLS: Final = (
     *("reload_functions", "core_memory_append", "core_memory_replace", "conversation_search"),
     *("send_message", "ask_agent", "message_agent"),
 )
-"""The tools of an agent with an index, as far as it has them: the same ones for a whole conversation."""
+"""The tools of an agent with an index, if it has them: the same ones for a whole conversation."""
 
 EXPECTED: Final = 40
-"""So many functions that a message probably needs fill the selection at first; later, the first few of them come in."""
+"""The number of expected functions that fill the selection at first; later, only the first few are added."""
 
 _EXPECTED_LATER: Final = 5
 _NOT_FITTED: Final[tuple[object, object, tuple[FunctionShown, ...]]] = (None, None, ())
 
 
 class Hidden(Protocol):
-    """Knows the functions that are not shown, as (name, hash of the body): those that nobody can call, and those that
-    are only found by a search; also what the user complained about.
+    """The functions that are not shown, as (name, hash of the body), and the user's complaints.
+
+    `held` functions cannot be called; `archived` ones are only found by a search.
     """
 
     held: frozenset[tuple[str, str]]
@@ -131,7 +132,7 @@ class Hidden(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FunctionNotes:
-    """What is told of a function besides its own text: the end of its description, and the type of a result."""
+    """Additions to a function's own text: the end of its description, and the type of its result."""
 
     ending: Callable[["Function"], str] = lambda _function: ""
     seen_type: Callable[["Function"], str] = lambda _function: ""
@@ -150,9 +151,9 @@ class Shown:
         notes: FunctionNotes | None = None,
         labels: Callable[[], Sequence[str]] = tuple,
     ) -> None:
-        """Create the selection; `memory` names the pinned functions that are about memory, `labels` its blocks.
+        """Create the selection; `memory` names the pinned functions that deal with memory, `labels` its blocks.
 
-        Functions of the workspace take `room` bytes at most, however many there are; `notes` are told of each.
+        Functions of the workspace take at most `room` bytes, however many there are; `notes` are added to each.
         """
         self._notes = notes or FunctionNotes()
         self._labels = labels
@@ -180,40 +181,38 @@ class Shown:
 
     @property
     def masked(self) -> frozenset[str]:
-        """The functions that this conversation is not shown: they can be called by whoever knows them."""
+        """The functions that are hidden in this conversation; they can still be called by name."""
         return self._drawn[1] if self._drawn else frozenset()
 
     def mask(self, names: Iterable[str], share: float, chance: Callable[[], float]) -> frozenset[str]:
-        """Draw which of these functions are masked, once a conversation, and return them; one that comes later is
-        shown.
-        """
+        """Select the masked functions at random, once per conversation, and return them; later functions are shown."""
         if self._drawn is None:
             drawn = frozenset(names)
             self._drawn = drawn, frozenset(name for name in sorted(drawn) if chance() < share)
         return self._drawn[1]
 
     def withhold(self, names: Collection[str]) -> None:
-        """Leave out functions of the host as long as there is nothing to use them on."""
+        """Leave out functions of the host while there is nothing to use them on."""
         pinned = {name: place for name, place in self._of_host.items() if name not in names}
         if pinned.keys() != self._pinned.keys():
             self._pinned, self._seen, self._fitted = pinned, None, _NOT_FITTED
 
     def use(self, name: str) -> None:
-        """Record a call of a function: recently used ones are the last to be dropped when room is needed."""
+        """Record a call of a function: recently used ones are dropped last."""
         self._uses += 1
         self._used[name] = self._uses
         if name in self._places or any(function.name == name for function in self._fitted[2]):
             return
-        # It comes into sight: only then does a use change the choice.
+        # It becomes visible: only then does a use change the choice.
         self._seen, self._fitted = (self._seen, _NOT_FITTED) if name in self._pinned else (None, self._fitted)
 
     def expect(self, names: Sequence[str]) -> None:
-        """Show what a message probably needs, best first, in place of what was needed longest ago.
+        """Show the functions that a message probably needs, best first, in place of the least recently needed ones.
 
-        Few are taken once a set is shown: each that comes changes what a server has cached.
+        Once a set is shown, only few are added, because each addition invalidates the server's cached prefix.
         """
         if names and not self._is_filled:
-            self._places = {}  # nothing was sent yet: what is expected comes first, before what only fills the room
+            self._places = {}  # nothing was sent yet: expected functions come first
         for name in reversed(names[: _EXPECTED_LATER if self._is_filled else EXPECTED]):
             self.use(name)
         self._is_filled = True
@@ -225,18 +224,18 @@ class Shown:
 
     @property
     def has_index(self) -> bool:
-        """True if a model that calls natively is shown a few tools and an index, and not all functions as tools."""
+        """True if a model with native calls is shown a few tools and an index, not all functions as tools."""
         return CALLER in self._of_host
 
     @property
     def tools(self) -> tuple[FunctionShown, ...]:
-        """The tools beside the index: the same object until `thaw`."""
+        """The tools in addition to the index: the same object until `thaw`."""
         if self._tools is None:
             self._tools = tuple(_lean(self._pinned[name].shown) for name in TOOLS if name in self._pinned)
         return self._tools
 
     def index(self, room: int, *, is_kept: bool) -> PromptIndex:
-        """Return the index in this many bytes, after `choose`; one that is kept is the index until `thaw`."""
+        """Return the index in this many bytes, after `choose`; with `is_kept`, it stays the same until `thaw`."""
         if self._index is not None:
             return self._index
         tools = {tool.name for tool in self.tools}
@@ -254,9 +253,7 @@ class Shown:
         return index
 
     def beyond_index(self, names: Iterable[str]) -> list[str]:
-        """Return the lines of those functions of the workspace that the model was told nothing of yet, and count them
-        as told.
-        """
+        """Return the lines of functions of the workspace that were not announced yet, and mark them as announced."""
         if self._index is None:
             return []
         new = [name for name in names if name in self._functions and name not in self._index.names]
@@ -266,17 +263,17 @@ class Shown:
         ]
 
     def tell(self, names: Iterable[str]) -> None:
-        """Count functions as told: an answer or a notice says how they are called."""
+        """Mark functions as announced, after an answer or a notice that says how they are called."""
         if self._index is not None:
             self._index = PromptIndex(self._index.text, self._index.names.union(names))
 
     @property
     def told(self) -> frozenset[str]:
-        """The functions of the workspace that the model was told of by text, as far as they are there."""
+        """The functions of the workspace that were announced by text and still exist."""
         return self._index.names & self._functions.keys() if self._index is not None else frozenset()
 
     def thaw(self) -> None:
-        """Choose tools and index anew at the next step: a conversation begins, or what a server has cached is gone."""
+        """Choose tools and index again at the next step: a conversation begins, or the server's cache is gone."""
         self._tools = self._index = self._drawn = None
 
     def choose(
@@ -294,7 +291,7 @@ class Shown:
             functions = {
                 name: function for name, function in functions.items() if (name, function.body_hash) not in gone
             }
-        if self._pinned.keys() & functions.keys():  # a memory class of the user's own: its methods are called
+        if self._pinned.keys() & functions.keys():  # the user's own memory class: its methods take precedence
             functions = {name: function for name, function in functions.items() if name not in self._pinned}
         self._note_new(functions)
         self._functions = functions
@@ -308,11 +305,11 @@ class Shown:
     def fitting(
         self, mode: "Mode", room: int, line: tuple[FunctionShown, ...] | None = None, *, with_programs: bool = False
     ) -> tuple[FunctionShown, ...]:
-        """Return the last choice as this mode shows it in this many bytes; the same object as long as nothing changes.
+        """Return the last choice as this mode shows it in this many bytes; the same object while nothing changes.
 
-        `line` is the choice as the agent's style writes it, which may take more room. A small model is shown few
-        functions of memory, and no programs unless it is `with_programs`; in a small room, what was used longest ago
-        goes, one after another.
+        `line` is the choice in the agent's style, which may take more room. A small model is shown few memory
+        functions, and no programs unless `with_programs`; in a small room, the least recently used functions are
+        removed one after another.
         """
         line = self.line if line is None else line
         terms = mode, room, with_programs, (*self._labels(),)
@@ -338,7 +335,7 @@ class Shown:
         return line if len(staying) == len(line) else tuple(part for part in line if part.name in staying)
 
     def _leaving(self, sizes: Mapping[str, int], room: int) -> Iterator[str]:
-        """Yield the names of the workspace's functions that go until the others fit: the own set stays longest."""
+        """Yield the names of the workspace's functions to remove until the others fit; the own set is removed last."""
         movable = sorted(
             sizes.keys() - self._pinned.keys(), key=lambda name: (name in self._kept, self._used.get(name, 0), name)
         )
@@ -350,7 +347,7 @@ class Shown:
             yield name
 
     def _note_new(self, functions: Mapping[str, "Function"]) -> None:
-        """Count what was not there before as used: it has just been made, in order to be called."""
+        """Count new functions as used: they have just been created to be called."""
         names = frozenset(functions)
         for name in sorted(names - self._known) if self._known is not None else ():
             self._uses += 1
@@ -360,11 +357,11 @@ class Shown:
 
     @property
     def pinned(self) -> tuple["Function", ...]:
-        """The functions of the host, whether there is room to show them or not."""
+        """The functions of the host, whether or not there is room to show them."""
         return tuple(place.function for place in self._pinned.values())
 
     def _most_useful(self, functions: Mapping[str, "Function"], own_set: frozenset[str], most: int) -> set[str]:
-        """Return the names of those that fit: the own set, then what was used or expected last, then what is shown."""
+        """Return the names of those that fit: the own set, then the last used or expected, then those already shown."""
         staying, left = set[str](), self._room
         for name in self._by_use(functions)[:most]:
             left -= self._place(name, functions[name]).shown.size
@@ -374,7 +371,7 @@ class Shown:
         return staying
 
     def _by_use(self, functions: Mapping[str, "Function"]) -> list[str]:
-        """Return the names in the order of need: the own set, then what was used or expected last."""
+        """Return the names in order of need: the own set, then the last used or expected."""
         return sorted(
             functions, key=lambda name: (name not in self._kept, -self._used.get(name, 0), name not in self._places)
         )
@@ -384,19 +381,19 @@ class Shown:
         return f"{self._notes.ending(function)}{f' ({complaint})' if complaint else ''}"
 
     def _new(self, staying: set[str]) -> list[str]:
-        # What leaves first comes last, so that the beginning stays.
+        # Functions that will be removed first come last, so that the beginning stays.
         names = (name for name in staying if name not in self._places)
         return sorted(names, key=lambda name: (-self._used.get(name, 0), name))
 
     def _place(self, name: str, function: "Function") -> "_Place":
-        # The same object from step to step: the wire form of what did not change is not made again.
+        # Keep the same object from step to step, so that unchanged functions are not serialized again.
         place, complaint = self._places.get(name), self._complaints.get((name, function.body_hash), "")
         is_same = place is not None and place.function is function and place.complaint == complaint
         return place if place is not None and is_same else _Place.of(function, complaint, self._notes.ending(function))
 
 
 def _lean(function: FunctionShown) -> FunctionShown:
-    """Return a function of the program without what a model need not read of its schema; a call is checked by all."""
+    """Return a function of the program with a shorter schema for the model; calls are checked by the full one."""
     parameters = function.parameters
     properties = {
         name: {key: value for key, value in part.items() if key != "default"}
@@ -409,7 +406,7 @@ def _lean(function: FunctionShown) -> FunctionShown:
 
 
 def _with_labels(function: FunctionShown, labels: Sequence[str]) -> FunctionShown:
-    """Return a function that edits a block with the blocks there are as choices: a small model names a person else."""
+    """Return a function that edits a block with the block labels as choices; otherwise a small model names a person."""
     if not labels or function.name not in _OF_BLOCKS:
         return function
     properties = function.parameters["properties"]
@@ -418,7 +415,7 @@ def _with_labels(function: FunctionShown, labels: Sequence[str]) -> FunctionShow
 
 
 def size_of(functions: Iterable[FunctionShown]) -> int:
-    """Return about how many bytes functions take on the wire."""
+    """Return the approximate size of functions on the wire in bytes."""
     return sum(function.size for function in functions)
 
 
@@ -435,9 +432,9 @@ class _Place:
         """Return the place of a function of the program, which is the same for all agents."""
         place = _PLACES.get(id(function))
         if place is None:
-            if len(_PLACES) >= _MOST_PLACES:  # memory classes of the user's own
+            if len(_PLACES) >= _MOST_PLACES:  # many memory classes of the user's own
                 _PLACES.clear()
-            place = _PLACES[id(function)] = cls.of(function)  # it holds the function, whose id stays its own
+            place = _PLACES[id(function)] = cls.of(function)  # the reference to the function keeps its id unique
         return place
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Memory of an agent: blocks that are always in its context, and what it can search.
+"""Memory of an agent: blocks that are always in its context, and content that it can search.
 
-Blocks are edited by the methods of a memory class; recall is what was said, archival what was put aside.
+The methods of a memory class edit the blocks. Recall contains the conversation, archival contains stored passages.
 """

@@ -1,4 +1,4 @@
-"""Everything that one agent remembers: its blocks, sections, recall, archival and sources."""
+"""The complete memory of one agent: its blocks, sections, recall, archival and sources."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .classes import Memory
     from .embedding import Embedder
 
-_MANY: Final = 50  # messages that wait to be indexed; where nobody searches or idles, a turn indexes them
+_MANY: Final = 50  # unindexed messages; if neither a search nor idle time indexes them, a turn does
 
 
 KEPT_IN: Final = "human"
@@ -27,12 +27,12 @@ KEPT_IN: Final = "human"
 
 
 async def counts_of(store: "Store", agent: str) -> "Counts":
-    """Count what an agent remembers, including messages that are not indexed yet."""
+    """Return the counts of an agent's memory, including messages that are not indexed yet."""
     return (await _count_memory(store, agent))[0]
 
 
 async def _count_memory(store: "Store", agent: str) -> tuple["Counts", int]:
-    """Return the counts of an agent, and how many of its messages are not indexed yet."""
+    """Return the counts of an agent's memory, and the number of its unindexed messages."""
     indexed = await store.memory_counts(agent)
     waiting = len(await read_messages(await store.history(agent, since=indexed.indexed, kinds=KINDS)))
     return replace(indexed, messages=indexed.messages + waiting), waiting
@@ -51,7 +51,7 @@ class AgentMemory:
         gap_minutes: float,
         memory: "Memory | None" = None,
     ) -> None:
-        """Create the memory of an agent, open or not; a new one begins with the blocks of `memory`."""
+        """Create the memory of an agent that may not be open; a new agent starts with the blocks of `memory`."""
         self.agent = name
         self.store = store
         self.blocks = Blocks(store, name, memory or named("chat")(), clock, embedder)
@@ -59,21 +59,21 @@ class AgentMemory:
         self.recall = Recall(store, name, embedder, clock, gap_minutes=gap_minutes)
         self.archival = Archival(store, name, embedder, clock)
         self.sources = Sources(store, self.archival, name, clock)
-        self._versions: dict[str, int] = {}  # of the blocks, as they were when it was last tidied
+        self._versions: dict[str, int] = {}  # of the blocks, at the last call of `full_blocks`
 
     async def load(self) -> None:
-        """Read what is always in the context."""
+        """Read the blocks, which are always in the context."""
         await self.blocks.load()
         self._versions.update((row.id, row.version) for row in self.blocks.rows)
 
     async def remember(self) -> None:
-        """Index and embed what is new; for long-running hosts, when nothing else is to be done."""
+        """Index and embed new data; for long-running hosts, when they are idle."""
         await self.recall.catch_up()
         await self.recall.vectors.embed_all()
         await self.archival.vectors.embed_all()
 
     async def keep(self, lines: Sequence[str], turn: str) -> tuple[str, ...]:
-        """Keep sentences of the user in the block about them, in one edit, and return those that were."""
+        """Append sentences of the user to the block about them, in one edit; return the stored sentences."""
         if not lines or KEPT_IN not in {row.label for row in self.blocks.rows}:
             return ()
         text = "\n".join(filter(None, [self.blocks.memory[KEPT_IN].text, *lines]))
@@ -81,14 +81,14 @@ class AgentMemory:
         return tuple(lines) if edit.outcome == "returned" else ()
 
     def full_blocks(self) -> list[str]:
-        """Return the labels of the blocks that are nearly full and were written since this was last asked."""
+        """Return the labels of the blocks that are nearly full and were changed since the last call."""
         written = [row for row in self.blocks.rows if self._versions.get(row.id) != row.version]
         self._versions.update((row.id, row.version) for row in written)
         blocks = [self.blocks.memory[row.label] for row in written if row.writable]
         return [block.label for block in blocks if len(block.text) >= NEARLY_FULL * block.limit]
 
     async def tidy(self, label: str, ask: AsksModel, author: EditAuthor) -> PlannedEdit:
-        """Have a model plan how to tidy a block, and do it in one edit; lines that became untrue go to archival memory.
+        """Let a model plan how to tidy a block, and apply the plan in one edit; outdated lines go to archival memory.
 
         Raises:
             ModelError: there is no model, or its plan cannot be read.
@@ -101,7 +101,7 @@ class AgentMemory:
         plan = await ask_for_plan(block.lines, ask)
         if not plan.done:
             return PlannedEdit(f"`{block.label}`: {plan}", by=author.by)
-        for line in plan.archived:  # first, so that a crash between the two loses nothing
+        for line in plan.archived:  # first, so that a crash in between loses nothing
             await self.blocks.commit(await self.archival.insert(line, ("was in a block",)))
         text = "\n".join(plan.lines)
         edit = await self.blocks.commit(await self.blocks.write(label, text, author, row.version, action="tidy"))
@@ -112,7 +112,7 @@ class AgentMemory:
         return self.blocks.render()
 
     async def counts(self) -> "Counts":
-        """Return the counts of everything besides the blocks."""
+        """Return the counts of the searchable memory."""
         counts, waiting = await _count_memory(self.store, self.agent)
         if waiting > _MANY:
             await self.recall.catch_up()

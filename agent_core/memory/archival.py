@@ -1,6 +1,6 @@
 """Archival memory: passages that an agent stored, or that were cut from its sources, found by words and meaning.
 
-A passage is not part of a dialog: its words and its meaning count, and a little the passages next to it.
+A passage is not part of a dialog: its words and its meaning count, and the neighboring passages a little.
 """
 
 from collections.abc import Iterable, Sequence
@@ -36,10 +36,10 @@ class Archival:
         self._clock = clock
 
     async def insert(self, content: str, tags: Iterable[str] = ()) -> PlannedEdit:
-        """Return the edit that stores a passage of the agent's own with the writes.
+        """Return the planned edit that stores a passage of the agent's own.
 
         Raises:
-            UsageError: there is nothing to keep.
+            UsageError: the content is empty.
         """
         text = content.strip()
         if not text:
@@ -61,13 +61,13 @@ class Archival:
         tags: tuple[str, ...] = (),
         id: str = "",
     ) -> PassageRow:
-        """Return a passage to be saved: of a document, by its content hash, at position `n`, or the agent's own."""
+        """Return a passage to save: at position `n` of a document, given by its content hash, or the agent's own."""
         now = self._clock.now()
         indexed = words.indexed(text, None if document else now, tags)
         return PassageRow(id or self._clock.new_id(), self._agent, text, indexed, now, tags, source, place, document, n)
 
     async def delete(self, id: str) -> PlannedEdit:
-        """Return the edit that deletes the passage with this id prefix, with the writes.
+        """Return the planned edit that deletes the passage with this id prefix.
 
         Raises:
             UsageError: there is none, or there are several.
@@ -90,7 +90,7 @@ class Archival:
         return page_of(_PASSAGES, question, ranked, _item, page, count, usual=PAGE, trouble=self.vectors.trouble)
 
     async def rank(self, question: search_query.ParsedQuery) -> list[PassageRow]:
-        """Return the passages that contain a word of the question or are near it, best first."""
+        """Return the passages that contain a word of the question or are similar to it, best first."""
         limits = pool("archival")
         worded = await self._store.search_words("archival", self._agent, question.words, limits["words"])
         vector = await self.vectors.of(question.text)
@@ -98,7 +98,7 @@ class Archival:
         rows = await self._store.passages({hit.seq for hit in [*worded, *neighbors]})
         cosines = await self.vectors.cosines(self._agent, vector, [row.seq for row in rows])
         total = (await self._store.memory_counts(self._agent)).passages
-        from . import signals  # noqa: PLC0415 - numpy is loaded with the first search
+        from . import signals  # noqa: PLC0415 - imports numpy, at the first search
 
         measured = signals.measure_passages(rows, question, {hit.seq for hit in worded}, cosines, total)
         order = signals.ordered(measured, weights("archival", self.vectors.recipe), len(rows))

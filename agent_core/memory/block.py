@@ -1,4 +1,4 @@
-"""Text that is always in the context: blocks of a limited size, and sections of one's own with a position."""
+"""Text that is always in the context: blocks of limited size, and custom sections with a position."""
 
 import re
 from collections.abc import Collection
@@ -12,12 +12,12 @@ from agent_core.base.untrusted import one_line, visible
 from agent_core.storage import FIX, BlockRow, DropSection, MemoryStore, Misfit, SaveSection, SectionRow, Value
 
 LIMIT = 2000
-_JOINERS = "\u200c\u200d\ufe0e\ufe0f"  # what may stand unseen between the letters of a tag
+_JOINERS = "\u200c\u200d\ufe0e\ufe0f"  # characters that may be invisible between the letters of a tag
 _JOINING = f"[{_JOINERS}]*"
 
 
 class Block(BaseModel):
-    """A labeled piece of memory; its value is a text, or a list of lines that are edited one by one."""
+    """A labeled piece of memory; its value is a text, or a list of lines that are edited individually."""
 
     model_config = ConfigDict(validate_assignment=True, extra="forbid")
 
@@ -71,7 +71,7 @@ class Block(BaseModel):
         self.value = "\n".join(lines) if isinstance(self.value, str) else lines
 
     def render(self, sibling_labels: Collection[str] = (), *, is_fixed: bool = False) -> str:
-        """Return the block as the model reads it; `is_fixed`: this agent may not change it.
+        """Return the block as the model reads it; `is_fixed` means that this agent may not change it.
 
         Text in it that looks like its tag, or one of `sibling_labels`, is escaped.
         """
@@ -103,12 +103,12 @@ def too_large(label: str, size: int, limit: int) -> str:
 
 
 def reasons(error: ValidationError) -> str:
-    """Return what pydantic found, using our own messages only."""
+    """Return the findings of pydantic, using only our own messages."""
     return " ".join(detail["msg"].removeprefix("Value error, ") for detail in error.errors())
 
 
 def from_row(row: BlockRow) -> Block:
-    """Return the block of a row; a stored value is within its limit."""
+    """Return the block of a row, checking that the stored value is within its limit."""
     value = row.value if isinstance(row.value, str) else list(row.value)
     try:
         return Block(
@@ -138,7 +138,7 @@ _NAME = re.compile(r"[\w.-]{1,64}")
 SECTION_LIMIT = 4000
 """Characters of one section."""
 POSITIONS: Final = {"instructions": 0, "memory": 100, "functions": 200, "statistics": 300}
-"""Where the parts of the program stand in the system message; no section of one's own has one of these names."""
+"""The positions of the program's parts in the system message; a custom section must not use one of these names."""
 
 
 class Sections:
@@ -157,7 +157,7 @@ class Sections:
         """Store a section, replacing one with the same name.
 
         Raises:
-            UsageError: the name is none or one of the program's own parts, or the text is too long.
+            UsageError: the name is invalid or one of the program's own parts, or the text is too long.
         """
         if not _NAME.fullmatch(name):
             raise UsageError(

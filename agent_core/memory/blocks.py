@@ -1,9 +1,9 @@
 """The blocks of one agent: kept in the store, edited by the methods of its memory class.
 
-An edit is planned on a copy of the memory and comes out as writes, which `commit` alone brings to disk; then it counts.
-Whoever commits gives the transaction: the answer of a call and its journal entry, or the writes alone. Blocks as they
-are stored and as a memory holds them are compared here: differences, lost text, and what an undo restores. Function
-names from MemGPT and argument names from Letta are accepted in calls and never shown.
+An edit is planned on a copy of the memory and results in writes, which take effect when `commit` stores them. The
+caller of `commit` provides the transaction: the answer of a call with its journal entry, or the writes alone. This
+module also compares stored blocks with those of a memory: differences, lost text, and the target of an undo. Function
+names from MemGPT and argument names from Letta are accepted in calls but never shown.
 """
 
 import asyncio
@@ -77,7 +77,7 @@ def opened(memory: Memory, rows: Sequence[BlockRow]) -> StoredMemory:
 
 
 def differences(memory: StoredMemory, memory_after: Memory) -> Iterator[BlockDifference]:
-    """Yield how a memory differs from what is stored; the limit of each block is checked here."""
+    """Yield the differences between a memory and the stored one; the limit of each block is checked here."""
     if len({*memory_after.labels}) < len(memory_after.labels):
         raise EditRefused(f"There can be one block per label, and there would be {', '.join(memory_after.labels)}.")
     for place, block in enumerate(memory_after.blocks):
@@ -112,7 +112,7 @@ def lost(memory: StoredMemory, stored_memory: StoredMemory, memory_after: Memory
     lost_lines = {}
     for label, row in stored_memory.rows.items():
         before = memory.rows.get(label)
-        # By the value, too: who holds edits that are not on disk has seen versions that another writer may have made.
+        # Also compare the value: versions of edits that are not on disk may coincide with another writer's versions.
         if before is None or (before.version, before.value) == (row.version, row.value) or label not in memory_after:
             continue
         seen_lines, remaining_lines = {*memory.memory[label].lines}, {*memory_after[label].lines}
@@ -124,9 +124,10 @@ def lost(memory: StoredMemory, stored_memory: StoredMemory, memory_after: Memory
 
 
 def undo_of(changes: Sequence[BlockChange]) -> tuple[BlockChange, str] | None:
-    """Return the state that an undo goes back to and its line for the history, or None at the beginning.
+    """Return the target state of an undo and its line for the history, or None at the beginning.
 
-    An undo after an undo goes back one more. A change of a limit or the like leaves the value, so it is no state.
+    An undo after an undo goes back one more. A change that leaves the value as it is, such as of a limit, is not a
+    state.
     """
     states: list[BlockChange] = []
     for change in changes:
@@ -140,12 +141,12 @@ def undo_of(changes: Sequence[BlockChange]) -> tuple[BlockChange, str] | None:
 
 
 _SHOWN = 4000
-_TRIES = 100  # each time that an edit is too late, someone else has made one
+_TRIES = 100  # each failed attempt means that someone else made an edit
 _LONGEST_PAUSE_S = 0.2
-_LARGE = 4_000  # characters of a block; the usual one may have half of them
-_BOUND = frozenset({"agent", "function"})  # who may not touch what is read-only
+_LARGE = 4_000  # characters of a block; a typical one has at most half of them
+_BOUND = frozenset({"agent", "function"})  # authors that may not change read-only blocks
 _ANSWERED = (KnapperError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
-"""Errors that a method may raise over its arguments: an answer, as any other function's would be."""
+"""Errors that a method may raise for its arguments: they become the answer, as for any other function."""
 
 
 class EditAuthor(Protocol):
@@ -166,7 +167,7 @@ class EditAuthor(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class NamedAuthor:
-    """An author of an edit by name; `by` as in `EditAuthor`, or `class` for the blocks that a class begins with."""
+    """An author of an edit by name; `by` as in `EditAuthor`, or `class` for the initial blocks of a class."""
 
     agent: str = ""
     turn: str = ""
@@ -175,7 +176,7 @@ class NamedAuthor:
 
 @dataclass(frozen=True, slots=True)
 class PlannedEdit:
-    """The result of an edit: the answer, and the writes; `replan` plans the same edit on the state at that time.
+    """The result of planning an edit: the answer, and the writes; `replan` plans the same edit on the current state.
 
     `done` is called once it is on disk; `excluded` names functions that the next step should not offer.
     """
@@ -193,7 +194,7 @@ class PlannedEdit:
 async def commit(edit: PlannedEdit, record: Callable[[PlannedEdit], Awaitable[None]], clock: "Clock") -> PlannedEdit:
     """Commit an edit in the transaction of `record`; return its final form, which is on disk.
 
-    A block that somebody else changed meanwhile is read again, and the same is done on what it has become.
+    If someone else changed a block meanwhile, it is read again, and the same edit is planned on its new state.
     """
     for tried in range(_TRIES):
         try:
@@ -201,7 +202,7 @@ async def commit(edit: PlannedEdit, record: Callable[[PlannedEdit], Awaitable[No
         except ManifestConflict:
             if edit.replan is None:
                 raise
-            # Out of step with the other writer, who would else be first each time.
+            # Wait for a random time; otherwise the other writer would win each time.
             await asyncio.sleep(clock.random.uniform(0, min(0.002 * (tried + 1), _LONGEST_PAUSE_S)))
             edit = await edit.replan()
         else:
@@ -214,15 +215,15 @@ async def commit(edit: PlannedEdit, record: Callable[[PlannedEdit], Awaitable[No
 
 NO_EDIT = PlannedEdit("")
 
-Deed: TypeAlias = Callable[[Memory], Any]  # Any: what a human's method returns, awaited if it has to be
-"""Changes a copy of the memory, and returns what is said of that."""
+Deed: TypeAlias = Callable[[Memory], Any]  # Any: the result of a user's method, awaited if necessary
+"""Changes a copy of the memory, and returns a message about the change."""
 
 
 @dataclass(frozen=True, slots=True)
 class EditRequest:
-    """An edit as requested: `action` names it in the history, `seen` is what the requester knew.
+    """An edit as requested: `action` names it in the history, `seen` is the state that the requester knew.
 
-    `is_plain`: `action` says it all.
+    `is_plain` means that `action` is the complete history line.
     """
 
     deed: Deed
@@ -233,15 +234,15 @@ class EditRequest:
 
 
 def refused(text: str, by: str = "agent") -> PlannedEdit:
-    """Return an edit that changes nothing, and says why."""
+    """Return an edit that changes nothing, with the reason."""
     return PlannedEdit(text, outcome="refused", by=by)
 
 
 async def plan(request: EditRequest, memory: StoredMemory, agent: str, clock: "Clock") -> PlannedEdit:
-    """Return the edit applied to what is stored now."""
+    """Return the edit applied to the stored state."""
     after = memory.memory.model_copy(deep=True)
     try:
-        is_large = any(len(block.text) > _LARGE for block in after.blocks)  # comparing its lines would hold up the loop
+        is_large = any(len(block.text) > _LARGE for block in after.blocks)  # comparing their lines would block the loop
         result = await asyncio.to_thread(request.deed, after) if is_large else request.deed(after)
         result = await result if inspect.isawaitable(result) else result
         changed = [_stamp(change, clock) for change in differences(memory, after)]
@@ -305,14 +306,14 @@ def _write(block_difference: BlockDifference, request: EditRequest, agent: str) 
     return SaveBlock(block_difference.after, agent, action, request.author.by, request.author.turn)
 
 
-def _spoken(result: Any) -> str:  # Any: what a human's method returned
+def _spoken(result: Any) -> str:  # Any: the result of a user's method
     if result is None or isinstance(result, str):
         return result or ""
     return json.dumps(result, ensure_ascii=False, default=str)
 
 
 def _reads_now(block: Block, before: BlockRow | None = None) -> str:
-    """Return how a block reads that was changed, be it in its text or in its limit and the like."""
+    """Return the current text of a changed block; its text or another field may have changed."""
     size = f"{len(block.text):,} of {block.limit:,} characters"
     if not block.text:
         return f"`{block.label}` is {'still empty' if before is not None and not before.value else 'empty now'}."
@@ -322,15 +323,15 @@ def _reads_now(block: Block, before: BlockRow | None = None) -> str:
 
 
 def changed_since(seen_row: BlockRow, row: BlockRow) -> list[str]:
-    """Return how a block differs from the version that somebody knows, as lines of a diff."""
+    """Return the differences between a known version of a block and the current one, as lines of a diff."""
     names = (f"{row.label}, version {seen_row.version}", f"{row.label}, version {row.version}")
     return diff_lines(value_lines(seen_row.value), value_lines(row.value), names, 0)
 
 
 NEAREST = "Nearest to what was written: "
-"""The words before the lines that stand nearest to an edit."""
-_MOST_COMPARED = 400  # lines of a block, the newest
-_MOST_WRITTEN = 3  # more lines at once are a block written anew, which its writer has just read
+"""The prefix of the message with the lines that are most similar to an edit."""
+_MOST_COMPARED = 400  # of a block's lines, the newest
+_MOST_WRITTEN = 3  # more new lines mean a rewritten block, which its writer has just read
 _SHOWN_BYTES = 72  # of each line: some 20 tokens in most languages
 _ADDS = "core_memory_append"
 
@@ -341,23 +342,23 @@ class Blocks:
     def __init__(
         self, store: MemoryStore, agent: str, memory: Memory, clock: "Clock", embedder: "Embedder | None" = None
     ) -> None:
-        """Make the blocks of an agent; without an embedder, lines are near each other by their words alone."""
+        """Create the blocks of an agent; without an embedder, lines are compared only by their words."""
         self._store = store
         self._agent = agent
         self._clock = clock
         self._vectors = TextVectors(embedder)
         self._first = memory
         self._now = StoredMemory(memory, {})
-        self._told: dict[str, BlockRow] = {}  # what the model knows, by id
+        self._told: dict[str, BlockRow] = {}  # the versions that the model knows, by id
 
     @property
     def memory(self) -> Memory:
-        """The current blocks. Do not change them: only an edit changes what is stored."""
+        """The current blocks. Do not change them: only an edit changes stored data."""
         return self._now.memory
 
     @property
     def rows(self) -> list[BlockRow]:
-        """The blocks as they are stored, in order."""
+        """The stored rows of the blocks, in order."""
         return [*self._now.rows.values()]
 
     async def load(self) -> None:
@@ -370,7 +371,7 @@ class Blocks:
         self._told = {row.id: row for row in self.rows}
 
     async def reload(self) -> None:
-        """Read the blocks anew."""
+        """Read the blocks again."""
         self._now = opened(self._first, await self._store.blocks(self._agent))
 
     def functions(self) -> list["Function"]:
@@ -386,7 +387,7 @@ class Blocks:
     async def plan(self, request: EditRequest, held: Sequence[BlockDifference] = ()) -> PlannedEdit:
         """Plan an edit on top of differences that are not on disk, by applying it to a copy of the memory.
 
-        An agent is told which lines stand nearest to those that it wrote.
+        The answer to an agent includes the lines that are most similar to the new ones.
         """
         edit = await plan(request, self.with_differences(held), self._agent, self._clock)
         if request.author.by != "agent" or request.is_plain:
@@ -396,8 +397,10 @@ class Blocks:
         return replace(edit, text="\n".join([edit.text, *near]), excluded=settled)
 
     def _edits_to_hide(self, name: str, edit: PlannedEdit, *, is_near: bool) -> frozenset[str]:
-        """Return the edits to hide from the next step: all once the block says so, and what changes lines after an
-        addition near which nothing stands, for it makes nothing untrue.
+        """Return the edits to hide from the next step.
+
+        These are all, if the block now has the content; or those that change lines, after an addition without similar
+        lines, because it cannot make any line untrue.
         """
         names = frozenset(function.name for function in self.functions())
         if name != _ADDS if edit.writes else edit.text.startswith(ALREADY):
@@ -405,7 +408,7 @@ class Blocks:
         return names - {_ADDS} if edit.writes and not is_near else frozenset()
 
     async def _near(self, difference: BlockDifference) -> str:
-        """Return the lines of a block that stand nearest to those that are new in it, as a line for the model."""
+        """Return the lines of a block that are most similar to its new ones, as a line for the model."""
         before, after = (from_row(row).lines if row else [] for row in (difference.before, difference.after))
         known = {*before}
         written = [line for line in after if line.strip() and line not in known]
@@ -431,9 +434,9 @@ class Blocks:
         *,
         action: str = "write",
     ) -> PlannedEdit:
-        """Plan to replace a block's whole value; with a `version`, only if the block is still as it was then.
+        """Plan to replace a block's whole value; with a `version`, only if the block still has that version.
 
-        A write against an older version is answered with the difference, and changes nothing.
+        A write against an older version changes nothing and returns the difference.
         """
         if version is not None and (behind := await self._behind(label, version)):
             return refused(behind, author.by)
@@ -490,7 +493,7 @@ class Blocks:
     async def allow(
         self, label: str, readers: Sequence[str] | None, writers: Sequence[str] | None, author: EditAuthor
     ) -> PlannedEdit:
-        """Plan who may have a shared block, and who may change it: names of agents, or `*`. None leaves it as it is."""
+        """Plan who may read and who may change a shared block: names of agents, or `*`. None leaves it unchanged."""
         row = self._now.rows.get(label)
         if row is None or not row.shared:
             return refused(f"`{label}` is no shared block of this agent's.", author.by)
@@ -508,7 +511,7 @@ class Blocks:
         return PlannedEdit(text, (LimitBlock(row.id, may_read, may_write),), by=author.by)
 
     async def _behind(self, label: str, version: int) -> str:
-        """Return what differs from an older version of a block; empty if it is the newest one."""
+        """Return the differences from an older version of a block; "" if it is the newest one."""
         await self.reload()
         row = self._now.rows[self.memory[label].label]
         if row.version == version:
@@ -521,7 +524,7 @@ class Blocks:
         return "\n".join([head, *changed_since(seen, row)])
 
     async def attach(self, label: str, author: EditAuthor) -> PlannedEdit:
-        """Plan to attach a block that another agent shares. An own block with the same label is detached."""
+        """Plan to attach a block that another agent shares. The agent's own block with the same label is detached."""
         shared = await self._store.shared_blocks()
         matches = [row for row in shared if label in (row.label, row.id)]
         if len(matches) != 1:
@@ -562,7 +565,7 @@ class Blocks:
         return await planned()
 
     async def commit(self, edit: PlannedEdit) -> PlannedEdit:
-        """Commit an edit outside of a turn; return the edit in its final form."""
+        """Commit an edit outside of a turn; return its final form."""
         return await commit(edit, lambda edit: self._store.apply(edit.writes), self._clock)
 
     def applied(self, edit: PlannedEdit) -> None:
@@ -575,7 +578,7 @@ class Blocks:
             self._told = {id: row for id, row in self._told.items() if row.label in self._now.rows}
 
     def with_differences(self, changed: Sequence[BlockDifference]) -> StoredMemory:
-        """Return the memory as these differences make it."""
+        """Return the memory with these differences applied."""
         if not changed:
             return self._now
         rows = dict(self._now.rows)
@@ -593,9 +596,9 @@ class Blocks:
         return "\n".join(block.render(labels, is_fixed=not rows[block.label].writable) for block in self.memory.blocks)
 
     async def changed_elsewhere(self, versions: Mapping[str, int] | None = None) -> list[str]:
-        """Return what others changed since the model last saw the blocks, as sentences; each is reported once.
+        """Return other authors' changes since the model last saw the blocks, as sentences; each is reported once.
 
-        Whoever has just heard the versions of the shared blocks from the store gives them: else it is asked.
+        Pass `versions` of the shared blocks if they were just read; otherwise the store is asked.
         """
         stored_versions = await self._store.block_versions(self._agent) if versions is None else versions
         if stored_versions != {row.id: row.version for row in self.rows if row.id in stored_versions or row.shared}:

@@ -1,7 +1,7 @@
-"""Memory classes: which blocks an agent has, and the functions that edit them.
+"""Memory classes: the blocks that an agent has, and the functions that edit them.
 
-A class's public methods become functions by the same loader as all others; they may edit any block of
-`self`, and the host keeps what they changed. Users write their own: trusted code of a human.
+The public methods of a class become functions through the same loader as all others; they may edit any block of `self`,
+and the host stores the changes. Users can write their own classes, which are trusted code.
 """
 
 from collections.abc import Callable, Mapping
@@ -36,8 +36,8 @@ class UnknownBlock(UsageError, AttributeError, LookupError):
 class Memory(BaseModel):
     """Memory that is always in an agent's context: blocks in order, and the functions that edit them.
 
-    Only its blocks are kept. A class of one's own names them in `starts_with` and adds methods; those of its bases
-    that it is `without` are not offered.
+    Only its blocks are stored. A custom class lists them in `starts_with` and adds methods; methods of its bases that
+    are named in `without` are not offered.
     """
 
     model_config = ConfigDict(validate_assignment=True)
@@ -49,7 +49,7 @@ class Memory(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _first_blocks(cls, data: Any) -> Any:  # Any: as pydantic hands it over
-        """Accept `ChatMemory(human="…")`: the class's blocks, some of them with a value given by label."""
+        """Accept `ChatMemory(human="…")`: the class's blocks, with some values given by label."""
         if not isinstance(data, dict):
             return data
         values = {key: value for key, value in data.items() if key not in cls.model_fields}
@@ -142,7 +142,7 @@ class Memory(BaseModel):
 
 
 def check_given(block: Block, *texts: str) -> None:
-    """Raise if no block of this limit could hold the texts. This comes before the slow comparison with every line."""
+    """Raise an error if no block of this limit could hold the texts, before the slow comparison with every line."""
     size = max(map(len, texts), default=0)
     if size > block.limit:
         raise EditRefused(too_large(block.label, size, block.limit))
@@ -174,7 +174,7 @@ def named(name: str) -> type[Memory]:
     if not all(part.isidentifier() for part in (*module.split("."), inner)):
         raise SettingsError(f"`{name}` names no memory class.", fix=fix)
     try:
-        memory_class = getattr(import_module(module), inner)  # the human's own, trusted code: design 14
+        memory_class = getattr(import_module(module), inner)  # trusted code of the user: design 14
     except (ImportError, AttributeError, SyntaxError) as error:
         raise SettingsError(f"The memory class `{name}` cannot be loaded: {error}.", fix=fix) from error
     if not (isinstance(memory_class, type) and issubclass(memory_class, Memory)):
@@ -184,7 +184,7 @@ def named(name: str) -> type[Memory]:
 
 @lru_cache(maxsize=16)
 def methods_of(memory_class: type[Memory]) -> tuple["Function", ...]:
-    """Return the functions of a class. One that no model could call is an error, since its author can fix it."""
+    """Return the functions of a class. An invalid one is an error, since its author can fix it."""
     functions, problems = read_methods(memory_class, BaseModel)
     refused = [problem for problem in problems if problem.severity == "refuses"]
     if refused:

@@ -1,6 +1,6 @@
 """Times as people write them, in the languages that dateparser reads: "last tuesday", "März 2023", "昨天", 2023-05-07.
 
-Local time, pure values. dateparser is loaded with the first time that is read.
+Local time, pure values. dateparser is imported when the first time is parsed.
 """
 
 import re
@@ -21,8 +21,8 @@ Days: TypeAlias = tuple[datetime, datetime]
 
 _ISO: Final = re.compile(r"(\d{4})-(\d{1,2})(?:-(\d{1,2})(?:[T ](\d{1,2}):(\d\d)(?::\d\d)?)?)?")
 _YEAR: Final = re.compile(r"(?:19|20)\d\d")
-_LETTERS: Final = 60  # of a time that is written alone
-_MOST: Final = 5  # times in a question
+_LETTERS: Final = 60  # characters of a single time
+_MOST: Final = 5  # times per question
 _HINT: Final = 'Write it as 2023-05-07, "May 2023", "last tuesday", "two weeks ago" or "yesterday".'
 
 
@@ -56,7 +56,7 @@ _TIMES: Final = f"monday tuesday wednesday thursday friday saturday sunday {_MON
 
 @cache
 def _time_words() -> frozenset[str]:
-    """Return dateparser's words for times in the languages whose words have stems: "März", "last", "hier"."""
+    """Return dateparser's words for times in the languages that have stems here: "März", "last", "hier"."""
     found = set[str]()
     for language in ("en", *OTHERS):
         known = import_module(f"dateparser.data.date_translation_data.{language}").info
@@ -66,7 +66,7 @@ def _time_words() -> frozenset[str]:
 
 
 def are_named(text: str) -> bool:
-    """Check whether a text names a time: by a word for one, or by a number."""
+    """Check whether a text may name a time: by a word for one, or by a number."""
     return any(word.isdigit() or word in _time_words() for word in split(text))
 
 
@@ -90,7 +90,7 @@ def read(text: str, now: float) -> tuple[float, float]:
     """Return the range that a text means, end exclusive, in seconds since the epoch.
 
     Raises:
-        UsageError: it names no time; says which forms are read.
+        UsageError: it names no time; the message describes the accepted forms.
     """
     mention = _span(text, now, "") if 0 < len(text.strip()) <= _LETTERS else None
     if mention is None:
@@ -99,7 +99,7 @@ def read(text: str, now: float) -> tuple[float, float]:
 
 
 def _span(phrase: str, now: float, language: str) -> TimeMention | None:
-    """Return the whole day, week, month or year that a phrase means; of a minute, that minute."""
+    """Return the whole day, week, month or year that a phrase means, or the minute if it names one."""
     try:
         if match := _ISO.fullmatch(phrase.strip()):
             start, end = _iso([int(part or 0) for part in match.groups()])
@@ -124,7 +124,7 @@ def _iso(parts: list[int]) -> Days:
     return start, start + (timedelta(minutes=1) if hour or minute else timedelta(days=1))
 
 
-def _settings(now: float) -> dict[str, Any]:  # Any: as dateparser takes them
+def _settings(now: float) -> dict[str, Any]:  # Any: dateparser's settings
     return {
         "RELATIVE_BASE": datetime.fromtimestamp(now),
         "PREFER_DATES_FROM": "past",

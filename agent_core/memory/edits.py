@@ -1,6 +1,6 @@
 """Edits of a block's lines: append, replace, remove. Pure: lines in, lines and a sentence out.
 
-What is there already is not added again; what cannot be found is answered with the lines that it may have meant.
+Existing text is not added again; if a text is not found, the answer has the lines that may be meant.
 """
 
 import re
@@ -10,14 +10,14 @@ from dataclasses import dataclass
 
 from agent_core.base.errors import UsageError
 
-ALREADY = "Already there"  # so begins what is said where nothing is left to be done
+ALREADY = "Already there"  # the beginning of the message if nothing needs to change
 _WORD = re.compile(r"\w+")
 _INVISIBLE = re.compile("[\xad\u200b-\u200f\u2060-\u2064\ufeff]")
 _LIST_MARK = re.compile(r"^[-*•–] ")
 _NUMBERED = re.compile(r"line (\d{1,5})", re.IGNORECASE)
 _SHOWN = 160
-_MOST_SUMMARIES = 20  # of the lines of one edit
-_PIECE = 500  # marks over one letter are sorted by exchanging neighbors, so a text is normalized by pieces
+_MOST_SUMMARIES = 20  # per edit
+_PIECE = 500  # sorting many marks over one letter takes quadratic time, so a text is normalized in pieces
 _Span = tuple[int, int]
 
 
@@ -36,7 +36,7 @@ class Edited:
 
 
 def append(lines: Sequence[str], content: str) -> Edited:
-    """Add each line of the content that is not there already."""
+    """Add each line of the content that does not exist yet."""
     new = [line.strip() for line in content.split("\n") if line.strip()]
     if not new:
         raise EditRefused("`content` is empty, so there is nothing to add.")
@@ -53,14 +53,14 @@ def append(lines: Sequence[str], content: str) -> Edited:
 
 
 def normalized(line: str) -> str:
-    """Return the text of a line in one spelling: letters, case, spaces, list mark and the stop at its end set aside."""
+    """Return a line in one spelling: without differences in letter forms, case, spaces, list marks and final stops."""
     pieces = (line[start : start + _PIECE] for start in range(0, len(line), _PIECE))
     text = _INVISIBLE.sub("", "".join(unicodedata.normalize("NFKC", piece) for piece in pieces)).casefold()
     return _LIST_MARK.sub("", " ".join(text.split())).rstrip(".!;,。 ") or text.strip()
 
 
 def _places(lines: Sequence[str]) -> dict[str, int]:
-    """Return the first line of each normalized text."""
+    """Return the first line number of each normalized text."""
     return {normalized(line): number for number, line in reversed([*enumerate(lines)])}
 
 
@@ -89,7 +89,7 @@ def remove(lines: Sequence[str], content: str) -> Edited:
 
 
 def _find(text: str, lines: Sequence[str], old: str) -> list[_Span]:
-    """Return the spans meant by the text: as a whole line, as words, as letters, in other spelling, or by number."""
+    """Return the spans that match the text: as a whole line, words, letters, in another spelling, or by line number."""
     whole = _lines_where(lines, [line.strip() == old.strip() for line in lines])
     if whole:
         return whole[:1]
@@ -102,7 +102,7 @@ def _find(text: str, lines: Sequence[str], old: str) -> list[_Span]:
 
 
 def _same_words(text: str, sought: str) -> list[_Span]:
-    """Return where the same words occur in order, ignoring what is between them."""
+    """Return the spans where the same words occur in order, ignoring the characters between them."""
     words, places = [*_WORD.finditer(sought)], [*_WORD.finditer(text)]
     joined, wanted = ("".join(f"\n{word[0].casefold()}\t" for word in each) for each in (places, words))
     spans, start, first = list[_Span](), 0, 0
@@ -140,9 +140,7 @@ def _replace(text: str, span: _Span, new: str) -> Edited:
 
 
 def _reads_so(text: str, span: _Span, new: str) -> bool:
-    """Check whether the new text contains the old one and is already there, as with "is" → "is not", requested
-    twice.
-    """
+    """Check whether the new text contains the old one and already exists, as for "is" → "is not" requested twice."""
     old = text[slice(*span)]
     return bool(new) and old in new and text.startswith(new, max(span[0] - new.index(old), 0))
 
@@ -156,7 +154,7 @@ def _change_summary(number: int, old: str, new_lines: list[str], fresh: list[str
 
 
 def _tidy(line: str) -> list[str]:
-    """Return what is left of a line that lost a part; nothing if no word is left in it."""
+    """Return the rest of a line that lost a part; nothing if it has no words."""
     line = re.sub(r"\s{2,}|\t", " ", line)
     line = re.sub(r"([:,;(])\s*[,;]\s*", r"\1 ", line)
     line = re.sub(r"\s*[,;]\s*([.]?)\s*$", r"\1", line.rstrip())
@@ -170,7 +168,7 @@ def _absent(lines: Sequence[str], old: str, new: str) -> Edited:
     if not lines:
         raise EditRefused("The block is empty. To add a line, call core_memory_append.")
     close = nearest(lines, old) or [*range(min(len(lines), 5))]
-    # A small model asked only for the exact text sends it as the new text too: it is given the call whole.
+    # A small model that is asked only for the exact text sends it as the new text too, so it gets the complete call.
     raise EditRefused(
         f"{_quote(old)} does not stand there. There is {listed(lines, sorted(close))}. If it is line {close[0] + 1}, "
         f"repeat with old_content {_quote(lines[close[0]])} and new_content {_quote(new)}. Call core_memory_append "
@@ -183,8 +181,8 @@ _LEAST = 0.005
 
 
 def nearest(lines: Sequence[str], text: str, vectors: Mapping[str, bytes] | None = None) -> list[int]:
-    """Return the places of the few lines that stand nearest to a text, nearest first; none if nothing is near."""
-    from agent_core.base.matching.likeness import likeness  # noqa: PLC0415 - numpy is loaded with the first edit
+    """Return the indexes of the few lines that are most similar to a text, best first; empty if none is similar."""
+    from agent_core.base.matching.likeness import likeness  # noqa: PLC0415 - imports numpy, at the first edit
 
     scores = likeness(lines, text, vectors).tolist()
     order = sorted(range(len(lines)), key=lambda place: -scores[place])
@@ -202,7 +200,7 @@ def shown(text: str) -> str:
 
 
 def beginning(text: str, most_bytes: int) -> str:
-    """Return as much of a text as its encoding has room for, with a sign if it is cut: tokens grow with the bytes."""
+    """Return the beginning of a text up to this many bytes, with an ellipsis if it is cut: tokens grow with bytes."""
     encoded = text.encode("utf-8", "replace")
     return text if len(encoded) <= most_bytes else f"{encoded[:most_bytes].decode('utf-8', 'ignore')}…"
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .blocks import Blocks
 
 _MOST_EDITS = 100
-_MOST_CHARS = 1_000_000  # of all blocks that the edits of one call leave
+_MOST_CHARS = 1_000_000  # characters of all blocks after the edits of one call
 
 
 class MemoryAccessRefused(Exception):
@@ -22,9 +22,9 @@ class MemoryAccessRefused(Exception):
 
 
 class FunctionMemoryApi:
-    """The blocks of an agent, for one call and the functions that it calls in turn.
+    """The blocks of an agent, for one call and its nested calls.
 
-    Its edits are held, and read back by the call, until its answer is stored: both come on disk in one transaction.
+    Edits are held, and visible to the call, until its answer is stored: both go to disk in one transaction.
     """
 
     def __init__(self, blocks: "Blocks", agent: str, turn: str) -> None:
@@ -49,10 +49,10 @@ class FunctionMemoryApi:
         arguments: dict[str, Any],  # Any: as a worker sent them
         masked: Callable[[str], str],
     ) -> str | None:
-        """Read or edit a block, and return what was read. An edit that would assemble a secret from pieces is refused.
+        """Read or edit a block, and return the text read. An edit that would assemble a secret from pieces is refused.
 
         Raises:
-            MemoryAccessRefused: the request has no known shape, or the edit is refused.
+            MemoryAccessRefused: the request has no known form, or the edit is refused.
         """
         match arguments:
             case {"act": "read", "block": str(label)}:
@@ -105,16 +105,16 @@ class FunctionMemoryApi:
         self.held = replace(self.held, done=partial(self._blocks.applied, self.held))
 
     async def _replan(self) -> PlannedEdit:
-        """Plan the same edits on what the blocks have become; what cannot be done any more is said in the text.
+        """Plan the same edits on the current blocks; edits that are no longer possible are reported in the text.
 
-        Of a block, nothing is done after an edit that cannot be done: it may have built on that.
+        After a failed edit, later edits of the same block are skipped, because they may depend on it.
         """
         await self._blocks.reload()
         self.held, refusals = PlannedEdit("", by="function"), dict[str, str]()
         for label, request in self._requests:
             if label in refusals:
                 continue
-            await asyncio.sleep(0)  # so that many edits of large blocks do not hold up the loop in one go
+            await asyncio.sleep(0)  # so that many edits of large blocks do not block the loop at once
             edit = await self._blocks.plan(request, self.held.changed)
             if edit.outcome == "refused":
                 refusals[label] = f"An edit of the memory by {request.action} was not made: {edit.text}"

@@ -1,11 +1,11 @@
-"""Recall memory: everything that was said, found by words, meaning and time.
+"""Recall memory: all messages of a conversation, found by words, meaning and time.
 
-The journal is the source of truth; the word index and the vectors follow it before a search, and in the background
-after a turn. A search gathers a few hundred rows and ranks them by the weighted sum of their signals; the numeric
-code is loaded with the first search.
+The journal is the source of truth; the word index and the vectors are updated before a search, and in the background
+after a turn. A search gathers a few hundred rows and ranks them by the weighted sum of their signals; the numeric code
+is imported at the first search.
 
-Of the journal, the messages of the user and the assistant count. Notices, calls and the answers of functions are left
-out: they are the program's words, repeat what files and functions hold, and outweigh what people said.
+Only the journal's messages from the user and the assistant count. Notices, calls and the answers of functions are left
+out: they are the program's words, repeat the content of files and functions, and would outweigh what people said.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 KINDS: Final = ("user", "assistant")
 SENDING: Final = frozenset({"send_message"})
 _MINUTE: Final = 60.0
-_PER_ENTRY: Final = 40  # what one costs to read, in characters of `base/offload.py`
+_PER_ENTRY: Final = 40  # the cost of reading an entry, in characters of `base/offload.py`
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +47,12 @@ class JournalMessage:
 
 
 async def read_messages(entries: Sequence[Entry]) -> list[JournalMessage]:
-    """Return the messages among entries, as `lines` does, without holding up the event loop."""
+    """Return the messages among entries, as `lines` does, without blocking the event loop."""
     return await aside(len(entries) * _PER_ENTRY, lines, entries)
 
 
 def lines(entries: Iterable[Entry]) -> list[JournalMessage]:
-    """Return the messages among entries. A user's may name its speaker; of a reply that sends, what it sends counts."""
+    """Return the messages among entries, with a named speaker if set; the sent text replaces the text of a reply."""
     return [
         JournalMessage(entry.seq, str(entry.payload.get("speaker") or entry.kind), text, entry.at, entry.turn)
         for entry in entries
@@ -107,7 +107,7 @@ _MESSAGES: Final = "messages"
 
 @dataclass(frozen=True, slots=True)
 class ReadMessages:
-    """Messages that searches have read, by sequence number, and these numbers by place in the conversation."""
+    """Cached messages by sequence number, and the sequence numbers by position in the conversation."""
 
     rows: dict[int, CountedMessage] = field(default_factory=dict)
     places: dict[int, int] = field(default_factory=dict)
@@ -134,20 +134,20 @@ class Recall:
         self._gap_minutes = gap_minutes
         self._read = ReadMessages()
         self._speakers: set[str] = set()
-        self._kinds: Sequence[bytes] = ()  # the vectors of what a question may ask for
+        self._kinds: Sequence[bytes] = ()  # the vectors of `ASKED_FOR`
         self._following = asyncio.Lock()
 
     async def catch_up(self) -> int:
-        """Index and embed what was said since the last time; return the number of new messages.
+        """Index and embed new messages; return their number.
 
-        More than one batch of missing vectors is left to `vectors.embed_all`, in the background.
+        Beyond one batch, missing vectors are left to `vectors.embed_all`, in the background.
         """
         async with self._following:
             last = await self._store.last_message(self._agent)
             entries = await self._store.history(self._agent, since=last.seq if last else 0, kinds=KINDS)
             messages = await read_messages(entries)
             size = sum(len(message.text) for message in messages)
-            # The words for times take a fifth of a second to load, once.
+            # The word lists for times take a fifth of a second to load, once.
             utterances = await one_at_a_time(derive, self._agent, messages, last, self._gap_minutes) if size else []
             for start in range(0, len(utterances), BATCH):
                 await self._store.apply([SaveSaid(tuple(utterances[start : start + BATCH]))])
@@ -172,15 +172,15 @@ class Recall:
         """Return the messages from the beginning of one time to the end of another, each as people write it.
 
         Raises:
-            UsageError: one of them is no date that can be read.
+            UsageError: one of them is not a readable date.
         """
         now = self._clock.now()
         start, end = [await one_at_a_time(dates.read, text, now) for text in (first, last or first)]
         return await self.between(min(start[0], end[0]), max(start[1], end[1]), page, count)
 
     async def ranked(self, evidence: RecallEvidence) -> list[RecallMessage]:
-        """Return the rows by the weighted sum of their signals, best first; among equal ones the newest first."""
-        from .signals import ordered  # noqa: PLC0415 - numpy is loaded with the first search
+        """Return the rows by the weighted sum of their signals, best first; among equals, the newest first."""
+        from .signals import ordered  # noqa: PLC0415 - imports numpy, at the first search
 
         signals, rows = await self.signals(evidence), len(evidence.rows)
         order = ordered(signals, weights("recall", self.vectors.recipe), rows)
@@ -197,11 +197,11 @@ class Recall:
         return measure(evidence, await self._lexicon.likeness(evidence.question.words, words))
 
     async def gather(self, query: str) -> tuple[RecallEvidence, set[int]]:
-        """Return the rows to weigh, and which of them a search found."""
+        """Return the rows to rank, and the numbers of those that a search found."""
         limits, query = pool("recall"), search_query.heard(query)
         if len(self._read.rows) > _CACHED:
             self._read = ReadMessages()
-        read = self._read  # a search that runs at the same time may begin another
+        read = self._read  # a concurrent search may replace it
         sought = words.content(query) or words.split(query)
         worded = await self._store.search_words("recall", self._agent, sought, limits["words"])
         if not self._speakers:
@@ -220,7 +220,7 @@ class Recall:
                 numbers.update(range(max(0, n - around), n + around + 1))
         missing = [n for n in numbers if n not in read.places]
         await self._keep(read, await self._store.messages_beside(self._agent, missing) if missing else [])
-        # One that was deleted since it was found is left out.
+        # A message that was deleted since it was found is left out.
         rows = [read.rows[read.places[n]] for n in sorted(numbers) if n in read.places]
         cosines = await self.vectors.cosines(self._agent, vector, [entry.utterance.seq for entry in rows])
         total = (await self._store.memory_counts(self._agent)).messages

@@ -1,6 +1,6 @@
 """Search results as the model reads them: counted, paged, with times, speakers and sources.
 
-Below them stands what the results do not contain of the question.
+A note below them names the words of the question that they do not contain.
 """
 
 import re
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-MOST: Final = 100  # results of a page
+MOST: Final = 100  # results per page
 EXCERPT: Final = 600
 PASSAGE: Final = 1_300  # a passage of a source is shown whole
-_LOOKED_AT: Final = 50_000  # characters of a text, for the part of it that is shown
+_LOOKED_AT: Final = 50_000  # characters of a text that are searched for an excerpt
 _READ_FOR_HINTS: Final = 20_000  # characters of each result
-_SHOWN: Final = 4  # words that no result has
+_SHOWN: Final = 4  # words that no result contains
 _WORD: Final = re.compile(r"[^\W_]+")
 
 
@@ -45,7 +45,8 @@ class FoundItem:
 class ResultPage:
     """A page of results, from 0; `terms` are the stems of the question, `notes` are sentences about the search.
 
-    `missing` are words of the question that no result on the page has, `trouble` is why it was by words alone.
+    `missing` are words of the question that no result on the page contains, `trouble` is the reason for a search by
+    words only.
     """
 
     item_kind: str
@@ -57,7 +58,7 @@ class ResultPage:
     notes: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     trouble: str = ""
-    is_usual: bool = True  # whether a page has as many as where nobody says how many
+    is_usual: bool = True  # whether the page has the default size
 
     @property
     def pages(self) -> int:
@@ -69,11 +70,11 @@ class ResultPage:
 
 
 def bounded(count: int) -> int:
-    """Return how many results a page has when so many are asked for."""
+    """Return the number of results per page for a requested number."""
     return min(max(count, 1), MOST)
 
 
-def page_of(  # noqa: PLR0913 - what a page shows
+def page_of(  # noqa: PLR0913 - the parts of a page
     item_kind: str,
     query: "ParsedQuery",
     ranked: Sequence[T],
@@ -84,9 +85,9 @@ def page_of(  # noqa: PLR0913 - what a page shows
     usual: int,
     trouble: str,
 ) -> ResultPage:
-    """Return a page, counted from 0, of all rows that were found, best first; a `usual` one has so many.
+    """Return a page, counted from 0, of all rows found, best first; `usual` is the default number of results.
 
-    Its notes stand under the results; there are none if these contain everything that was asked for.
+    Its notes follow the results; there are none if the results contain all requested words.
     """
     count = bounded(count)
     start = max(page, 0) * count

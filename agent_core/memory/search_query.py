@@ -1,4 +1,4 @@
-"""A search query with its words, speakers and times, and what is weighed for it: rows, cosines, weights. Pure values.
+"""A search query with its words, speakers and times, and the data for ranking: rows, cosines, weights. Pure values.
 
 The weights and their origin are in `weights.toml`.
 """
@@ -28,19 +28,21 @@ ASKED_FOR: Final = (
     "What was it?",
     "How was it done?",
 )
-"""Short questions, one for each thing that a question may ask for; their vectors serve all languages of the model. The
-first asks for a time.
+"""Short questions, one for each thing that a question may ask for; the first asks for a time.
+
+Their vectors work in all languages of the model.
 """
 LONGEST: Final = 1_000
-"""Characters of a question."""
+"""Maximum characters of a question."""
 _KEPT: Final = re.compile(r"[^\W_]+(?:'s)?")
 _ROLES: Final = {"user": frozenset({"user", "human"}), "assistant": frozenset({"assistant"})}
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuery:
-    """A parsed question. `terms` are the stems of its content words, `forms` those in other languages, `about` is its
-    text without the `names` of speakers.
+    """A parsed question. `terms` are the stems of its content words, `forms` those in other languages.
+
+    `about` is its text without the `names` of speakers.
     """
 
     text: str
@@ -54,14 +56,14 @@ class ParsedQuery:
 
 
 def heard(query: str) -> str:
-    """Return the part of a question that is searched for, since each word is weighed against every row."""
+    """Return the part of a question that is searched for; each word is compared with every row."""
     return query[:LONGEST]
 
 
 async def read(text: str, speakers: Collection[str], now: float) -> ParsedQuery:
-    """Parse a question; `speakers` are the authors of the messages to be searched.
+    """Parse a question; `speakers` are the authors of the searched messages.
 
-    Times are looked for in up to two hundred languages, which takes a second.
+    Times are searched in up to two hundred languages, which takes a second.
     """
     return await one_at_a_time(_read, text, frozenset(speakers), now)
 
@@ -101,8 +103,9 @@ class CountedMessage:
 
 @dataclass(frozen=True, slots=True)
 class RecallEvidence:
-    """The evidence for a question: rows in the order of `n`, those that contain its words, cosines, and the total of
-    rows. `kinds` are its vector and those of `ASKED_FOR`, if there are any.
+    """The evidence for a question: rows ordered by `n`, those that contain its words, cosines, and the total of rows.
+
+    `kinds` are its vector and those of `ASKED_FOR`, if there are any.
     """
 
     question: ParsedQuery
@@ -125,16 +128,14 @@ Weights: TypeAlias = Mapping[str, float]
 
 @cache
 def weights(shelf: str, recipe: str) -> Weights:
-    """Return the weights for a shelf and an embedding model; a model without its own gets those of the words alone."""
+    """Return the weights for a store and an embedding model; a model without weights gets those for words only."""
     tables = _tables()[shelf]
     return tables.get(recipe, tables["none"])
 
 
 @cache
 def pool(shelf: str) -> Mapping[str, int]:
-    """Return how many rows a search collects: by words, by vector, and how many positions `around` the best `beside` of
-    each.
-    """
+    """Return the sizes of a search: rows by words and by vectors, and the neighbors `around` the best `beside` rows."""
     return {name: int(value) for name, value in _tables()["pool"][shelf].items()}
 
 

@@ -1,9 +1,8 @@
 """Signals that measure how well each gathered row fits a question; their weighted sum is its score. Pure values.
 
-Messages come in the order of the conversation. What belongs to neighbors counts within a session; a neighbor that was
-not gathered counts nothing. Scores of words are shares of the best row's. A passage has words, meaning and neighbors.
-
-The vectors of single words are kept once they were made, because texts share most of their words.
+Messages are in the order of the conversation. Neighbors count within a session; a neighbor that was not gathered counts
+0. Word scores are shares of the best row's score. Passages have only words, meaning and neighbors. The vectors of
+single words are cached, because texts share most of their words.
 """
 
 import asyncio
@@ -25,7 +24,7 @@ from .search_query import ParsedQuery, RecallEvidence
 from .words import counted_stems
 
 Signals: TypeAlias = dict[str, Array]
-"""By name, a number for each row."""
+"""Arrays by name, with a number for each row."""
 
 AROUND: Final = 3
 
@@ -60,13 +59,13 @@ class _Beside:
         return best
 
     def whole_session(self, values: Array) -> Array:
-        """Return the sums of each session."""
+        """Return the sum for each session."""
         sums: Array = np.add.reduceat(values, self.first)
         return sums
 
 
 def measure(evidence: RecallEvidence, likeness: Array | None = None) -> Signals:
-    """Return every signal of the rows; `likeness` is how near each row is to each query word."""
+    """Return every signal of the rows; `likeness` is the similarity of each row to each query word."""
     if not evidence.rows:
         return {}
     neighbors = _Beside(evidence)
@@ -115,8 +114,10 @@ def _by_form(evidence: RecallEvidence, neighbors: _Beside) -> Signals:
 
 
 def _asks_when(kinds: Sequence[bytes]) -> float:
-    """Return how far a question, whose vector comes first, stands nearer to asking for a time than for all else: 0 to
-    1, whatever the range of the model's cosines.
+    """Return how clearly a question, whose vector is the first, asks for a time: 0 to 1.
+
+    Compare its similarity to the question for a time with the others, so the range of the model's cosines does not
+    matter.
     """
     if not kinds:
         return 0.0
@@ -151,9 +152,9 @@ def _by_likeness(evidence: RecallEvidence, neighbors: _Beside, likeness: Array, 
 
 
 def ordered(signals: Signals, weights: Mapping[str, float], rows: int) -> list[int]:
-    """Return the places of rows by the weighted sum of their signals, best first; among equals, the newest first.
+    """Return the indexes of rows by the weighted sum of their signals, best first; among equals, the newest first.
 
-    A missing signal counts nothing.
+    A missing signal counts 0.
     """
     scores = np.zeros(rows)
     for name, weight in weights.items():
@@ -183,12 +184,13 @@ _stems: Final = lru_cache(maxsize=4096)(counted_stems)
 
 _MOST: Final = 30_000
 _NEAR: Final = 0.35
-# Multiplications for which numpy's library starts no threads: waiting for them takes many times as long.
+# The number of multiplications for which numpy's library starts no threads; waiting for threads takes many times as
+# long.
 _ALONE: Final = 1 << 18
 
 
 class Lexicon:
-    """The vectors of the words seen so far."""
+    """The cached vectors of words."""
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
@@ -200,10 +202,10 @@ class Lexicon:
     async def likeness(self, query_words: Sequence[str], texts: Mapping[int, Sequence[str]]) -> Array | None:
         """Return, for each text (a row) and query word, the cosine of the nearest word in that text; 0 if none is near.
 
-        None where the model cannot be had.
+        None if the model is unavailable.
         """
         size = sum(map(len, texts.values()))
-        async with self._one_at_a_time:  # a place that another search takes meanwhile would be given twice
+        async with self._one_at_a_time:  # concurrent searches would assign the same index twice
             missing = await aside(size, self._missing, query_words, texts)
             try:
                 vectors = await self._embedder.embed(missing) if missing else []

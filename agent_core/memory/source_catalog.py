@@ -1,7 +1,8 @@
 """The sources of one agent: read, cut, and stored passage by passage, once for each content.
 
-How far a source is kept stands in the store with its passages, in the same transaction; cutting is deterministic and
-a passage's id follows from its content and place. So whatever ends the work, adding it again goes on where it stopped.
+The progress of a source is stored with its passages, in the same transaction; cutting is deterministic, and a passage's
+id follows from its content and position. So if the work is interrupted for any reason, adding the source again
+continues where it stopped.
 """
 
 import asyncio
@@ -22,10 +23,10 @@ if TYPE_CHECKING:
     from agent_core.base.clock import Clock
 
 OnProgress: TypeAlias = Callable[[int, int, str], None]
-"""Hears how many passages of a source are kept, of how many, and its name."""
+"""A listener that receives the number of stored passages of a source, their total, and its name."""
 
 LOADED: Final = "@loaded"
-"""Who has the sources that were loaded for all agents; no agent can have this name."""
+"""The owner of the sources that were loaded for all agents; no agent can have this name."""
 BATCH: Final = 512
 _LEAST_HASH: Final = 6
 _LONGEST_NAME: Final = 300
@@ -33,7 +34,7 @@ _LONGEST_NAME: Final = 300
 
 @dataclass(frozen=True, slots=True)
 class SourceReport:
-    """The result for one source; one that is `there` was stored before, under this name."""
+    """The result for one source; `there` means that it was stored before, under this name."""
 
     name: str
     outcome: Literal["added", "replaced", "resumed", "there", "refused"]
@@ -42,7 +43,7 @@ class SourceReport:
     hash: str = ""
     notes: tuple[str, ...] = ()
     folder: str = ""
-    """The folder that it was found in, as the user named it."""
+    """The folder in which it was found, as the user named it."""
 
     def __str__(self) -> str:
         many = f"{self.passages:,} passage{'s' * (self.passages != 1)}"
@@ -71,7 +72,7 @@ class Sources:
         """Store a file, a folder's files, a URL's page, or `-`, standard input. May be canceled at any time.
 
         Raises:
-            Unreadable: it cannot be read; what a folder holds and cannot be read is left out, and told.
+            Unreadable: it cannot be read; an unreadable file of a folder is left out and reported.
         """
         reports: list[SourceReport] = []
         async with SourceReader() as reading:
@@ -86,10 +87,10 @@ class Sources:
         return reports
 
     async def attach(self, source: str) -> Sequence[DocumentRow]:
-        """Give the agent what was loaded, with its vectors: by its name, the beginning of its hash, or its folder.
+        """Attach loaded sources to the agent, with their vectors: by name, the beginning of the hash, or folder.
 
         Raises:
-            UsageError: nothing of that name was loaded.
+            UsageError: no loaded source matches.
         """
         rows, had = await self._store.documents(LOADED), await self.list()
         matches = [row for row in _matching_documents(source, rows) if row.complete]
@@ -104,11 +105,11 @@ class Sources:
         return matches
 
     async def list(self) -> Sequence[DocumentRow]:
-        """Return the sources, oldest first; one that is not complete was interrupted."""
+        """Return the sources, oldest first; an incomplete one was interrupted."""
         return await self._store.documents(self._agent)
 
     async def remove(self, source: str) -> Sequence[DocumentRow]:
-        """Remove a source with its passages: by its name, the beginning of its hash, or the folder it came with.
+        """Remove a source with its passages: by its name, the beginning of its hash, or its folder.
 
         Raises:
             UsageError: there is none.
@@ -135,7 +136,7 @@ class Sources:
         old = [row for row in rows if row.name == name and row.hash != hash]
         row = DocumentRow(hash, self._agent, name, cut.kind, self._clock.now(), total=len(cut.chunks))
         begun = had if had is not None and (had.kind, had.total) == (row.kind, row.total) else None
-        if begun is None and had is not None:  # it was cut otherwise then
+        if begun is None and had is not None:  # it was cut differently then
             old.append(had)
             await self._store.apply([DropDocument(self._agent, hash)])
         await self._keep(replace(row, done=begun.done if begun else 0), cut, old, on_progress)
@@ -145,9 +146,10 @@ class Sources:
         return SourceReport(name, outcome, row.total, row.kind, hash, notes)
 
     async def _keep(self, row: DocumentRow, cut: Cut, old: Sequence[DocumentRow], on_progress: OnProgress) -> None:
-        """Store what is not stored yet; with the last of it, remove what it replaces.
+        """Store the missing passages; with the last of them, remove the sources that it replaces.
 
-        While a batch is kept, vectors are made for the one before: they are derived, and missing ones are made later.
+        While a batch is stored, vectors of the previous one are computed: they are derived, so missing ones can follow
+        later.
         """
         on_progress(row.done, row.total, row.name)
         for start in range(row.done, row.total, BATCH):
@@ -175,7 +177,7 @@ class Sources:
 
 
 def _id(document: str, n: int, text: str) -> str:
-    """Return an id that is always the same for the same passage, in the form of a uuid8 (RFC 9562)."""
+    """Return a deterministic id for a passage, in the form of a UUIDv8 (RFC 9562)."""
     digits = hashlib.sha256(f"{document}:{n}:{text}".encode()).hexdigest()
     return f"{digits[:8]}-{digits[8:12]}-8{digits[13:16]}-8{digits[17:20]}-{digits[20:32]}"
 

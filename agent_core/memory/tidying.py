@@ -1,7 +1,7 @@
-"""Tidying of a block by a model: one request about its numbered lines, and a plan that is checked before it is made.
+"""Tidying of a block by a model: one request about its numbered lines, and a plan that is checked before it is applied.
 
-The model says which lines are repeated, untrue by a later one, or can be joined. What a line holds is never lost: an
-untrue line goes to archival memory, and a plan that drops a number or a name of another line is not followed there.
+The model names lines that are repeated, outdated by a later one, or can be joined. No content is lost: an outdated line
+goes to archival memory, and a change that drops a number or a name of another line is rejected.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from agent_core.model.request import REPLY
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
 NEARLY_FULL: Final = 0.8
-"""The share of its limit from which a block is tidied at the end of a conversation."""
+"""A block above this share of its limit is tidied at the end of a conversation."""
 NAME: Final = "tidy_lines"
 _WAIT_S: Final = 60.0
 _TOKENS: Final = 1_500
@@ -56,12 +56,12 @@ _SCHEMA: Final = {
 
 
 AsksModel: TypeAlias = Callable[[Request], Awaitable[Reply]]
-"""A model of the agent, asked apart from the conversation; a `ModelError` says that it cannot be had."""
+"""A model of the agent, asked outside the conversation; it raises `ModelError` if it is unavailable."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Lines, from 0, that go, and the line that takes the place of the first one; empty: none."""
+    """Lines to remove, from 0, and the line that replaces the first of them; "" for none."""
 
     why: Literal["repeated", "untrue", "joined"]
     places: tuple[int, ...]
@@ -70,7 +70,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class TidyPlan:
-    """What is done to a block: its lines then, what goes to archival memory, and how many changes were refused."""
+    """The result of tidying a block: its new lines, the archived lines, and the number of refused changes."""
 
     lines: tuple[str, ...]
     archived: tuple[str, ...] = ()
@@ -114,7 +114,7 @@ async def ask_for_plan(lines: Sequence[str], ask: AsksModel) -> TidyPlan:
 
 
 def checked_plan(lines: Sequence[str], rows: Sequence[Any]) -> TidyPlan:  # Any: JSON of a model
-    """Return what can be done of a plan: each change alone is made only if nothing that its lines hold is lost."""
+    """Return the valid part of a plan: a change is made only if no content of its lines is lost."""
     now: dict[int, str] = dict(enumerate(lines))
     touched, archived, done, refused = set[int](), list[str](), list[Change](), 0
     for row in rows:
@@ -147,7 +147,7 @@ def _change(row: Any, count: int) -> Change | None:  # Any: JSON of a model
     if not places or not all(0 <= place < count for place in places):
         return None
     if why == "untrue":
-        # Only a later line can say so, and what takes the place of the old one is that line, which is there.
+        # Only a later line can outdate others, and it already exists, so no replacement is needed.
         is_said = isinstance(by, int) and max(places) < by - 1 < count
         return Change("untrue", places, "") if is_said else None
     text = " ".join(becomes.split())
@@ -155,7 +155,7 @@ def _change(row: Any, count: int) -> Change | None:  # Any: JSON of a model
 
 
 def _holds(heir: str, line: str) -> bool:
-    """Check that each number, each capitalized word and each letter without case of a line is in another one."""
+    """Check that `heir` contains each number, each capitalized word and each caseless letter of a line."""
     text = heir.casefold()
     words = {*_WORD.findall(text)}
     return all(
@@ -166,5 +166,5 @@ def _holds(heir: str, line: str) -> bool:
 
 
 def _is_caseless(word: str) -> bool:
-    """Check for a script without capitals, which tells no name from another word."""
+    """Check for a script without capitals, in which names cannot be distinguished from other words."""
     return any(letter.isalpha() and letter.upper() == letter.lower() for letter in word)

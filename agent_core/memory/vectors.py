@@ -1,6 +1,6 @@
-"""Vectors: those of a shelf, made where they are missing and searched for nearest neighbors, and those of short texts.
+"""Vectors of stored rows, computed where they are missing and searched for nearest neighbors, and of short texts.
 
-Where the model cannot be had, search goes on with words alone, and `trouble` says why.
+If the model is unavailable, search continues with words only, and `trouble` has the reason.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ BATCH: Final = 256
 
 
 class ShelfVectors:
-    """The use of an embedding model for a shelf."""
+    """The use of an embedding model for messages or passages."""
 
     def __init__(self, store: MemoryStore, shelf: Shelf, embedder: "Embedder | None") -> None:
         self.trouble = ""
@@ -31,7 +31,7 @@ class ShelfVectors:
         return "none" if self._embedder is None or self.trouble else self._embedder.recipe
 
     async def embed(self, most: int = BATCH) -> int:
-        """Make vectors for at most `most` texts that have none; return how many were made."""
+        """Compute vectors for at most `most` texts without one; return their number."""
         if self._embedder is None:
             return 0
         missing = await self._store.unembedded(self._shelf, self._embedder.space, most)
@@ -43,7 +43,7 @@ class ShelfVectors:
         return len(pairs)
 
     async def embed_all(self) -> int:
-        """Make every missing vector, then remove those of other models; return how many were made."""
+        """Compute all missing vectors, then remove those of other models; return the number computed."""
         total = 0
         while count := await self.embed():
             total += count
@@ -62,13 +62,13 @@ class ShelfVectors:
         return await self._store.search_vector(self._shelf, agent, self._embedder.space, vector, limit)
 
     async def cosines(self, agent: str, vector: bytes | None, seqs: Collection[int]) -> dict[int, float]:
-        """Return how near each of these rows is."""
+        """Return the cosine of each of these rows with a vector."""
         if vector is None or self._embedder is None:
             return {}
         return await self._store.cosines(self._shelf, agent, self._embedder.space, vector, seqs)
 
     async def of_all(self, texts: Sequence[str]) -> list[bytes]:
-        """Return the vector of each text; none if there is no model."""
+        """Return the vector of each text; empty if there is no model."""
         if self._embedder is None or not texts:
             return []
         if trouble := await self._store.vector_trouble():
@@ -83,20 +83,20 @@ class ShelfVectors:
         return vectors
 
 
-_MOST: Final = 2_000  # texts; with more, all are forgotten
+_MOST: Final = 2_000  # texts; beyond that, the cache is cleared
 _READ: Final = 500  # characters of a text
 _WAIT_S: Final = 5.0
 
 
 class TextVectors:
-    """The vectors of short texts that are compared with each other; they are kept, and never stored."""
+    """The vectors of short texts that are compared with each other; they are cached, but not stored."""
 
     def __init__(self, embedder: "Embedder | None") -> None:
         self._embedder = embedder
         self._known: dict[str, bytes] = {}
 
     async def of(self, texts: Collection[str]) -> Mapping[str, bytes]:
-        """Return a vector for each text, or nothing if the model cannot be had soon: then words alone decide."""
+        """Return a vector for each text, or nothing if the model is not available soon; words alone decide then."""
         if self._embedder is None:
             return {}
         if len(self._known) > _MOST:

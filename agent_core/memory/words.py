@@ -1,4 +1,4 @@
-"""The words of a text: which words count for search, and what the form of the text says. Pure values."""
+"""The words of a text: those that count for search, and features of its form. Pure values."""
 
 import re
 from collections import Counter
@@ -25,7 +25,7 @@ def split(text: str) -> list[str]:
 
 
 def content(text: str) -> list[str]:
-    """Return the words that say what a text is about."""
+    """Return the words that indicate what a text is about."""
     return [word for word in split(text) if word not in STOP]
 
 
@@ -35,7 +35,7 @@ def stems(words: Iterable[str]) -> list[str]:
 
 
 def counted_stems(words: str) -> Counter[str]:
-    """Count the stems of the indexed words of a text; those of another language are counted by its rules as well."""
+    """Count the stems of the indexed words of a text; if it is in another language, also the stems by its rules."""
     split_words = words.split()
     counts = Counter(map(stem, split_words))
     language = foreign(words)
@@ -45,12 +45,12 @@ def counted_stems(words: str) -> Counter[str]:
 
 
 def forms(words: Iterable[str]) -> dict[str, str]:
-    """Return the stems of words in other languages, each with the English stem of the word."""
+    """Map the stems of words in other languages to the words' English stems."""
     return {form: stem(word) for word in words for language in OTHERS for form in marked([word], language)}
 
 
 def indexed(text: str, at: float | None = None, also: Iterable[str] = ()) -> str:
-    """Return what the text index reads: content words, the date of a message, and the names that belong to it."""
+    """Return the words for the text index: content words, the date of a message, and related names."""
     return " ".join([*dated(at), *also, *content(text)])
 
 

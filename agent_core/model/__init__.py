@@ -1,8 +1,8 @@
 """The model: from a list of messages to the pieces of one reply.
 
-The door to endpoints that speak chat completions or the Responses API, and to the local model. May touch the
-network; knows nothing of agents, functions' code or storage. `client` and `connection` import the `openai` package, so
-import them only when a model is really opened.
+Access to endpoints that speak chat completions or the Responses API, and to the local model. May touch the network;
+knows nothing of agents, functions' code or storage. `client` and `connection` import the `openai` package, so import
+them only when a model is really opened.
 """
 
 from agent_core.base.late import late_names

@@ -1,7 +1,7 @@
-"""Opens the chosen model, in the mode that its profile shows; and the client for native calls.
+"""Opens the chosen model in the mode that its profile indicates; contains the client for native calls.
 
-The window's size comes from the settings, the endpoint, the table, or a default. A step costs only what is new in it:
-messages that were written before are not written again.
+The window's size comes from the settings, the endpoint, the table, or a default. A step costs only its new messages:
+messages that were serialized before are not serialized again.
 """
 
 import asyncio
@@ -47,10 +47,10 @@ from .tour.endpoint import tour_endpoint
 from .wire import RequestWriter
 
 SMALL: Final = 4e9
-"""Parameters below which a model is taken for too small to call functions by itself."""
+"""A model with fewer parameters counts as too small to call functions natively."""
 
 _SIZE_NAMED: Final = re.compile(r"(?<![a-z0-9.])(\d{1,4}(?:\.\d{1,3})?)([bm])(?![a-z0-9])", re.IGNORECASE)
-_LEAST: Final = 20_000_000  # parameters: what is smaller is a window, as in `14b-instruct-1m`
+_LEAST: Final = 20_000_000  # parameters: a smaller number is a window, as in `14b-instruct-1m`
 _MOST_PARAMETERS: Final = 10**15
 _UNITS: Final = {"b": 1e9, "m": 1e6}
 _SIZES: Final = (
@@ -60,7 +60,7 @@ _SIZES: Final = (
     "params_string",
     "parameter_size",
 )
-"""Where servers tell how many parameters a model has."""
+"""The fields in which servers report how many parameters a model has."""
 _CALLING: Final = frozenset({"tools", "tool_use", "tool_calls", "function_calling"})
 
 _Answer: TypeAlias = dict[str, Any]  # Any: foreign JSON
@@ -68,9 +68,9 @@ _Answer: TypeAlias = dict[str, Any]  # Any: foreign JSON
 
 @dataclass(frozen=True, slots=True)
 class ModelProfile:
-    """The facts known of a model; `calls` tells whether its template takes functions, None where nobody says.
+    """The known facts about a model; `calls` tells whether its template supports functions, None if unknown.
 
-    `mode` is the one to begin with, None where only a probe or a reply can tell.
+    `mode` is the initial mode, None if only a probe or a reply can determine it.
     """
 
     parameters: float | None = None
@@ -80,9 +80,9 @@ class ModelProfile:
 
 
 class KnownModes:
-    """The modes and windows that were found out, by model: lines of a file in the workspace, the last one counts.
+    """The modes and windows that were found by model, one line each in a file of the workspace; the last line counts.
 
-    Without a path, or where the file cannot be written, they are kept for this process. A window of 0 was assumed.
+    Without a path, or if the file cannot be written, they are kept in this process. A window of 0 means assumed.
     """
 
     _MOST_BYTES: Final = 1 << 16
@@ -98,11 +98,11 @@ class KnownModes:
                         self._facts |= {(key, kind): value for kind, value in row.items()}
 
     def get(self, key: str, kind: Literal["mode", "window"]) -> Any:
-        """Return what was found out of a model; None if nothing was."""
+        """Return the fact that was found about a model; None if there is none."""
         return self._facts.get((key, kind))
 
     def put(self, key: str, kind: Literal["mode", "window"], value: str | int) -> None:
-        """Keep what was found out."""
+        """Record a fact about a model."""
         if key and self.get(key, kind) != value:
             self._facts[key, kind] = value
             if self._path is not None:
@@ -111,9 +111,9 @@ class KnownModes:
 
 
 async def find_profile(endpoint: Endpoint, known: KnownModes) -> ModelProfile:
-    """Return what is known of the endpoint's model. An endpoint that turns out to be a known server speaks its dialect.
+    """Return the known facts about the endpoint's model; if its server names itself, use that server's dialect.
 
-    An address elsewhere that is no known server of such models is asked nothing.
+    No requests go to a remote address unless it is a known server of such models.
     """
     key = f"{endpoint.url} {endpoint.model}"
     if not (endpoint.dialect.told or is_loopback(endpoint.url)):
@@ -130,7 +130,7 @@ async def find_profile(endpoint: Endpoint, known: KnownModes) -> ModelProfile:
 
 
 def read_profile(answers: Sequence[_Answer], name: str) -> ModelProfile:
-    """Return what answers of servers tell of a model, under the names in use; if none tells its size, its name may."""
+    """Return the facts about a model in the answers of servers; if none has its size, its name may."""
     told = [told_at(answer, place) for answer in answers for place in _SIZES]
     sizes = [size for value in [*told, name.rpartition("/")[2]] if (size := _size(value)) is not None]
     calls = [does for answer in answers if (does := _takes_functions(answer)) is not None]
@@ -146,7 +146,7 @@ def _with_mode(profile: ModelProfile, known: KnownModes) -> ModelProfile:
 
 
 def _rows_of_model(answer: _Answer, model: str, entries: str = "data", name: str = "id") -> list[_Answer]:
-    """Return what an answer says of a model: the entries of its list that have the model's name, or itself."""
+    """Return an answer's rows about a model: the entries of its list with the model's name, or the answer itself."""
     rows = answer.get(entries)
     if not isinstance(rows, list):
         return [answer]
@@ -154,7 +154,7 @@ def _rows_of_model(answer: _Answer, model: str, entries: str = "data", name: str
 
 
 def _size(value: object) -> float | None:
-    """Return a number of parameters, told as a number, or in a text as `1.5B`."""
+    """Return a number of parameters, given as a number or in a text such as `1.5B`."""
     if not isinstance(value, str):
         return count(value, _LEAST, _MOST_PARAMETERS)
     sizes = (float(number) * _UNITS[unit.lower()] for number, unit in _SIZE_NAMED.findall(value))
@@ -162,7 +162,7 @@ def _size(value: object) -> float | None:
 
 
 def _takes_functions(answer: _Answer) -> bool | None:
-    """Return whether a model's template takes functions; a list of capabilities that is not there says nothing."""
+    """Return whether a model's template supports functions; None if neither capabilities nor a template say."""
     capabilities, template = answer.get("capabilities"), answer.get("chat_template")
     listed = [name for name in capabilities if isinstance(name, str)] if isinstance(capabilities, list) else []
     if not _CALLING.isdisjoint(listed) or (listed and "model_info" in answer):
@@ -171,7 +171,7 @@ def _takes_functions(answer: _Answer) -> bool | None:
 
 
 SLOW: Final = 40.0
-"""Tokens of a probe a second, its answer included, below which reading a long prompt takes minutes."""
+"""Tokens per second in a probe, including its answer; below this, reading a long prompt takes minutes."""
 
 _PROBE_TOKENS: Final = 256
 _ADD: Final = FunctionShown(
@@ -186,9 +186,9 @@ _ADD: Final = FunctionShown(
 
 
 async def probe(stream: Callable[[Request], AsyncIterator[Piece]], profile: ModelProfile) -> ModelProfile:
-    """Return the profile with the mode that a tiny request shows, if it shows one: a call, its text, or slowness.
+    """Return the profile with the mode that a tiny request shows, if it shows one: a call, a call as text, or slowness.
 
-    Loading the model may be what takes long at first, so only the second slow answer counts.
+    The first answer may be slow because the model is loading, so only a second slow answer counts.
     """
     for number in range(2):
         began = time.monotonic()
@@ -203,8 +203,8 @@ async def probe(stream: Callable[[Request], AsyncIterator[Piece]], profile: Mode
 
 
 async def _answer(stream: Callable[[Request], AsyncIterator[Piece]], number: int) -> Reply | None:
-    """Return the reply to a request for a call; None if it failed, which the turn will tell."""
-    start = System(f"Request {number + 1}. You call functions.")  # at the beginning, where caches compare
+    """Return the reply to a request for a call; None if it failed, which the turn will report."""
+    start = System(f"Request {number + 1}. You call functions.")  # at the start, so that a cached prompt does not match
     request = Request((start, User("Call add with a=17 and b=25.")), (_ADD,), _PROBE_TOKENS)
     try:
         async with aclosing(stream(request)) as pieces:  # type: ignore[type-var]  # a generator
@@ -225,9 +225,9 @@ _SET: Final = re.compile(r"^num_ctx[ \t]+(\d{1,9})\b", re.MULTILINE)
 async def find_window(
     endpoint: Endpoint, model: DiscoveredModel, known: KnownModes | None = None, *, loads: bool = True
 ) -> Window:
-    """Return the window of the endpoint's model: as set, told now or once, known by its name, or assumed.
+    """Return the window of the endpoint's model: as set, reported now or earlier, known by its name, or assumed.
 
-    `loads`: a server that decides how large a window it loads a model with may be made to load it.
+    With `loads`, a server that chooses the window when it loads a model may be made to load it.
     """
     if endpoint.settings.context_tokens:
         return Window(endpoint.settings.context_tokens, "set in model.context_tokens")
@@ -247,9 +247,9 @@ async def find_window(
 
 
 async def _reported_window(endpoint: Endpoint, *, loads: bool) -> int | None:
-    """Return the window that a listing tells, or what is beside the endpoint: what is served, else the model's own.
+    """Return the window that the model is served with, or else its own, as the listing or a path next to it reports.
 
-    Beside it only servers of the user's own are asked, not known services.
+    Only servers of the user's own are asked at those paths, not known services.
     """
     if not tells_windows(endpoint.url):
         return None
@@ -275,7 +275,7 @@ async def _reported_window(endpoint: Endpoint, *, loads: bool) -> int | None:
 
 
 async def window_of(model: DiscoveredModel, settings: ModelSettings) -> Window | None:
-    """Return the window of a model that is not opened; None for one that is not at an endpoint."""
+    """Return the window of a model without opening it; None if it is not at an endpoint."""
     if model.kind != "endpoint":
         return None
     async with aclosing(_endpoint(model, settings)) as endpoint:
@@ -290,7 +290,7 @@ def _endpoint(discovered: DiscoveredModel, settings: ModelSettings) -> Endpoint:
 async def loaded_window(endpoint: Endpoint, loading: Loading, *, loads: bool = True) -> Window | None:
     """Return the window with which a server loads its model, which may be far smaller than the model's own.
 
-    What is running is the truth. So the model is loaded (`loads`), as its first request would do.
+    Only a running model shows the actual window, so with `loads` the model is loaded, as its first request would do.
     """
     named = {"model": endpoint.model}
     shown = await endpoint.beside(loading.shown, named)
@@ -298,7 +298,7 @@ async def loaded_window(endpoint: Endpoint, loading: Loading, *, loads: bool = T
     made_for = (
         [value for name, value in info.items() if name.endswith(".context_length")] if isinstance(info, dict) else []
     )
-    own = next((size for value in made_for if (size := window(value))), 0)  # the window that the model is made for
+    own = next((size for value in made_for if (size := window(value))), 0)  # the model's own window
     if shown.get("remote_host") or urlsplit(endpoint.url).hostname in loading.remote:
         return Window(own, "told by the endpoint") if own else None
     running = await _running(endpoint, loading)
@@ -323,7 +323,7 @@ async def _running(endpoint: Endpoint, loading: Loading) -> int:
 
 _NAMED: Final = 6
 _NAME_CHARS: Final = 80
-_MOST: Final = 0.5  # of the window may be functions
+_MOST: Final = 0.5  # maximum share of the window for functions
 _FROM_NOW: Final = "from now on, its calls are written under a schema (`model.mode` = constrained)."
 _TOUR_TOKENS: Final = 1 << 17
 
@@ -347,19 +347,19 @@ class NativeModel:
 
     @property
     def mode(self) -> Mode:
-        """The mode in which calls are transmitted at present."""
+        """The mode in which calls are currently transmitted."""
         return "native"
 
     @property
     def loosened(self) -> dict[str, str]:
-        """The functions last shown that this endpoint's strict mode cannot express, each with the reason."""
+        """The functions of the last request that this endpoint's strict mode cannot express, each with the reason."""
         if not self._writer.dialect.strict:
             return {}
         reasons = {function.name: loosened(function.parameters) for function in self._shown}
         return {name: why for name, why in reasons.items() if why}
 
     def overhead(self, functions: tuple[FunctionShown, ...]) -> int:
-        """Return the size of the functions as they are sent."""
+        """Return the size of the functions in bytes as they are sent."""
         return len(self._writer.functions(functions)) if functions else 0
 
     async def stream(self, request: Request) -> AsyncIterator[Piece]:
@@ -384,14 +384,14 @@ class NativeModel:
                 return
 
     def _refused_shape(self, error: NotTaken) -> None:
-        """Go on to the next way of enforcing a shape; after the last one the reply is only asked for in words."""
+        """Switch to the next way of enforcing a shape; after the last one, only the prompt asks for it."""
         try:
             self._shape_forms.next(error)
         except ModelError:
             self._is_shape_refused = True
 
     def _shape(self, request: Request) -> dict[str, Any]:  # Any: JSON
-        """Return what enforces the shape of the reply; what would forbid calls only goes where there are none."""
+        """Return the parameters that enforce the reply's shape; with functions, only those that still allow calls."""
         if request.shape is None or self._is_shape_refused or not self._endpoint.dialect.constraints:
             return {}
         schema = (request.shape.get("json_schema") or {}).get("schema") or {"type": "object"}
@@ -460,10 +460,10 @@ class TourModel(NativeModel):
 
 
 class EitherModel(NativeModel):
-    """A native model that can change to constrained mode.
+    """A native model that can switch to constrained mode.
 
-    It changes where the endpoint refuses functions, where they fill the window, and where the model writes a call as
-    text before it has ever made one. It begins as the `profile` says; what is found out is kept in `known`.
+    It switches if the endpoint rejects functions, if they fill too much of the window, or if the model writes a call as
+    text before its first native call. It starts as `profile` says and records the result in `known`.
     """
 
     def __init__(
@@ -471,16 +471,16 @@ class EitherModel(NativeModel):
     ) -> None:
         super().__init__(endpoint, window=window, clock=clock)
         self._profile, self._known = profile, known
-        self._is_settled = False  # nothing that is written changes the mode any more
+        self._is_settled = False  # no text of the model changes the mode any longer
         self._constrained: ConstrainedModel | None = None
 
     @property
     def mode(self) -> Mode:
-        """The mode in which calls are transmitted at present."""
+        """The mode in which calls are currently transmitted."""
         return "constrained" if self._constrained else "native"
 
     async def begin(self) -> None:
-        """Begin in the mode that the profile or a probe shows."""
+        """Start in the mode that the profile or a probe indicates."""
         profile = self._profile
         if profile.mode is None and self._endpoint.dialect.told:
             profile = await probe(super().stream, profile)
@@ -492,7 +492,7 @@ class EitherModel(NativeModel):
             self._constrain("")
 
     def overhead(self, functions: tuple[FunctionShown, ...]) -> int:
-        """Return the size of the functions as they are shown at present."""
+        """Return the size of the functions in bytes as they are currently shown."""
         return self._constrained.overhead(functions) if self._constrained else super().overhead(functions)
 
     async def stream(self, request: Request) -> AsyncIterator[Piece]:
@@ -517,8 +517,8 @@ class EitherModel(NativeModel):
             raise ModeChanged(f"{error.message} So its calls are sent natively again.") from error
 
     def _check_native(self, reply: Reply) -> Reply:
-        """Return a native reply. If it is a call as text and the model has never made one, the mode changes: a reply
-        without calls is then to be asked for anew.
+        """Return a native reply. If it is a call as text and the model has made no native call yet, the mode changes,
+        and the caller requests a reply without calls again.
         """
         if self._is_settled or not (reply.calls or reply.written):
             return reply
@@ -556,7 +556,7 @@ async def open_model(
     clock: Clock | None = None,
     found_out: Path | None = None,
 ) -> Model:
-    """Return the chosen model, ready for requests; the file `found_out` has the modes that were found out before."""
+    """Return the chosen model, ready for requests; the file `found_out` has the modes found earlier."""
     if discovered.kind == "local":
         from .local.server import open_local  # noqa: PLC0415 the local engine is an extra that may not be installed
 
@@ -585,7 +585,7 @@ async def open_model(
 
 
 async def keep_loaded(endpoint: Endpoint) -> None:
-    """Ask a server that unloads models early to keep this one, with what it has read, while the user thinks."""
+    """Ask a server that unloads models early to keep this one, with its prompt cache, while the user thinks."""
     loading = endpoint.dialect.loading
     if loading is None or urlsplit(endpoint.url).hostname in loading.remote:
         return

@@ -1,8 +1,8 @@
-"""The one client of an address: that of the `openai` package, over an HTTP client with our bounds.
+"""The only client of an address: that of the `openai` package, over an HTTP client with our limits.
 
-The package reads events and statuses, asks again before the first byte, and keeps the connections. Ours are the words
-of errors, and what protects the user: no redirect to another origin, answers of a bounded size, no proxy to this
-machine's own servers, and the key in no text.
+The package reads events and statuses, retries before the first byte, and keeps the connections. Our part is the wording
+of errors and the protection of the user: no redirect to another origin, answers of limited size, no proxy for servers
+on this machine, and no key in any text.
 """
 
 import asyncio
@@ -43,14 +43,14 @@ from .wire import ENDS, ResponseReader, dumps, to_responses
 Chunk: TypeAlias = dict[str, Any]  # Any: foreign JSON
 Body: TypeAlias = Mapping[str, Any]  # Any: JSON values; a value of type `bytes` is JSON text already
 
-MOST_BYTES: Final = 8 << 20  # of an answer
-MOST_ERROR_BYTES: Final = 64 << 10  # of an error; the rest is not read
-_LONGEST_S: Final = 3_600.0  # for one answer, however lively its stream is
+MOST_BYTES: Final = 8 << 20  # per answer
+MOST_ERROR_BYTES: Final = 64 << 10  # per error; the rest is not read
+_LONGEST_S: Final = 3_600.0  # for one answer, even if its stream is active
 _LISTED: Final = 12
 _CONNECT_S: Final = 10.0
-_BESIDE_S: Final = 3.0  # for what a server tells beside its endpoint
-_NO_KEY: Final = "none"  # some servers want a key, whatever it is
-_SHORTEST_SECRET: Final = 8  # `none`, `x` and `dummy` are no secrets, and words of errors
+_BESIDE_S: Final = 3.0  # for requests next to the endpoint
+_NO_KEY: Final = "none"  # some servers require a key of any value
+_SHORTEST_SECRET: Final = 8  # `none`, `x` and `dummy` are not secrets and may occur in error messages
 _PLACEHOLDERS: Final = frozenset(
     {"lm-studio", "not-needed", "not-required", "no-key-required", "sk-no-key-required", "placeholder"}
 )
@@ -58,16 +58,16 @@ _WIRE: Final = logging.getLogger("agent_core.wire")
 
 
 class Unbounded(OpenAIError, httpx2.RequestError):
-    """A response that is not read, or not to its end; the message follows the endpoint's address."""
+    """A response that is not read, or not to its end; the message continues a sentence that starts with the address."""
 
 
 class Elsewhere(OpenAIError, httpx2.RequestError):
-    """Error raised when a redirect would lead to another server than the one that the user chose."""
+    """Error raised when a redirect would lead to another server than the user chose."""
 
 
 @dataclass(slots=True)
 class _Attempt:
-    """The attempt to send one request: where it goes, whom to tell of a retry, and why it failed last."""
+    """The attempt to send one request: its address, the listener for retries, and the last failure."""
 
     where: str
     tell: Callable[[RetryPiece], None] = lambda piece: None
@@ -78,7 +78,7 @@ _attempt: ContextVar[_Attempt] = ContextVar("attempt")
 
 
 class _Client(httpx2.AsyncClient):
-    """An HTTP client that notes why a request fails, and lets a silent server be asked only once."""
+    """An HTTP client that records why a request failed, and asks an unresponsive server only once."""
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:  # Any: the package's
         """Send a request; see the base class."""
@@ -93,7 +93,7 @@ class _Client(httpx2.AsyncClient):
 
 
 async def _check_origin(request: httpx2.Request) -> None:
-    """Refuse a request to another origin than the first of its redirects; a hook of the HTTP client."""
+    """Reject a redirect to another origin than that of the first request; a hook of the HTTP client."""
     origin = request.url.scheme, request.url.host, request.url.port
     if request.extensions.setdefault("origin", origin) != origin:
         raise Elsewhere(one_line(str(request.url)), request=request)
@@ -109,7 +109,7 @@ async def _limit_response(response: httpx2.Response) -> None:
 
 
 async def _judge(response: httpx2.Response) -> None:
-    """Explain a refusal, and tell the package in its own headers whether, and after what time, to ask again."""
+    """Record the error for a refusal, and set the headers that tell the package whether and when to retry."""
     attempt = _attempt.get(None)
     if attempt is None or response.is_success:
         return
@@ -121,18 +121,18 @@ async def _judge(response: httpx2.Response) -> None:
     response.headers["x-should-retry"] = "true" if isinstance(attempt.failure, Unavailable) else "false"
     if refusal.wait_s:
         response.headers.setdefault("retry-after", refusal.wait_s)
-    if response.headers.get("retry-after") == "0":  # at once, which the package takes for nothing said
+    if response.headers.get("retry-after") == "0":  # the package ignores a wait of zero
         response.headers["retry-after-ms"] = "1"
 
 
 class _Bounded(httpx2.AsyncByteStream):
-    """A response body that is read up to a limit: the beginning of an error, all or nothing of an answer."""
+    """A response body that is read up to a limit: an error is cut off there, and a longer answer raises `Unbounded`."""
 
     def __init__(self, body: httpx2.AsyncByteStream, *, is_error: bool) -> None:
         self._body = body
         self._is_error = is_error
         self.is_done = False
-        """Whether the mark came that ends a stream, which the package keeps to itself."""
+        """Whether the end mark of a stream arrived, which the package does not expose."""
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         now = asyncio.get_running_loop().time
@@ -151,12 +151,12 @@ class _Bounded(httpx2.AsyncByteStream):
                 raise Unbounded(f"did not end its answer within {_LONGEST_S:g} s")
 
     async def aclose(self) -> None:
-        """Close the connection's side of the body."""
+        """Close the body."""
         await self._body.aclose()
 
 
 class Connection:
-    """A client of one address, kept while it is used; requests may run at once."""
+    """A client of one address, kept open while in use; requests may run concurrently."""
 
     def __init__(
         self,
@@ -169,9 +169,9 @@ class Connection:
         azure: AzureTerms | None = None,
         transport: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
-        """Create a client: Azure's own with its terms; `transport` answers in place of the network.
+        """Create a client: Azure's own if `azure` is given; `transport` replaces the network.
 
-        `name` stands for the address in what the user reads.
+        `name` replaces the address in messages to the user.
         """
         self.url = url = url.rstrip("/")
         self._where = name or url
@@ -184,9 +184,9 @@ class Connection:
             timeout=httpx2.Timeout(timeout_s, connect=min(_CONNECT_S, timeout_s)),
             verify=_tls() if secure else False,
             follow_redirects=secure,
-            # Also for what a redirect makes of a request.
+            # Also for requests that follow from redirects.
             event_hooks={"request": [_check_origin], "response": [_limit_response, _judge]},
-            trust_env=not is_loopback(url),  # a proxy of the environment does not reach this machine's own servers
+            trust_env=not is_loopback(url),  # a proxy cannot reach servers on this machine
             transport=transport,
         )
         credential = "azure_ad_token" if azure and azure.is_token else "api_key"
@@ -196,15 +196,15 @@ class Connection:
             if azure
             else openai.AsyncOpenAI(base_url=url, **terms)
         )
-        self._client._platform = "Unknown"  # to find out, the package starts `uname`
-        self._client.platform_headers = dict  # type: ignore[method-assign]  # no endpoint is told of this machine
-        self._client._calculate_retry_timeout = _telling(self._client._calculate_retry_timeout)  # type: ignore[method-assign]  # where it waits
+        self._client._platform = "Unknown"  # otherwise the package starts `uname`
+        self._client.platform_headers = dict  # type: ignore[method-assign]  # no endpoint learns about this machine
+        self._client._calculate_retry_timeout = _telling(self._client._calculate_retry_timeout)  # type: ignore[method-assign]  # it decides the waits
 
     async def stream(self, path: str, content: bytes, *, streamed: bool) -> AsyncGenerator[Chunk | RetryPiece, None]:
-        """Post JSON text; yield a report of each wait before another try, then the chunks, or the whole answer as one.
+        """Post JSON text; yield a report of each wait before a retry, then the chunks, or the whole answer as one.
 
         Raises:
-            ModelError: the endpoint cannot be used or broke off; says why and what to do.
+            ModelError: the endpoint cannot be used or the connection broke; the message says why and what to do.
         """
         failed = 0
         while True:
@@ -235,15 +235,15 @@ class Connection:
                 await response.aclose()
 
     async def ask(self, path: str, body: Chunk | None = None, *, timeout_s: float) -> Any:  # Any: foreign JSON
-        """Return what answers a GET, or a POST of this body; `/…` is a path of the endpoint, `//…` one of its server.
+        """Return the answer to a GET, or to a POST of `body`; `/…` is a path of the endpoint, `//…` one of its server.
 
         Raises:
-            ModelError: nothing answers in time, or not so.
+            ModelError: no answer in time, or an unusable one.
         """
         url = root_of(self.url) + path[1:] if path.startswith("//") else path
         attempt = _Attempt(f"{self._where}{path}" if url is path else url)
         token = _attempt.set(attempt)
-        options: Any = {"max_retries": 0}  # Any: a part of what the package types
+        options: Any = {"max_retries": 0}  # Any: a part of the package's types
         try:
             async with asyncio.timeout(timeout_s):
                 response = await (
@@ -260,14 +260,14 @@ class Connection:
         return self._json(response)
 
     async def beside(self, path: str, body: Chunk | None = None, *, timeout_s: float = _BESIDE_S) -> Chunk:
-        """Return the object that the endpoint's server answers at a path; an empty one if none arrives in time."""
+        """Return the object at a path of the endpoint's server; an empty one if none arrives in time."""
         with suppress(ModelError):
             answer = await self.ask(f"/{path}", body, timeout_s=timeout_s)
             return answer if isinstance(answer, dict) else {}
         return {}
 
     async def listed(self, *, timeout_s: float = _BESIDE_S) -> list[Chunk]:
-        """Return the same as `listing`; nothing if the endpoint does not answer it."""
+        """Return the entries of `listing`; an empty list if the endpoint fails to answer."""
         with suppress(ModelError):
             return await self.listing(timeout_s=timeout_s)
         return []
@@ -276,7 +276,7 @@ class Connection:
         """Return the entries of GET /models, each with an `id`.
 
         Raises:
-            ModelError: it is not answered in time, or not with a list.
+            ModelError: no answer in time, or not a list.
         """
         entries = await self.ask("/models", timeout_s=timeout_s)
         entries = entries.get("data") if isinstance(entries, dict) else entries
@@ -291,7 +291,7 @@ class Connection:
     async def _post(
         self, path: str, content: bytes, tell: Callable[[RetryPiece], None], *, streamed: bool
     ) -> httpx2.Response:
-        """Return the response to a request; its body is to be read if it is streamed. It runs in a task of its own."""
+        """Return the response to a request, with an unread body if it is streamed. Runs in its own task."""
         self._trace("→", content)
         attempt = _Attempt(self._where, lambda piece: tell(replace(piece, reason=self._without_key(piece.reason))))
         _attempt.set(attempt)
@@ -323,7 +323,7 @@ class Connection:
             raise self._to_model_error(error) from error
         except (ValueError, RecursionError) as error:
             raise self._not_json(error) from error
-        except httpx2.HTTPError as error:  # of an answer that is read whole
+        except httpx2.HTTPError as error:  # while reading a complete answer
             raise self._silent() if isinstance(error, httpx2.TimeoutException) else self._broken_off() from error
         if empty:
             raise self._no_completion()
@@ -352,7 +352,7 @@ class Connection:
         return chunk
 
     def _to_model_error(self, error: OpenAIError, attempt: _Attempt | None = None) -> ModelError:
-        """Return what the user reads of an error of the package: of an attempt, or of a stream that had begun."""
+        """Return the error for the user from an error of the package, in an attempt or in a stream that had begun."""
         cause = error if isinstance(error, Unbounded | Elsewhere) else error.__cause__
         if isinstance(cause, Elsewhere):
             return redirected(self._where, str(cause))
@@ -374,12 +374,12 @@ class Connection:
         return self._hidden(failure)
 
     def _trace(self, arrow: str, content: bytes) -> None:
-        """Log what goes over the wire, without the key, where that is wanted."""
+        """Log the traffic, without the key, if debug logging is enabled."""
         if _WIRE.isEnabledFor(logging.DEBUG):
             _WIRE.debug("%s %s %s", arrow, self._where, self._without_key(content.decode("utf-8", "replace")))
 
     def _without_key(self, text: str) -> str:
-        """Return a text without the user's key, which an endpoint may repeat in whatever it says."""
+        """Return a text without the user's key, which an endpoint may echo."""
         is_secret = len(self._key) >= _SHORTEST_SECRET and self._key.lower() not in _PLACEHOLDERS
         return text.replace(self._key, "…") if is_secret else text
 
@@ -419,7 +419,7 @@ class Endpoint(Connection):
         azure: AzureTerms | None = None,
         transport: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
-        """Create a client; `azure` and `transport` are as those of a `Connection`."""
+        """Create a client; `azure` and `transport` as for a `Connection`."""
         self.settings = settings or ModelSettings()
         timeout_s, retries = self.settings.timeout_s, self.settings.retries
         super().__init__(url, key=key, timeout_s=timeout_s, retries=retries, azure=azure, transport=transport)
@@ -429,25 +429,25 @@ class Endpoint(Connection):
         self.speak(dialect_of(self.url))
 
     def speak(self, dialect: Dialect) -> None:
-        """Use this dialect from now on, over the API that is set."""
+        """Use this dialect from now on, with the API from the settings."""
         api = self.settings.api
         self.dialect = dialect if api == "auto" else replace(dialect, api=api)
         self._instead: dict[str, Instead] = dict(dialect.instead)
 
     async def entry(self) -> Chunk:
-        """Return what GET /models tells of the model, which is asked once; empty if nothing."""
+        """Return the model's entry in GET /models, requested once; empty if there is none."""
         if self._entry is None:
             self._entry = next((entry for entry in await self.listed() if entry["id"] == self.model), {})
         return self._entry
 
     async def complete(self, body: Body) -> AsyncGenerator[Chunk | RetryPiece, None]:
-        """Yield the chunks of one completion, or the one whole response if the body does not say `"stream": True`.
+        """Yield the chunks of one completion, or the whole response as one chunk unless the body has `"stream": True`.
 
-        The model's name is filled in. Every wait before another try is reported by a `RetryPiece`.
+        The model's name is filled in. A `RetryPiece` reports every wait before a retry.
 
         Raises:
-            ContextOverflow: the endpoint says that the request is too long.
-            ModelError: it cannot be used or broke off; says why and what to do.
+            ContextOverflow: the endpoint reports that the request is too long.
+            ModelError: it cannot be used or the connection broke; the message says why and what to do.
         """
         while True:
             try:
@@ -483,7 +483,7 @@ class Endpoint(Connection):
     async def _missing(self, error: ModelMissing) -> ModelError:
         if (
             self._path != "/chat/completions" or self.dialect.name == AZURE
-        ):  # it lists models, and a request names a deployment
+        ):  # it lists models, but a request names a deployment
             fix = "Name a deployment of the resource as the model: --model NAME."
             return ModelError(error.message, fix=fix)
         names = [entry["id"] for entry in await self.listed()]
@@ -506,7 +506,7 @@ def write_body(body: Body) -> bytes:
 
 
 def _telling(retry_timeout: Callable[..., float]) -> Callable[..., float]:
-    """Return what the package works out a wait before another try with, which tells of the wait, too."""
+    """Return the package's function that computes retry waits, extended to report each wait."""
 
     def told(*given: Any, **named: Any) -> float:  # Any: the package's
         wait_s = retry_timeout(*given, **named)
@@ -531,7 +531,7 @@ def _tls() -> ssl.SSLContext:
 
 
 def _is_of_completion(chunk: Chunk) -> bool:
-    """Check whether a chunk, or a whole answer, is of a reply, in either API."""
+    """Check whether a chunk, or a whole answer, is part of a reply, in either API."""
     return bool(chunk.get("choices") or "output" in chunk or str(chunk.get("type")).startswith("response."))
 
 

@@ -1,6 +1,6 @@
 """Constrained mode, for a model that cannot call functions natively: each step is one JSON object under a schema.
 
-Works with any endpoint that constrains its model to a JSON schema: the known ways are tried in turn, and the first
+Works with any endpoint that constrains its model to a JSON schema: the known ways are tried in turn, and the first one
 that works is kept. The thought and the reply are shown while they are written, and a truncated reply is reported as
 such.
 """
@@ -33,8 +33,8 @@ _NEXT: Final[Mapping[str, Mapping[str, re.Pattern[str]]]] = {
         "call": re.compile(r'"\s*,\s*"call"\s*:\s*\{\s*"name"\s*:\s*"([^"\\]*)"\s*,\s*"arguments"\s*:\s*'),
     },
 }
-"""What may begin after each part of a step."""
-# Whole characters only: an escape, or a pair of surrogates, that is not complete waits for its rest.
+"""The patterns that may begin after each part of a step."""
+# Whole characters only: an incomplete escape or surrogate pair waits for the rest.
 _CHARACTERS = re.compile(
     r'(?:[^"\\]+|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u(?![dD][89abAB])[0-9a-fA-F]{4}|\\[^u])*'
 )
@@ -42,7 +42,7 @@ _CHARACTERS = re.compile(
 
 @dataclass(slots=True)
 class GrowingStep:
-    """An incremental parser of one step; `thought` and `reply` hold what was read so far."""
+    """An incremental parser of one step; `thought` and `reply` contain the text read so far."""
 
     text: str = ""
     thought: str = ""
@@ -52,7 +52,7 @@ class GrowingStep:
     _called: str = ""
 
     def feed(self, more: str) -> list[TextPiece | ThoughtPiece | CallPiece]:
-        """Return what the new text adds to the thought, and to the reply or the call."""
+        """Return the pieces that new text adds to the thought and to the reply or the call."""
         self.text += more
         if not self._part and len(self.text) > MOST_BLANKS and not self.text[:MOST_BLANKS].strip():
             self._part = "blanks"
@@ -64,7 +64,7 @@ class GrowingStep:
         return [piece for piece in pieces if piece is not None]
 
     def _match_beginning(self) -> tuple[str, re.Match[str]] | None:
-        """Return the part that begins here, if one does."""
+        """Return the part that begins here, if any."""
         found = ((part, how.match(self.text, self._place)) for part, how in _NEXT.get(self._part, {}).items())
         return next(((part, match) for part, match in found if match), None)
 
@@ -97,7 +97,7 @@ class NoneHeld(ModelError):
 
 
 class ReplyFormState:
-    """The way in use at one endpoint. `holds` is true once it has constrained a reply."""
+    """The way that is used at one endpoint. `holds` is true once it has constrained a reply."""
 
     def __init__(self, ways: Sequence[str]) -> None:
         self._ways = ways
@@ -118,7 +118,7 @@ class ReplyFormState:
         """Switch to the next way for the same request.
 
         Raises:
-            ModelError: every way was tried; the next request begins with the first again.
+            ModelError: every way was tried; the next request starts with the first one.
         """
         self._failed.append((self._ways[self._place], error))
         self._place = (self._place + 1) % len(self._ways)
@@ -131,17 +131,17 @@ class ReplyFormState:
 def _none_left(failed: Sequence[tuple[str, ModelError]]) -> ModelError:
     first = failed[0][1]
     if len(failed) > 1 and len({error.message for _, error in failed}) == 1 and isinstance(first, NotTaken):
-        return first  # the same words for every way: it is about something else
+        return first  # the same message for every way: the cause is something else
     tried = "; ".join(f"{name} ({error.message.rstrip('.')})" for name, error in failed)
     message = "The endpoint does not enforce a schema on replies, which constrained mode needs."
     return NoneHeld(f"{message} Tried: {tried}.", fix=_FIX)
 
 
 REPLY_TOKENS: Final = 1_536
-"""Longest step unless the settings say otherwise: a function of about a hundred lines."""
+"""Maximum tokens of a step unless the settings say otherwise: a function of about a hundred lines."""
 
 AGAIN: Final = 0.8
-"""Temperature of a step after the model repeated itself: at 0, where each step is the likeliest, it goes on so."""
+"""Temperature of a step after the model repeated itself; at 0, the likeliest step would repeat again."""
 
 BYTES_PER_TOKEN: Final = 3.4
 
@@ -160,7 +160,7 @@ class Completions(Protocol):
 
 
 class ConstrainedModel:
-    """A `Model` that writes one JSON object per step; `ways` are the ways that may constrain it to a schema."""
+    """A `Model` that writes one JSON object per step; `ways` are the ways to constrain it to a schema, in order."""
 
     mode: Literal["constrained"] = "constrained"
 
@@ -185,7 +185,7 @@ class ConstrainedModel:
         self._measured: tuple[tuple[FunctionShown, ...], int] = ((), fixed_size(()))
 
     def overhead(self, functions: tuple[FunctionShown, ...]) -> int:
-        """Return the size of the fixed text: the protocol, the few functions that are always shown, the
+        """Return the size of the fixed text in bytes: the protocol, the few functions that are always shown, the
         demonstration.
         """
         if functions is not self._measured[0]:
@@ -193,7 +193,7 @@ class ConstrainedModel:
         return self._measured[1]
 
     async def stream(self, request: Request) -> AsyncGenerator[Piece, None]:
-        """Yield the pieces of one step; the last piece is the one `Reply`.
+        """Yield the pieces of one step; the last piece is the `Reply`.
 
         Raises:
             ContextOverflow: the request is longer than the window.
@@ -225,7 +225,7 @@ class ConstrainedModel:
             yield TextPiece(reply.text[len(whole.step.reply) :])
         yield reply
 
-    def _check_held(self, is_loose: bool) -> None:  # noqa: FBT001 - what was found, not a mode
+    def _check_held(self, is_loose: bool) -> None:  # noqa: FBT001 - a finding, not a mode
         """Raise `NotHeld` for prose from an endpoint that is not known to constrain replies."""
         if is_loose and not self._forms.holds:
             raise NotHeld("answered as if it had not been asked for")
@@ -272,7 +272,7 @@ class _Whole:
     def __init__(self) -> None:
         self.step = GrowingStep()
         self.is_step = False
-        """Whether it is a whole step."""
+        """Whether the text is a complete step."""
         self._splitter = Splitter()
         self._finish = ""
         self._usage: TokenUsage | None = None
@@ -288,7 +288,7 @@ class _Whole:
         return bool(self.step.text.strip()) and read_step(self.step.text) is None
 
     def take(self, chunk: Mapping[str, Any]) -> list[Piece]:
-        """Return what the chunk adds that can be shown."""
+        """Return the displayable pieces that a chunk adds."""
         self._usage = read_usage(dict(chunk)) or self._usage
         delta = read_chunk(dict(chunk))
         self._finish = delta.finish or self._finish
@@ -297,7 +297,7 @@ class _Whole:
         return [*read_progress(dict(chunk)), *pieces, *(self.step.feed(text) if text else ())]
 
     def reply(self, call_id: str, entries: list[Entry]) -> Reply:
-        """Return the whole reply. It omits a call that was cut off; `cut` says which call, and where."""
+        """Return the whole reply. A call that was cut off is left out; `cut` names it and where it ended."""
         self.step.feed(self._splitter.rest()[1])
         text, finish = self.step.text, finish_of(self._finish)
         base = Reply("", self.step.thought, (), finish, self._tokens(entries), note=NOTES.get(finish, ""))

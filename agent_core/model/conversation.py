@@ -1,11 +1,11 @@
-"""The form of a conversation in constrained mode: the model's own steps as JSON objects, results as messages.
+"""The form of a conversation in constrained mode: the model's steps as JSON objects, results as messages.
 
-A step calls a function or replies; what of its schema a grammar cannot hold is left to the check of the arguments.
+A step calls a function or replies; the parts of its schema that a grammar cannot express are checked with the
+arguments. The fixed part (instructions, the functions that are always shown, the demonstration) comes first and is
+identical, byte for byte, in every step, so that a server that caches the longest known prefix reads it once.
 
-The fixed part (instructions, the functions that are always there, the demonstration) comes first and is
-the same, byte for byte, from step to step, so that a server that caches the longest known prefix reads it once.
-Every function shown costs a small model time and attention: the fixed part lists a handful, and another is
-announced in the message that it may help with, because it stands near or is named there, or is new.
+Every function shown costs a small model time and attention. So the fixed part lists a handful, and others are announced
+in the message for which they may help: because they are similar to it, named in it, or new.
 """
 
 import json
@@ -43,17 +43,17 @@ class ConstrainedModels:
 
     @property
     def about_functions(self) -> frozenset[str]:
-        """The known functions about functions; their answers say what to do next."""
+        """The known functions that deal with functions; their answers say what to do next."""
         return frozenset({*self.always, *self.hidden, *self.about}) - self.finds
 
     def listed(self, names: Sequence[str]) -> tuple[str, ...]:
-        """Return the functions in the fixed text, of those with these names: for a helper, all of them."""
+        """Return the functions for the fixed text: for a helper, the first few of these names, else the usual ones."""
         if self.gives in names:
             return tuple(names)[: self.most_of_helper]
         return self.always
 
     def after(self, function: str, *, is_helper: bool = False) -> str:
-        """Return the text to add to the answer of a function."""
+        """Return the hint to add to the answer of a function."""
         if is_helper:
             return self.after_result_of_helper
         if function in self.remembers:
@@ -63,14 +63,14 @@ class ConstrainedModels:
 
 @cache
 def choice() -> ConstrainedModels:
-    """Return the data on what a small model is offered, read once."""
+    """Return the choice of functions for a small model, read once."""
     return as_kind(parsed_toml("constrained.toml"), ConstrainedModels)
 
 
 _DATA: Final = parsed_toml("demonstration.toml")
 INSTRUCTIONS: Final[str] = _DATA["instructions"]
 TOLD: Final[dict[Message, tuple[FunctionShown, ...]]] = {}
-"""The functions that the demonstration tells of, by message."""
+"""The functions that the demonstration announces, by message."""
 
 
 def _messages() -> Iterator[Message]:
@@ -95,16 +95,17 @@ def _messages() -> Iterator[Message]:
 DEMONSTRATION: Final = tuple(_messages())
 
 
-_LONGEST: Final = 256  # characters of a text in a list that was asked for
+_LONGEST: Final = 256  # characters of a text in a requested list
 
 
 def trim(function: FunctionShown, last: str = "") -> FunctionShown:
     """Return the function as a small model sees it: without some optional parameters, with `…_name` parameters last.
 
-    What the last text asks for in a call, `name(parameter=…)`, has to be given, in full: of a list, `[…, …]`, so many.
+    If the last text requests a call, `name(parameter=…)`, its parameters become required; a list, `[…, …]`, gets that
+    many items.
 
-    A code that ends the object ends it in `"}}}`, and what the code itself ends in, such as `'`, melts into
-    one rare token with that: the model then wrote `'}}}` into the code (3 of 10 requests).
+    The order avoids a failure: if code is the last argument, its final quote and the closing brackets form one rare
+    token, and the model wrote `'}}}` into the code (3 of 10 requests).
     """
     properties: Mapping[str, Any] = function.parameters.get("properties", {})
     asked = "".join(re.findall(rf"\b{re.escape(function.name)}\(([^\n]*)", last))
@@ -122,7 +123,7 @@ def trim(function: FunctionShown, last: str = "") -> FunctionShown:
 
 
 def _with_item_count(schema: Mapping[str, Any], name: str, asked: str) -> Mapping[str, Any]:  # Any: JSON Schema
-    """Return the schema of a list with as many short texts as are asked for: free, a small model leaves it empty."""
+    """Return the schema of a list with as many short texts as requested; a small model may leave a free list empty."""
     places = re.search(rf"\b{re.escape(name)}=\[(…(?:, …)*)\]", asked)
     lists = [branch for branch in schema.get("anyOf", [schema]) if isinstance(branch.get("items"), Mapping)]
     if places is None or not lists:
@@ -131,7 +132,7 @@ def _with_item_count(schema: Mapping[str, Any], name: str, asked: str) -> Mappin
 
 
 def describe(function: FunctionShown) -> str:
-    """Return all that the model needs for a call: the signature, the description, and each described parameter."""
+    """Return everything the model needs for a call: the signature, the description, and each described parameter."""
     properties: Mapping[str, Any] = function.parameters.get("properties", {})
     described = [(name, schema["description"]) for name, schema in properties.items() if schema.get("description")]
     return "\n".join([line(function), *(f"  {name}: {' '.join(text.split())}" for name, text in described)])
@@ -149,11 +150,11 @@ def line(function: FunctionShown) -> str:
 def find(
     message: str, functions: Sequence[FunctionShown], vectors: Mapping[str, bytes] | None = None
 ) -> list[FunctionShown]:
-    """Return the functions that a message brings up: those that it names and those that stand near it, nearest first.
+    """Return the functions that a message names, and those most similar to it, best first.
 
-    Before one of the workspace that it names stand the nearest of those that are about functions.
+    If it names a function of the workspace, the most similar functions that deal with functions come first.
     """
-    from agent_core.base.matching.likeness import likeness  # noqa: PLC0415 - numpy is loaded with the first message
+    from agent_core.base.matching.likeness import likeness  # noqa: PLC0415 - imports numpy, at the first message
 
     scores = likeness([*map(_search_text, functions)], message, vectors).tolist()
     ranked = sorted(zip(scores, functions, strict=True), key=lambda pair: -pair[0])
@@ -165,7 +166,7 @@ def find(
 
 
 def compared(request: Request) -> list[str]:
-    """Return the texts whose vectors help to find what the messages of the user bring up."""
+    """Return the texts that `find` compares by their vectors: the functions and the user's messages."""
     said = [message.text for message in request.messages if isinstance(message, User)]
     return [*map(_search_text, request.functions), *said]
 
@@ -210,7 +211,7 @@ _NAMES = re.compile(r"[A-Za-z_]\w*")
 
 
 class WireConversation:
-    """A writer of request messages that remembers which message announced which function."""
+    """Writes request messages, and remembers which message announced which function."""
 
     def __init__(self) -> None:
         self._told: dict[Message, Told] = {}
@@ -227,14 +228,14 @@ class WireConversation:
         is_helper = choice().gives in functions
         text = _system_text(request.messages, functions, self._listed)
         entries: list[Entry] = [{"role": "system", "content": text}, *_demonstration()]
-        for message in _systems(request.messages)[1:]:  # what this conversation adds leaves the fixed part as it is
+        for message in _systems(request.messages)[1:]:  # additions of this conversation do not change the fixed part
             _add(entries, "user", f"{REMEMBERED}\n{message.text}")
             _add(entries, "assistant", write_step(**_DATA["memory_read"]))
         _append(entries, request.messages, self._tell(request, functions), is_helper=is_helper)
         return entries
 
     def callable_now(self, request: Request) -> list[FunctionShown]:
-        """Return the functions in this step's schema: always shown, announced, called before, or named just now."""
+        """Return the functions in this step's schema: always shown, announced, called before, or just named."""
         if request.is_apart:
             return [trim(function) for function in request.functions]
         announced = {function.name for message in request.messages for function in self._told.get(message, ())}
@@ -246,8 +247,8 @@ class WireConversation:
         return [trim(function, last) for function in request.functions if function.name in callable_names]
 
     def _is_about_memory(self, messages: Sequence[Message]) -> bool:
-        """Check whether memory was just edited for a user whose message brought up no function: a small model would
-        then create one.
+        """Check whether memory was just edited for a user message that brought up no function: a small model would then
+        create one.
         """
         last = messages[-1] if messages else None
         if not (isinstance(last, Answer) and last.name in choice().remembers):
@@ -269,8 +270,8 @@ class WireConversation:
 
 
 def fixed_part(entries: Sequence[Mapping[str, str]]) -> Sequence[Mapping[str, str]]:
-    """Return those written entries that are the same in every step: the system text and the demonstration. There are
-    none in a request that stands apart.
+    """Return the written entries that are identical in every step: the system text and the demonstration. A separate
+    request (`is_apart`) has none.
     """
     shown = _demonstration()
     return entries[: 1 + len(shown)] if list(entries[1 : 1 + len(shown)]) == shown else ()
@@ -292,7 +293,7 @@ def fixed_size(functions: Iterable[FunctionShown]) -> int:
 
 
 def _mentioned_functions(message: Message, functions: Mapping[str, FunctionShown]) -> Told:
-    """Return the functions that an answer or a notice is about, to be announced in it."""
+    """Return the functions that an answer or a notice mentions, to announce in it."""
     if not isinstance(message, Answer | Notice):
         return ()
     own = message.name if isinstance(message, Answer) else ""
@@ -302,7 +303,7 @@ def _mentioned_functions(message: Message, functions: Mapping[str, FunctionShown
 
 
 def _last_text(messages: Sequence[Message]) -> str:
-    """Return the last text from the program, if nobody has written since."""
+    """Return the last message's text if it comes from the program."""
     last = messages[-1] if messages else None
     return last.text if isinstance(last, Answer | Notice) else ""
 
@@ -336,7 +337,7 @@ def _append(
             case System():
                 continue
             case Assistant(text, calls, thought):
-                # Each call stands before its own answer: this mode knows one call a message.
+                # Each call precedes its own answer: this mode has one call per message.
                 waiting.update({call.id: (call, thought or text) for call in calls})
                 if text and not calls:
                     _add(entries, "assistant", write_step(thought, reply=text))
@@ -355,7 +356,7 @@ def _append(
 
 
 def _answer_text(answer: Answer, call: Call, hint: str, request_text: str) -> str:
-    """Return a result with advice on what to do next: a small model forgets whose data it has, and that it is done."""
+    """Return a result with a hint about the next step: a small model forgets which data it has and that it is done."""
     if _spoken(call):
         return ""
     asked = shorten(" ".join(request_text.split()))
@@ -363,7 +364,7 @@ def _answer_text(answer: Answer, call: Call, hint: str, request_text: str) -> st
 
 
 def shorten(text: str) -> str:
-    """Return the text, or as much of its beginning as is worth reading twice."""
+    """Return the text, or its beginning if it is long."""
     return text if len(text) <= _ASKED_CHARS else text[:_ASKED_CHARS] + " …"
 
 
@@ -374,7 +375,7 @@ def _call_text(call: Call, thought: str) -> str:
 
 
 def _spoken(call: Call) -> str:
-    """Return what a call said to the user if it was made in native mode: in constrained mode it is a reply."""
+    """Return the message that a native call sent to the user; constrained mode shows it as a reply."""
     if call.name != SEND or not is_object(call.arguments):
         return ""
     return str(read_json(call.arguments).get("message") or "")
@@ -396,7 +397,7 @@ _ARGUMENTS = re.compile(r'"arguments"\s*:\s*')
 
 @dataclass(frozen=True, slots=True)
 class ModelStep:
-    """A step that the model wrote: a reply, or the name and the arguments (their JSON text) of one call."""
+    """A step that the model wrote: a reply, or the name and the arguments (as JSON text) of one call."""
 
     thought: str
     reply: str = ""
@@ -408,8 +409,8 @@ class ModelStep:
 def step_schema(
     functions: Iterable[FunctionShown], *, may_reply: bool = True, shape: Mapping[str, Any] | None = None
 ) -> Schema:
-    """Return the schema of a step in which the model may call one of these functions, or reply: with a text, or with an
-    object of this `shape`.
+    """Return the schema of a step in which the model may call one of these functions or reply, with a text or an object
+    of this `shape`.
     """
     calls = [
         _object_schema({"name": {"const": function.name}, "arguments": portable(function.parameters)})
@@ -426,7 +427,7 @@ def step_schema(
 
 
 def write_step(thought: str, *, reply: str = "", name: str = "", arguments: str = "") -> str:
-    """Return a step as the model writes it, so that servers find their cached prefix again."""
+    """Return a step in the same form as the model writes it, so that servers find their cached prefix."""
     head = '{"thought":' + _json_text(thought)
     if not name:
         return f'{head},"reply":{_json_text(reply)}}}'
@@ -434,7 +435,7 @@ def write_step(thought: str, *, reply: str = "", name: str = "", arguments: str 
 
 
 def read_step(text: str) -> ModelStep | None:
-    """Return the step in the text, even if it was cut off; None if the text is no such object."""
+    """Return the step in the text, even if it was cut off; None if the text is not such an object."""
     text = with_plain_escapes(_FENCE.sub("", text))
     try:
         value = read_json(text, LOOSE)
@@ -453,9 +454,9 @@ def read_step(text: str) -> ModelStep | None:
 
 
 def _read_cut(text: str, *, is_whole: bool) -> ModelStep | None:
-    """Return what can be recovered from an object without its end: the thought, and which call was begun.
+    """Return the recoverable part of an incomplete object: which call was begun, and its arguments so far.
 
-    One that is whole, and out of bounds, is a call with its arguments as they are: who reads them says what is wrong.
+    An object that is complete but exceeds a limit is a call with unchanged arguments; their reader reports the problem.
     """
     named = re.search(r'"call"\s*:\s*\{\s*"name"\s*:\s*"([^"\\]*)"', text)
     if named is None:
@@ -466,7 +467,7 @@ def _read_cut(text: str, *, is_whole: bool) -> ModelStep | None:
 
 
 def _raw_arguments(text: str, value: Any) -> str:  # Any: JSON
-    """Return the arguments as they were written, byte for byte, if the object has its usual shape."""
+    """Return the arguments byte for byte as written, if the object has its usual form."""
     begun = _ARGUMENTS.search(text)
     raw = _without_end(text[begun.end() :]) if begun else ""
     try:

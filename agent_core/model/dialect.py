@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 def _compile(text: str | list[str]) -> re.Pattern[str]:
-    """Return a pattern, in any case, that may stand over several lines or be a list of alternatives."""
+    """Return a case-insensitive pattern from a text, possibly of several lines, or from a list of alternatives."""
     lines = text.split("\n") if isinstance(text, str) else ["|".join(text)]
     return re.compile("".join(lines), re.IGNORECASE | re.DOTALL)
 
@@ -28,12 +28,12 @@ Pattern: TypeAlias = Annotated[re.Pattern[str], BeforeValidator(_compile)]
 
 
 def parsed_toml(name: str) -> dict[str, Any]:
-    """Return a file of this package."""
+    """Return the parsed TOML of a file of this package."""
     return read_toml(resources.files(__package__).joinpath(name).read_text(encoding="utf-8"))
 
 
 def as_kind(data: object, kind: type[T]) -> T:
-    """Return data of this package as a dataclass, or a collection of one."""
+    """Return data of this package as a dataclass, or as a collection of them."""
     return TypeAdapter(kind).validate_python(data)
 
 
@@ -69,12 +69,12 @@ _EVERY_WAY: Final = ("json_schema", "json_object_schema", "structured_outputs", 
 
 
 AZURE: Final = "Azure"
-"""The name of its dialects."""
+"""The name of the dialects for Azure."""
 
 
 @dataclass(frozen=True, slots=True)
 class AzureTerms:
-    """What Azure's own client needs beside an address: the version of its API, and whether the key is a token."""
+    """The settings that Azure's client needs besides an address: the API version, and whether the key is a token."""
 
     version: str
     is_token: bool = False
@@ -82,9 +82,7 @@ class AzureTerms:
 
 @dataclass(frozen=True, slots=True)
 class Loading:
-    """The address, next to its endpoint, where a server says how it loads models; `dialects.toml` explains the
-    fields.
-    """
+    """The paths next to its endpoint where a server reports how it loads models; see `dialects.toml` for the fields."""
 
     shown: str
     running: str
@@ -120,9 +118,7 @@ class Dialect:
     instead: Mapping[str, Instead] = field(default_factory=dict)
 
     def call_id(self, original_id: str) -> str:
-        """Return the id in a form that this endpoint accepts: unchanged, or a replacement that is always the same for
-        it.
-        """
+        """Return the id in a form that this endpoint accepts: unchanged, or a replacement that is always the same."""
         if re.fullmatch(self.id_pattern, original_id):
             return original_id
         return hashlib.sha256(original_id.encode("utf-8", "replace")).hexdigest()[: self.id_length]
@@ -137,7 +133,7 @@ def constraint(way: str, schema: Mapping[str, Any]) -> dict[str, Any]:  # Any: J
 
 @dataclass(frozen=True, slots=True)
 class DialectChange:
-    """A server's message that it wants another form of request, and the dialect fields that provide it."""
+    """A server's message that it requires another form of request, and the dialect fields that provide it."""
 
     says: Pattern
     fields: Mapping[str, Any]  # Any: JSON
@@ -188,7 +184,7 @@ def refuses(feature: str, refusal: str) -> bool:
 
 
 def changed(dialect: Dialect, refusal: str) -> Dialect | None:
-    """Return the dialect that a refusal asks for; None if it asks for nothing, or for what is already set."""
+    """Return the dialect that a refusal asks for; None if it asks for nothing, or nothing new."""
     for change in quirks().changes:
         if change.says.search(refusal) and (candidate := replace(dialect, **change.fields)) != dialect:
             return candidate
@@ -196,7 +192,7 @@ def changed(dialect: Dialect, refusal: str) -> Dialect | None:
 
 
 def dialect_of(url: str) -> Dialect:
-    """Return the dialect of the endpoint at an address, known by its host, or by its port on this machine."""
+    """Return the dialect of the endpoint at an address, identified by its host, or by its port on this machine."""
     parts = urlsplit(url.rstrip("/"))
     address = parts.netloc.lower().rpartition("@")[2]
     fits = (each for each in dialects() if re.search(each.address, address) and re.search(each.path, parts.path))

@@ -1,8 +1,8 @@
-"""The choice of the model: from the settings, the environment, what runs on this machine, or what is stored here.
+"""The choice of the model: from the settings, the environment, servers on this machine, or stored weights.
 
-Secrets come from the environment only. Servers on this machine are asked all at once and get no key. Any user may
-listen on a port above 1023, so the owner of the listening socket is checked, and a server that may be another user's
-gets nothing until this user confirms it.
+Secrets come from the environment only. Servers on this machine are asked concurrently and get no key. Any user may
+listen on a port above 1023, so the owner of the listening socket is checked; a server that may be another user's gets
+nothing until this user confirms it.
 """
 
 import asyncio
@@ -27,12 +27,13 @@ from .tour.script import NAME as TOUR
 
 _TABLES: Final = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 _LISTENS: Final = "0A"
-# Where a connection to 127.0.0.1 arrives: there, at every address, and at the same two of a socket for both families.
+# The local addresses at which a connection to 127.0.0.1 arrives: 127.0.0.1, any address, and both in a dual-stack
+# socket.
 _ADDRESSES: Final = frozenset({"0100007F", "00000000", "0" * 32, "0" * 16 + "FFFF0000" + "0100007F"})
 
 
 def is_of_this_user(port: int) -> bool:
-    """Return whether all that listens on a port of 127.0.0.1 belongs to this user or to root; False if unknown."""
+    """Return whether every listener on a port of 127.0.0.1 belongs to this user or to root; False if unknown."""
     owners = _owners(port)
     return bool(owners) and owners <= {machine.user_id(), 0}
 
@@ -50,12 +51,12 @@ Kind: TypeAlias = Literal["endpoint", "local", "tour"]
 _Entries: TypeAlias = list[dict[str, Any]]  # Any: foreign JSON
 
 LOCAL: Final = "local"
-"""The name of the best local model: of those with weights on this machine, or else the recommended one."""
+"""The name of the best local model: one with weights on this machine, or else the recommended one."""
 LOCAL_PREFIX: Final = "local/"
 AZURE_VARIABLE: Final = "AZURE_OPENAI_ENDPOINT"
-PROBE_S: Final = 1.0  # nothing there is told at once; this is for a server that is busy
+PROBE_S: Final = 1.0  # a closed port fails at once; this is for a busy server
 _LISTING_S: Final = 5.0
-_NAMES_S: Final = 2.0  # for its names alone: somebody waits at the prompt
+_NAMES_S: Final = 2.0  # for the names only: a user is waiting at the prompt
 _SHOWN: Final = 3
 _LIKE: Final = 0.4
 _ANOTHER: Final = "the settings `model.base_url` and `model.name`"
@@ -64,7 +65,7 @@ _SUGGESTED: Final = "qwen2.5-coder-1.5b"
 
 @dataclass(frozen=True, slots=True)
 class DiscoveredModel:
-    """The model to open; `why` says in one line why it was chosen."""
+    """The model to open; `why` is one line with the reason for the choice."""
 
     endpoint_url: str
     model_name: str
@@ -77,7 +78,7 @@ class DiscoveredModel:
 
 
 class UnconfirmedServer(NoModel):
-    """A server on this machine answers that may be another user's, so nothing is sent there."""
+    """A server on this machine may be another user's, so nothing is sent to it."""
 
     code = "unconfirmed-server"
 
@@ -97,15 +98,16 @@ async def choose(
     engine: Callable[[], bool] = lambda: True,
     confirmed: Callable[[str], bool] = lambda url: False,
 ) -> DiscoveredModel:
-    """Choose the model. `weights` is the name, without the prefix `local/`, of a local model with weights on this
-    machine; `engine` tells whether what runs it is installed, without which weights are no model.
+    """Choose the model.
 
-    `confirmed` tells whether this user confirmed an address: a server that may be another user's is used only then.
+    `weights` returns the name, without the prefix `local/`, of a local model with weights on this machine. `engine`
+    tells whether the engine that runs it is installed; without it, the weights are unusable. `confirmed` tells whether
+    this user confirmed an address: a server that may be another user's is used only if so.
 
     Raises:
-        UnconfirmedServer: there is only a server that may be another user's.
+        UnconfirmedServer: the only server found may be another user's.
         NoModel: nothing is set and nothing was found; the message names the three ways.
-        ModelError: what is set cannot be used.
+        ModelError: the configured model cannot be used.
     """
     name = settings.name or ""
     if name == TOUR:
@@ -127,10 +129,10 @@ async def choose(
 
 
 async def listed(model: DiscoveredModel) -> DiscoveredModel:
-    """Return a model that was asked for by name, if its endpoint has it; `why` says where the endpoint does not tell.
+    """Return a model requested by name if its endpoint has it; if the endpoint lists no models, `why` says so.
 
     Raises:
-        ModelError: the endpoint lists its models, and none has this name; the near ones are named.
+        ModelError: the endpoint lists its models, and none has this name; the message has similar ones.
     """
     name, url = model.model_name, model.endpoint_url
     if model.kind != "endpoint" or model.azure or dialect_of(url).name == AZURE:  # it lists models, not deployments
@@ -146,7 +148,7 @@ async def listed(model: DiscoveredModel) -> DiscoveredModel:
 
 
 async def endpoint_names(model: DiscoveredModel) -> list[str]:
-    """Return the names of the models that the endpoint of a model lists; none if it does not say in time."""
+    """Return the names of the models that a model's endpoint lists; empty if it does not answer in time."""
     return [entry["id"] for entry in await _list_or_none(model.endpoint_url, key=model.key, timeout_s=_NAMES_S)]
 
 
@@ -156,14 +158,12 @@ def _among(near: Sequence[str], count: int) -> str:
 
 
 def asks_endpoint(name: str | None) -> bool:
-    """Check whether a model of this name is reached at an address: the tour and local models run in our own
-    processes.
-    """
+    """Check whether a model of this name is at an address; the tour and local models run in our own processes."""
     return name not in (TOUR, LOCAL) and not (name or "").startswith(LOCAL_PREFIX)
 
 
 async def _at_set_address(settings: ModelSettings, environment: Mapping[str, str]) -> DiscoveredModel | None:
-    """Return the model at the address that the settings or the environment name, if they do."""
+    """Return the model at the address from the settings or the environment, if there is one."""
     name, key = settings.name or "", environment.get(settings.key_variable, "")
     if settings.base_url:
         return await _at_address(settings.base_url, name, key, "its address is set")
@@ -174,7 +174,7 @@ async def _at_set_address(settings: ModelSettings, environment: Mapping[str, str
 
 
 def address_of(environment: Mapping[str, str]) -> tuple[str, str]:
-    """Return the address that the environment names, and the variable that does; both empty if none does."""
+    """Return the address from the environment, and the variable that has it; both empty if there is none."""
     if url := environment.get("OPENAI_BASE_URL"):
         return url, "OPENAI_BASE_URL"
     if environment.get("OPENAI_API_KEY"):
@@ -184,7 +184,7 @@ def address_of(environment: Mapping[str, str]) -> tuple[str, str]:
 
 
 def _at_azure(url: str, name: str, environment: Mapping[str, str]) -> DiscoveredModel:
-    """Return the deployment of that name, over the newer surface unless the version of an older one is set."""
+    """Return the deployment of that name, over the v1 API unless `OPENAI_API_VERSION` is set."""
     found = f"{AZURE_VARIABLE} is set to {url}"
     token = environment.get("AZURE_OPENAI_AD_TOKEN", "")
     key, version = token or environment.get("AZURE_OPENAI_API_KEY", ""), environment.get("OPENAI_API_VERSION", "")
@@ -224,21 +224,21 @@ async def _at_address(url: str, name: str, key: str, why: str) -> DiscoveredMode
 
 
 async def _list_models(url: str, *, key: str = "", timeout_s: float) -> _Entries:
-    from .connection import Connection  # noqa: PLC0415 - the package is slow to import: only who asks a model pays
+    from .connection import Connection  # noqa: PLC0415 - the package is slow to import and rarely needed here
 
     async with aclosing(Connection(url, key=key)) as connection:
         return await connection.listing(timeout_s=timeout_s)
 
 
 async def _list_or_none(url: str, *, key: str = "", timeout_s: float) -> _Entries:
-    """Return the entries of GET `url`/models, each with an `id`; none if nothing suitable answers in time."""
+    """Return the entries of GET `url`/models, each with an `id`; empty if there is no usable answer in time."""
     with suppress(ModelError):
         return await _list_models(url, key=key, timeout_s=timeout_s)
     return []
 
 
 async def _on_this_machine(name: str, servers: Sequence[ServerKind]) -> list[DiscoveredModel]:
-    """Every server that answers and has the model, whosever it is."""
+    """Return every server that answers and has the model, no matter who owns it."""
     found: list[DiscoveredModel] = []
     urls = [f"http://127.0.0.1:{server.port}/v1" for server in servers]
     answers = await asyncio.gather(*(_list_or_none(url, timeout_s=PROBE_S) for url in urls))
@@ -262,7 +262,7 @@ def _local(name: str, why: str) -> DiscoveredModel:
 
 
 def _nothing(name: str, stored: str | None) -> NoModel:
-    """Return the error that there is no model; `stored` is a local one that is here without its engine."""
+    """Return the error that there is no model; `stored` is a local model here whose engine is missing."""
     none = f"No server on this machine has the model `{name}`" if name else "No model is set and none was found"
     message = f"{none}."
     if stored:

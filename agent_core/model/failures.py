@@ -1,4 +1,4 @@
-"""Errors for the refusals of an endpoint, worded so that the user can act on them. Nothing is sent here."""
+"""Errors for the refusals of an endpoint, worded so that the user can act on them. Sends nothing."""
 
 import json
 import re
@@ -16,16 +16,16 @@ from .dialect import quirks, refuses, wants_change
 _MAY_PASS: Final = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
 _NOT_TAKEN: Final = frozenset({400, 422, 501})
 _SHOWN_CHARS: Final = 400
-_SEARCHED_CHARS: Final = 20_000  # of an error, for a wait
+_SEARCHED_CHARS: Final = 20_000  # of an error, to find a requested wait
 _CODE_CHARS: Final = 200
-_LONGEST_WAIT_S: Final = 120.0  # for which the package waits
+_LONGEST_WAIT_S: Final = 120.0  # the longest wait that the package honors
 _CALLED: Final = re.compile(r"/+(chat/)?completions/*$|/+$")
 _VERSION: Final = re.compile(r"/v\d\w*(/|$)")
 _WAIT: Final = re.compile(r'"retryDelay": "([0-9.]+)s"|try again in ([0-9.]+) ?s')
 
 
 class Unavailable(ModelError):
-    """Error raised when the endpoint cannot answer now and may later."""
+    """Error raised when the endpoint cannot answer now but may later."""
 
 
 class ModelMissing(ModelError):
@@ -33,7 +33,7 @@ class ModelMissing(ModelError):
 
 
 class NotTaken(ModelError):
-    """Error raised when the endpoint rejects the form of the request; in another form it may accept it."""
+    """Error raised when the endpoint rejects the form of the request; it may accept another form."""
 
 
 class FunctionsRefused(NotTaken):
@@ -50,7 +50,7 @@ class ParameterRefused(ModelError):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An error as the endpoint reports it, in any of the usual shapes."""
+    """An error as the endpoint reports it, in any of the usual forms."""
 
     message: str
     code: str = ""
@@ -92,7 +92,7 @@ def explain(status: int, headers: Mapping[str, str], refusal: Refusal, where: st
         return FunctionsRefused(message, fix=quirks().fixes["functions"])
     if status == 402 or quirks().no_credit.search(words):
         return ModelError(message, fix=quirks().fixes["402"])
-    # The same request may succeed only in another form.
+    # The same request cannot succeed, but another form may.
     is_about_writing = status != 429 and (wants_change(refusal.message) or refuses("constraint", refusal.message))
     if status in _MAY_PASS and headers.get("x-should-retry") != "false" and not is_about_writing:
         return Unavailable(message, fix=_long_wait(headers, refusal) or _fix(status))
@@ -100,7 +100,7 @@ def explain(status: int, headers: Mapping[str, str], refusal: Refusal, where: st
 
 
 def redirected(where: str, place: str) -> ModelError:
-    """Return the error for a redirect that would lead to another place than the one that the user chose."""
+    """Return the error for a redirect that would lead to another server than the user chose."""
     message = f"{where} redirects to {one_line(place)}, which is not followed: nothing was sent to it."
     return ModelError(message, fix="If you trust that address, set it as `model.base_url`.")
 
@@ -120,7 +120,7 @@ def _fix(status: int) -> str:
 
 
 def _long_wait(headers: Mapping[str, str], refusal: Refusal) -> str:
-    """Return what to do where the endpoint asks for a wait that is too long to be waited out."""
+    """Return the fix for a requested wait that is too long for automatic retries, else ""."""
     try:
         asked_s = float(headers.get("retry-after") or refusal.wait_s or 0)
     except ValueError:  # a date
@@ -137,7 +137,7 @@ def explain_in_stream(error: Any, where: str) -> ModelError:  # Any: foreign JSO
 
 
 def base_url_hint(url: str) -> str:
-    """Return what to do where an address answers, but not as the base URL of an endpoint does."""
+    """Return the fix for an address that answers, but not like the base URL of an endpoint."""
     base = _CALLED.sub("", url)
     better = base if _VERSION.search(urlsplit(base).path) else f"{base}/v1"
     return f"Try the address {better}." if better != url.rstrip("/") else "Check that this is the endpoint's base URL."

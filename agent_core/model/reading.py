@@ -1,9 +1,9 @@
-"""Readers for calls that a model writes as text: bare, fenced, tagged, as JSON or as Python, however unusual. Pure.
+"""Readers for calls that a model writes as text: bare, fenced, tagged, as JSON or as Python, in any form. Pure.
 
-A call is read only where the calls are the reply: the whole text, or what follows a short sentence in tags; and only if
-every one of them names a function that is shown. Else the text stays text: it may as well be an example, or quoted from
-a stranger's text, which no reader of words decides, so the model is asked. Python is parsed, and never run. The forms
-are the data of `reading.toml`.
+A call is read only if the reply consists of calls: as the whole text, or in tags after a short sentence; and only if
+every call names a shown function. Otherwise the text remains text: it may be an example, or a quotation of a stranger's
+text. Wording cannot decide that, so the model is asked. Python is parsed but never executed. The forms are the data of
+`reading.toml`.
 """
 
 import ast
@@ -23,7 +23,7 @@ from sandbox.wire.lines import lines_of
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json, read_next, read_toml
 
 MOST_PARTS: Final = 64
-"""Longest row of tags or fences that is read: a reply beyond is noise, and must not cost time."""
+"""Maximum number of consecutive tags or fences: a longer reply is noise and must not cost time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +58,9 @@ def forms() -> ReplyForms:
 
 
 Shown: TypeAlias = Mapping[str, Sequence[str]]
-"""The names of the functions of this step, each with the names of its parameters."""
+"""The names of this step's functions, each with the names of its parameters."""
 
-_NOISE: Final = re.compile(r"<\|.*", re.DOTALL)  # special tokens that some servers leave behind a name
+_NOISE: Final = re.compile(r"<\|.*", re.DOTALL)  # special tokens that some servers leave after a name
 _JOINTS: Final = re.compile(r"[_\-\s]")
 
 
@@ -73,7 +73,7 @@ class ParsedCall:
 
 
 def meant(name: str, shown: Shown) -> str | None:
-    """Return the only shown function that a name can mean: exactly, without a namespace, or in another case."""
+    """Return the one shown function that a name can mean: exactly, without a namespace, or in another case."""
     bare = _NOISE.sub("", name).strip()
     last = re.split(r"[.:/]", bare)[-1]
     exact = next((candidate for candidate in (name, bare, last) if candidate in shown), None)
@@ -92,7 +92,7 @@ def parsed_call(name: str, arguments: Mapping[str, Any]) -> ParsedCall | None:  
 
 
 def unwrapped(arguments: str) -> str:
-    """Return arguments that were encoded two or more times as the object that they are; anything else unchanged."""
+    """Return the object's JSON text for arguments that were encoded more than once; anything else unchanged."""
     inner: Any = arguments
     try:
         while isinstance(inner, str) and inner.lstrip()[:1] == '"':
@@ -114,7 +114,7 @@ _DECIDED_CHARS: Final = 600
 
 
 class Holder:
-    """A filter that passes text on as soon as it can no longer be a call; text before a call is its lead-in."""
+    """A filter that releases text as soon as it can no longer be a call; text before a call is its lead-in."""
 
     def __init__(self, shown: Shown) -> None:
         self._names = [name.lower().replace("_", "") for name in shown]
@@ -128,7 +128,7 @@ class Holder:
             return text
         self._held += text
         if len(self._held) > _DECIDED_CHARS:
-            return ""  # what its beginning did not rule out is known at its end
+            return ""  # still undecided after this much text: wait for the end
         place = self._first_opening()
         ready, self._held = self._held[:place], self._held[place:]
         self._passed += ready
@@ -165,7 +165,7 @@ class Holder:
         match = _PYTHON.match(start)
         if match is None:
             return False
-        name = match[1] or ""  # of a list, the bracket may be all that came so far
+        name = match[1] or ""  # of a list, perhaps only the bracket arrived so far
         written = name.lower().replace("_", "")
         last = written.rpartition(".")[2]
         if match[2]:
@@ -190,22 +190,20 @@ _MOST_CHARS: Final = 20_000
 
 
 def read_python(text: str, shown: Shown) -> tuple[ParsedCall, ...]:
-    """Return the calls that make up the whole text; none if a statement is something else or an argument is no
-    literal.
-    """
+    """Return the calls that make up the whole text; empty if a statement is no call or an argument no literal."""
     calls = [_python_call(node, shown) for node in expressions(text)]
     whole = tuple(call for call in calls if call is not None)
     return whole if len(whole) == len(calls) else ()
 
 
 def expressions(text: str) -> Sequence[ast.expr | None]:
-    """Return the expressions that a text in Python consists of, None for another statement; none if it is no Python."""
+    """Return the expressions in a Python text, with None for other statements; empty if it is not Python."""
     text = text.strip()
-    name = text.partition("(")[0]  # Python takes other letters for these, and nobody writes them so
+    name = text.partition("(")[0]  # Python normalizes other letters to ASCII, which no model intends
     if len(text) > _MOST_CHARS or not text.endswith((")", "]", ";")) or not name.isascii():
         return ()
     try:
-        with warnings.catch_warnings(action="ignore"):  # of odd escapes in somebody else's text
+        with warnings.catch_warnings(action="ignore"):  # about invalid escapes in foreign text
             body = syntax.parse(text).body
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return ()
@@ -235,9 +233,9 @@ _MOST_LITERAL_CHARS: Final = 20_000
 
 
 def read_objects(text: str, shown: Shown, *, marked: bool) -> tuple[ParsedCall, ...]:
-    """Return the calls that make up the whole text; none if any part is something else.
+    """Return the calls that make up the whole text; empty if any part is not a call.
 
-    Where nothing marks the text as a call, an object must have a call's keys and no others.
+    Unless `marked`, an object must have only the keys of a call.
     """
     values = _values(text)
     calls = [_object_call(value, shown, marked=marked) for value in _flat(values)]
@@ -246,7 +244,7 @@ def read_objects(text: str, shown: Shown, *, marked: bool) -> tuple[ParsedCall, 
 
 
 def _values(text: str) -> list[Any]:  # Any: foreign JSON
-    """Return consecutive JSON values; none if the text holds anything else."""
+    """Return consecutive JSON values; empty if the text contains anything else."""
     values, place, text = [], 0, text.strip()
     try:
         while place < len(text):
@@ -260,18 +258,18 @@ def _values(text: str) -> list[Any]:  # Any: foreign JSON
 
 
 def _literal(text: str) -> list[Any]:
-    """Return a Python dictionary or list: single quotes, True, None."""
+    """Return a Python dictionary or list (single quotes, True, None) as the only item; empty if it is neither."""
     if len(text) > _MOST_LITERAL_CHARS or text[:1] not in {"{", "["}:
         return []
     try:
-        with warnings.catch_warnings(action="ignore"):  # of odd escapes in somebody else's text
+        with warnings.catch_warnings(action="ignore"):  # about invalid escapes in foreign text
             return [ast.literal_eval(text)]
     except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
         return []
 
 
 def _flat(values: Sequence[Any]) -> list[Any]:
-    """Expand lists of calls, and objects that hold such a list, one level deep."""
+    """Expand lists of calls, and objects that contain such a list, one level deep."""
     opened: list[Any] = []
     for value in values:
         inner = value
@@ -292,7 +290,7 @@ def _object_call(value: Any, shown: Shown, *, marked: bool) -> ParsedCall | None
         return None
     fields = {field: inner for field, inner in value.items() if field != key}
     arguments = _inside(fields, marked=marked)
-    if arguments is None:  # or next to the name: every one a parameter of the function
+    if arguments is None:  # or next to the name, if each one is a parameter of the function
         arguments = {key: fields[key] for key in fields if key in shown[name] or key not in forms().idle_keys}
         if not arguments.keys() <= {*shown[name]} or not (arguments or marked):
             return None
@@ -300,7 +298,7 @@ def _object_call(value: Any, shown: Shown, *, marked: bool) -> ParsedCall | None
 
 
 def _inside(fields: dict[Any, Any], *, marked: bool) -> dict[str, Any] | None:
-    """Return arguments that are under a key of their own, possibly encoded once more."""
+    """Return arguments under their own key, possibly encoded once more; None if there are none."""
     key = next((key for key in forms().argument_keys if key in fields), None)
     if key is None or not (marked or fields.keys() <= {key, *forms().idle_keys}):
         return None
@@ -317,7 +315,7 @@ _PARAMETER: Final = re.compile(r"<parameter=([^>\s]{1,80})>\n?(.*?)\n?</paramete
 
 
 def split_tagged(text: str) -> tuple[str, tuple[str, ...]] | None:
-    """Return the lead-in and the contents of the tags; None if the text does not end in tags that open a line."""
+    """Return the lead-in and the contents of the tags; None unless the text ends in tags that start a line."""
     found = ((_opens(tag).search(text), tag) for tag in forms().tags if tag.open in text)
     starts = [(match.start(), tag) for match, tag in found if match]
     function = _FUNCTION_LINE.search(text)
@@ -341,7 +339,7 @@ def _opens(tag: Tag) -> re.Pattern[str]:
 
 
 def _between(text: str, tag: Tag) -> tuple[str, ...]:
-    """Return the contents of the tags if they hold the whole text; the last may be unclosed, as servers cut it off."""
+    """Return the contents of the tags if they make up the whole text; the last may be unclosed: some servers cut it."""
     parts: list[str] = []
     remaining = text.strip()
     while remaining:
@@ -382,7 +380,7 @@ _LANGUAGE: Final = re.compile(r"[ \t]*(\w*)[ \t]*\n?")
 
 
 def split_fenced(text: str) -> tuple[str, tuple[tuple[str, str], ...]] | None:
-    """Return the lead-in, and the language and content of each fence, if nothing stands between or after them."""
+    """Return the lead-in, and the language and content of each fence; None if other text is between or after them."""
     opening = _OPEN.search(text)
     fences: list[tuple[str, str]] = []
     remaining = text[opening.start() :].strip() if opening else ""
@@ -405,14 +403,14 @@ def read_fence(language: str, text: str, shown: Shown) -> tuple[ParsedCall, ...]
 
 @dataclass(frozen=True, slots=True)
 class ReadText:
-    """The result of reading a text: its lead-in, which stays text, and the calls after it."""
+    """The result of reading a text: its lead-in, which remains text, and the calls after it."""
 
     lead_in: str
     calls: tuple[ParsedCall, ...]
 
 
 def read_text(text: str, shown: Shown) -> ReadText | None:
-    """Return the calls in the text; None if it is anything else, or names a function that is not shown."""
+    """Return the calls in the text; None if it contains anything else or names a function that is not shown."""
     if not shown or not text.strip():
         return None
     if bare := read_objects(text, shown, marked=False) or read_python(text, shown):
@@ -428,9 +426,9 @@ def read_text(text: str, shown: Shown) -> ReadText | None:
 
 
 def attached_call(text: str, shown: Shown) -> str:
-    """Return the function whose call follows a few words, whole or only begun; empty if none does.
+    """Return the function whose complete or incomplete call follows a few words; "" if there is none.
 
-    It is meant, or an example: the words are not read.
+    It may be intended or an example; the words are not interpreted.
     """
     found = list[tuple[str, list[tuple[ParsedCall, ...]]]]()
     if tagged := split_tagged(text):
@@ -445,9 +443,9 @@ def attached_call(text: str, shown: Shown) -> str:
 
 
 def is_lead_in(text: str) -> bool:
-    """Check whether tags after a text are calls: it is nothing, or short and a finished sentence, and no quotation.
+    """Check whether tags after a text can be calls: the text is empty, or a short finished sentence and no quotation.
 
-    What leads up to the tags, such as "Its author wrote", may quote a stranger's text.
+    A lead-up such as "Its author wrote" may introduce a stranger's text.
     """
     return not text.strip() or (_is_short(text) and bool(_SENTENCE.fullmatch(text.strip())))
 
@@ -460,7 +458,7 @@ def _is_short(lead_in: str) -> bool:
 
 
 class _AnyName(Mapping[str, Sequence[str]]):
-    """Functions of every name that a call may have, with any parameters: for a call of one that is not shown."""
+    """A mapping that accepts every valid function name, for calls of functions that are not shown."""
 
     def __getitem__(self, name: str) -> Sequence[str]:
         if not _NAME.fullmatch(name):
@@ -480,9 +478,10 @@ _ANY: Final = _AnyName()
 
 
 def written_calls(text: str) -> tuple[str, ...]:
-    """Return the names in a text that is calls, of functions that need not exist, however broken; none if it is not.
+    """Return the names of the calls that make up a text, even broken or unknown ones; empty if it is not calls.
 
-    Of Python only a call with named arguments counts, of what is no builtin: anything else may be an answer.
+    In Python, only a call with named arguments of a function that is not a builtin counts: anything else may be an
+    answer.
     """
     if not text.strip():
         return ()
@@ -506,7 +505,7 @@ _TOOL_CODE: Final = re.compile(r"\A\s*```(?:tool_code)?[ \t]*\n|```\s*\Z")
 
 @cache
 def _call_pattern() -> re.Pattern[str]:
-    """Return the pattern of an object that opens the text, a fence or a tag, and begins as a call does."""
+    """Return the pattern of an object at the start of the text, a fence or a tag that begins like a call."""
     opening = "|".join(re.escape(tag.open) for tag in forms().tags)
     names, values = "|".join(forms().name_keys), "|".join(forms().argument_keys)
     call = rf"[\"'](?:{names})[\"']\s*:\s*[\"'](?P<name>[A-Za-z_][\w.-]{{0,80}})[\"']\s*,\s*[\"'](?:{values})[\"']\s*:"

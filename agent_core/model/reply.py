@@ -19,12 +19,12 @@ NOTES: Final[dict[str, str]] = {
     "refusal": "The model refused to answer: rephrase the request, or use another model.",
     "length": "The reply was cut off at its length limit: ask for less at once, or raise `model.max_tokens`.",
 }
-"""The note for the user about a reply with this finish reason."""
+"""The note to the user about a reply with this finish reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenUsage:
-    """The token usage of one request: as the endpoint reports it, or `estimated`."""
+    """The token usage of one request, as the endpoint reported it or `estimated`."""
 
     prompt: int
     completion: int
@@ -48,9 +48,9 @@ class ThoughtPiece:
 
 @dataclass(frozen=True, slots=True)
 class CallPiece:
-    """The next part of a call's arguments, as JSON text; `place` is the call's in the reply, from 0.
+    """The next part of a call's arguments, as JSON text; `place` is the call's index in the reply, from 0.
 
-    It is for people who watch: only the calls of the reply run.
+    For display only: a call runs when the reply contains it.
     """
 
     place: int
@@ -60,7 +60,7 @@ class CallPiece:
 
 @dataclass(frozen=True, slots=True)
 class RetryPiece:
-    """A report that the endpoint failed before it said anything; it is asked again after `wait_s`."""
+    """A report that the endpoint failed before its answer began; the request is retried after `wait_s`."""
 
     reason: str
     wait_s: float
@@ -68,7 +68,7 @@ class RetryPiece:
 
 @dataclass(frozen=True, slots=True)
 class ReadingPiece:
-    """A report that the endpoint is reading the prompt: tokens read, of how many, and the seconds left if known."""
+    """A report that the endpoint is reading the prompt: tokens read, the total, and the remaining seconds if known."""
 
     done: int
     total: int
@@ -80,10 +80,10 @@ class Reply:
     """The whole reply. Call ids are unique in the conversation; `arguments` are unchanged, even if broken, except that
     a second encoding is removed.
 
-    An empty reply has finish `stop`, no text and no calls. `note` says what was fixed or left out in reading it.
-    `cut` names the calls that were cut off in the middle, each with its broken argument: they are not among `calls`.
-    `written` names the calls that came as text although functions were shown: known ones are among `calls` as well.
-    `attached` is the function whose call stands as text after words of the reply: meant, or an example for the user.
+    An empty reply has finish `stop`, no text and no calls. `note` reports corrections and omissions. `cut` names the
+    calls that were cut off, each with the unfinished argument; they are not among `calls`. `written` names the calls
+    that arrived as text although functions were shown; known ones are also among `calls`. `attached` is the function
+    whose call follows words of the reply as text, intended or as an example.
     """
 
     text: str
@@ -96,18 +96,18 @@ class Reply:
     written: tuple[str, ...] = ()
     attached: str = ""
     reasoning: tuple[str, ...] = ()
-    """Items of reasoning that the endpoint wants back within the turn, as JSON texts."""
+    """Reasoning items that the endpoint wants back within the turn, as JSON texts."""
 
 
 class ModeChanged(ModelError):
-    """A report that calls are transmitted in another way from now on; nothing was answered yet."""
+    """A report that calls are transmitted differently from now on; the request was not answered."""
 
 
 Piece: TypeAlias = TextPiece | ThoughtPiece | CallPiece | RetryPiece | ReadingPiece | Reply
 
 
 class Model(Protocol):
-    """A protocol for models, which answer requests."""
+    """A model that answers requests."""
 
     @property
     def name(self) -> str:
@@ -123,19 +123,17 @@ class Model(Protocol):
 
     @property
     def window(self) -> Window:
-        """The same, with the origin of the number."""
+        """The window with the origin of its size."""
 
     def overhead(self, functions: tuple[FunctionShown, ...]) -> int:
-        """Return the bytes of a request that are neither instructions nor messages: the functions, as the model sees
-        them.
-        """
+        """Return the bytes of a request beyond instructions and messages: the functions, as the model sees them."""
 
     def stream(self, request: Request) -> AsyncIterator[Piece]:
-        """Yield the pieces of one reply, in order; the last piece is the one `Reply`.
+        """Yield the pieces of one reply, in order; the last piece is the `Reply`.
 
         Raises:
             ContextOverflow: the request is longer than the window.
-            ModeChanged: calls travel in another way from now on, so the request has to be made anew.
+            ModeChanged: calls are transmitted differently from now on, so the request must be built again.
             ModelError: there is no usable answer; the message says why and what to do.
         """
 

@@ -1,6 +1,6 @@
 """The input of a model as plain values: the messages, and the functions that it may call.
 
-A model that reads slowly can read the beginning of its requests in advance. Most cannot, and lose nothing.
+A model that reads slowly may support reading the beginning of its requests in advance. Most models do not.
 """
 
 import json
@@ -13,20 +13,20 @@ from agent_core.base.messages import Message
 
 _ENVELOPE: Final = 80
 REPLY: Final = "(reply)"
-"""Stands in `Request.excluded` for the reply: this step has to call something."""
+"""Represents the reply in `Request.excluded`: this step must make a call."""
 
 
-@dataclass(frozen=True)  # without slots: what is made once lies in it
+@dataclass(frozen=True)  # without slots, which `cached_property` cannot use
 class FunctionShown:
     """A function as the model sees it; `parameters` is the JSON Schema of an object."""
 
     name: str
     description: str
-    parameters: dict[str, Any]  # Any: JSON Schema, passed on as it is
+    parameters: dict[str, Any]  # Any: JSON Schema, passed on unchanged
 
     @cached_property
     def size(self) -> int:
-        """About how many bytes it takes on the wire."""
+        """The approximate size on the wire in bytes."""
         return len(self.name) + len(self.description) + len(json.dumps(self.parameters)) + _ENVELOPE
 
 
@@ -40,18 +40,19 @@ class Request:
     excluded: frozenset[str] = frozenset()
     """Names that constrained mode leaves out of this step's schema; native mode ignores them."""
     parameters: Mapping[str, Any] = field(default_factory=dict)  # Any: JSON
-    """More parameters for the endpoint, such as a temperature; they take precedence over the settings."""
+    """Additional parameters for the endpoint, such as a temperature; they take precedence over the settings."""
     shape: Mapping[str, Any] | None = None  # Any: JSON
-    """The shape of the reply as `response_format` says it, if it has to be a JSON object."""
+    """The form of the reply, as in `response_format`, if it must be a JSON object."""
     vectors: Mapping[str, bytes] = field(default_factory=dict, repr=False)
-    """Of texts that constrained mode compares, the vectors of an embedding; without them it compares words alone."""
+    """Embedding vectors of the texts that constrained mode compares; without them it compares words only."""
     is_apart: bool = False
-    """A question of its own, no step of a conversation: constrained mode shows no demonstration of one, and holds the
-    answer to a call of the functions, if there are any."""
+    """A separate question, not a step of a conversation: constrained mode shows no demonstration and, if there are
+    functions, requires the answer to be a call.
+    """
 
 
 Tell: TypeAlias = Callable[[int, int], None]
-"""Hears how many tokens were read, and of how many."""
+"""A listener that receives the number of tokens read and the total."""
 
 
 @runtime_checkable
@@ -62,5 +63,5 @@ class Preparing(Protocol):
         """Prefill the model's prompt cache with the fixed part of the request.
 
         Raises:
-            ModelError: it cannot be.
+            ModelError: that failed.
         """

@@ -1,8 +1,9 @@
-"""JSON Schemas as endpoints and grammars take them: strict, simple or portable. Pure values.
+"""JSON Schemas in the forms that endpoints and grammars accept: strict, simple or portable. Pure values.
 
-A strict schema says the same, with every object closed, or cannot be made. The other two are reductions: references are
-replaced by what they name, and what is left out is checked when the call arrives. A simple schema has the few keywords
-that every endpoint accepts, a portable one those that all grammar engines share: no formats, patterns and ranges.
+A strict schema is equivalent to the original, with every object closed; not every schema has one. The other two are
+reductions: references are replaced by their targets, and omitted constraints are checked when the call arrives. A
+simple schema has the few keywords that every endpoint accepts; a portable one those that all grammar engines share: no
+formats, patterns and ranges.
 """
 
 from collections.abc import Mapping
@@ -27,20 +28,20 @@ _KNOWN: Final = frozenset(
 )
 _MOST_LEVELS: Final = 5
 _MOST_PROPERTIES: Final = 100
-_DEEPEST: Final = 12  # of a reduced schema, which refers to itself no longer
+_DEEPEST: Final = 12  # levels of a reduced schema, which has no references
 _NAME_CHARS: Final = 64
 _LONGEST_BOUND: Final = 256
 
 
 class Inexpressible(ValueError):
-    """Error raised when a schema cannot be sent as strict; it holds the reason."""
+    """Error raised when a schema cannot be sent as strict; it contains the reason."""
 
 
 def strict(schema: Mapping[str, Any]) -> Schema:
-    """Return the same schema in the form that strict mode requires: every object closed.
+    """Return an equivalent schema in the form that strict mode requires: every object closed.
 
     Raises:
-        Inexpressible: strict mode cannot say it; the message names the first reason.
+        Inexpressible: strict mode cannot express it; the message has the first reason.
     """
     counted: list[str] = []
     written = _strict(schema or {"type": "object", "properties": {}}, "", 1, counted)
@@ -99,14 +100,14 @@ def simple(schema: Mapping[str, Any]) -> Schema:
 
 
 def portable(schema: Mapping[str, Any]) -> Schema:
-    """Return the part of a JSON Schema that all grammar engines support; it never rejects what the whole would
-    accept.
+    """Return the part of a JSON Schema that all grammar engines support; it accepts everything that the original
+    accepts.
     """
     return _reduce(schema, schema, True)
 
 
-def _reduce(schema: Any, root: Mapping[str, Any], is_grammar: bool, depth: int = 0) -> Schema:  # noqa: FBT001 - of each level
-    """Return a schema of the root, reduced: for a grammar, which holds no key but the known ones, or to be read."""
+def _reduce(schema: Any, root: Mapping[str, Any], is_grammar: bool, depth: int = 0) -> Schema:  # noqa: FBT001 - the same at each level
+    """Return a reduced part of the root schema: for a grammar, with known keys only, or for an endpoint."""
     if depth > _DEEPEST or not isinstance(schema, Mapping):
         return {}
     inner = partial(_reduce, root=root, is_grammar=is_grammar, depth=depth + 1)
@@ -133,7 +134,7 @@ def _reduce(schema: Any, root: Mapping[str, Any], is_grammar: bool, depth: int =
         result |= {"properties": named, "additionalProperties": False}
     elif isinstance(extra, Mapping):
         result["additionalProperties"] = inner(extra)
-    if isinstance(places, list):  # no `items` of `false`: llama.cpp's server refuses it, and the size says the same
+    if isinstance(places, list):  # llama.cpp's server rejects `items: false`; the size has the same effect
         result |= {"prefixItems": [*map(inner, places)], "minItems": len(places), "maxItems": len(places)}
     elif isinstance(items, Mapping):
         result["items"] = inner(items)
@@ -141,7 +142,7 @@ def _reduce(schema: Any, root: Mapping[str, Any], is_grammar: bool, depth: int =
 
 
 def _limit_name(name: str, schema: Schema) -> Schema:
-    """Limit the length of a name: in an unbounded one, a small model starts to repeat itself."""
+    """Limit the length of a name: without a limit, a small model starts to repeat itself."""
     if name.endswith("_name") and schema.get("type") == "string" and "enum" not in schema:
         return {"maxLength": _NAME_CHARS, **schema}
     return schema

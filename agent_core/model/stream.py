@@ -1,7 +1,7 @@
-"""Assembly of chunks into pieces and one whole reply, whatever their shape. Pure.
+"""Assembly of chunks into pieces and one whole reply, in any of the usual forms. Pure.
 
-Some servers leave the thought in the text, between `<think>` at its very start and `</think>`: it is split off. Calls
-that were cut off at the length limit are reported with the argument in which they end.
+Some servers leave the thought in the text, between `<think>` at its very start and `</think>`; it is split off. Calls
+that were cut off at the length limit are reported with their unfinished argument.
 """
 
 import re
@@ -19,24 +19,24 @@ from .wire import Entry, Fragment, is_object, read_chunk, read_progress, read_us
 
 _OPEN: Final = "<think>"
 _CLOSE: Final = "</think>"
-MOST_BLANKS: Final = 4_096  # before a reply, or a step, begins: what brings more brings none
+MOST_BLANKS: Final = 4_096  # before a reply or a step begins; more blanks mean that none will
 
 
 class Splitter:
-    """A splitter that separates thought from text in a stream."""
+    """Separates thought from text in a stream."""
 
     def __init__(self) -> None:
         self._held = ""
         self._place = "start"
 
     def feed(self, part: str) -> tuple[str, str]:
-        """Return the thought and the text in this part, and hold back what may be half a mark."""
+        """Return the thought and the text in this part, and hold back a possible partial mark."""
         self._held += part
         if self._place == "start":
             start = self._held.lstrip()
             if start.startswith(_OPEN):
                 self._place, self._held = "thought", start[len(_OPEN) :]
-            elif not _OPEN.startswith(start) or len(self._held) > MOST_BLANKS:  # to look at them again takes the square
+            elif not _OPEN.startswith(start) or len(self._held) > MOST_BLANKS:  # else quadratic time
                 self._place = "text"
         thought = ""
         if self._place == "thought":
@@ -61,10 +61,10 @@ class Splitter:
         return buffered
 
 
-MOST_CALLS: Final = 128  # of one reply; what follows is left out, and the model is notified
+MOST_CALLS: Final = 128  # per reply; further calls are dropped, and the note says so
 _MOST_REASONING_CHARS: Final = 1 << 20
 _LONGEST_ID: Final = 200
-_LONGEST_NAME: Final = 64  # of a function: a longer one names none
+_LONGEST_NAME: Final = 64  # of a function: a longer name is invalid
 _FILTERED: Final = frozenset({"content_filter", "safety", "recitation"})
 
 
@@ -90,13 +90,13 @@ class Assembly:
         self._thought: list[str] = []
         self._calls: list[_OpenCall] = []
         self._latest: dict[int | None, _OpenCall] = {}  # by index
-        self._beyond = 0  # calls that are one too many
+        self._beyond = 0  # calls beyond the limit
         self._refused = False
         self._finish = ""
         self._reasoning: list[str] = []
         self.usage: TokenUsage | None = None
         self.extras: dict[str, Mapping[str, Any]] = {}
-        """By the ids of the reply's calls: what the endpoint wants back with them."""
+        """Data to return to the endpoint, by the ids of the reply's calls."""
 
     @property
     def text(self) -> str:
@@ -116,9 +116,7 @@ class Assembly:
         return [*read_progress(entry), *self._show(delta.thought + thought, text), *written]
 
     def close(self, usage: TokenUsage) -> list[Piece]:
-        """Return the last pieces: text that was held back after all, and the reply, with the reported usage or this
-        one.
-        """
+        """Return the last pieces: text that was still held back, and the reply, with the reported usage or this one."""
         pieces = self._show(*self._splitter.rest())
         finish = "refusal" if self._refused else finish_of(self._finish)
         reply = Reply(self.text, "".join(self._thought), (), finish, self.usage or usage, NOTES.get(finish, ""))
@@ -148,7 +146,7 @@ class Assembly:
     def _open_call(self, fragment: Fragment) -> _OpenCall:
         """Return the call that a fragment belongs to, which may be a new one."""
         open_call = self._latest.get(fragment.index)
-        # Some servers give every parallel call the index 0, or none: a name under another id begins a call.
+        # Some servers give every parallel call the index 0, or none: a name with another id begins a new call.
         begins = (
             bool(fragment.name)
             and open_call is not None
@@ -197,7 +195,7 @@ class Assembly:
 
 
 def finish_of(said: str) -> Finish:
-    """Return how a reply ended, of what an endpoint calls it."""
+    """Return the finish reason of a reply from the endpoint's name for it."""
     if said.lower() in _FILTERED:
         return "filter"
     return "length" if said.lower() in {"length", "max_tokens"} else "stop"
@@ -214,7 +212,7 @@ def cut_call(name: str, arguments: str) -> str:
 
 
 def cut_argument(arguments: str) -> str:
-    """Return the name of the argument in which a truncated JSON text ends; empty if no argument has begun."""
+    """Return the name of the argument in which a truncated JSON text ends; "" if no argument has begun."""
     name, place = "", 0
     with suppress(Malformed):
         while begun := _NAME.match(arguments, place):

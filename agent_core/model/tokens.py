@@ -9,26 +9,26 @@ from urllib.parse import urlsplit
 from .dialect import quirks
 
 SET_WINDOW: Final = "knapper configure --context-tokens N"
-MOST_TOKENS: Final = 10**9  # of one reply: more is a lie, or a mistake
+MOST_TOKENS: Final = 10**9  # per reply: a higher number is wrong
 LEAST_WINDOW, MOST_WINDOW = 512, 10**8
 _BYTES_PER_TOKEN: Final = 4
-_SMALLEST_LESSON: Final = 400  # below, the server's template counts for more than the text
+_SMALLEST_LESSON: Final = 400  # in smaller texts, the server's template outweighs the text
 _LIMITS: Final = (0.4, 4.0)
 
 
 def count(value: object, least: int = 0, most: int = MOST_TOKENS) -> int | None:
-    """Return a number of tokens that an endpoint reports; None if it is no number, or is out of range."""
+    """Return a number of tokens that an endpoint reports; None if it is not a number or out of range."""
     return value if type(value) is int and least <= value <= most else None
 
 
 class Estimator:
-    """A converter from bytes to tokens, corrected by what the model's endpoint reports; it starts on the safe side."""
+    """Converts bytes to tokens, corrected by the endpoint's reports; the initial factor is cautious."""
 
     def __init__(self, factor: float = 1.2) -> None:
         self.factor = factor
 
     def tokens(self, size_bytes: int) -> int:
-        """Return the estimate for a text of so many UTF-8 bytes."""
+        """Return the estimate for a text of this many UTF-8 bytes."""
         return round(size_bytes / _BYTES_PER_TOKEN * self.factor)
 
     def tokens_of(self, text: str) -> int:
@@ -36,7 +36,7 @@ class Estimator:
         return self.tokens(len(text.encode("utf-8", "replace")))
 
     def learn(self, size_bytes: int, reported: int) -> None:
-        """Learn from a report: one higher than the estimate counts half, a lower one counts a tenth."""
+        """Adjust the factor to a report: with weight 0.5 if it is higher than the estimate, else 0.1."""
         if size_bytes < _SMALLEST_LESSON or reported <= 0:
             return
         seen = reported * _BYTES_PER_TOKEN / size_bytes
@@ -48,7 +48,7 @@ class Estimator:
 class Window:
     """The size of a model's window, the origin of the number, and how to get a larger one.
 
-    `is_assumed`: nothing says how large it is; `is_news`: this workspace assumes it for the first time.
+    `is_assumed`: the size is unknown; `is_news`: this workspace assumes it for the first time.
     """
 
     tokens: int
@@ -58,9 +58,9 @@ class Window:
     is_news: bool = False
 
     def warning(self, model: str, table: str = "") -> str:
-        """Return that the window of this model is assumed, and how to set it, on two lines; empty if it is not.
+        """Return two lines that say that this model's window is assumed and how to set it; "" if it is known.
 
-        `table` is the name under which the settings know the model, if it is not the usual one.
+        `table` is the model's name in the settings, if it is not the default model.
         """
         if not self.is_assumed:
             return ""
@@ -71,17 +71,17 @@ class Window:
 
 
 def listed_window(entry: dict[str, Any]) -> int | None:  # Any: foreign JSON
-    """Return the window in an entry of GET /models, under one of the names in use."""
+    """Return the window in an entry of GET /models, under one of the usual names."""
     return told_window(entry, quirks().told_names)
 
 
 def told_window(answer: Mapping[str, Any], names: Iterable[str]) -> int | None:  # Any: foreign JSON
-    """Return the window that an answer tells under the first of these names that it has; dots lead into objects."""
+    """Return the window under the first of these names in an answer; dots separate nested keys."""
     return next((size for name in names if (size := window(told_at(answer, name))) is not None), None)
 
 
 def told_at(answer: object, name: str) -> object:
-    """Return what an answer tells under a name; None if nothing. Dots lead into objects."""
+    """Return the value under a name in an answer; None if it is missing. Dots separate nested keys."""
     if not isinstance(answer, dict) or name in answer:
         return answer[name] if isinstance(answer, dict) else None
     first, _, rest = name.partition(".")
@@ -99,5 +99,5 @@ def known_window(model: str) -> int | None:
 
 
 def tells_windows(url: str) -> bool:
-    """Check whether it is worth asking this endpoint for its windows."""
+    """Check whether this endpoint may report its windows."""
     return urlsplit(url).hostname not in quirks().silent_hosts

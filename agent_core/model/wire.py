@@ -1,10 +1,11 @@
-"""Messages in the wire format of chat completions, and of the Responses API. Only here is a function called a tool.
+"""Messages in the wire format of chat completions and the Responses API. Only this module calls a function a tool.
 
-No server refuses the shape of what leaves here: every call is answered right after it, no answer stands without its
-call, names and arguments are valid; a history that cannot be sent so raises `InvalidRequest`. For endpoints with
-limits, replies with several calls are split, and schemas reduced to the keywords that all accept.
-Whoever reads a reply reads the chunks of chat completions: the events of the Responses API become such. What only that
-API has is the reasoning of a step: its items go into the journal as they came, and back within the turn.
+Requests have a form that every server accepts: each call is directly followed by its answer, no answer is without its
+call, and names and arguments are valid. A history that cannot be sent this way raises `InvalidRequest`. For endpoints
+with limits, replies with several calls are split, and schemas reduced to the keywords that all accept.
+
+Events of the Responses API are converted to chunks of chat completions, so readers know only those. The Responses API
+adds the reasoning of a step: its items are stored unchanged in the journal, and sent back within the turn.
 """
 
 import json
@@ -35,7 +36,7 @@ _ROLES = {System: "system", User: "user", Notice: "user", Assistant: "assistant"
 
 ENDS: Final = frozenset({"response.completed", "response.incomplete", "response.failed"})
 REASONING: Final = "reasoning_item"
-"""The key of a delta under which an item of reasoning stands."""
+"""The key of a delta that contains a reasoning item."""
 _RENAMED: Final = {"messages": "input", "max_tokens": "max_output_tokens", "max_completion_tokens": "max_output_tokens"}
 _FINISH: Final = {"max_output_tokens": "length", "content_filter": "content_filter"}
 _KIND: Final = {
@@ -107,18 +108,19 @@ def functions_to_wire(functions: Sequence[FunctionShown], dialect: Dialect | Non
 
 
 class RequestWriter:
-    """A writer of requests as JSON text; parts of the last request are not serialized again.
+    """Writes requests as JSON text, without serializing parts of the last request again.
 
-    A step costs what is new in it: what the last conversation began with is neither checked nor grouped again.
+    A step costs only its new messages: the beginning shared with the last conversation is neither checked nor grouped
+    again.
     """
 
     def __init__(self, dialect: Dialect | None = None) -> None:
         self.extras: dict[str, Mapping[str, Any]] = {}
-        """By the ids of calls: what goes back with them."""
+        """Data to send back with calls, by their ids."""
         self.speak(dialect or Dialect())
 
     def speak(self, dialect: Dialect) -> None:
-        """Serialize everything again, in this endpoint's dialect."""
+        """Use this endpoint's dialect, and serialize everything again."""
         self.dialect = dialect
         self._grouped = _Grouped(dialect.system)
         self._written: list[tuple[Group, bytes]] = []
@@ -135,13 +137,13 @@ class RequestWriter:
         if messages[: len(self._grouped.messages)] != self._grouped.messages:
             self._grouped = _Grouped(self.dialect.system)
             known = {_ids(group): text for group, text in self._written}
-        before, self._grouped = self._grouped, _Grouped(self.dialect.system)  # in case that it cannot be sent
+        before, self._grouped = self._grouped, _Grouped(self.dialect.system)  # reset in case of an error
         before.extend(messages)
         self._grouped = before
-        # A group is kept with its text, so that no other message can get its ids meanwhile.
+        # Keep each group with its text, so that no other message can reuse its ids.
         last, self._written = self._written, []
         turn_at = self._turn_of(before.groups)
-        if turn_at != self._turn_at:  # what was reasoned before is not sent any more
+        if turn_at != self._turn_at:  # reasoning of earlier turns is not sent any longer
             last, known, self._turn_at = [each for each in last if not _reasoning(each[0])], {}, turn_at
         for place, group in enumerate(before.groups):
             if place < len(last) and last[place][0] is group:
@@ -158,17 +160,17 @@ class RequestWriter:
         return self._functions_text
 
     def _turn_of(self, groups: Sequence[Group]) -> int:
-        """Return the place of the last message that began a turn, after which reasoning goes back; 0 where none does.
+        """Return the index of the message that began the last turn; later reasoning is sent back. 0 if there is none.
 
-        What the user says after the answer to a call goes on with a turn: it was cut off, or still ran.
+        A user message after the answer to a call continues a turn that was cut off or still running.
         """
         if self.dialect.api == "chat":
             return 0
         places = (place for place in range(len(groups) - 1, 0, -1) if type(groups[place - 1][0]) is not Answer)
         return next((place for place in places if any(type(each) is User for each in groups[place])), 0)
 
-    def _text(self, group: Group, is_current: bool) -> bytes:  # noqa: FBT001 - of this turn
-        """Return a group as JSON text: one entry in chat completions, an item for each part in the Responses API."""
+    def _text(self, group: Group, is_current: bool) -> bytes:  # noqa: FBT001 - whether it is of this turn
+        """Return a group as JSON text: one entry in chat completions, one item per part in the Responses API."""
         first, last, is_chat = group[0], group[-1], self.dialect.api == "chat"
         if isinstance(first, Answer):
             call_id = self.dialect.call_id(first.call_id)
@@ -202,12 +204,12 @@ def _ids(group: Group) -> tuple[int, ...]:
 
 
 def dumps(value: object) -> bytes:
-    """Return JSON text in UTF-8; half a surrogate pair, which no server reads, becomes a question mark."""
+    """Return JSON text in UTF-8; a lone surrogate, which no server reads, becomes a question mark."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
 class _Grouped:
-    """The messages of a conversation that become one entry each; calls and their answers are adjacent."""
+    """The messages of a conversation, grouped by entry; calls and their answers are adjacent."""
 
     def __init__(self, system_role: str) -> None:
         self.messages: Group = ()
@@ -216,7 +218,7 @@ class _Grouped:
         self._waiting: set[str] = set()
 
     def extend(self, group: Group) -> None:
-        """Go on with what follows the messages that are grouped already.
+        """Add the messages that follow those already grouped.
 
         Raises:
             InvalidRequest: a call is not answered right after it, or an answer has no call.
@@ -265,7 +267,7 @@ def _text(message: Message) -> str:
 
 
 def mark(message: User | Notice, text: str) -> str:
-    """Return the text after the mark of who says it: the program, or a file, whose words are never the program's."""
+    """Return the text after a mark of its author: the program, or a file, whose words are never the program's."""
     if message.is_imported:
         is_posing = isinstance(message, Notice) or NOTICE_PREFIX.strip() in text
         return IMPORTED_PREFIX + text if is_posing else text
@@ -273,8 +275,8 @@ def mark(message: User | Notice, text: str) -> str:
 
 
 def _function_entry(call: Call) -> Entry:
-    """Return what a call calls: the name that the model used without the characters that the wire format forbids, and
-    the arguments unchanged, or `{}` if broken, because servers refuse a history that contains broken ones.
+    """Return the name and arguments of a call in valid form: forbidden characters of the name are replaced, and broken
+    arguments become `{}`, because servers reject a history that contains them.
     """
     name = re.sub(r"[^a-zA-Z0-9_-]", "_", call.name)[:64] or "unnamed"
     return {"name": name, "arguments": call.arguments if is_object(call.arguments) else "{}"}
@@ -301,7 +303,7 @@ def _function(function: FunctionShown, dialect: Dialect) -> Entry:
 
 
 def read_chunk(entry: Entry) -> WireDelta:
-    """Return the contents of a chunk, whichever of the usual shapes it has; unknown parts are ignored."""
+    """Return the contents of a chunk in any of the usual forms; unknown parts are ignored."""
     choice = _dict(next(iter(_list(entry.get("choices"))), None))
     whole = _dict(choice.get("message"))
     part = whole or _dict(choice.get("delta"))
@@ -317,7 +319,7 @@ def read_chunk(entry: Entry) -> WireDelta:
 
 
 def read_progress(entry: Entry) -> Iterator[ReadingPiece]:
-    """Yield how far a server says that it has read the prompt, if it does."""
+    """Yield the server's progress in reading the prompt, if the chunk reports it."""
     progress = _dict(entry.get("prompt_progress"))
     done, total = count(progress.get("processed")), count(progress.get("total"), least=1)
     if done is None or total is None:
@@ -341,9 +343,9 @@ def read_usage(entry: Entry) -> TokenUsage | None:
 
 
 def to_responses(body: Mapping[str, Any]) -> Entry:
-    """Return a request of chat completions as one of this API; nothing of it is stored there.
+    """Return a request of chat completions as one of the Responses API, which stores nothing of it.
 
-    Messages and functions are in the shape of this API already.
+    Messages and functions must already be in the form of that API.
     """
     values = {_RENAMED.get(name, name): value for name, value in body.items()}
     values.pop("stream_options", None)
@@ -361,13 +363,13 @@ def to_responses(body: Mapping[str, Any]) -> Entry:
 
 
 class ResponseReader:
-    """A reader of the events of one answer, in order, or of the whole answer."""
+    """A reader of one answer: of its events in order, or of the whole answer."""
 
     def __init__(self) -> None:
-        self._begun: set[object] = set()  # places of calls of whose arguments a part came
+        self._begun: set[object] = set()  # indexes of the calls whose arguments have begun
 
     def read(self, entry: Entry) -> Iterator[Entry]:
-        """Yield what an event says, as chunks of chat completions."""
+        """Yield an event as chunks of chat completions."""
         kind, place = entry.get("type"), entry.get("output_index")
         if kind is None and isinstance(entry.get("output"), list):
             for n, item in enumerate(entry["output"]):
@@ -402,7 +404,7 @@ class ResponseReader:
 
 
 def reasoning_text(item: object) -> str:
-    """Return an item of reasoning as JSON text; empty if it is none that can be sent back."""
+    """Return a reasoning item as JSON text; "" if it cannot be sent back."""
     try:
         return json.dumps(item, ensure_ascii=False, separators=(",", ":")) if isinstance(item, dict) else ""
     except RecursionError:

@@ -1,7 +1,7 @@
-"""Storage: what outlives the process. The only package that knows SQL.
+"""Storage: the state that outlives the process. The only package that contains SQL.
 
-`open_store` opens a store by its address; `Store` is the sum of small protocols, one for each subject. What a method
-returned is on disk.
+`open_store` opens a store by its address; `Store` combines small protocols, one for each subject. A method's result is
+on disk when the method returns.
 """
 
 from agent_core.base.workspace_folder import STATE

@@ -1,7 +1,7 @@
 """Agents in the store: their settings, and complete agents as values, each read and written in one transaction.
 
-In a complete agent order stands for numbers: entries are counted through all turns from 1, and a summary's `upto`
-is such a count.
+A complete agent has positions instead of entry numbers: entries are counted through all turns from 1, and a summary's
+`upto` is such a count.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -13,9 +13,9 @@ from .subject import Subject, Write
 from .turn_store import Entry
 
 HELPER_RUN = "helper--"
-"""How the names of the agents begin that are runs of helpers."""
+"""The prefix of the names of agents that are runs of helpers."""
 PASSING = "once--"
-"""How the name of an agent begins that is gone after one question: nobody could answer it."""
+"""The prefix of the name of an agent that is deleted after one question, so that no later reply could reach it."""
 _TOLD = ("user", "notice", "assistant", "result", "summary")
 
 
@@ -23,9 +23,10 @@ T = TypeVar("T")
 
 
 class Made(Sequence[T]):
-    """A sequence of rows, each made into a value when it is asked for.
+    """A sequence of rows, each converted to a value on access.
 
-    Rows are plain tuples, which the collector does not walk: with very many values it would hold everything up.
+    Rows are plain tuples, which the garbage collector does not traverse: with very many values, it would cause long
+    pauses.
     """
 
     __slots__ = ("_make", "_rows")
@@ -47,7 +48,7 @@ class Made(Sequence[T]):
 
 @dataclass(frozen=True, slots=True)
 class AgentRow:
-    """An agent that has had a turn: how many, when the last one began, and how many were removed from the context."""
+    """An agent that has had a turn: the number of turns, the start of the last one, and the number of hidden ones."""
 
     name: str
     turns: int
@@ -65,8 +66,9 @@ class SaveAgent(Write):
 
 @dataclass(frozen=True, slots=True)
 class DropAgent(Write):
-    """A write that deletes an agent: its conversation, memory, passages, sources, pins, and the runs of helpers
-    that it called; shared blocks stay.
+    """A write that deletes an agent: its conversation, memory, passages, sources, pins, and runs of helpers.
+
+    Shared blocks stay.
     """
 
     agent: str
@@ -85,9 +87,9 @@ class WholeEvent:
 
 @dataclass(frozen=True, slots=True)
 class EntryText(Entry):
-    """An entry on its way in, whose payload is the `text` of JSON that nobody reads before it is kept.
+    """An entry to import, whose payload is already JSON `text` that is stored without parsing.
 
-    A summary's `upto` stands apart: it is the one thing that changes on the way.
+    A summary's `upto` is separate, because it is the only part that changes on import.
     """
 
     text: str = "{}"
@@ -96,7 +98,7 @@ class EntryText(Entry):
 
 @dataclass(frozen=True, slots=True)
 class WholeTurn:
-    """A turn: its journal, and the events that it took, the first of which began it."""
+    """A turn: its journal, and the events that it took; the first one began it."""
 
     id: str
     state: str
@@ -109,9 +111,7 @@ class WholeTurn:
 
 @dataclass(frozen=True, slots=True)
 class WholeBlock:
-    """A block with its history, and who else may read and change it. A block that is not attached belonged to the agent
-    once.
-    """
+    """A block with its history and access rights. An unattached block belonged to the agent earlier."""
 
     row: BlockRow
     history: tuple[BlockChange, ...]
@@ -122,7 +122,7 @@ class WholeBlock:
 
 @dataclass(frozen=True, slots=True)
 class WholeAgent:
-    """All stored data of an agent except derived data. `texts` are those that its entries name by hash."""
+    """All stored data of an agent except derived data. `texts` maps the hashes in its entries to the texts."""
 
     name: str
     settings: dict[str, Any] | None = None  # Any: JSON
@@ -137,7 +137,7 @@ class WholeAgent:
 
 
 def text_names(entry: Entry) -> Iterator[str]:
-    """Return the hashes by which an entry names texts: its own, of which it has the beginning, or a request's."""
+    """Return the hashes of the texts that an entry refers to: its own full text, or the parts of a request."""
     if entry.kind == "request":
         sections = entry.payload.get("sections")
         names = [entry.payload.get("instructions"), *(sections if isinstance(sections, list) else ())]
@@ -148,7 +148,7 @@ def text_names(entry: Entry) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """The new names of moved items: turns and blocks in the file → here, and the shared blocks that existed already."""
+    """The result of an import: the new ids of turns and blocks by their ids in the file, and reused shared blocks."""
 
     turns: dict[str, str]
     blocks: dict[str, str]
@@ -177,5 +177,5 @@ class AgentStore(Subject, Protocol):
         """Insert an agent. `share` reuses an existing shared block; `drop` deletes the existing agent of that name.
 
         Raises:
-            StorageError: there is one of that name, and nothing was written.
+            StorageError: there is an agent of that name; nothing was written.
         """

@@ -1,4 +1,4 @@
-"""Approvals in the store: what the user allowed a function to reach, and the questions about it that are pending."""
+"""Approvals in the store: what the user allowed a function to reach, and pending questions about it."""
 
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -21,7 +21,7 @@ class YesRow:
 
 @dataclass(frozen=True, slots=True)
 class QuestionRow:
-    """A pending question. `question` is JSON that only the one who asks understands."""
+    """A pending question. `question` is JSON that only its sender interprets."""
 
     id: str
     agent: str
@@ -32,9 +32,9 @@ class QuestionRow:
 
 @dataclass(frozen=True, slots=True)
 class SaveYes(Write):
-    """The user's approval of what a function may reach, for the content that the digest names. A later one replaces it.
+    """The user's approval of what a function may reach, for the content with this digest. A later one replaces it.
 
-    `content` and `grants` are JSON text; `seal` proves that this user gave it here.
+    `content` and `grants` are JSON text; `seal` proves that this user approved it here.
     """
 
     function: str
@@ -54,19 +54,19 @@ class DropYes(Write):
 
 
 class ApprovalStore(Subject, Protocol):
-    """The approvals of a user, and the questions to them. The first answer to a question counts, whoever gives it."""
+    """The approvals of a user, and the questions to them. The first answer to a question counts."""
 
     async def ask_user(self, row: QuestionRow) -> None:
-        """Store a question, with the time of now. One of this id that a person has answered keeps its answer."""
+        """Store a question with the current time, unless a person has already answered one with its id."""
 
     async def pending_questions(self) -> list[QuestionRow]:
         """Return the questions that nobody has answered, oldest first."""
 
     async def answer_question(self, id: str, decision: dict[str, str]) -> bool:
-        """Store the answer to a question. Return False if there is no such question, or it has one already."""
+        """Store the answer to a question. Return False if there is no such question, or it already has an answer."""
 
     async def decision(self, id: str) -> dict[str, str] | None:
-        """Return the answer that a question was given, or None as long as it is pending."""
+        """Return the answer to a question, or None while it is pending."""
 
     async def settle_questions(self, turn: str) -> None:
         """Answer no to the pending questions of a turn that has ended."""

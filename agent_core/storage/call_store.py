@@ -1,4 +1,4 @@
-"""Calls in the store: statistics of each version of a function, the newest calls, and recorded ones to make again."""
+"""Calls in the store: statistics of each version of a function, the newest calls, and recorded calls for replay."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -7,23 +7,24 @@ from typing import Any, Protocol, TypeAlias
 from .subject import Subject, Write
 
 KEEP_CALLS = 100
-"""So many calls of a function are kept one by one, unless a setting says otherwise."""
+"""The number of calls per function that are kept individually, unless a setting says otherwise."""
 
 CallOwners: TypeAlias = Collection[str] | None
-"""The agents whose calls somebody may see: a call belongs to the agent of its turn. None is all of them, and those
-outside of turns, too, which belong to no agent.
+"""The agents with visible calls: a call belongs to the agent of its turn. None means all calls.
+
+That includes calls outside of turns, which belong to no agent.
 """
 
 FAILURES = frozenset({"raised", "timed_out", "killed"})
-"""The outcomes that are a function's own fault."""
+"""The outcomes that are the function's own fault."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordCall(Write):
     """One call of a function, for its standing and statistics.
 
-    `outcome` is the published word, or `documented`: it raised what its docstring names. `error` is an exception's
-    type; `memory` is the worker's peak in bytes, `cpu` its seconds of processor time.
+    `outcome` is the published word, or `documented`: it raised an exception that its docstring names. `error` is an
+    exception's type; `memory` is the worker's peak in bytes, `cpu` its processor time in seconds.
     """
 
     function: str
@@ -39,7 +40,7 @@ class RecordCall(Write):
 
 @dataclass(frozen=True, slots=True)
 class ReleaseFunction(Write):
-    """Release this version from quarantine by the user's decision. Its failures and returns in a row count anew."""
+    """Release this version from quarantine, by the user's decision, and reset its counts of failures and returns."""
 
     function: str
     version: str
@@ -47,7 +48,7 @@ class ReleaseFunction(Write):
 
 @dataclass(frozen=True, slots=True)
 class SaveRecorded(Write):
-    """Keep a call so that it can be made again. `data` is JSON that only the recorder understands."""
+    """Record a call for replay. `data` is JSON that only the recorder interprets."""
 
     function: str
     outcome: str
@@ -71,8 +72,9 @@ class RecordedRow:
 class Stats:
     """Statistics of the calls of one version of a function.
 
-    Refused and interrupted calls, and exceptions that the docstring names, are neither returned nor failed. `failing`
-    counts failures, `holding` returns in a row until now (since `since`); `worst` is the longest row of failures.
+    Refused and interrupted calls, and exceptions that the docstring names, count as neither returned nor failed.
+    `failing` is the current run of failures, `holding` the current run of returns (since `since`); `worst` is the
+    longest run of failures.
     """
 
     function: str
@@ -121,7 +123,7 @@ class CallRow:
 
 @dataclass(frozen=True, slots=True)
 class SaveExposures(Write):
-    """Keep which functions a turn's request probably needed: (name, version, whether it was masked)."""
+    """Record the functions that a turn's request probably needed: (name, version, whether it was masked)."""
 
     turn: str
     model: str
@@ -132,7 +134,7 @@ class SaveExposures(Write):
 class ExposedTurn:
     """A turn with the functions that its request probably needed, by name and version: shown, or masked at random.
 
-    `requests` and `tokens` are all that it took; `is_retried`: its message was sent again after it was taken back.
+    `requests` and `tokens` are the turn's totals; `is_retried`: its message was removed and then sent again.
     """
 
     turn: str
@@ -146,9 +148,9 @@ class ExposedTurn:
 
 @dataclass(frozen=True, slots=True)
 class SaveSeen(Write):
-    """Keep the shape of a function's newest result, for one agent, or for all if `agent` is empty. It is also the row.
+    """The shape of a function's newest result, for one agent, or for all if `agent` is empty; both write and row.
 
-    Shapes of its other versions go.
+    It replaces the shapes of the function's other versions.
     """
 
     agent: str
@@ -161,34 +163,34 @@ class CallStore(Subject, Protocol):
     """The calls of functions."""
 
     async def seen(self) -> list[SaveSeen]:
-        """Return the shapes of results that were seen."""
+        """Return the recorded shapes of results."""
 
     async def exposed_turns(self) -> list[ExposedTurn]:
-        """Return the newest turns of which it is known what they were shown, oldest first; open ones are left out."""
+        """Return the newest turns with recorded exposures, oldest first, without open ones."""
 
     async def call_stats(self, function: str = "") -> list[Stats]:
-        """Return the call statistics of each version of each function (or of one), the one called last at the end."""
+        """Return the call statistics of each version of each function (or of one), ordered by last call."""
 
     async def call_kinds(self, function: str) -> list[KindRow]:
         """Return the kinds of outcomes of a function's calls that did not return, the most frequent first."""
 
     async def recent_calls(self, function: str, owners: CallOwners = None) -> list[CallRow]:
-        """Return the calls of a function that are still kept one by one, newest first."""
+        """Return the calls of a function that are kept individually, newest first."""
 
     async def failing(self, failures: int) -> frozenset[tuple[str, str]]:
-        """Return the functions, each with its version, that failed so often in a row since they were released."""
+        """Return the functions, with versions, that failed this many times in a row since their release."""
 
     async def releases(self, function: str) -> list[tuple[str, float]]:
         """Return the versions of a function that the user released, with the times, oldest first."""
 
     async def requests_served(self, each: int, owners: CallOwners = None) -> list[tuple[str, str]]:
-        """Return (function, request) of the turns in which its newest `each` calls returned, oldest first."""
+        """Return (function, request) for the turns of each function's newest `each` successful calls, oldest first."""
 
     async def requests_mark(self) -> str:
-        """Return a text that changes when `requests_served` may."""
+        """Return a text that changes whenever the result of `requests_served` may change."""
 
     async def recorded_call(self, n: int, owners: CallOwners = None) -> RecordedRow | None:
-        """Return one recorded call; None if there is none of that number that is theirs."""
+        """Return one recorded call; None if there is none with that number that belongs to the owners."""
 
     async def recorded_calls(
         self, function: str = "", outcomes: tuple[str, ...] = (), owners: CallOwners = None

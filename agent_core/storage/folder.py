@@ -1,7 +1,7 @@
 """The folder `.knapper/`: private to this user, ignored by git, with one lock per agent.
 
-The kernel lets a lock go when its process ends, however it ends; the file stays and holds
-the owner's number for the message to a second process; its time is when the owner began.
+The kernel releases a lock when its process ends for any reason. The lock file stays: it contains the owner's process
+id, for the message to a second process, and its modification time is when the owner started.
 """
 
 import errno
@@ -30,7 +30,7 @@ def prepare_state_dir(root: Path) -> Path:
     """Return the state folder of a workspace, created if missing.
 
     Raises:
-        WorkspaceError: it cannot be made, or belongs to somebody else.
+        WorkspaceError: it cannot be created, or belongs to someone else.
     """
     folder = root / STATE
     try:
@@ -48,10 +48,10 @@ def prepare_state_dir(root: Path) -> Path:
 
 
 def workspace_id(folder: Path) -> str:
-    """Return the id of the workspace with this state folder, which is made with the first question for it.
+    """Return the id of the workspace with this state folder; the first call creates it.
 
     Raises:
-        OSError: it can neither be read nor made.
+        OSError: it can be neither read nor created.
     """
     path = folder / _ID_FILE
     with suppress(FileExistsError), path.open("x", encoding="ascii") as file:
@@ -60,15 +60,15 @@ def workspace_id(folder: Path) -> str:
 
 
 def _check_entries(folder: Path) -> None:
-    """Refuse links in the folder: a workspace may come from someone else, and what is written must stay in it.
+    """Reject links in the folder: a workspace may come from someone else, and data must not be written outside it.
 
-    Nor may somebody else own it: they could read it, and change it while it is in use. That holds for root too.
+    Also reject another owner, who could read it and change it during use; this applies to root, too.
     """
     entries = [folder] if folder.is_symlink() or not folder.is_dir() else [folder, *folder.iterdir()]
     for path in entries:
         try:
             status = path.lstat()
-        except FileNotFoundError:  # not made yet, or another process was done with it
+        except FileNotFoundError:  # not created yet, or just removed by another process
             continue
         if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
             raise WorkspaceError(
@@ -87,7 +87,7 @@ def open_lock(path: Path) -> int:
     """Return the descriptor of a file to lock, created if missing.
 
     Raises:
-        OSError: it cannot be made, or is a link or no plain file.
+        OSError: it cannot be created, or is a link or not a regular file.
     """
     flags = os.O_RDWR | os.O_CREAT | machine.CLOEXEC | machine.NOFOLLOW | machine.NONBLOCK
     descriptor = os.open(path, flags, 0o600)
@@ -119,17 +119,17 @@ class AgentLock:
 
 
 def check_name(agent: str) -> None:
-    """Do nothing for what can be an agent's name.
+    """Check that a text is valid as an agent's name.
 
     Raises:
-        UsageError: it cannot.
+        UsageError: it is not.
     """
     if not AGENT.fullmatch(agent):
         raise UsageError(f"`{agent}` cannot be an agent's name.", fix="Use up to 64 letters, digits, `_` and `-`.")
 
 
 def busy_agent(agent: str, owner: str = "") -> AgentBusy:
-    """Return the error for an agent that somebody else has, or, without an owner, this process itself."""
+    """Return the error for an agent in use by `owner`, or by this process if `owner` is empty."""
     if owner:
         fix = "Use an agent of another name for a second conversation, or end that process."
     else:
@@ -142,8 +142,8 @@ def lock_agent(state_dir: Path, agent: str) -> AgentLock:
 
     Raises:
         AgentBusy: another process holds it; the message names the process.
-        UsageError: the name cannot be an agent's.
-        WorkspaceError: the lock file cannot be made.
+        UsageError: the name is not valid for an agent.
+        WorkspaceError: the lock file cannot be created.
     """
     check_name(agent)
     path = state_dir / "agents" / f"{agent}.lock"
@@ -155,8 +155,8 @@ def lock_agent(state_dir: Path, agent: str) -> AgentLock:
         raise WorkspaceError(f"The lock `{path}` cannot be made: {error.strerror}.", fix=fix) from error
     if not machine.try_lock(descriptor):
         process = os.read(descriptor, 32).decode(errors="replace").strip()
-        since = datetime.fromtimestamp(os.fstat(descriptor).st_mtime).astimezone()  # when it wrote its number
-        # It may have the lock and not have written its number yet.
+        since = datetime.fromtimestamp(os.fstat(descriptor).st_mtime).astimezone()  # when the owner wrote its number
+        # The owner may not have written its number yet.
         owner = f"process {process} (since {since:%Y-%m-%d %H:%M:%S})" if process.isdecimal() else "another process"
         busy = busy_agent(agent, "" if process == str(os.getpid()) else owner)
         os.close(descriptor)

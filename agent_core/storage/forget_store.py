@@ -1,7 +1,7 @@
-"""Forgetting: what a human takes out of the record, so that its bytes are gone.
+"""Forgetting: a person removes something from the record, so that its bytes are gone.
 
-A text is replaced wherever it occurs, in all agents; turns go whole, and of one message its words. What was condensed
-from it loses the sentences (a text) or is made anew (turns, messages). All of it is one transaction.
+A text is replaced everywhere, in all agents; turns are removed whole; one message loses its words. Summaries lose the
+sentences with the text, or are created again without the turns or messages. Everything happens in one transaction.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -15,9 +15,9 @@ from .subject import dump
 from .turn_store import Entry
 
 Words: TypeAlias = Callable[[str, float | None, Sequence[str]], str]
-"""Text, time and tags of a row → what the index of words reads of it."""
+"""Maps the text, time and tags of a row to the words that the word index stores for it."""
 Resummarize: TypeAlias = Callable[[dict[str, Any], Sequence[Entry]], dict[str, Any] | None]
-"""A summary and the messages that are left of those it covers → the new summary; None if nothing is left."""
+"""Maps a summary and the remaining messages that it covers to a new summary; None if nothing remains."""
 
 _OURS: Final = frozenset(
     (
@@ -27,7 +27,7 @@ _OURS: Final = frozenset(
         *("prompt_tokens", "completion_tokens", "cached_tokens", "estimated"),
     )
 )
-"""The keys of what this program writes: they keep their names."""
+"""The keys that this program writes; they are never replaced."""
 _FIXED: Final = frozenset(("version", "outcome", "style", "kind", "program", "hash", "whole", "model"))
 _NAMED: Final = frozenset(("name", "functions", "by", "speaker", "code", "source", "module", "path"))
 _ID: Final = frozenset(("id", "call_id"))
@@ -36,7 +36,7 @@ _ROLES: Final = frozenset(("user", "assistant"))
 
 @dataclass(frozen=True, slots=True)
 class TurnsGone:
-    """The turns of an agent that are forgotten whole, by number; before a time also what lies outside of turns."""
+    """The numbers of an agent's turns to forget completely; with `before`, also earlier data outside of turns."""
 
     agent: str
     turns: Sequence[int]
@@ -45,7 +45,7 @@ class TurnsGone:
 
 @dataclass(frozen=True, slots=True)
 class MessageGone:
-    """The message of an agent whose words are forgotten, by the number of its entry."""
+    """An agent's message to blank, by the number of its entry."""
 
     agent: str
     seq: int
@@ -53,7 +53,7 @@ class MessageGone:
 
 @dataclass(frozen=True, slots=True)
 class Erasure:
-    """An order to forget: what, how to index rows and make summaries anew, and the functions that keep their names."""
+    """A request to forget: the target, how to index and summarize again, and the functions that keep their names."""
 
     target: Mention | TurnsGone | MessageGone
     words: Words
@@ -63,7 +63,7 @@ class Erasure:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A message as it can be forgotten: the number of its turn, of its entry, and its beginning."""
+    """A message that can be forgotten: the numbers of its turn and its entry, and its text."""
 
     turn: int
     seq: int
@@ -73,29 +73,29 @@ class Said:
 
 
 class ForgetStore(Protocol):
-    """The methods that take something out of the record."""
+    """The methods that remove something from the record."""
 
     async def last_said(self, agent: str, turn: int | None = None, entry: int | None = None) -> Said | None:
-        """Return the last message of an agent, or that of a turn, or an entry of it, if it is there."""
+        """Return the last message of an agent, of a turn, or of an entry in it; None if there is none."""
 
     async def turns_before(self, agent: str, at: float) -> list[int]:
         """Return the numbers of the turns that began before a time."""
 
     async def rehearse(self, erasure: Erasure) -> dict[str, int]:
-        """Return how much would be taken out of which place; nothing is changed."""
+        """Return how much would be removed from each place, without changing anything."""
 
     async def forget(self, erasure: Erasure) -> dict[str, int]:
-        """Take it out in one transaction, then free the file of its bytes; return how much was taken out of where.
+        """Forget in one transaction, then remove the bytes from the file; return how much was removed from each place.
 
-        Whatever ends the program in between: the next opening of the file frees it.
+        If the program ends in between, the next opening of the file removes the bytes.
         """
 
 
 @dataclass(slots=True)
 class Redaction:
-    """Replaces a text in the values of rows, and leaves what they mean to the program as it is.
+    """Replaces a text in the values of rows, but keeps the parts that the program depends on.
 
-    `hashes` maps texts that were stored under their hash to where they are now.
+    `hashes` maps the hashes of rewritten texts to their new hashes.
     """
 
     mention: Mention
@@ -120,7 +120,7 @@ class Redaction:
                 return value
 
     def summary(self, payload: dict[str, Any]) -> dict[str, Any]:  # Any: JSON
-        """Return a summary without the sentences that hold the text."""
+        """Return a summary without the sentences that contain the text."""
         short: dict[str, Any] = {
             key: self.mention.shortened(payload[key]) for key in ("text", "asked") if key in payload
         }
@@ -129,7 +129,7 @@ class Redaction:
         return payload | short | said
 
     def value(self, value: str | list[str]) -> str | list[str]:
-        """Return the value of a block without the sentences that hold the text."""
+        """Return the value of a block without the sentences that contain the text."""
         if isinstance(value, str):
             return self.mention.shortened(value)
         return [short for line in value if (short := self.mention.shortened(line)) or not line]
@@ -149,7 +149,7 @@ class Redaction:
         return self._arguments(text) if key == "arguments" else self.mention.without(text)
 
     def _arguments(self, text: str) -> str:
-        """Return the arguments of a call, which stay JSON if they are."""
+        """Return the arguments of a call; JSON stays valid JSON."""
         if not self.mention.within(text):
             return text
         try:

@@ -13,7 +13,8 @@ Author: TypeAlias = Literal["human", "agent"]
 class VersionRow:
     """A line of a module's history. A removal has an empty `version` and no text. `agent` is the agent of the turn.
 
-    `kept_out` are functions of the text that another file, or what is built in, kept out: this line is none of theirs.
+    `kept_out` are functions in the text that are not in force, because another file or a built-in has the name; the
+    line is not part of their history.
     """
 
     module: str
@@ -30,7 +31,7 @@ class VersionRow:
 
 @dataclass(frozen=True, slots=True)
 class OpenWrite:
-    """A write into a file that was begun and not ended. None stands for "no file"."""
+    """A write to a file that was begun but not ended. None means "no file"."""
 
     path: str
     version: str | None
@@ -51,7 +52,7 @@ class ReadingRow:
 
 @dataclass(frozen=True, slots=True)
 class SaveVersion(Write):
-    """Keep a module's source once by its hash, and add a line to the module's history.
+    """Store a module's source under its hash, and add a line to the module's history.
 
     `kept_out` are the functions of the source that are not in force with it.
     """
@@ -70,7 +71,7 @@ class SaveVersion(Write):
 class SetManifest(Write):
     """Compare-and-set: `expected` None means that the module is new, `version` None removes it.
 
-    A removal is a line in the module's history too, with `by`, `turn` and `reason`.
+    A removal also adds a line to the module's history, with `by`, `turn` and `reason`.
     """
 
     module: str
@@ -107,7 +108,7 @@ class DropPending(Write):
 
 @dataclass(frozen=True, slots=True)
 class BeginWrite(Write):
-    """Announce that a file is to become `text` (None: be deleted) if it still matches `expected` (None: absent)."""
+    """Announce that a file will become `text` (None: be deleted) if it still matches `expected` (None: absent)."""
 
     path: str
     version: str | None
@@ -117,7 +118,7 @@ class BeginWrite(Write):
 
 @dataclass(frozen=True, slots=True)
 class EndWrite(Write):
-    """Note that the file matches the intent of this path and version, or that the intent was given up."""
+    """Record that the file matches the intent of this path and version, or that the intent was given up."""
 
     path: str
     version: str | None
@@ -157,12 +158,12 @@ class UnpinFunction(Write):
 
 
 BEGUN, RESTORED = "begun", "restored"
-"""In place of a turn: the empty state of a function that joined, and one that a person brought back."""
+"""Values of `turn` for the empty state of a new function, and for a state that a person restored."""
 
 
 @dataclass(frozen=True, slots=True)
 class StateRow:
-    """The value that a function keeps for itself, as the turn left it; `n` is another one after each change.
+    """The state of a function after a turn; `n` changes with each change.
 
     `turn` is empty for a call outside of turns, and may be `BEGUN` or `RESTORED`.
     """
@@ -176,8 +177,10 @@ class StateRow:
 
 @dataclass(frozen=True, slots=True)
 class SaveState(Write):
-    """A compare-and-set write of a function's state: it must be at `expected` (0: none). Raises StateConflict where
-    another call was first. Of one turn, only the last value is kept, and of a function those of its newest turns.
+    """A compare-and-set write of a function's state: the current one must be `expected` (0: none).
+
+    Raises StateConflict if another call was first. Only the last value of each turn is kept, and only a function's
+    newest states.
     """
 
     function: str
@@ -188,14 +191,14 @@ class SaveState(Write):
 
 @dataclass(frozen=True, slots=True)
 class BeginState(Write):
-    """A write that gives a function that joins an empty state, whatever one of the same name has kept."""
+    """A write that gives a new function an empty state, even if an earlier one of that name left a state."""
 
     function: str
 
 
 @dataclass(frozen=True, slots=True)
 class DropState(Write):
-    """A write that takes a state back to the one before it, if it is still at `n`. Raises StateConflict otherwise."""
+    """A write that reverts a state to the previous one if it is still at `n`. Raises StateConflict otherwise."""
 
     function: str
     n: int
@@ -203,9 +206,7 @@ class DropState(Write):
 
 @dataclass(frozen=True, slots=True)
 class SaveTended(Write):
-    """Keep what tending did to a function: `changed`, `deleted` or `archived`, with the hashes of its text before and
-    after.
-    """
+    """A change that tending made: `changed`, `deleted` or `archived`, with the hashes of the text before and after."""
 
     run: str
     function: str
@@ -217,7 +218,7 @@ class SaveTended(Write):
 
 @dataclass(frozen=True, slots=True)
 class UndoTended(Write):
-    """Note that a change of tending was taken back."""
+    """Record that a change of tending was undone."""
 
     n: int
 
@@ -241,19 +242,19 @@ class FunctionStore(Subject, Protocol):
     """The versions of functions, and the facts about them."""
 
     async def manifest(self) -> dict[str, str]:
-        """Return the version that each module is at."""
+        """Return the current version of each module."""
 
     async def kept_out(self) -> dict[str, frozenset[str]]:
-        """Return the functions that are kept out of each module as it is now, for those with any."""
+        """Return the functions that are kept out of each current module, for modules with any."""
 
     async def version(self, version: str) -> VersionRow | None:
-        """Return the source with that hash, with the line of history that first introduced it."""
+        """Return the source with that hash, with the line of history that introduced it."""
 
     async def module_history(self, module: str) -> list[VersionRow]:
         """Return every version and removal of a module, oldest first."""
 
     async def kept_modules(self, folder: str) -> list[str]:
-        """Return the paths below a folder, such as `helpers`, that have a history; no module of functions is one."""
+        """Return the paths with a history below a folder, such as `helpers`; function modules are in no folder."""
 
     async def function_history(self, function: str) -> list[VersionRow]:
         """Return the merged histories of all modules that ever defined a function of this name, oldest first."""
@@ -262,31 +263,31 @@ class FunctionStore(Subject, Protocol):
         """Return the gate's verdict on this function in this version."""
 
     async def pending(self, function: str) -> dict[str, Any] | None:  # Any: JSON
-        """Return the rejected candidate of that name that was kept."""
+        """Return the rejected candidate that was kept under that name."""
 
     async def all_pending(self) -> dict[str, dict[str, Any]]:  # Any: JSON
-        """Return every rejected candidate that was kept, by name."""
+        """Return every kept rejected candidate, by name."""
 
     async def open_writes(self) -> list[OpenWrite]:
-        """Return writes into files that were begun and not ended, oldest first."""
+        """Return writes to files that were begun but not ended, oldest first."""
 
     async def readings(self, paths: Collection[str] | None = None) -> dict[str, ReadingRow]:
-        """Return the stored reading of each file, or of these, by path."""
+        """Return the stored reading of each file, or of the given paths, by path."""
 
     async def judged_at(self) -> dict[tuple[str, str], float]:
-        """Return the time when each version of each function was last judged and taken, by (function, version)."""
+        """Return the time of the last verdict on each version of each function, by (function, version)."""
 
     async def complaints(self) -> dict[tuple[str, str], str]:
-        """Return what a human said of the functions, each with its version, that they called bad."""
+        """Return the users' notes on the functions that they rated bad, by (function, version)."""
 
     async def pinned(self) -> set[str]:
         """Return the functions that are always shown to some agent."""
 
     async def tended(self) -> list[TendedRow]:
-        """Return what tending did, oldest first."""
+        """Return the changes that tending made, oldest first."""
 
     async def states(self, function: str = "") -> list[StateRow]:
-        """Return the states of all functions, or of one, those that later ones replaced too, oldest first."""
+        """Return the states of all functions, or of one, including replaced ones, oldest first."""
 
     async def pins(self, agent: str) -> set[str]:
         """Return the functions that are always shown to this agent."""

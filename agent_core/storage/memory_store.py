@@ -1,4 +1,4 @@
-"""Memory in the store: blocks, sections, passages, the index of messages, vectors, and what searches them.
+"""Memory in the store: blocks, sections, passages, the index of messages, vectors, and their searches.
 
 The conversation itself is the journal; `RecallMessage`s and vectors are derived from it, and recomputed if missing.
 """
@@ -10,18 +10,18 @@ from typing import Literal, Protocol, TypeAlias
 from .subject import Subject, Write
 
 Shelf: TypeAlias = Literal["recall", "archival"]
-"""The two stores that are searched: what was said, and passages."""
+"""The two searchable stores: messages and passages."""
 
 Value: TypeAlias = str | tuple[str, ...]
-"""What a block holds: a text, or lines that are edited one by one."""
+"""The value of a block: a text, or lines that are edited individually."""
 
 
 @dataclass(frozen=True, slots=True)
 class BlockRow:
-    """A block as it is. `limit` is in characters; `version` is 1 for a new one and rises by one with each edit.
+    """The current state of a block. `limit` is in characters; `version` starts at 1 and rises by 1 with each edit.
 
-    `position` orders the blocks of one agent; a shared block may stand elsewhere in another. `writable` is not stored:
-    it says whether the agent whose row it is may change the block.
+    `position` orders the blocks of one agent; a shared block may have another position in another agent. `writable` is
+    not stored: it tells whether the agent of this row may change the block.
     """
 
     id: str
@@ -39,7 +39,7 @@ class BlockRow:
 
 @dataclass(frozen=True, slots=True)
 class BlockAccess:
-    """The agents that may read a shared block or change it: names, or `*`. Its `owner` may do both."""
+    """The agents that may read or change a shared block: names, or `*`. Its `owner` may do both."""
 
     owner: str
     readers: tuple[str, ...] = ("*",)
@@ -50,13 +50,13 @@ class BlockAccess:
         return agent == self.owner or not {"*", agent}.isdisjoint(self.writers)
 
     def may_read(self, agent: str) -> bool:
-        """Return whether an agent may have the block; who may change it, may read it."""
+        """Return whether an agent may read the block; the right to change it includes the right to read it."""
         return self.may_write(agent) or not {"*", agent}.isdisjoint(self.readers)
 
 
 @dataclass(frozen=True, slots=True)
 class BlockChange:
-    """A line of a block's history: the new value, the action in words, by whom, in which turn."""
+    """A line of a block's history: the new value, a description of the action, its author and turn."""
 
     block: str
     version: int
@@ -70,9 +70,9 @@ class BlockChange:
 
 @dataclass(frozen=True, slots=True)
 class SaveBlock(Write):
-    """A compare-and-set write: the block must be at `block.version - 1` (0: not there yet); a line of history is added.
+    """A compare-and-set write: the block must be at `block.version - 1` (0: missing). It also adds a line of history.
 
-    A new block belongs to `agent`. Raises BlockConflict, a ManifestConflict, where somebody else was first.
+    A new block belongs to `agent`. Raises BlockConflict, a ManifestConflict, if someone else was first.
     """
 
     block: BlockRow
@@ -84,9 +84,7 @@ class SaveBlock(Write):
 
 @dataclass(frozen=True, slots=True)
 class AttachBlock(Write):
-    """A write that attaches a shared block to another agent, at this position; it is in its context from the next step
-    on.
-    """
+    """A write that attaches a shared block to another agent, at this position, from the agent's next step."""
 
     agent: str
     block: str
@@ -95,7 +93,7 @@ class AttachBlock(Write):
 
 @dataclass(frozen=True, slots=True)
 class LimitBlock(Write):
-    """A write that says who may read a shared block and who may change it; an agent that may not read it loses it."""
+    """A write that sets who may read and who may change a shared block; an agent without read access loses it."""
 
     block: str
     readers: tuple[str, ...]
@@ -104,7 +102,7 @@ class LimitBlock(Write):
 
 @dataclass(frozen=True, slots=True)
 class DetachBlock(Write):
-    """A write that detaches a block from an agent; a block without agents stays on record, with its history."""
+    """A write that detaches a block from an agent; a block without agents stays stored, with its history."""
 
     agent: str
     block: str
@@ -139,11 +137,11 @@ class DropSection(Write):
 
 @dataclass(frozen=True, slots=True)
 class PassageRow:
-    """A piece of text in archival memory. The caller sets all but `seq`; `id` is a uuid7.
+    """A piece of text in archival memory. The caller sets all but `seq`; `id` is a UUIDv7.
 
-    `document` is the content hash of the source that it was cut from and `n` its place there (neighbours are
-    n ± 1), both empty for what the agent inserted itself. `words` is what the text index reads: the text without
-    stop words, with dates and names. `source` and `place` say where it is from, as an answer cites it.
+    `document` is the content hash of its source and `n` its index there (neighbors are n ± 1); both are empty for a
+    passage that the agent inserted itself. `words` is the input of the word index: the text without stop words, with
+    dates and names. `source` and `place` are its origin, as cited in an answer.
     """
 
     id: str
@@ -161,7 +159,7 @@ class PassageRow:
 
 @dataclass(frozen=True, slots=True)
 class SavePassages(Write):
-    """A write that stores passages; one with an existing id is the same one and changes nothing."""
+    """A write that stores passages; a passage with an existing id is skipped."""
 
     passages: tuple[PassageRow, ...]
 
@@ -190,7 +188,7 @@ class DocumentRow:
 
 @dataclass(frozen=True, slots=True)
 class SaveDocument(Write):
-    """A write that stores how far a source was read; a later one of the same agent and hash replaces it."""
+    """A write that stores the progress of reading a source; a later one of the same agent and hash replaces it."""
 
     document: DocumentRow
 
@@ -214,11 +212,10 @@ class DropDocument(Write):
 
 @dataclass(frozen=True, slots=True)
 class RecallMessage:
-    """One message as recall knows it; `seq` is that of its journal entry. `n` counts the agent's messages from 0.
+    """One message in the recall index; `seq` is that of its journal entry. `n` counts the agent's messages from 0.
 
-    `session` rises after a long silence, `speaker` is user, assistant or a name. The form of the message as numbers:
-    `length` in content words, `asks` whether it ends as a question, `timed` whether it names a time. `words` as in
-    `PassageRow`.
+    `session` rises after a long silence; `speaker` is user, assistant or a name. Features of the message: `length` in
+    content words, `asks` whether it ends as a question, `timed` whether it names a time. `words` as in `PassageRow`.
     """
 
     seq: int
@@ -237,16 +234,14 @@ class RecallMessage:
 
 @dataclass(frozen=True, slots=True)
 class SaveSaid(Write):
-    """A write that indexes messages; one with a `seq` that is already indexed is skipped."""
+    """A write that indexes messages; a `seq` that is already indexed is skipped."""
 
     rows: tuple[RecallMessage, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class SaveVectors(Write):
-    """A write that stores vectors of a space (model and size), as little-endian float32, by `seq`; a later one replaces
-    it.
-    """
+    """A write that stores vectors of a space (model and size) by `seq`, as little-endian float32; the last counts."""
 
     shelf: Shelf
     space: str
@@ -255,7 +250,7 @@ class SaveVectors(Write):
 
 @dataclass(frozen=True, slots=True)
 class DropVectors(Write):
-    """A write that deletes every vector not of this space, since another model embeds now."""
+    """A write that deletes the vectors of all other spaces, because the embedding model changed."""
 
     shelf: Shelf
     space: str
@@ -289,7 +284,7 @@ class MemoryStore(Subject, Protocol):
         """Return the blocks of an agent, in order."""
 
     async def block_versions(self, agent: str) -> dict[str, int]:
-        """Return the version of each of the agent's shared blocks, by id: a cheap query, made at every step."""
+        """Return the version of each of the agent's shared blocks, by id: a cheap query for every step."""
 
     async def shared_blocks(self) -> list[BlockRow]:
         """Return every block that agents may share, by label."""
@@ -301,9 +296,7 @@ class MemoryStore(Subject, Protocol):
         """Return every change of a block, oldest first."""
 
     async def block_ids(self, agent: str) -> dict[str, str]:
-        """Return every block that an agent ever had, label by id: including those with a label that is now
-        another's.
-        """
+        """Return the labels of all blocks that an agent ever had, by id; two may have the same label."""
 
     async def sections(self, agent: str) -> list[SectionRow]:
         """Return the agent's own sections, in order."""
@@ -312,7 +305,7 @@ class MemoryStore(Subject, Protocol):
         """Return the size of an agent's memory."""
 
     async def search_words(self, shelf: Shelf, agent: str, words: Sequence[str], limit: int) -> list[Hit]:
-        """Return the rows with any of these words (stemmed alike), best first; `words` contain no stop words."""
+        """Return the rows with any of these words (stemmed alike), best first; `words` has no stop words."""
 
     async def search_vector(self, shelf: Shelf, agent: str, space: str, vector: bytes, limit: int) -> list[Hit]:
         """Return the rows nearest to a vector, by cosine, best first."""
@@ -323,7 +316,7 @@ class MemoryStore(Subject, Protocol):
         """Return the cosine of each of these rows that has a vector."""
 
     async def vector_trouble(self) -> str:
-        """Return why vectors cannot be searched; an empty text where they can be."""
+        """Return the reason why vectors cannot be searched; "" if they can."""
 
     async def messages(self, agent: str, seqs: Collection[int]) -> list[RecallMessage]:
         """Return indexed messages by `seq`, in order."""
@@ -337,7 +330,7 @@ class MemoryStore(Subject, Protocol):
         """Return the number of messages from `start` until before `end`, and a page of them, oldest first."""
 
     async def last_message(self, agent: str) -> RecallMessage | None:
-        """Return the newest indexed message: the index is complete up to it."""
+        """Return the newest indexed message; the index is complete up to it."""
 
     async def passages(self, seqs: Collection[int]) -> list[PassageRow]:
         """Return passages by `seq`, in order."""
@@ -352,4 +345,4 @@ class MemoryStore(Subject, Protocol):
         """Return the sources of an agent, oldest first."""
 
     async def unembedded(self, shelf: Shelf, space: str, limit: int) -> list[tuple[int, str]]:
-        """Return rows without a vector of this space, `seq` and text, oldest first."""
+        """Return (`seq`, text) of rows without a vector of this space, oldest first."""

@@ -1,8 +1,8 @@
-"""The store as its users see it: the sum of its subjects, and the one way to open it.
+"""The store as its users see it: the combined subjects, and the only way to open it.
 
-Each method is one transaction, and what it returned is on disk. Names are uuid7; order is a number that the store
-assigns. Who needs one subject takes its protocol alone. Another database joins by implementing them, with a scheme
-of its own here; the contract tests in `tests/storage/` run against any.
+Each method is one transaction, and its result is on disk. Ids are UUIDv7; order is a number that the store assigns.
+Code that needs one subject takes only its protocol. To add a database, implement the protocols and add a scheme here;
+the contract tests in `tests/storage/` run against any store.
 """
 
 from contextlib import AbstractAsyncContextManager
@@ -45,23 +45,23 @@ class Store(
 
     @property
     def recovered(self) -> str | None:
-        """A message for the user if a damaged state file had to be put aside."""
+        """A message for the user if a damaged state file had to be set aside."""
 
     @property
     def place(self) -> str:
         """The address of the store, without a password."""
 
     async def claim(self, workspace: str) -> None:
-        """Give the store to another workspace, whose folder of functions is the one that counts from now on."""
+        """Give the store to another workspace, whose functions folder is authoritative from now on."""
 
     async def join(self, workspace: str) -> None:
         """Let another workspace use the store too: its folder becomes a copy of the functions in the store."""
 
     async def vacuum(self) -> None:
-        """Give back the room of what was deleted. Others wait meanwhile."""
+        """Free the space of deleted data. Other users wait meanwhile."""
 
     async def check(self) -> str | None:
-        """Read the whole store and return a description of what is wrong with it, or None."""
+        """Read the whole store and return a description of a problem, or None."""
 
     async def close(self) -> None:
         """Finish running work and close the store. A second call does nothing."""
@@ -70,11 +70,11 @@ class Store(
 def open_store(url: str | Path, *, clock: StoreClock, keep_calls: int = KEEP_CALLS, workspace: str = "") -> Store:
     """Open the store at this address, a new one if there is none.
 
-    The address is `sqlite:///PATH`, the path of its file alone, or `postgresql://USER@HOST/DATABASE` as libpq reads it.
-    `keep_calls` calls of a function are kept one by one. A database belongs to the first `workspace` that names its id.
+    The address is `sqlite:///PATH`, the path of its file alone, or `postgresql://USER@HOST/DATABASE` in libpq's format.
+    `keep_calls` calls per function are kept individually. A database belongs to the first `workspace` id that opens it.
 
     Raises:
-        StorageError: the scheme is unknown, the store cannot be opened, or a newer program has made it.
+        StorageError: the scheme is unknown, the store cannot be opened, or a newer program created it.
     """
     scheme, separator, place = ("", "", "") if isinstance(url, Path) else url.partition("://")
     if not separator:

@@ -1,8 +1,8 @@
 """The common part of every subject of the store: writes as values, errors, and the validation of stored rows.
 
-Stored rows are untrusted, because a file may be tampered with although its place and its tables are right: JSON of a
-known shape, and the seal of what the user believes. `LostLease` is in `agent_core.base.errors`: it passes through every
-room.
+Stored rows are untrusted, because a file may be tampered with even if its path and tables are right. So JSON must have
+a known shape, and rows that the user relies on need a seal. `LostLease` is in `agent_core.base.errors` because it
+passes through every room.
 """
 
 import hashlib
@@ -15,11 +15,14 @@ from agent_core.base.errors import StorageError
 from agent_core.base.seal import Sealer
 from sandbox.wire.strict_json import DEEPEST_ROW, LOOSE, Malformed, read_json
 
-_LONGEST_ROW: Final = 1 << 30  # characters, as SQLite has it
+_LONGEST_ROW: Final = 1 << 30  # characters; a limit like SQLite's
 ANYTHING: Final = object
-Shape: TypeAlias = Any  # Any: a type, a tuple of shapes, a list of one shape, or a dict of shapes: no type says so
-"""What a value has to be: of a type; of one of several shapes; a list of one; a dict with these keys, of which those
-with `?` may be missing, or with any key where the only one is `*`."""
+Shape: TypeAlias = Any  # Any: a type, a tuple of shapes, a list of one shape, or a dict of shapes; no type expresses it
+"""The required shape of a value.
+
+A type; a tuple of alternatives; a list with one shape for its items; a dict with these keys, where those with `?` are
+optional, or with any keys if its only key is `*`.
+"""
 
 
 TEXTS: Final = (str, [str])
@@ -40,22 +43,22 @@ ENTRY: Final[dict[str, Shape]] = {
     "call": {"id?": str, "name?": str, "version?": (str, None)},
     "result": {"call_id?": str, "name?": str, "text?": str, "whole?": str, "outcome?": str, "chars?": int},
 }
-"""What an entry of a kind holds, as far as it does."""
+"""The shape of the payload by kind of entry, as far as it is fixed."""
 SETTINGS: Final = {"preset?": str, "memory_class?": str, "paused_until?": (float, None)}
-"""What is kept of how an agent was made."""
+"""The shape of an agent's settings."""
 
 
 class Misfit(StorageError):
-    """A row is not of the shape that this program writes."""
+    """A row does not have the shape that this program writes."""
 
     code = "misfit"
 
 
 def parse_row(text: str, shape: Shape = ANYTHING) -> Any:  # Any: JSON
-    """Return the parsed value of a row, which someone else may have written.
+    """Return the parsed value of a row, which may be someone else's.
 
     Raises:
-        Misfit: the row holds none, or one of another shape.
+        Misfit: the row is not JSON, or has another shape.
     """
     try:
         value = read_json(text, LOOSE, most=_LONGEST_ROW, deepest=DEEPEST_ROW)
@@ -65,7 +68,7 @@ def parse_row(text: str, shape: Shape = ANYTHING) -> Any:  # Any: JSON
 
 
 def dump(value: object) -> str:
-    """Return JSON as short as possible; text that UTF-8 cannot hold (a lone surrogate) is escaped.
+    """Return JSON as short as possible; text that UTF-8 cannot encode (a lone surrogate) is escaped.
 
     Raises:
         StorageError: the value has no JSON form.
@@ -82,7 +85,7 @@ def dump(value: object) -> str:
 
 
 def fitting(value: Any, shape: Shape, subject: str = "A row of the state file") -> Any:  # Any: JSON
-    """Return the value if it has this shape. Raise Misfit otherwise.
+    """Return the value if it has this shape.
 
     Raises:
         Misfit: it has another.
@@ -120,7 +123,7 @@ def _has(value: dict[str, Any], key: str, shape: Shape) -> bool:  # Any: JSON
 
 
 def sign(sealer: Sealer, table: str, *values: str) -> str:
-    """Return the seal of a row. Derived data and data that the user relies on are only trusted with their own seal."""
+    """Return the seal of a row. Derived data and data that the user relies on are trusted only with their own seal."""
     return sealer.seal(f"row of {table}", *values[:-1], _digest(values[-1]))
 
 
@@ -134,9 +137,9 @@ def _digest(text: str) -> str:
 
 
 class Write:
-    """A change of the store as a value: it rides on a journal entry or is applied alone.
+    """A change of the store as a value: part of a journal append, or applied alone.
 
-    All writes of one `append` or `apply` are one transaction: every one of them happens, or none.
+    All writes of one `append` or `apply` are one transaction: all of them happen, or none.
     """
 
     __slots__ = ()
@@ -144,24 +147,24 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class SaveText(Write):
-    """Keep a text once under its content hash (instructions, a list of functions shown, …)."""
+    """Store a text under its content hash (instructions, a list of functions shown, …)."""
 
     text: str
 
 
 def content_hash(text: str) -> str:
-    """Return the name of a text: the SHA-256 of its UTF-8 form, in hex."""
+    """Return the content hash of a text: the SHA-256 of its UTF-8 form, in hex."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 class StoreClock(Protocol):
-    """The part of `agent_core.base.clock.Clock` that the store needs, so that tests can pass in less."""
+    """The part of `agent_core.base.clock.Clock` that the store needs, so that tests can pass a simpler one."""
 
     def now(self) -> float:
         """Return the seconds since the epoch."""
 
     def new_id(self) -> str:
-        """Return a new uuid7."""
+        """Return a new UUIDv7."""
 
 
 class Subject(Protocol):
@@ -174,7 +177,7 @@ class Subject(Protocol):
         """Return the text stored under this content hash."""
 
     async def apply(self, writes: Sequence[Write]) -> None:
-        """Apply writes outside of a turn, in one transaction; `TurnStore.append` applies them in one.
+        """Apply writes outside of a turn, in one transaction; `TurnStore.append` applies them within a turn.
 
         Raises:
             ManifestConflict: a compare-and-set among them failed.
@@ -214,7 +217,7 @@ class StateConflict(StorageError):
 
 
 class InboxFull(StorageError):
-    """Error raised when the agent has too many events waiting: this one was not accepted."""
+    """Error raised when too many events are waiting for the agent: this one was not accepted."""
 
     code = "inbox-full"
 

@@ -1,7 +1,7 @@
-"""Threads in the store: messages between agents, who waits for whom, what was spent, and who is paused.
+"""Threads in the store: messages between agents, their waits for each other, spending, and paused agents.
 
-A message is an event in its recipient's inbox, and a row that stays. An ask parks the turn that sent it: the turn ends,
-and the last answer to its asks is an event for its agent, which begins the turn that goes on.
+A message is an event in its recipient's inbox, and a permanent row. An ask parks the turn that sent it: the turn ends,
+and the last answer to its asks is an event for its agent, which begins the turn that continues.
 """
 
 from collections.abc import Collection
@@ -19,38 +19,38 @@ Amounts: TypeAlias = dict[str, int | float]
 
 LIMITS_FROM: Final = "[runner] of knapper.toml"
 BEAT: Final = "heartbeat"
-"""The kind of event that wakes an agent when nobody has said anything."""
+"""The kind of event that wakes an agent without a message."""
 AGAIN: Final = "again"
 BETWEEN: Final = ("note", "ask", "answer", "handoff", "stop", AGAIN)
 """The kinds of events that one agent causes for another; `again` repeats one whose turn was cut off."""
 BEGINNING: Final = ("ask", "answer", "again")
-"""Those that always begin a turn of their own, whatever else is going on."""
+"""The kinds that always begin a turn of their own."""
 
 FROM_USER: Final = ("message", "login", "notice", BEAT)
 """The kinds of events that come from the user, or from the program for the user."""
 
 
 class CircleError(UsageError):
-    """Somebody would wait for an agent that waits for them."""
+    """An ask would make agents wait for each other in a circle."""
 
     code = "circle"
 
 
 class ThreadStopped(UsageError):
-    """A thread that takes no further messages: because of a limit, no progress, or a person's word."""
+    """A thread accepts no further messages: because of a limit, no progress, or a person's decision."""
 
     code = "thread-stopped"
 
 
 class NoProgress(ThreadStopped):
-    """One says nearly the same to the same other for the third time: a person has to decide."""
+    """An agent sends another one nearly the same text for the third time: a person must decide."""
 
     code = "no-progress"
 
 
 @dataclass(frozen=True, slots=True)
 class MessageRow:
-    """A message between agents. `state` is sent; of an ask it is open, answered, failed, timed_out or stopped."""
+    """A message between agents. `state` is sent; for an ask it is open, answered, failed, timed_out or stopped."""
 
     id: str
     thread: str
@@ -81,12 +81,12 @@ class ThreadRow:
     spent: dict[str, Amounts] = field(default_factory=dict)
 
     def allowance(self, **more: int | float) -> Allowance:
-        """Return what is left of the thread's limits; `more` are amounts that replace what was spent."""
+        """Return the remainder of the thread's limits; `more` replaces some spent amounts."""
         limits: dict[str, Any] = {name: self.limits.get(name) for name in NAMES}  # Any: the fields that are numbers
         return Allowance(SpendingLimits(**limits, where=LIMITS_FROM), spent={**self.total(), **more})
 
     def total(self) -> Amounts:
-        """Return what all agents spent together; of the hops, the longest way."""
+        """Return the sum of all agents' spending; for hops, the maximum."""
         total: Amounts = {}
         for amounts in self.spent.values():
             for name, amount in amounts.items():
@@ -108,7 +108,7 @@ class OpenWork:
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """How many due events wait for a turn, and for how long the oldest has been due."""
+    """The number of due events that wait for a turn, and how long the oldest has been due."""
 
     waiting: int
     oldest_s: float
@@ -116,9 +116,9 @@ class Backlog:
 
 @dataclass(frozen=True, slots=True)
 class SendMessage(Write):
-    """A write that sends a note, an ask or a handoff; a repeated key is the same message. It begins its thread.
+    """A write that sends a note, an ask or a handoff; a repeated key is the same message. It may start its thread.
 
-    Whether it may be sent is looked at in the same transaction: see `ThreadStore`.
+    The same transaction checks whether it may be sent: see `ThreadStore`.
     """
 
     id: str
@@ -137,7 +137,7 @@ class SendMessage(Write):
 
 @dataclass(frozen=True, slots=True)
 class AnswerAsk(Write):
-    """A write that answers an ask; an ask that has its answer keeps it. `state`: answered, failed or timed_out."""
+    """A write that answers an ask, unless it already has an answer. `state`: answered, failed or timed_out."""
 
     ask: str
     text: str
@@ -146,7 +146,7 @@ class AnswerAsk(Write):
 
 @dataclass(frozen=True, slots=True)
 class RouteAsk(Write):
-    """A write that puts an open ask to another agent; the first answer counts, whoever gives it."""
+    """A write that forwards an open ask to another agent; the first answer counts, no matter who gives it."""
 
     ask: str
     to: str
@@ -154,7 +154,7 @@ class RouteAsk(Write):
 
 @dataclass(frozen=True, slots=True)
 class SpendInThread(Write):
-    """A write that adds to what an agent spent in a thread, if there is such a thread."""
+    """A write that adds to an agent's spending in a thread, if the thread exists."""
 
     thread: str
     agent: str
@@ -165,7 +165,7 @@ class SpendInThread(Write):
 class SetThread(Write):
     """A write that stops a thread (`stopped`, or `stuck` until a person decides), or opens it again.
 
-    What waits of a stopped one is dropped, its turns are asked to end, and nobody waits any more.
+    Stopping drops the thread's waiting events, asks its turns to end, and closes its open asks.
     """
 
     thread: str
@@ -175,7 +175,7 @@ class SetThread(Write):
 
 @dataclass(frozen=True, slots=True)
 class PauseAgent(Write):
-    """A write after which a runner leaves an agent alone; its inbox goes on filling."""
+    """A write that makes runners skip an agent; its inbox still accepts events."""
 
     agent: str
     why: str = ""
@@ -183,14 +183,14 @@ class PauseAgent(Write):
 
 @dataclass(frozen=True, slots=True)
 class ResumeAgent(Write):
-    """A write after which a runner runs an agent again."""
+    """A write that makes runners run an agent again."""
 
     agent: str
 
 
 @dataclass(frozen=True, slots=True)
 class SetBeat(Write):
-    """A write that sets when an agent wakes by itself; a time that was set before goes, unless it `stays`."""
+    """A write that sets when an agent wakes by itself; it replaces an earlier time, unless it `stays`."""
 
     agent: str
     due: float
@@ -201,21 +201,21 @@ class SetBeat(Write):
 class ThreadStore(Subject, Protocol):
     """Threads. `SendMessage` fails, and nothing of its transaction is written, with one of these errors:
 
-    CircleError: the recipient waits for the sender, if perhaps by way of others.
-    ThreadStopped: the thread is stopped, or a limit of it is reached, or nothing new was said for the third time.
+    CircleError: the recipient waits for the sender, directly or through others.
+    ThreadStopped: the thread is stopped, a limit is reached, or nearly the same was sent for the third time.
     InboxFull: too many events wait for the recipient.
     """
 
     async def work(
         self, kinds: Collection[str] = (*BETWEEN, BEAT), limit: int = 100, *, agent: str | None = None
     ) -> list[Due]:
-        """Return the agents with an open turn or a due event of these kinds, but not those that are paused.
+        """Return the agents with an open turn or a due event of these kinds, except paused ones.
 
-        With an `agent`, of all others nothing is asked.
+        With an `agent`, only that one is considered.
         """
 
     async def next_due(self) -> float | None:
-        """Return when the next timed event, or the end of the next wait, is due. None: nothing is."""
+        """Return the time when the next timed event or the end of the next wait is due; None if there is none."""
 
     async def expire(self) -> list[MessageRow]:
         """Answer the asks whose time is over with the reason why there is no answer, and return them."""
@@ -236,10 +236,10 @@ class ThreadStore(Subject, Protocol):
         """Return the agents that are paused, with the reasons."""
 
     async def spent_last(self) -> dict[str, dict[str, int]]:
-        """Return the steps and tokens of each agent's last turn, of those that asked a model."""
+        """Return the steps and tokens of each agent's last turn, if it asked a model."""
 
     async def backlog(self, owners: CallOwners = None) -> Backlog:
-        """Return what waits of all agents, or of the `owners`, but those that are paused."""
+        """Return the backlog of all agents, or of the `owners`, except paused ones."""
 
     async def open_work(self) -> list[OpenWork]:
         """Return the open turns, and the due events of agents, the oldest first."""

@@ -8,7 +8,7 @@ from .subject import Subject
 
 @dataclass(frozen=True, slots=True)
 class TokenRow:
-    """A token: `digest` is the hash of its secret; no `agents` means all, `expires` None never."""
+    """A token: `digest` is the hash of its secret; no `agents` means all, `expires` None means never."""
 
     id: str
     name: str
@@ -20,10 +20,10 @@ class TokenRow:
 
 
 class TokenStore(Subject, Protocol):
-    """The tokens of a workspace. Only rows that this user's program wrote are believed."""
+    """The tokens of a workspace. Rows are trusted only if this user's program wrote them."""
 
     async def add_token(self, row: TokenRow) -> bool:
-        """Store a token, with the time of now. Return False if there is one of that name."""
+        """Store a token with the current time. Return False if there is one of that name."""
 
     async def tokens(self) -> list[TokenRow]:
         """Return all tokens, by name."""

@@ -1,7 +1,7 @@
-"""A whole store copied into another, of the same kind or not, and both compared row by row.
+"""Copies a whole store into another, of the same kind or not, and compares both row by row.
 
-Rows are copied in the order of their keys, a batch in each transaction: a copy that was broken off goes on after the
-last row that is there. What is derived (indexes, forms of functions, readings of files) is made anew where it is used.
+Rows are copied in the order of their keys, one batch per transaction: an interrupted copy continues after the last
+copied row. Derived data (indexes, forms of functions, readings of files) is created again where it is used.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ _FLAGS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """A table with its key, by which it is in order, and its other columns."""
+    """A table with its key, which defines its order, and its other columns."""
 
     name: str
     key: tuple[str, ...]
@@ -40,8 +40,8 @@ def _table(name: str, key: str, columns: str, *, numbered: bool = False) -> _Tab
     return _Table(name, tuple(key.split()), tuple(columns.split()), numbered)
 
 
-# What others point at comes first. An event points at the turn that took it, and the turn at the event that began it:
-# see `_take_events`.
+# Referenced tables come first. An event refers to the turn that took it, and the turn to the event that began it: see
+# `_take_events`.
 _TABLES: Final = (
     _table("text", "hash", "text"),
     _table("manifest", "module", "version"),
@@ -104,10 +104,11 @@ async def copy_store(
 ) -> dict[str, int]:
     """Copy all of a store into an empty one, compare them, and return how many rows each table has.
 
-    `resume` goes on with a copy that was broken off. `hear` is told the name of each table. Nobody else may write.
+    `resume` continues an interrupted copy. `hear` receives the name of each table. No other process may write
+    meanwhile.
 
     Raises:
-        StorageError: the target is not empty, or the two are not the same afterwards.
+        StorageError: the target is not empty, or the two differ afterwards.
     """
     here, there = _tables_of(source_store), _tables_of(target_store)
     if not resume and any((await row_counts(target_store)).values()):
@@ -126,7 +127,7 @@ async def copy_store(
 async def row_counts(store: Store) -> dict[str, int]:
     """Return how many rows each table has."""
     return await _tables_of(store)._read(
-        lambda session: {table.name: int(session.all(f"select count(*) from {table.name}")[0][0]) for table in _TABLES}  # noqa: S608  (a table of ours)
+        lambda session: {table.name: int(session.all(f"select count(*) from {table.name}")[0][0]) for table in _TABLES}  # noqa: S608  (our own table)
     )
 
 
@@ -146,18 +147,18 @@ async def _copy_table(tables: Tables, other_tables: Tables, table: _Table) -> No
 
 def _last(session: SqlSession, table: _Table) -> Row | None:
     order = ", ".join(f"{name} desc" for name in table.key)
-    return session.one(f"select {', '.join(table.key)} from {table.name} order by {order} limit 1")  # noqa: S608  (names of ours)
+    return session.one(f"select {', '.join(table.key)} from {table.name} order by {order} limit 1")  # noqa: S608  (our own names)
 
 
 def _batch(session: SqlSession, table: _Table, last: Row | None) -> list[Row]:
     key = ", ".join(table.key)
     after = f"where ({key}) > ({', '.join('?' * len(table.key))})" if last is not None else ""
-    sql = f"select {', '.join(table.all)} from {table.name} {after} order by {key} limit {BATCH}"  # noqa: S608  (names of ours)
+    sql = f"select {', '.join(table.all)} from {table.name} {after} order by {key} limit {BATCH}"  # noqa: S608  (our own names)
     return session.all(sql, *(last or ()))
 
 
 def _insert(session: SqlSession, table: _Table, rows: Sequence[Row]) -> None:
-    sql = f"insert into {table.name} ({', '.join(table.all)}) values ({', '.join('?' * len(table.all))})"  # noqa: S608  (names of ours)
+    sql = f"insert into {table.name} ({', '.join(table.all)}) values ({', '.join('?' * len(table.all))})"  # noqa: S608  (our own names)
     is_flag = [name in _FLAGS for name in table.all]
     session.many(
         sql, ([bool(value) if flag else value for value, flag in zip(row, is_flag, strict=True)] for row in rows)
@@ -195,7 +196,7 @@ def _sums(session: SqlSession) -> dict[str, tuple[int, str]]:
 
 
 def _sum(session: SqlSession, name: str) -> tuple[int, str]:
-    """Return the number of rows and a hash of them, in which both databases agree."""
+    """Return the number of rows and a hash of them, which is the same in both databases."""
     count, digest = 0, hashlib.sha256()
     for row in _rows(session, name):
         count += 1

@@ -10,23 +10,23 @@ SAID = ("user", "assistant", "call", "result", "notice")
 """The kinds of entries that are part of the conversation; others (such as `request`) explain it."""
 
 USAGE = "usage"
-"""The kind of an entry that says what a request to a model took: `model`, `…_tokens`, and whether it is `estimated`."""
+"""The kind of an entry with the cost of a model request: `model`, `…_tokens`, and whether it is `estimated`."""
 
 STREAMED = "streamed"
-"""The kind of an entry that is not on record yet: what was shown of a reply that has not come to its end."""
+"""The kind of an entry that is not in the journal yet: the displayed part of an unfinished reply."""
 
 ENDED = "ended"
-"""The kind of an entry that says why a turn ended without a reply: `text`, as the user was told."""
+"""The kind of an entry that says why a turn ended without a reply: `text`, as shown to the user."""
 
 SUMMARY = "summary"
-"""The kind of an entry that stands for what was said before it."""
+"""The kind of an entry that replaces earlier messages in the context."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One row of a turn's journal. The caller sets `kind` and `payload`, the store the rest.
 
-    `seq` rises through an agent's history; `n` counts from 0 within the turn. `is_imported`: it came with a file.
+    `seq` rises through an agent's history; `n` counts from 0 within the turn. `is_imported`: it came from a file.
     """
 
     kind: str
@@ -51,9 +51,7 @@ class Post:
 
 @dataclass(frozen=True, slots=True)
 class Posted:
-    """An event that is on disk, the `seq` of an entry or end of a turn of its agent before its turn, and what it says:
-    that of the first one with its key.
-    """
+    """A stored event, a `seq` before its turn, and its payload; a repeated key returns the first event's payload."""
 
     event: str
     after: int
@@ -73,7 +71,7 @@ class Inbound:
 class ClaimedTurn:
     """A claimed turn; writes need `attempt` and `n`. An attempt above 1 takes over an interrupted turn.
 
-    `streamed` is what was shown of a reply that did not come to its end.
+    `streamed` is the displayed part of an unfinished reply.
     """
 
     id: str
@@ -88,10 +86,10 @@ class ClaimedTurn:
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """The result of an append: the next `n`, whether the turn is asked to end, and whether due events wait.
+    """The result of an append: the next `n`, whether the turn should end, and whether due events wait.
 
-    Those that always begin a turn of their own do not count. `last` is the `seq` of the last entry that was written, 0
-    where there was none; `shared` the version of each of the agent's shared blocks, by id.
+    Events that always begin a turn of their own do not count. `last` is the `seq` of the last entry that was written, 0
+    if there was none; `shared` has the version of each of the agent's shared blocks, by id.
     """
 
     n: int
@@ -103,7 +101,7 @@ class Appended:
 
 @dataclass(frozen=True, slots=True)
 class EndedTurn:
-    """A turn that has ended; `seq` comes after those of its entries, and before those of the next turn."""
+    """A turn that has ended; `seq` is after those of its entries, and before those of the next turn."""
 
     id: str
     state: str
@@ -120,7 +118,7 @@ class Due:
 
 @dataclass(frozen=True, slots=True)
 class JournalReport:
-    """What a look at all turns and entries found. `missing` entries were forgotten, or nothing says where they are."""
+    """The result of checking all turns and entries. `missing` entries were forgotten, or are lost."""
 
     turns: int
     entries: int
@@ -130,13 +128,13 @@ class JournalReport:
 
 @dataclass(frozen=True, slots=True)
 class WakeAsker(Write):
-    """The write at the end of each turn: its agent goes on if all that it asked is answered."""
+    """The write at the end of each turn: its agent continues if all its asks are answered."""
 
     turn: str
 
 
 class TurnStore(Subject, Protocol):
-    """The inbox and the journal. A turn is written only by who knows its `attempt` and `n`."""
+    """The inbox and the journal. A write to a turn must name its `attempt` and `n`."""
 
     async def post(self, post: Post) -> str:
         """Return the event's id. A repeated key gives the id of the first event.
@@ -146,18 +144,18 @@ class TurnStore(Subject, Protocol):
         """
 
     async def post_after(self, post: Post) -> Posted:
-        """Post an event, and say after which `seq` its turn will come."""
+        """Post an event, and return the `seq` after which its turn will come."""
 
     async def waiting(self, agent: str, thread: str | None = None) -> list[Inbound]:
-        """Return the due events that nobody has taken, oldest first. `append(takes=…)` delivers them in mid-turn.
+        """Return the due events that no turn has taken, oldest first. `append(takes=…)` delivers them in mid-turn.
 
-        With a `thread`, what agents send each other in other threads is left out.
+        With a `thread`, messages between agents in other threads are left out.
         """
 
     async def next(self, agent: str, owner: str, *, skip: Collection[str] = ()) -> ClaimedTurn | None:
         """Claim the open turn (a takeover), or a new one for the oldest due event. Return None if nothing is due.
 
-        `skip` has kinds of events that begin no turn now.
+        `skip` has kinds of events that may not begin a turn now.
         """
 
     async def load(self, turn: str) -> list[Entry]:
@@ -182,13 +180,13 @@ class TurnStore(Subject, Protocol):
         """
 
     async def keep_streamed(self, turn: str, attempt: int, n: int, text: str) -> None:
-        """Keep what was shown so far of a reply, until the next append; the disk is not waited for.
+        """Store the displayed part of a reply until the next append, without waiting for the disk.
 
-        Nothing is kept if the turn is not at (`attempt`, `n`), or not open.
+        Nothing is stored if the turn is not at (`attempt`, `n`), or not open.
         """
 
     async def streamed(self, agent: str) -> list[Entry]:
-        """Return what was kept of a reply that has not come to its end: it is still coming, or was cut off."""
+        """Return the stored part of an unfinished reply: it is still streaming, or was cut off."""
 
     async def finish(
         self,
@@ -199,7 +197,7 @@ class TurnStore(Subject, Protocol):
         posts: Sequence[Post] = (),
         writes: Sequence[Write] = (),
     ) -> None:
-        """Close the turn under the same fence as `append`; the answers to its asks are posted, if all are there."""
+        """Close the turn under the same fence as `append`; the answers to its asks are posted if all have arrived."""
 
     async def cancel(self, turn: str) -> None:
         """Ask the turn's owner to end it. The next append reports the request."""
@@ -216,27 +214,27 @@ class TurnStore(Subject, Protocol):
         most: int = -1,
         with_removed: bool = False,
     ) -> list[Entry]:
-        """Return every visible entry of the agent's turns after `since` (a `seq`), in order, reading at most `most`.
+        """Return the visible entries of the agent's turns after `since` (a `seq`), in order, reading at most `most`.
 
-        `with_removed`: also those of turns that were removed from the context.
+        `with_removed` includes turns that were removed from the context.
         """
 
     async def ended_turns(self, agent: str, since: int) -> list[EndedTurn]:
-        """Return the agent's turns that have ended after `since` (a `seq`), in order, removed ones too."""
+        """Return the agent's turns that have ended after `since` (a `seq`), in order, including removed ones."""
 
     async def turn_of(self, event: str, agent: str = "") -> str | None:
-        """Return the id of the turn that took an event; None while it waits, or if there is no such event of the agent.
+        """Return the id of the turn that took an event; None while it waits, or if the agent has no such event.
 
-        Of a turn that was cut off and goes on, it is the turn that goes on, None until that begins.
+        For a turn that was cut off and is resumed, it is the resuming turn, or None until that begins.
         """
 
     async def last_seq(self, agent: str) -> int:
-        """Return the `seq` of the last entry of an agent's turns, or of their last end; 0 before the first."""
+        """Return the `seq` of the last entry or end of an agent's turns; 0 if there is none."""
 
     async def check_journal(self) -> JournalReport:
-        """Read the whole journal, and return what cannot be: a call twice, or without an answer, two writers of a turn.
+        """Read the whole journal, and return its faults: a call twice or without an answer, two writers of a turn.
 
-        At most 20 faults are told.
+        At most 20 faults are reported.
         """
 
     async def hide_last_turn(self, agent: str) -> list[Entry]:

@@ -1,4 +1,4 @@
-"""The threads in which a store works, so that nobody waits on the loop."""
+"""The threads in which a store works, so that the event loop never waits for it."""
 
 import asyncio
 from collections.abc import Callable
@@ -12,18 +12,18 @@ GRACE_S: Final = 2.0
 
 
 class WorkThreads:
-    """The threads that touch connections. In one, work runs in the order of submission; it always runs to its end."""
+    """The threads that use connections. One thread runs work in the order of submission, always to its end."""
 
     def __init__(self, count: int = 1) -> None:
         self._executor = ThreadPoolExecutor(count, thread_name_prefix="knapper-storage")
 
     async def run(self, work: Callable[[], T], interrupt: Callable[[], None] = lambda: None) -> T:
-        """Return the result of the work. A cancelled waiter leaves when the work is done, so nothing runs unobserved.
+        """Return the result of the work. A canceled caller leaves when the work is done, so nothing runs unobserved.
 
-        Work that takes long then is interrupted.
+        Work that takes long after a cancellation is interrupted.
         """
         waiter = _Waiter[T](asyncio.get_running_loop())
-        # Every step of a turn comes by here: a future of the executor, and one around it, would cost as much again.
+        # Every step of a turn runs this: a future of the executor, and one around it, would double the cost.
         self._executor.submit(waiter.carry_out, work)
         try:
             return await waiter.result
@@ -37,7 +37,7 @@ class WorkThreads:
 
 
 class _Waiter(Generic[T]):
-    """Who waits in the loop for work in a thread."""
+    """A caller in the loop that waits for work in a thread."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.result: asyncio.Future[T] = loop.create_future()
@@ -51,7 +51,7 @@ class _Waiter(Generic[T]):
             told = partial(asyncio.Future.set_result, self.result, work())
         except BaseException as error:  # noqa: BLE001 - it is raised where the result is awaited
             told = partial(asyncio.Future.set_exception, self.result, error)
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        with suppress(RuntimeError):  # the loop is closed, so nobody waits
             self._loop.call_soon_threadsafe(self._end, told)
 
     def _end(self, told: Callable[[], None]) -> None:

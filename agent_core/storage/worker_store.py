@@ -1,4 +1,4 @@
-"""Who runs which agent, and how processes at the same store tell each other that there is something to do."""
+"""The processes at a store: which one runs which agent, and how they notify each other of work."""
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
@@ -7,19 +7,19 @@ from pathlib import Path
 from typing import Protocol, TypeAlias
 
 Hear: TypeAlias = Callable[[str], None]
-"""Gets a topic of which there may be news: WORK, FUNCTIONS, or "" for any; or LOST."""
+"""A listener for topics that may have news: WORK, FUNCTIONS, or "" for any; or LOST."""
 
 WORK, FUNCTIONS = "work", "functions"
 LOST = "lost"
-"""Another process has taken an agent that this one held, and thought dead."""
+"""Another process took over an agent that this one held, because it seemed dead."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerRow:
-    """A process that uses a shared store: `silent_s` seconds have passed since it was heard last.
+    """A process that uses a shared store: `silent_s` is the time since its last heartbeat in seconds.
 
-    `version` is that of its program, and `skew_s` by how much the store's clock was ahead of its own when it connected;
-    less than half a second counts as none.
+    `version` is that of its program, and `skew_s` is how far the store's clock was ahead of its own when it connected;
+    less than half a second counts as 0.
     """
 
     id: str
@@ -50,41 +50,41 @@ class WorkerStore(Protocol):
 
     @property
     def owner(self) -> str:
-        """The name of this process, as the turns that it claims have it."""
+        """The name of this process, which is stored in the turns that it claims."""
 
     @property
     def leases_taken(self) -> int:
-        """How many agents this process has taken from others that were not heard of any more."""
+        """The number of agents that this process took from processes without recent heartbeats."""
 
     def hold(self, folder: Path, agent: str) -> AbstractAsyncContextManager[None]:
-        """Keep the right to run an agent while the block runs; `folder` is the state folder of the workspace.
+        """Hold the right to run an agent during the block; `folder` is the state folder of the workspace.
 
         Raises:
             AgentBusy: another process has it; the message names the process.
-            UsageError: the name cannot be an agent's.
-            WorkspaceError: a lock cannot be made.
+            UsageError: the name is not valid for an agent.
+            WorkspaceError: the lock cannot be created.
         """
 
     async def lend(self, agent: str) -> None:
-        """Let other processes have an agent that is held here, until it is taken back; a lock in a folder stays."""
+        """Allow other processes to take an agent that this one holds, until `take_back`; a lock in a folder is kept."""
 
     async def take_back(self, agent: str) -> bool:
-        """Hold an agent again that was lent; False: what was read of it is out of date, or another process has it."""
+        """Hold a lent agent again; return False if another process has it, or changed it meanwhile."""
 
     def heard(self, hear: Hear, *, to_run: bool = False) -> AbstractAsyncContextManager[None]:
-        """Call `hear` in this loop when other processes wrote something, while the block runs. Calls may be lost.
+        """Call `hear` in this loop when other processes wrote something, during the block. Calls may be lost.
 
-        Who hears it only `to_run` turns is not told of work for which another process was woken.
+        With `to_run`, `hear` is not called for work for which another process was woken.
         """
 
     async def offer_slots(self, slots: int) -> None:
-        """Say that this process runs the turns of so many agents at once."""
+        """Record how many agents' turns this process runs at once."""
 
     async def workers(self) -> list[WorkerRow]:
-        """Return the processes at a shared store, those that were heard last first."""
+        """Return the processes at a shared store, the one with the latest heartbeat first."""
 
     async def health(self) -> Health | None:
-        """Ask a shared store how it is; None: it is a file."""
+        """Return the state of a shared store; None if the store is a file."""
 
     async def functions_number(self) -> int:
-        """Return a number that rises with each change of a function."""
+        """Return a number that increases with each change of a function."""

@@ -1,6 +1,6 @@
 """The broker as calls use it: one session each, which costs nothing until something is fetched.
 
-The HTTP client library takes longer to import than a prompt may take to stand: the first fetch of a process pays.
+The HTTP client library is slow to import, so the first fetch of a process imports it.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Want: TypeAlias = Callable[[str], Awaitable[bool]]  # asks a human for one more host, as `host` or `host:port`
 Resolve: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
 Tls: TypeAlias = Callable[[], ssl.SSLContext]
-Reach: TypeAlias = Callable[[str], Awaitable[None]]  # hears of a place before a call reaches it for the first time
+Reach: TypeAlias = Callable[[str], Awaitable[None]]  # receives a place before a call reaches it for the first time
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +26,9 @@ class Broker:
     """The shared state of all fetches: the caps, the resolver, the trusted certificates, and the log."""
 
     caps: FetchCaps = field(default_factory=FetchCaps)
-    resolve: Resolve | None = None  # as the system does
-    tls: Tls | None = None  # those that this machine trusts
-    note: Callable[[str], None] = field(default=lambda _: None)  # hears a line for each request
+    resolve: Resolve | None = None  # None: the system's
+    tls: Tls | None = None  # None: the certificates that this machine trusts
+    note: Callable[[str], None] = field(default=lambda _: None)  # receives a line for each request
 
     def session(
         self,
@@ -39,8 +39,9 @@ class Broker:
         receipt: "Receipt | None" = None,
         reach: Reach | None = None,
     ) -> "FetchSession":
-        """Return a session for one call of a function that may reach these hosts, and others that the user is asked
-        about. What was reached and refused goes into `receipt`.
+        """Return a session for one call of a function that may reach these hosts; the user is asked for others.
+
+        Reached and refused places are recorded in `receipt`.
         """
         return FetchSession(lambda: _begin_fetches(self, function, hosts, want, receipt, reach))
 
@@ -60,7 +61,7 @@ class Answering(Protocol):
 
 
 class FetchSession:
-    """The fetches of one call: started by the first, ended with the call, however it ends."""
+    """The fetches of one call: started by the first one, ended with the call, however it ends."""
 
     def __init__(self, begin: Callable[[], Answering]) -> None:
         self._begin = begin
@@ -72,7 +73,7 @@ class FetchSession:
         return 0 if self._fetches is None else self._fetches.open
 
     async def answer(self, name: str, arguments: Mapping[str, Any]) -> Any:  # Any: values that cross the sandbox
-        """Return the answer to `fetch`, `fetch_send`, `fetch_read` or `fetch_close`; a failed fetch is a value too.
+        """Return the answer to `fetch`, `fetch_send`, `fetch_read` or `fetch_close`; a failed fetch is a value, too.
 
         Raises:
             RequestRefused: it was not granted, or cannot be sent at all.

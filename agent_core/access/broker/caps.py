@@ -9,13 +9,13 @@ PIECE = 64 << 10  # bytes of a body that cross to the worker at once
 
 @dataclass(frozen=True, slots=True)
 class FetchCaps:
-    """Limits in bytes and seconds; a redirect is a request of its own."""
+    """Limits in bytes and seconds; each redirect counts as a request."""
 
     url: int = 8_192
     headers: int = 64 << 10  # of a request, and of a response
     request: int = 8 * MIB
     response: int = 64 * MIB
-    decoded: int = 128 * MIB  # what the worker makes of a compressed response
+    decoded: int = 128 * MIB  # of a compressed response, after decoding in the worker
     requests: int = 200
     redirects: int = 5
     streams: int = 8

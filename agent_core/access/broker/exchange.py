@@ -1,8 +1,8 @@
-"""One request on one new connection, to an address that was checked; HTTP/1.1 by httpcore2, without its pool.
+"""One request on one new connection, to a checked address; HTTP/1.1 by httpcore2, without its pool.
 
-A name is resolved once, to addresses that are all checked. Python's own `is_global` differs from release to release;
-the table is IANA's special-purpose registries. Of IPv6 only global unicast is public, and of what wraps an IPv4 address
-only NAT64, as its IPv4 address is.
+A name is resolved once, and all its addresses are checked. Python's own `is_global` differs between releases; this
+table follows IANA's special-purpose registries. In IPv6, only global unicast is public; of the ranges that wrap an IPv4
+address, only NAT64 is accepted, with the rules for its IPv4 address.
 """
 
 import asyncio
@@ -41,11 +41,11 @@ _SPECIAL = {
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 _UNICAST = ipaddress.ip_network("2000::/3")
 _MOST_ADDRESSES = 64
-_RESOLVERS = 4  # threads: names that resolve slowly hold up one another, and nothing else of the host
+_RESOLVERS = 4  # threads: slow lookups delay each other, but nothing else in the host
 
 
 def kind_of(address: Address) -> str | None:
-    """Return what kind of address it is if it is not public; None if it is."""
+    """Return the kind of an address that is not public; None if it is public."""
     if address in _NAT64:
         return kind_of(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF))
     for network, kind in _SPECIAL.items():
@@ -58,7 +58,7 @@ async def checked(target: Target, hosts: Hosts, resolve: Resolve) -> tuple[str, 
     """Return the addresses at which the target may be reached.
 
     Raises:
-        RequestRefused: one of them is not public, and was not granted.
+        RequestRefused: one of them is not public and was not granted.
         FetchFailed: there are none.
     """
     literal = target.address
@@ -71,7 +71,7 @@ async def checked(target: Target, hosts: Hosts, resolve: Resolve) -> tuple[str, 
 
 
 async def resolve(host: str, port: int) -> Sequence[str]:
-    """Return the system's answer; a lookup that is abandoned ends in its own thread."""
+    """Return the system's answer; an abandoned lookup ends in its own thread."""
     ask = functools.partial(socket.getaddrinfo, host.encode("ascii"), port, type=socket.SOCK_STREAM)
     answers = await asyncio.get_running_loop().run_in_executor(_resolvers(), ask)
     return [str(answer[4][0]) for answer in answers]
@@ -108,20 +108,18 @@ _BODILESS = frozenset({204, 304})
 
 @functools.cache
 def tls() -> ssl.SSLContext:
-    """Return a context that verifies certificates against what this machine trusts."""
+    """Return a context that verifies certificates against those that this machine trusts."""
     return httpcore2.default_ssl_context()
 
 
 async def tls_context(target: Target, tls: Tls) -> ssl.SSLContext | None:
-    """Return the context that verifies a secure connection; loaded in a thread, because a certificate store is
-    large.
-    """
+    """Return the context that verifies a secure connection; large certificate stores are loaded in a thread."""
     with _translate_errors(target.place):
         return await asyncio.to_thread(tls) if target.scheme == "https" else None
 
 
 class _Checked(httpcore2.AsyncNetworkBackend):
-    """Connects to the addresses that it was given, one after another, whatever host is requested."""
+    """Connects to the given addresses, one after another, for any requested host."""
 
     def __init__(self, addresses: tuple[str, ...], connect_s: float) -> None:
         self._addresses = addresses
@@ -147,7 +145,7 @@ class _Checked(httpcore2.AsyncNetworkBackend):
         return self.stream
 
     async def aclose(self) -> None:
-        """Drop the connection, even if it was cancelled during the TLS handshake."""
+        """Close the connection, even if it was cancelled during the TLS handshake."""
         if self.stream is not None:
             await self.stream.aclose()
 
@@ -211,7 +209,7 @@ class Exchange:
         return piece
 
     async def aclose(self) -> None:
-        """Drop the connection, whatever state it is in."""
+        """Close the connection in any state."""
         if self._pieces is not None:
             await self._pieces.aclose()
         await self._backend.aclose()

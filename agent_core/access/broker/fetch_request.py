@@ -1,4 +1,4 @@
-"""One checked request of a worker: what it becomes if a response redirects it, and how it fails."""
+"""One checked request of a worker, its redirects, and its failures."""
 
 import math
 import re
@@ -18,7 +18,7 @@ Kind: TypeAlias = Literal["name", "connection", "tls", "timeout", "response"]
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
-# The connection is the broker's: what frames a message or speaks to the next hop is never the function's to say.
+# The connection is the broker's: a function may not set headers that frame a message or address the next hop.
 _OURS = frozenset({"host", "connection", "keep-alive", "proxy-connection", "proxy-authorization", "te", "trailer"}) | {
     "transfer-encoding",
     "upgrade",
@@ -26,12 +26,12 @@ _OURS = frozenset({"host", "connection", "keep-alive", "proxy-connection", "prox
     "content-length",
     "http2-settings",
 }
-_PRIVATE = frozenset({"authorization", "cookie"})  # not for another origin
+_PRIVATE = frozenset({"authorization", "cookie"})  # must not be sent to another origin
 _OF_BODY = "content-"
 
 
 class FetchFailed(Exception):
-    """A fetch that was allowed and failed: a value for the worker, which raises the matching OSError."""
+    """A fetch that was allowed but failed: a value for the worker, which raises the matching OSError."""
 
     def __init__(self, kind: Kind, message: str) -> None:
         super().__init__(message)
@@ -40,7 +40,7 @@ class FetchFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class FetchRequest:
-    """A request; `follows` says whether redirects are followed here."""
+    """A request; `follows` tells whether the broker follows redirects."""
 
     method: str
     target: Target
@@ -64,7 +64,7 @@ class FetchRequest:
 def take(
     arguments: Mapping[str, Any], before: bytes, caps: FetchCaps
 ) -> FetchRequest:  # Any: values that cross the sandbox
-    """Return the order in a worker's untrusted arguments; `before` is the part of the body that was sent ahead.
+    """Return the request in a worker's untrusted arguments; `before` is the part of the body that was sent earlier.
 
     Raises:
         RequestRefused: it cannot be sent.
@@ -85,7 +85,7 @@ def take(
 
 
 def headers_of(pairs: object, limit: int) -> Headers:
-    """Return the headers that are sent unchanged, from pairs of text."""
+    """Return the headers to send unchanged, from pairs of text."""
     if not isinstance(pairs, list):
         raise RequestRefused("headers are a list of pairs")
     headers = tuple(_header(pair) for pair in pairs)

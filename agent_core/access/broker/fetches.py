@@ -1,4 +1,4 @@
-"""The fetches of one call: requested, checked, counted, timed, logged, and all ended when the call ends."""
+"""The fetches of one call: requested, checked, counted, timed, logged, and ended with the call."""
 
 import asyncio
 import itertools
@@ -17,9 +17,9 @@ from .exchange import Exchange, ResponseHead, checked, resolve, tls, tls_context
 from .fetch_request import REDIRECTS, FetchFailed, FetchRequest, take
 from .target import Hosts
 
-_MOST_ASKED = 3  # hosts that one call may have a human asked for
+_MOST_ASKED = 3  # hosts that one call may ask a human for
 
-_numbers = itertools.count(1)  # of one process: a worker that is kept may hold a response of an earlier call
+_numbers = itertools.count(1)  # unique in the process: a worker that is kept may hold a response of an earlier call
 _log = logging.getLogger("knapper.broker")
 
 
@@ -36,7 +36,7 @@ class _Stream:
 
     @property
     def is_connected(self) -> bool:
-        """True if the address was there: something may have been sent."""
+        """True if there was a connection, so something may have been sent."""
         return self.exchange is not None and self.exchange.is_connected
 
 
@@ -61,10 +61,10 @@ class Fetches:
         self._reach = reach
         self._reached: set[str] = set()
         self._asked: set[str] = set()
-        self._stood = 0.0  # seconds that a human was asked for, which no limit counts
+        self._stood = 0.0  # seconds of waiting for a human, which count toward no limit
         self._requests = 0
         self._seconds = 0.0
-        self._ahead = bytearray()  # of the next request's body
+        self._ahead = bytearray()  # the part of the next request's body that was sent already
         self._streams: dict[int, _Stream] = {}
 
     @property
@@ -74,12 +74,12 @@ class Fetches:
 
     async def aclose(self) -> None:
         """End all open requests."""
-        async with AsyncExitStack() as stack:  # one that cannot be closed keeps no other open
+        async with AsyncExitStack() as stack:  # a failure to close one must not keep others open
             for number in self._streams:
                 stack.push_async_callback(self._end, number)
 
     async def answer(self, name: str, arguments: Mapping[str, Any]) -> Any:  # Any: values that cross the sandbox
-        """Return the answer to one request; a failed fetch is a value too.
+        """Return the answer to one request; a failed fetch is a value, too.
 
         Raises:
             RequestRefused: it was not granted, or cannot be sent at all.
@@ -123,7 +123,7 @@ class Fetches:
         }
 
     async def _follow(self, request: FetchRequest) -> tuple[_Stream, ResponseHead]:
-        """Return the response that redirects lead to; each hop is checked like the first."""
+        """Return the final response after redirects; each hop is checked like the first."""
         until = self._now() + min(request.timeout_s, self._caps.request_s)
         for _hop in range(self._caps.redirects + 1):
             stream, answer = await self._hop(request, until)
@@ -199,7 +199,7 @@ class Fetches:
         return piece
 
     async def _end(self, number: int) -> None:
-        """Log a request and drop its connection, once."""
+        """Log a request and close its connection, once."""
         if (stream := self._streams.pop(number, None)) is None:
             return
         target = stream.order.target
@@ -216,7 +216,7 @@ class Fetches:
 
     @asynccontextmanager
     async def _ended_by_failure(self, stream: _Stream) -> AsyncIterator[None]:
-        """Leave no connection open if anything goes wrong in the block, including a cancelled call."""
+        """Close the connection if anything goes wrong in the block, including a cancelled call."""
         try:
             yield
         except BaseException as error:
@@ -226,7 +226,7 @@ class Fetches:
 
     @asynccontextmanager
     async def _within(self, until: float, request: FetchRequest) -> AsyncIterator[None]:
-        """Limit one operation to this deadline, and to the time that the call has left for all of them."""
+        """Limit one operation to this deadline, and to the call's remaining time for all operations."""
         began = self._now()
         try:
             async with asyncio.timeout(min(until - began, self._caps.call_s - self._seconds)):

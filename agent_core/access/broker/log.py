@@ -1,4 +1,4 @@
-"""The log of outgoing requests for the user: one line per request, in a private file of bounded size."""
+"""The log of outgoing requests for the user: one line per request, in a private file of limited size."""
 
 import os
 from collections.abc import Callable
@@ -16,7 +16,7 @@ _LONGEST: Final = 4_000
 
 
 class RequestLog:
-    """Appends to `requests.log`; a full one becomes `requests.log.1` and replaces the previous one."""
+    """Appends to `requests.log`; a full log becomes `requests.log.1` and replaces the previous one."""
 
     def __init__(self, folder: Path, clean: Callable[[str], str], now: Callable[[], float]) -> None:
         self._path = folder / NAME
@@ -39,7 +39,7 @@ class RequestLog:
 
     def _open_with_room(self, more: int) -> int:
         descriptor = self._open()
-        machine.lock(descriptor)  # two processes make room once
+        machine.lock(descriptor)  # of two processes, only one rotates the file
         if os.fstat(descriptor).st_size + more <= MOST_BYTES:
             return descriptor
         try:

@@ -1,7 +1,7 @@
 """URLs and hosts as the broker understands them: parsed once, strictly, and never used as text again.
 
-The client library is handed these parts, not the URL, so there is no second parser that could see another host. The
-hosts that a function may reach are granted as `api.example.org`, `localhost:8000`, `*.example.org` or `192.168.1.5`.
+The client library receives these parts, not the URL, so no second parser could see a different host. The hosts that a
+function may reach are granted as `api.example.org`, `localhost:8000`, `*.example.org` or `192.168.1.5`.
 """
 
 import ipaddress
@@ -20,7 +20,7 @@ DEFAULT_PORTS = {"http": 80, "https": 443}
 _AUTHORITY = re.compile(r"(\[[0-9a-f:.]+\]|[^\[\]:/?#@\\%\s]+)(?::([0-9]{1,5}))?", re.IGNORECASE)
 _URL = re.compile(r"([a-z][a-z0-9+.-]*)://([^/?#]*)([^#]*)(?:#.*)?", re.IGNORECASE)
 _LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
-_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")  # a last label that some resolvers take for part of an address
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")  # a last label that some resolvers treat as part of an address
 _NAME_LIMIT = 253
 
 
@@ -31,7 +31,7 @@ class Target:
     scheme: str
     host: str
     port: int
-    path: str  # with its query, as it is sent
+    path: str  # with its query, as sent
 
     @property
     def address(self) -> Address | None:
@@ -40,7 +40,7 @@ class Target:
 
     @property
     def place(self) -> str:
-        """Host and port as a Host header and a grant write them."""
+        """Host and port in the form of a Host header and a grant."""
         bare = f"[{self.host}]" if ":" in self.host else self.host
         return bare if self.port == DEFAULT_PORTS[self.scheme] else f"{bare}:{self.port}"
 
@@ -54,7 +54,7 @@ def read(url: object, limit: int) -> Target:
     """Return the target of a URL.
 
     Raises:
-        RequestRefused: it is none, or one that two programs might read differently.
+        RequestRefused: it is not a URL, or one that two programs might read differently.
     """
     text = _printable(url, limit)
     match = _URL.fullmatch(text)
@@ -80,7 +80,7 @@ def authority(text: str) -> tuple[str, int | None]:
 
 
 def as_address(host: str) -> Address | None:
-    """Return the address that is written here; the IPv4 one if an IPv6 address only wraps it."""
+    """Return the address in a text, or None; an IPv6 address that wraps an IPv4 address becomes the latter."""
     try:
         address = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:
@@ -89,7 +89,7 @@ def as_address(host: str) -> Address | None:
 
 
 def shown(text: str) -> str:
-    """Return untrusted text as a message may show it."""
+    """Return untrusted text in a form that is safe in a message."""
     return ascii(text if len(text) <= 100 else f"{text[:100]}…")
 
 
@@ -134,7 +134,7 @@ _WILD = "*."
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A granted host; without a port it covers the usual two, and a wildcard covers only the names below it."""
+    """A granted host; without a port it covers the two default ports, and a wildcard covers only names below it."""
 
     name: str
     port: int | None = None
@@ -145,7 +145,7 @@ class Host:
         return f"{_WILD if self.is_wild else ''}{bare}{'' if self.port is None else f':{self.port}'}"
 
     def covers(self, name: str, port: int) -> bool:
-        """Check whether a name, or an address as text, is covered by this grant."""
+        """Check whether this grant covers a name, or an address as text."""
         if port not in (DEFAULT_PORTS.values() if self.port is None else (self.port,)):
             return False
         return name.endswith(f".{self.name}") if self.is_wild else name == self.name
@@ -155,7 +155,7 @@ def host(text: str) -> Host:
     """Return a grant as the user writes it, in its canonical spelling.
 
     Raises:
-        RequestRefused: it is none.
+        RequestRefused: it is not valid.
     """
     wild, bare = text.startswith(_WILD), text.removeprefix(_WILD)
     name, port = authority(f"[{bare}]" if bare.count(":") > 1 and not bare.startswith("[") else bare)
@@ -174,7 +174,7 @@ class Hosts:
 
     @classmethod
     def of(cls, texts: Iterable[str]) -> Self:
-        """Return the grants that can be parsed, and leave out the others."""
+        """Return the grants that can be parsed, without the others."""
         return cls(tuple(grant for text in texts if (grant := _readable(text)) is not None))
 
     def with_host(self, text: str) -> Self:
@@ -186,7 +186,7 @@ class Hosts:
         return any(grant.covers(target.host, target.port) for grant in self.granted)
 
     def name(self, address: Address, target: Target) -> bool:
-        """Check whether an address that is not public was itself granted: literally, or as `localhost`."""
+        """Check whether an address that is not public was granted itself: literally, or as `localhost`."""
         if target.host == "localhost" and address.is_loopback:
             return True
         return any(not grant.is_wild and grant.covers(str(address), target.port) for grant in self.granted)

@@ -1,7 +1,8 @@
-"""Confirmation of an address that only a workspace's settings file names; nothing is sent to it before.
+"""Confirmation of an address that only a workspace's settings file names; before that, nothing is sent to it.
 
-The file travels with the folder, and so perhaps from somebody else, who would read along. An address of the user's own
-environment or of a flag needs no yes. A yes is for the address as it is written: another path is another address.
+The file travels with the folder, perhaps from someone else, who could then read the messages. An address from the
+user's own environment or from a flag needs no confirmation. A confirmation is for the address as written: a different
+path is a different address.
 """
 
 from collections.abc import Mapping
@@ -34,7 +35,7 @@ class UnconfirmedAddress(ModelError):
 
 
 def unconfirmed(settings: Settings, around: Mapping[str, str] | None = None) -> str | None:
-    """Return the address that comes from the file alone, unless this user has confirmed it in this workspace."""
+    """Return the address that only the file names, unless this user has confirmed it in this workspace."""
     named = address_of_file(settings, environment() if around is None else around)
     return named[1] if named and not is_confirmed(*named) else None
 
@@ -49,14 +50,14 @@ def confirm(root: Path, url: str) -> None:
     """Allow requests to this address from this workspace from now on.
 
     Raises:
-        WorkspaceError: that cannot be kept.
+        WorkspaceError: that cannot be stored.
     """
     if not is_confirmed(root, url):
         GrantRecord(root).confirm(Sealer(root).seal(_PURPOSE, _plain(url)))
 
 
 def shown(url: str) -> str:
-    """Return an address so that nothing in it looks like something else, with its host if that could be mistaken."""
+    """Return an address without characters that look like others, and with its host if that could be mistaken."""
     text = url.encode("ascii", "backslashreplace").decode()
     text = "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
     return f"{text} (the host is {_host(url)})" if "@" in url else text

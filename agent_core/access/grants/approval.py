@@ -1,4 +1,4 @@
-"""The question that the user is asked before a function gets what it needs, and the answer, as a model reads it too."""
+"""The question to the user before a function gets access, and the answer, also as a model reads it."""
 
 import shlex
 from collections.abc import Awaitable, Callable, Mapping
@@ -15,7 +15,7 @@ from .value import NOTHING, Grants
 Answer: TypeAlias = Literal["once", "yes", "no"]
 Moment: TypeAlias = Literal["join", "call", "run", "grant", "helper", "program"]
 BOUND: Final = ("helper", "program")
-"""The moments of questions whose yes is for this one text, and kept nowhere."""
+"""The moments of questions whose approval is for one text only, and is not stored."""
 By: TypeAlias = Literal["human", "policy", "earlier", "often", "never", "unavailable", "ended"]
 
 _FLAGS: Mapping[str, str] = MappingProxyType(
@@ -30,7 +30,7 @@ _FLAGS: Mapping[str, str] = MappingProxyType(
     }
 )
 
-# Which one, a human has to say.
+# The placeholders for items that a human must name.
 _NAMED: Mapping[str, str] = MappingProxyType(
     {"network": "HOST", "read": "FOLDER", "write": "FOLDER", "secrets": "NAME", "memory": "LABEL", "functions": "NAME"}
 )
@@ -40,14 +40,15 @@ _NAMED: Mapping[str, str] = MappingProxyType(
 class Question:
     """The grants that a function is missing: `why` is the model's reason, `lines` are the lines of code that need them.
 
-    `granted` is what the version before had, `diff` what became different since; `is_again` says that nothing new is
-    asked for, and only the content is new. It comes up before a function joins, before a call, while one runs, when
-    the user grants manually, before a helper is changed, or before a program runs, for the functions that it calls;
-    `caller` is the function that calls it, if one does.
-    `installs` says what a yes installs, `doubts` what is not known of what it gives, a line each. `folder` is what a
-    yes may be widened to: the folder around the one file that is asked for. `changed` says why an earlier yes is not
-    in force. `asker` is the agent whose turn it is, where it works for another one, `whom`. Texts are a model's: they
-    are shown as untrusted. `id` names the question where an answer comes from elsewhere.
+    `granted` is what the previous version had, `diff` the change since then; `is_again` means that nothing new is
+    requested, and only the content is new. The `moment` is before a function joins, before a call, while one runs, when
+    the user grants manually, before a helper is changed, or before a program runs, for the functions that it calls.
+    `caller` is the function that makes the call, if any.
+
+    `installs` lists what an approval installs, `doubts` what is unknown about its effect, one line each. `folder` is
+    the folder around a single requested file, to which an approval may be widened. `changed` is the reason why an
+    earlier approval is not in force. `asker` is the agent that has the turn, if it works for another one, `whom`. Texts
+    are a model's, so they are shown as untrusted. `id` identifies the question if the answer comes from elsewhere.
     """
 
     function: str
@@ -70,7 +71,7 @@ class Question:
 
     @property
     def command(self) -> str:
-        """The command that grants what is asked for."""
+        """The command that grants the request."""
         items = [
             f"{flag} {shlex.quote(value)}"
             for kind, flag in _FLAGS.items()
@@ -81,15 +82,15 @@ class Question:
 
     @property
     def wider(self) -> Grants:
-        """The grants that a yes for the folder gives."""
+        """The grants of an approval for the folder."""
         return Grants.from_json(dict.fromkeys(self.missing.to_json(), (self.folder,))) if self.folder else self.missing
 
     def to_json(self) -> dict[str, Any]:  # Any: JSON
-        """Return the question as it is stored while it is pending."""
+        """Return the question in its stored form while it is pending."""
         return {**asdict(self), "missing": self.missing.to_json(), "granted": self.granted.to_json()}
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:  # Any: what `to_json` gave
+    def from_json(cls, data: Mapping[str, Any]) -> Self:  # Any: the result of `to_json`
         """Build the question from JSON."""
         lines = tuple((int(number), str(text)) for number, text in data["lines"])
         grants = {name: Grants.from_json(data[name]) for name in ("missing", "granted")}
@@ -99,11 +100,11 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """An answer: yes for the next call only, yes for good, or no; `word` is a message for the model.
+    """An answer: yes for the next call only, yes permanently, or no; `word` is a message for the model.
 
-    `by` says who gave it: a human now; nobody, for none could be asked; the human's no earlier in the same turn, or
-    their several noes in it; nobody ever, for no human can grant it; nobody, for what it needs is not available; or
-    nobody, for the turn ended before. `is_wide`: the yes is for the folder around the file, too.
+    `by` is the origin: human (now), policy (nobody could be asked), earlier (the human's no in the same turn), often
+    (several refusals in the turn), never (no human can grant it), unavailable (what it needs is not available), or
+    ended (the turn ended before an answer). `is_wide` means that the approval includes the folder around the file.
     """
 
     answer: Answer
@@ -112,12 +113,12 @@ class Decision:
     is_wide: bool = False
 
     def to_json(self) -> dict[str, Any]:  # Any: JSON
-        """Return the decision as it is stored with its question."""
+        """Return the decision in its stored form."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:  # Any: JSON
-        """Build the decision from JSON; anything else is a no."""
+        """Build the decision from JSON; an invalid one is a no."""
         if data["answer"] not in get_args(Answer) or data["by"] not in get_args(By):
             return cls("no", by="unavailable")
         return cls(**data)
@@ -139,7 +140,7 @@ class PendingQuestion:
 
 
 Approver: TypeAlias = Callable[[Question], Awaitable[Decision]]
-"""Puts a question to a human; where there is none, nobody is asked and the answer is no."""
+"""Asks a human a question; without one, nobody is asked and the answer is no."""
 
 
 LONGEST_WORD = 400
@@ -165,7 +166,7 @@ _AGAIN: Mapping[Moment, str] = MappingProxyType({"join": "Do the same again to b
 
 
 def denial(question: Question, decision: Decision, *, by_hand: bool = False) -> str:
-    """Return the refusal message for a question, for a model, or for the human whose own call `by_hand` it is."""
+    """Return the refusal message for a model, or for the human whose own call it is (`by_hand`)."""
     lacks = "; ".join(question.missing.sentences())
     new = " in this new version" if question.is_again else ""
     new += f" ({question.changed})" if question.is_again and question.changed else ""
@@ -178,7 +179,7 @@ def denial(question: Question, decision: Decision, *, by_hand: bool = False) -> 
 
 
 def says_what_to_do(text: str) -> bool:
-    """Check whether a text for the model has what to do after a no."""
+    """Check whether a text for the model contains the advice after a refusal."""
     return _NO_MORE in text or _AS_THEY_SAY in text
 
 

@@ -1,7 +1,7 @@
-"""The grants of one workspace: the file's entries, limited to the exact code that this user agreed to.
+"""The grants of one workspace: the file's entries, limited to the exact code that this user approved.
 
-A yes is gone when its entry is gone, and narrowed with it: what was taken out of the file and comes back is asked for
-again. The file is looked at before every call, which costs one `stat`.
+If an entry is removed or narrowed, so is its approval: an item that was removed from the file and reappears is
+requested again. The file is checked before every call, which costs one `stat`.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ ExclusiveLock = Callable[[], AbstractAsyncContextManager[None]]
 
 @dataclass(frozen=True, slots=True)
 class Yes:
-    """The grants that the user agreed to for one content."""
+    """The grants that the user approved for one content."""
 
     digest: str
     versions: tuple[tuple[str, str], ...]
@@ -50,7 +50,7 @@ class Yes:
 
 @dataclass(frozen=True, slots=True)
 class NewGrant:
-    """A grant to be given for one content, in addition to `previous_grants` that its entry still holds."""
+    """A grant to be given for one content, in addition to `previous_grants` that are still in its entry."""
 
     function: str
     grants: Grants
@@ -61,9 +61,7 @@ class NewGrant:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """The grants of a function at one moment: in its entry, in force now, and in the newest yes to any of its
-    content.
-    """
+    """The grants of a function at one moment: in its entry, in force now, and in the newest approval of any content."""
 
     entry: Grants = NOTHING
     now: Grants = NOTHING
@@ -71,7 +69,9 @@ class Held:
     before: tuple[tuple[str, str], ...] = ()
 
     def wanted(self, grants: Grants, other_grants: Grants = NOTHING) -> Grants:
-        """Return what the entry proposes for these needs and the surrounding ones, plus the needs it does not meet."""
+        """Return the entry's grants for these and the surrounding needs, and the needs that the entry does not
+        cover.
+        """
         return self.entry.serving(grants | other_grants) | grants.without(self.entry)
 
 
@@ -97,7 +97,7 @@ class GrantStore:
         self._lent: dict[tuple[str, str], Grants] = {}
 
     async def allowed(self, function: "Function", snapshot: "Snapshot") -> Grants:
-        """Return what a function may reach now, in the version in this snapshot."""
+        """Return the current grants of a function, in the version in this snapshot."""
         return (await self.held(function, snapshot)).now
 
     async def held(self, function: "Function", snapshot: "Snapshot") -> Held:
@@ -119,9 +119,9 @@ class GrantStore:
     async def question(
         self, function: "Function", snapshot: "Snapshot", grants: Grants, other_grants: Grants = NOTHING
     ) -> Question | None:
-        """Return the question to ask before a function has what it needs, or None if it has everything.
+        """Return the question to ask before a function has all it needs, or None if it has.
 
-        What its entry proposes for needs of the modules `other_grants` it is asked for with them.
+        It also includes the entry's grants for the modules' needs, `other_grants`.
         """
         state = await self.held(function, snapshot)
         missing = state.wanted(grants, other_grants).without(state.now).ahead()
@@ -133,11 +133,11 @@ class GrantStore:
         return replace(question, changed=changed)
 
     async def lapsed(self, function: "Function", snapshot: "Snapshot") -> str:
-        """Return what became different in a function since its newest yes, as a sentence."""
+        """Return the change in a function since its newest approval, as a sentence."""
         return (await self._since(function, snapshot, await self.held(function, snapshot)))[0]
 
     async def _is_only_laid_out_anew(self, function: "Function", snapshot: "Snapshot", last_yes: Yes) -> bool:
-        """Check whether only layout and comments became different since a yes. Its texts are those that it names."""
+        """Check whether only layout and comments changed since an approval, and the approved texts are intact."""
         texts = {module: await self._store.text(version) for module, version in last_yes.versions}
         agreed = {module: text for module, text in texts.items() if text is not None}
         versions = tuple((module, ModuleSource.of(module, text).version) for module, text in agreed.items())
@@ -150,27 +150,27 @@ class GrantStore:
         return await asyncio.to_thread(since, function, snapshot, texts) if texts else ("", "")
 
     def lend(self, new_grant: NewGrant) -> None:
-        """Give the next call of this content more grants, and no later call."""
+        """Give the next call of this content more grants, but no later call."""
         self._lent[new_grant.function, new_grant.content.digest] = new_grant.grants
 
     def borrowed(self, function: "Function", snapshot: "Snapshot") -> Grants:
-        """Return the grants lent to the next call, which is this one."""
+        """Return and remove the grants lent for this call."""
         if not any(name == function.name for name, _ in self._lent):
             return NOTHING
         return self._lent.pop((function.name, content_of(function, snapshot).digest), NOTHING)
 
     def take_back(self, name: str) -> Grants:
-        """Take back the grants lent to the next call of a function, and return them."""
+        """Remove the grants lent for the next call of a function, and return them."""
         mine = [key for key in self._lent if key[0] == name]
         return joined(self._lent.pop(key) for key in mine)
 
     async def needed_to_call(self, snapshot: "Snapshot") -> frozenset[str]:
-        """Return the functions that need a call grant: all that have an entry or a loan."""
+        """Return the functions that need a call grant: all that have an entry or lent grants."""
         named = {*(await self._look()).listing.entries, *(name for name, _ in self._lent)}
         return frozenset(named & snapshot.functions.keys())
 
     async def agreed(self) -> Mapping[str, Grants]:
-        """Return the grants of each function's newest yes, whatever its content was, limited to its entry."""
+        """Return the grants in each function's newest approval, for any content, limited to its entry."""
         state = await self._look()
         entries = state.listing.entries
         return {name: state.yeses[name][-1].grants & entries[name].grants for name in state.yeses.keys() & entries}
@@ -180,11 +180,11 @@ class GrantStore:
         return (await self._look()).listing.entries
 
     async def problems(self) -> tuple["Problem", ...]:
-        """Return the problems in the file: entries that cannot be understood, and therefore grant nothing."""
+        """Return the problems in the file: invalid entries, which grant nothing."""
         return (await self._look()).listing.problems
 
     async def give(self, function: "Function", snapshot: "Snapshot", grants: Grants, by: str) -> None:
-        """Give a function more grants, in the version in this snapshot; the user agreed to it.
+        """Give a function more grants, in the version in this snapshot, as the user approved.
 
         Raises:
             WorkspaceError: the file cannot be written, or the key of the seals cannot be used.
@@ -218,10 +218,10 @@ class GrantStore:
         return (SaveYes(new_grant.function, new_grant.content.digest, versions, text, new_grant.by, seal),)
 
     async def revoke(self, name: str, grants: Grants | None = None) -> Grants:
-        """Revoke these grants, or all, from a function, and return what its entry has now.
+        """Revoke these grants, or all, from a function, and return the rest of its entry.
 
         Raises:
-            WorkspaceError: the file cannot be written; every yes to the function is gone all the same.
+            WorkspaceError: the file cannot be written; if nothing would remain, the approvals are removed anyway.
         """
         async with self._exclusive_lock():
             before = self._file.read()
@@ -243,7 +243,7 @@ class GrantStore:
         return remaining
 
     def changed_at(self) -> float:
-        """Return when the file was changed last, in seconds; 0 if there is none."""
+        """Return when the file was last changed, in seconds; 0 if there is none."""
         stamp = self._file.stamp()
         return stamp[0] / 1e9 if stamp else 0
 
@@ -255,13 +255,13 @@ class GrantStore:
         state = self._known
         if state is None or state.listing.stamp != self._file.stamp():
             listing, rows = self._file.read(), await self._store.yeses()
-            if listing.stamp is not None or rows:  # where there is neither, nobody need be waited for
+            if listing.stamp is not None or rows:  # without either, no lock is necessary
                 listing, rows = await self._look_alone()
             state = self._known = _Known(listing, self._valid(rows))
         return state
 
     async def _look_alone(self) -> tuple[Listing, list[YesRow]]:
-        """Read the file and the rows under the lock, so that they belong together."""
+        """Read the file and the rows under the lock, so that they are consistent."""
         async with self._exclusive_lock():
             listing, rows = self._file.read(), await self._store.yeses()
             writes = list(self._limit_approvals(rows, listing))
@@ -292,7 +292,7 @@ class GrantStore:
         return self._record.read().since(function)
 
     def _limit_approvals(self, rows: Iterable[YesRow], listing: Listing) -> Iterable[Write]:
-        """Yield the writes that limit our yeses to the entries. If the file cannot be understood, nothing changes."""
+        """Yield the writes that limit our approvals to the entries. If the file is invalid, nothing changes."""
         if listing.problems:
             return
         ours = self._ours(rows)
@@ -314,7 +314,7 @@ class GrantStore:
 
 
 def who() -> str:
-    """Return the name of the user who says yes, as the system knows it."""
+    """Return the system's name of the user who approves."""
     try:
         return getpass.getuser()
     except (KeyError, OSError, ImportError):

@@ -1,6 +1,6 @@
-"""What a call changed in the files and folders that it may write, seen from outside: their state before and after it.
+"""The changes of a call to the files and folders that it may write, from their state before and after it.
 
-A worker writes there by itself, so that no request tells of it. What others change meanwhile counts, too.
+A worker writes there directly, so no request reports it. Changes by others in the meantime count, too.
 """
 
 import os
@@ -13,25 +13,25 @@ from typing import Final, TypeAlias
 
 from agent_core.base.receipt import Receipt
 
-MOST_FILES: Final = 5_000  # that are looked at before and after a call
+MOST_FILES: Final = 5_000  # examined before and after a call
 _State: TypeAlias = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class WritableFiles:
-    """The state of files at one moment; `is_whole`: there were no more than can be looked at."""
+    """The state of files at one moment; `is_whole` means that all were examined."""
 
     files: Mapping[str, _State] = field(default_factory=dict)
     is_whole: bool = True
 
     @classmethod
     def at(cls, paths: Sequence[str]) -> "WritableFiles":
-        """Look at files, and at all that lies in folders."""
+        """Examine files, and the contents of folders."""
         files = dict(islice(_files(paths), MOST_FILES + 1))
         return cls(files, len(files) <= MOST_FILES)
 
     def changed(self, paths: Sequence[str], root: Path) -> Receipt:
-        """Return what was written or removed since then; paths in the workspace `root` are named from there."""
+        """Return the files that were written or removed since then; paths in `root`, the workspace, are relative."""
         receipt, now = Receipt(), WritableFiles.at(paths)
         if not (self.is_whole and now.is_whole):
             for path in paths:
@@ -54,12 +54,12 @@ def _files(paths: Sequence[str]) -> Iterator[tuple[str, _State]]:
             if stat.S_ISDIR(state.st_mode):
                 with os.scandir(path) as entries:
                     waiting += [entry.path for entry in islice(entries, MOST_FILES + 1)]
-                # Of a folder it counts that it is there: what lies in it speaks for itself.
+                # For a folder, only its existence counts; its contents have entries of their own.
                 yield f"{path.rstrip('/')}/", (state.st_dev, state.st_ino, 0, 0)
             else:
                 yield path, (state.st_dev, state.st_ino, state.st_size, state.st_ctime_ns)
         except OSError:
-            continue  # it is gone, or nobody may look into it
+            continue  # it is gone, or unreadable
 
 
 def _name(path: str, root: Path) -> str:

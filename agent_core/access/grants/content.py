@@ -1,9 +1,9 @@
-"""The exact code that a yes is for: the function and what it calls and imports within the workspace.
+"""The exact code that an approval is for: the function and what it calls and imports within the workspace.
 
-A function with grants runs with the modules of these alone: nothing else, however it is imported, inherits them.
-The parts of these modules decide what it does: itself, what it names, and what runs at an import. A neighbor that it
-does not name is no part, if defining it runs nothing. Where a text could reach a neighbor without naming it
-(`globals()`, `getattr`, frames, …), every part counts.
+A function with grants runs only with these modules: no other code, however it is imported, gets its access. The parts
+of these modules that determine its behavior count: the function, the names it uses, and code that runs at import. A
+neighbor that it does not name is not a part, if defining it runs nothing. If a text could reach a neighbor without
+naming it (`globals()`, `getattr`, frames, …), every part counts.
 """
 
 import ast
@@ -48,7 +48,7 @@ class FunctionContent:
 
 
 def content_of(function: "Function", snapshot: "Snapshot") -> FunctionContent:
-    """Return the content that a yes to this function, in the version in this snapshot, is bound to."""
+    """Return the content to which an approval of this function, in the version in this snapshot, is bound."""
     modules = modules_of(function.module, snapshot)
     versions = tuple(sorted((name, source.version) for name, source in modules.items()))
     parts = parts_of((function.module, function.name), {name: source.text for name, source in modules.items()})
@@ -57,10 +57,10 @@ def content_of(function: "Function", snapshot: "Snapshot") -> FunctionContent:
 
 
 def since(function: "Function", snapshot: "Snapshot", texts: Mapping[str, str]) -> tuple[str, str]:
-    """Return what became different since a function was agreed to with these modules: as a sentence, and as a diff.
+    """Return the changes since a function was approved with these modules: as a sentence, and as a diff.
 
-    The sentence is empty if it is only the layout, or nothing. Docstrings are no layout: a function can read them, and
-    their examples run with the files that it was granted.
+    The sentence is empty if only the layout changed, or nothing. Docstrings are not layout: a function can read them,
+    and their examples run with the files that it was granted.
     """
     own, modules = (function.module, function.name), modules_of(function.module, snapshot)
     former = _former_module(own, texts)
@@ -82,7 +82,7 @@ def since(function: "Function", snapshot: "Snapshot", texts: Mapping[str, str]) 
 
 
 def _former_module(part: Part, texts: Mapping[str, str]) -> str:
-    """Return the module in which a function was agreed to: another one, if its own is not among these texts."""
+    """Return the module in which a function was approved: a different one, if its own is not among these texts."""
     module, name = part
     statements = ((other, approved_statements(text, other)) for other, text in texts.items())
     binding = (other for other, found in statements if any(name in each.binds for each in found))
@@ -106,9 +106,9 @@ def _may_see_layout(parts: Mapping[Part, Iterable[ApprovedStatement]]) -> bool:
 
 
 def misleading(function: "Function", snapshot: "Snapshot") -> str:
-    """Return why nothing can be granted: which code does not read as it runs, and where. Return "" if all of it does.
+    """Return why nothing can be granted: the code that does not read as it runs, and its place; "" if there is none.
 
-    An older release may have accepted such a text, and a yes to it.
+    An older release may have accepted such a text, and an approval for it.
     """
     for source in modules_of(function.module, snapshot).values():
         if flaw := _flaw_of(source.text):
@@ -125,7 +125,7 @@ def _flaw_of(text: str) -> Flaw | None:
 
 
 def differences(before: Mapping[str, str], after: Iterable[ModuleSource]) -> str:
-    """Return what differs from the texts before, by module, as one diff."""
+    """Return the differences from the earlier texts, by module, as one diff."""
     now = {source.module: source for source in after}
     lines: list[str] = []
     for name in sorted(before.keys() | now.keys()):
@@ -136,7 +136,7 @@ def differences(before: Mapping[str, str], after: Iterable[ModuleSource]) -> str
 
 
 def unshowable(diff: str) -> str:
-    """Return why the user cannot be asked about a diff: it is too long to read. Return "" if they can."""
+    """Return why the user cannot be asked about a diff: it is too long to read; "" if it is not."""
     if len(diff) <= _LONGEST_DIFF:
         return ""
     message = (
@@ -146,7 +146,7 @@ def unshowable(diff: str) -> str:
 
 
 def changes(function_part: Part, before: Mapping[Part, str], now: Mapping[Part, str], moved: str = "") -> str:
-    """Return what became different since the parts were agreed to, as a sentence without its end."""
+    """Return the changes since the parts were approved, as a sentence without its final period."""
     differing = sorted(part for part in before.keys() | now.keys() if before.get(part) != now.get(part))
     others = [_words(part, before, now) for part in differing if part != function_part]
     whole = [

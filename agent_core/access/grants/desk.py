@@ -1,10 +1,10 @@
 """The questions to the user: one at a time, none twice, and the turn is notified of each.
 
-A no holds for the rest of its turn, so that nobody is asked until they tire: a plain one for whatever asks for the
-same or more, one with a word for the same code. After a few noes to one function and kind of grant, or some more to
-anything, nothing further is asked in that turn.
+A refusal holds for the rest of its turn, so that repeated questions cannot wear the user down: a plain one for every
+request for the same or more, one with a message for the same code. After a few refusals for one function and kind of
+grant, or some more in total, nothing further is asked in that turn.
 
-A question of a turn is a row of the store while it is pending: whoever answers it first, by its id, has answered it.
+A question in a turn is stored as a row while it is pending: the first answer by its id counts.
 """
 
 import asyncio
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from agent_core.base.receipt import Fact
 
 MOST_NOES, MOST_NOES_IN_A_TURN = 3, 6
-_LOOK_S: Final = 0.2  # between two looks at whether a question was answered elsewhere
+_LOOK_S: Final = 0.2  # between two checks whether a question was answered elsewhere
 Answered = tuple[Question, Decision]
 
 
 class TurnSink(Protocol):
-    """A turn in which questions come up."""
+    """A turn in which questions arise."""
 
     id: str
     step: int
@@ -37,10 +37,10 @@ class TurnSink(Protocol):
         """The agent that began it, or called it as a helper."""
 
     def note_done(self, fact: "Fact", name: str) -> None:
-        """Note something that was done, for the receipt."""
+        """Record something that was done, for the receipt."""
 
     def ask_nobody(self) -> None:
-        """Have questions answered with no for the rest of the turn."""
+        """Answer all questions with no for the rest of the turn."""
 
     @property
     def emit(self) -> Callable[[events.Event], None]:
@@ -53,12 +53,12 @@ class ApprovalQueue:
     def __init__(
         self, approver: Approver | None = None, store: ApprovalStore | None = None, wait_s: float | None = None
     ) -> None:
-        """Create the queue; `wait_s` is how long an answer is waited for in a turn that another agent began."""
+        """Create the queue; `wait_s` is how long to wait for an answer in a turn that another agent began."""
         self.approver = approver
         self.rows = store
         self.wait_s = wait_s
         self.one_at_a_time = asyncio.Lock()
-        self.waiting: list[list[Answered]] = []  # for each that waits, what was answered meanwhile
+        self.waiting: list[list[Answered]] = []  # for each waiting question, the answers since it began to wait
 
     def asking(self, approver: Approver | None) -> "ApprovalQueue":
         """Return a queue of questions to another approver."""
@@ -67,9 +67,9 @@ class ApprovalQueue:
 
 @dataclass(slots=True)
 class Approvals:
-    """The questions that come up in one turn: who is asked, which turn is notified, and the user's noes in it.
+    """The questions of one turn: the approver, the turn to notify, and the user's refusals in it.
 
-    Outside of a turn nobody is notified, and no no is remembered.
+    Outside of a turn, nobody is notified, and refusals are not remembered.
     """
 
     queue: ApprovalQueue
@@ -109,14 +109,14 @@ class Approvals:
         return decision
 
     async def _decision(self, question: Question, approver: Approver) -> Decision:
-        """Return the first answer: the approver's, or one that somebody gave by the question's id."""
+        """Return the first answer: the approver's, or one that was given by the question's id."""
         turn, queue, rows = self.turn, self.queue, self.queue.rows
         agent, asker = (turn.agent, turn.id) if turn is not None else ("", question.id)
         limit = asyncio.timeout(queue.wait_s if question.whom else None)
         try:
             if rows is not None:
                 await rows.ask_user(QuestionRow(question.id, agent, asker, question.to_json()))
-                if (before := await rows.decision(question.id)) is not None:  # to a process that is gone
+                if (before := await rows.decision(question.id)) is not None:  # given to a process that has ended
                     return Decision.from_json(before)
             if turn is not None:
                 turn.emit(asking(question, turn.id, turn.step))
@@ -141,7 +141,7 @@ class Approvals:
 
 
 async def _first_answer(question: Question, approver: Approver, store: ApprovalStore) -> Decision:
-    """Return what is stored as the answer: the approver's, unless somebody else was first."""
+    """Return the stored answer: the approver's, unless someone else was first."""
     here = asyncio.ensure_future(approver(question))
     elsewhere = asyncio.create_task(_answered_elsewhere(question.id, store))
     try:
@@ -150,7 +150,7 @@ async def _first_answer(question: Question, approver: Approver, store: ApprovalS
             return elsewhere.result()
         decision = here.result()
         await store.answer_question(question.id, decision.to_json())
-        stored = await store.decision(question.id)  # none if a stranger wrote into the row
+        stored = await store.decision(question.id)  # None if someone else wrote to the row
         return decision if stored is None else Decision.from_json(stored)
     finally:
         here.cancel()
@@ -166,7 +166,7 @@ async def _answered_elsewhere(id: str, store: ApprovalStore) -> Decision:
 
 
 def _shared_decision(question: Question, meanwhile: Iterable[Answered]) -> Decision | None:
-    """Return the answer given to the same question while this one waited. A yes for one call only is not shared."""
+    """Return the answer given to the same question while this one waited. An approval for one call is not shared."""
     same = replace(question, caller="")
     decisions = (
         decision for prior, decision in meanwhile if decision.answer == "yes" and replace(prior, caller="") == same
@@ -175,7 +175,7 @@ def _shared_decision(question: Question, meanwhile: Iterable[Answered]) -> Decis
 
 
 def _kinds(question: Question) -> frozenset[str]:
-    """Return the kinds of grants that a question is about; joining counts as a kind, too."""
+    """Return the kinds of grants that a question is about; joining is a kind, too."""
     return frozenset(question.missing.to_json()) or frozenset({"join"})
 
 

@@ -1,6 +1,6 @@
 """`functions/grants.toml`: what functions may reach, reviewable, one entry per function. Only the host writes it.
 
-It only proposes. What cannot be understood grants nothing, is reported as a problem, and is never overwritten.
+It only proposes. An invalid part grants nothing, is reported as a problem, and is never overwritten.
 """
 
 import json
@@ -43,7 +43,7 @@ Stamp: TypeAlias = tuple[int, int, int] | None
 
 @dataclass(frozen=True, slots=True)
 class GrantEntry:
-    """The access of one function, who agreed to it, and when (ISO 8601, UTC)."""
+    """The access of one function, who approved it, and when (ISO 8601, UTC)."""
 
     grants: Grants = NOTHING
     by: str = ""
@@ -52,7 +52,7 @@ class GrantEntry:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The contents of the file: `problems` are the parts that were not understood, `stamp` identifies this version."""
+    """The contents of the file: `problems` are its invalid parts, `stamp` identifies this version."""
 
     entries: Mapping[str, GrantEntry] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
@@ -94,7 +94,7 @@ class GrantsFile:
         """Replace the entries that were read with these.
 
         Raises:
-            WorkspaceError: the file is another meanwhile, holds what was not understood, or cannot be written.
+            WorkspaceError: the file changed meanwhile, has invalid parts, or cannot be written.
         """
         if listing.problems:
             raise WorkspaceError(
@@ -111,7 +111,7 @@ class GrantsFile:
 
 
 def text_of(entries: Mapping[str, GrantEntry], before: str = "") -> str:
-    """Return the whole text of the file, sorted, with the comments that the user put above entries."""
+    """Return the whole text of the file, sorted, with the user's comments above entries."""
     head, comments = _comments(before)
     blocks = [[*comments.get(function, ()), *_lines(function, entries[function])] for function in sorted(entries)]
     shown = "\n".join([_HEAD, *head, *(f"{line}" for block in blocks for line in [*block, ""])]).rstrip("\n") + "\n"
@@ -174,7 +174,7 @@ def _listing(data: Mapping[str, Any], text: str, stamp: Stamp) -> Listing:  # An
 
 
 def _entry(function: str, table: object) -> GrantEntry | str:
-    """Return an entry, or what is wrong with it."""
+    """Return an entry, or a description of its fault."""
     if name(function) != function:
         return f"has what is no function's name{_holding('functions', [function])}"
     if not isinstance(table, dict):
@@ -187,13 +187,13 @@ def _entry(function: str, table: object) -> GrantEntry | str:
     return GrantEntry(Grants.from_json(data), data.get("by", ""), data.get("at", ""))
 
 
-def _value(key: str, value: object) -> Any:  # Any: what the key's kind is kept as
+def _value(key: str, value: object) -> Any:  # Any: the stored form of the key's kind
     if key in KINDS and isinstance(value, list):
         items = [written(key, item) for item in value]
         return None if None in items else items
     number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     match key:
-        case "seconds" if number and 0 < value <= _MOST_SECONDS:  # type: ignore[operator]  # a number, as was seen
+        case "seconds" if number and 0 < value <= _MOST_SECONDS:  # type: ignore[operator]  # checked to be a number
             return value
         case "memory_mib" if number and isinstance(value, int) and value in _MEMORY_MIB:
             return value
@@ -206,7 +206,7 @@ def _value(key: str, value: object) -> Any:  # Any: what the key's kind is kept 
 
 
 def checked(grants: Mapping[str, object]) -> Grants:
-    """Check and return the grants that the user asked for.
+    """Check and return the grants that the user requested.
 
     Raises:
         WorkspaceError: one of them cannot be granted; the message names it.
@@ -224,7 +224,7 @@ def _show_entry(key: str, value: object) -> str:
 
 
 def _holding(key: str, value: object) -> str:
-    """Return which character keeps an item from being valid, and where it is in the item."""
+    """Return the character that makes an item invalid, and its position in the item."""
     odd = next((odd for item in value if (odd := oddity(key, item))), "") if isinstance(value, list | tuple) else ""
     return f": it holds {odd}" if odd else ""
 

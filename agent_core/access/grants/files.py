@@ -1,7 +1,7 @@
-"""The files that a running function asks for: one call's questions about them, and what it was then given.
+"""The files that a running function requests: one call's questions about them, and the files it was given.
 
-The worker only names a path. It is resolved here, a human is asked about the real file, and exactly that file is opened
-by its descriptors. Its bytes cross in pieces, so that no descriptor is ever lent, and all is closed with the call.
+The worker only names a path. The host resolves it, asks a human about the real file, and opens exactly that file by its
+descriptors. Its bytes cross in pieces, so no descriptor is passed on, and all are closed with the call.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ from .items import UNSAID, oddity, written
 from .permit import UNWRITTEN, AccessResolver, Permit, make_path
 from .value import NOTHING, Grants
 
-MOST_ASKED: Final = 5  # files and folders that one call may have a human asked for
+MOST_ASKED: Final = 5  # files and folders that one call may ask a human for
 _MOST_OPEN: Final = 32
 _LONGEST_PATH: Final = 4_096
 _TILDE: Final = "only `os.path.expanduser` turns `~` into the home folder, and it was not called; give the whole path"
@@ -46,23 +46,23 @@ _MOST_LISTED: Final = 10_000
 _PIECE: Final = 1 << 20
 _LOOKS: Final = frozenset({"file_stat", "file_list"})
 _MODES: Final = frozenset({"r", "+r", "w", "+w", "a", "+a", "x", "+x"})
-# Programs look there for settings of their own: to be asked about each would teach a human to say yes.
+# Programs look there for their own settings: a question about each would train a human to approve everything.
 _SYSTEM: Final = ("/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/opt", "/proc", "/run", "/sbin", "/sys")
 _SHARED: Final = ("/usr", "/var", sys.prefix, sys.base_prefix)
 
-_numbers = itertools.count(1)  # of one process: a worker that is kept may hold a file of an earlier call
+_numbers = itertools.count(1)  # unique in the process: a worker that is kept may hold a file of an earlier call
 
 
 class WantPath(Protocol):
     """Asks a human for a path; `folder` is the one around it."""
 
     def __call__(self, grants: Grants, folder: str, doubt: str, /) -> Awaitable[tuple[Grants, str]]:
-        """Return what they gave, or why not."""
+        """Return the given grants, and the reason if there are none."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A path that a worker named: where it is in truth, and how a grant names it."""
+    """A path that a worker named: its real location, and its name in a grant."""
 
     real: Path
     item: str
@@ -77,7 +77,7 @@ class _Stream:
 
 
 class _OfTheSystem(RequestRefused):
-    """A refusal of what is the system's, Python's or a package's, for which nobody is asked."""
+    """A refusal for a path of the system, of Python or of a package, for which nobody is asked."""
 
 
 class FileRequests:
@@ -88,21 +88,21 @@ class FileRequests:
         self._function = function
         self._permit = permit
         self._want = want
-        self._given = NOTHING  # at this call
+        self._given = NOTHING  # during this call
         self._noes: dict[Grants, str] = {}
-        self.refusals: dict[str, None] = {}  # of the function's own requests, in their order, each once
-        self.tries: dict[str, None] = {}  # likewise of reads that code tries, and does without
-        self.did = Receipt()  # to files that a worker has not by itself
-        self.named: Callable[[], Iterable[str]] = tuple  # what may name a path: texts of its arguments and its source
-        self.is_typed: Callable[[], bool] = lambda: False  # whether what comes now was typed by a user at a debugger
-        self.is_shown = True  # whether a worker has by itself what was granted before the call
+        self.refusals: dict[str, None] = {}  # of the function's own requests, in order, each once
+        self.tries: dict[str, None] = {}  # the same for reads that code tries but does not require
+        self.did = Receipt()  # to files that the worker cannot access directly
+        self.named: Callable[[], Iterable[str]] = tuple  # texts that may name a path: its arguments and its source
+        self.is_typed: Callable[[], bool] = lambda: False  # whether a user types the current code at a debugger
+        self.is_shown = True  # whether a worker can directly access what was granted before the call
         self._questions = 0
         self._one_at_a_time = asyncio.Lock()
         self._streams: dict[int, _Stream] = {}
 
     @cached_property
     def _root(self) -> Path:
-        """The workspace without symbolic links: found at the first request, which most calls never make."""
+        """The workspace without symbolic links: resolved at the first request, which most calls never make."""
         return Path(os.path.realpath(self._resolver.root))
 
     def close(self) -> None:
@@ -111,7 +111,7 @@ class FileRequests:
             self._drop(number)
 
     async def answer(self, name: str, arguments: Mapping[str, Any]) -> Any:  # Any: values that cross the sandbox
-        """Return the answer to one request; an error of the file system is a value too.
+        """Return the answer to one request; an error of the file system is a value, too.
 
         Raises:
             RequestRefused: it is not granted.
@@ -123,7 +123,7 @@ class FileRequests:
             return await self._answer(name, arguments)
         except RequestRefused as refusal:
             reads = name in _LOOKS or arguments.get("mode") == "r"
-            # That a library made it is the worker's claim, and decides only whether it is told.
+            # That a library made it is the worker's claim, and affects only the reporting.
             is_try = reads and (isinstance(refusal, _OfTheSystem) or arguments.get("is_try") is True)
             record = self.tries if is_try else self.refusals
             if len(record) < MOST_ASKED and not self.is_typed():
@@ -168,7 +168,7 @@ class FileRequests:
         return {"value": number}
 
     async def _look(self, path: str, *, lists: bool, is_try: bool) -> dict[str, Any]:
-        """Look at a path. What a library tries is asked for only if the call or the function names it."""
+        """Examine a path. A library's attempt leads to a question only if the call or the function names the path."""
         asked = self._locate(path)
         if not lists and self._root.is_relative_to(asked.real):
             return {"value": list(asked.real.stat())}
@@ -182,10 +182,10 @@ class FileRequests:
         return {"value": await asyncio.to_thread(self._list_folder if lists else self._facts, asked)}
 
     async def _change(self, path: str, kind: str, act: list[Any]) -> dict[str, Any]:  # Any: values that cross
-        """Make a new folder. To enter one, and to change a folder or a file's marks otherwise, takes a grant before.
+        """Make a new folder. Entering a folder, and other changes of folders or attributes, need an earlier grant.
 
-        With it, a worker makes the change itself, or the host does as `act` says: the name of the change in `os`, and
-        its plain arguments after the path.
+        With that grant, a worker makes the change directly, or the host does as `act` says: the name of the operation
+        in `os`, and its plain arguments after the path.
         """
         asked = self._locate(path)
         if self._is_systems(asked):
@@ -218,7 +218,7 @@ class FileRequests:
         return {"value": 0}
 
     def _locate(self, path: str) -> _Asked:
-        """Return where a path leads in truth, links and all, and the item of a grant that names it.
+        """Return where a path really leads, with links resolved, and the item of a grant that names it.
 
         Raises:
             RequestRefused: no grant can name it.
@@ -239,7 +239,7 @@ class FileRequests:
         return _Asked(real, item, is_inside)
 
     def _is_named(self, path: str, asked: _Asked) -> bool:
-        """Check whether one of the texts names a path, or a folder around it that holds not the whole workspace."""
+        """Check whether one of the texts names a path, or a folder around it that is smaller than the workspace."""
         parts = Path(path).parts
         for text in self.named():
             name = f"{home()}{text[1:]}" if text.startswith("~/") else text
@@ -250,13 +250,13 @@ class FileRequests:
         return False
 
     def _is_systems(self, asked: _Asked) -> bool:
-        """Check whether a path is of the system, of Python or of a package."""
+        """Check whether a path belongs to the system, to Python or to a package."""
         trees = [tree for tree in (*_SYSTEM, *_SHARED) if not self._root.is_relative_to(tree)]
         own = [folder for folder in self._permit.access.folders if asked.real.is_relative_to(folder)]
         return bool(own) or any(asked.real.is_relative_to(tree) for tree in trees)
 
     async def _require_grant(self, asked: _Asked, *, writes: bool) -> bool:
-        """Return whether the file was given at this call; False if the worker has it by itself.
+        """Return whether the file was given during this call; False if the worker can access it directly.
 
         Raises:
             RequestRefused: it is not granted.
@@ -286,7 +286,7 @@ class FileRequests:
         self._given |= given
 
     def _around(self, asked: _Asked, grants: Grants) -> str:
-        """Return the folder of a file as a grant names it, if it can be granted."""
+        """Return the folder of a file in the form of a grant, if it can be granted."""
         folder = asked.item.rstrip("/").rpartition("/")[0]
         if asked.item.endswith("/") or not folder:
             return ""
@@ -298,7 +298,7 @@ class FileRequests:
         return "" if os.path.lexists(asked.real) else f"{fence(asked.item)} does not exist now"
 
     def _untold(self, asked: _Asked, *, writes: bool) -> str:
-        """Return the refusal of a path that nobody is asked for."""
+        """Return the refusal for a path that nobody is asked about."""
         grants = Grants(write=(asked.item,)) if writes else Grants(read=(asked.item,))
         if never := self._resolver.refusal(grants, self._function):
             return never
@@ -308,7 +308,7 @@ class FileRequests:
         return f"{why}. A human grants it with: {how}"
 
     def _open_exactly(self, asked: _Asked, mode: str) -> int:
-        """Open exactly the file that was asked for, and nothing that took its place."""
+        """Open exactly the requested file, not one that took its place."""
         writes = mode != "r"
         if "x" in mode and os.path.lexists(asked.real):
             raise FileExistsError(errno.EEXIST, "")
@@ -324,7 +324,7 @@ class FileRequests:
             return machine.reopen(grant.descriptor, grant.path, flags)
 
     def _make_change(self, asked: _Asked, act: list[Any]) -> None:  # Any: values that cross
-        """Make a change below a granted folder, in the folder that is there now, reached through no link."""
+        """Make a change below a granted folder, in the folder that exists now, reached without links."""
         above = replace(asked, real=asked.real.parent, item=f"{asked.item.rstrip('/').rpartition('/')[0] or '.'}/")
         with self._hold(above, writes=True) as grant:
             folder = machine.reopen(grant.descriptor, grant.path, os.O_RDONLY | machine.DIRECTORY | machine.CLOEXEC)
@@ -338,7 +338,7 @@ class FileRequests:
                 case ["rmdir"]:
                     os.rmdir(name, dir_fd=folder)
                 case ["rename" | "replace", str(target)]:
-                    # Rename within the folder that is held: to move a file elsewhere is to copy it and remove it.
+                    # Rename only within the held folder: moving a file elsewhere means to copy and remove it.
                     to = self._locate(target)
                     if to.real.parent != asked.real.parent or not self._permit.grants.covers(Grants(write=(to.item,))):
                         raise OSError(errno.EXDEV, "")
@@ -354,12 +354,12 @@ class FileRequests:
 
     @contextmanager
     def _hold(self, asked: _Asked, *, writes: bool) -> Iterator[OpenedGrant]:
-        """Hold what is at a path now by a descriptor: a plain file or a folder, reached through no link."""
+        """Hold the file or folder that is now at a path by a descriptor, reached without links."""
         path = str(asked.real)
         if not os.path.lexists(path):
             raise FileNotFoundError(errno.ENOENT, "")
         grants = Grants(write=(asked.item,)) if writes else Grants(read=(asked.item,))
-        if why := self._resolver.refusal(grants, self._function):  # since the question
+        if why := self._resolver.refusal(grants, self._function):  # changed since the question
             raise RequestRefused(why)
         access = Access(writable=(path,)) if writes else Access(readable=(path,))
         try:
@@ -429,7 +429,7 @@ def _truncate(name: str, folder: int, size: int) -> None:
 
 
 def _write(stream: _Stream, data: object, at: object, most: int) -> int:
-    """Write all of a piece, and return the position after it."""
+    """Write the whole piece, and return the position after it."""
     if not isinstance(data, bytes):
         raise RequestRefused("only bytes can be written")
     end = os.fstat(stream.descriptor).st_size if stream.appends else _number(at)
@@ -450,7 +450,7 @@ def _within(size: int, most: int) -> int:
     """Return a size that a file may have.
 
     Raises:
-        OSError: it is beyond the limit of a call.
+        OSError: it exceeds the limit of a call.
     """
     if size > most:
         raise OSError(errno.EFBIG, "")

@@ -1,7 +1,7 @@
 """Single items of a grant: how each kind is written, and when one item covers another.
 
-`UNSAID` stands for what a text does not name: it is asked for when it is known. What hides something (a character that
-cannot be seen, a blank that is no space, a climbing path, an odd spelling of an address) is no item.
+`UNSAID` represents an item that a text does not name: it is requested once it is known. A text that hides something (an
+invisible character, a blank that is not a space, a path with `..`, an odd spelling of an address) is no item.
 """
 
 import ipaddress
@@ -95,14 +95,14 @@ KINDS: Mapping[str, Callable[[str], str | None]] = MappingProxyType(
 
 
 def written(kind: str, text: object) -> str | None:
-    """Return an item in its canonical form, or None if it cannot be an item of that kind."""
+    """Return an item in its canonical form, or None if it is not valid for that kind."""
     if not isinstance(text, str) or len(text) > _LONGEST or odd_in_name(text):
         return None
     return KINDS[kind](text.strip())
 
 
 def oddity(kind: str, text: object) -> str:
-    """Return which character keeps a text from being an item, and where it is. Return "" if there is none."""
+    """Return the character that makes a text invalid as an item, and its position; "" if there is none."""
     if not isinstance(text, str):
         return ""
     if odd := odd_in_name(text):
@@ -112,14 +112,14 @@ def oddity(kind: str, text: object) -> str:
 
 
 def spelled(item: str) -> str:
-    """Return an item for the user to read: quoted if it holds a space, spelled out if it is not ASCII."""
+    """Return an item for the user to read: quoted if it contains a space, spelled out if it is not ASCII."""
     if item.isascii():
         return f"'{item}'" if " " in item else item
     return f"'{item}' (spelled {item!a})"
 
 
 def covered(kind: str, item: str, granted: Iterable[str]) -> bool:
-    """Check whether one of the granted items gives this item. An unnamed item is met by any item of its kind."""
+    """Check whether one of the granted items covers this item. Any item of its kind covers an unnamed item."""
     granted_items = tuple(granted)
     return bool(granted_items) if item == UNSAID else any(_covers(kind, grant, item) for grant in granted_items)
 
@@ -137,7 +137,7 @@ def _covers(kind: str, grant: str, item: str) -> bool:
 
 
 def sign_of(kind: str, item: str) -> str:
-    """Return the sign that all items covered by this one share; see `signs_over`."""
+    """Return the index key that all items covered by this one share; see `signs_over`."""
     match kind:
         case "network":
             return item.removeprefix("*")
@@ -150,7 +150,7 @@ def sign_of(kind: str, item: str) -> str:
 
 
 def signs_over(kind: str, item: str) -> set[str]:
-    """Return the signs of all items that can cover it."""
+    """Return the index keys of all items that can cover it."""
     match kind:
         case "network":
             parts = item.split(".")

@@ -1,8 +1,8 @@
 """From grants to a worker's access: paths, packages and limits, checked again before every call.
 
-What can never be granted: to write what decides about the workspace (its functions, its state, its settings, what its
-agents' instructions, its repository) or about another workspace, to read where secrets and yeses are kept, and the
-system's own trees. A repository or workspace that a call left behind nevertheless is reported and has no effect.
+Some access can never be granted: to write what controls the workspace (its functions, its state, its settings, its
+agents' instructions, its repository) or another workspace, to read where secrets and approvals are stored, and to use
+the system's own trees. A repository or workspace that a call creates nevertheless is reported and made ineffective.
 """
 
 import asyncio
@@ -60,7 +60,7 @@ _DANGER: Final = {
 }
 _FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | machine.DIRECTORY | machine.NOFOLLOW | machine.CLOEXEC
 Packages: TypeAlias = Callable[[tuple[str, ...]], tuple[tuple[tuple[str, str], ...], tuple[str, ...]]]
-"""Requirements → where each import name lies, and which of them are imported ahead."""
+"""Maps requirements to the location of each import name, and the names that are imported in advance."""
 
 
 def raised(limits: Limits, grants: Grants) -> Limits:
@@ -94,7 +94,7 @@ class Denied:
 
 @dataclass(frozen=True, slots=True)
 class AccessResolver:
-    """The files and packages that the grants of one workspace lead to."""
+    """Resolves the grants of one workspace to files and packages."""
 
     root: Path
     packages: Packages = lambda requirements: ((), ())
@@ -123,7 +123,7 @@ class AccessResolver:
     def access(self, grants: Grants, owner: str = "") -> Access:
         """Return the access of a worker; paths that lead where it may not go are left out.
 
-        What packages that are imported ahead might keep of a call is its owner's alone.
+        Packages that are imported in advance might retain data of a call, so they are used for their owner only.
         """
         root = os.path.realpath(self.root)
         readable = tuple(self._there(root, grants.read, writes=False))
@@ -133,9 +133,9 @@ class AccessResolver:
         return Access(readable, writable, folders, ahead, home, owner if ahead else "")
 
     def refusal(self, grants: Grants, function: str, grants_before: Grants = NOTHING) -> str:
-        """Return a sentence that says why some of these grants can never be given, or an empty text if all can.
+        """Return a sentence that says why some of these grants can never be given, or "" if all can.
 
-        It names what lies in a folder, which the function may have named after a secret: those are masked.
+        It names a path in a folder, which the function may have named after a secret, so secrets are masked.
         """
         refusals = [*self._refusals(grants.read, writes=False), *self._refusals(grants.write, writes=True)]
         return (
@@ -143,9 +143,7 @@ class AccessResolver:
         )
 
     def grown(self, grants: Grants) -> str:
-        """Return a sentence that says why a folder is withheld for now: it could be checked at its yes, but has since
-        grown.
-        """
+        """Return the reason why a folder is withheld for now: it was checked when approved, but has grown since."""
         for verb, item in _paths(grants):
             if self._has_grown(item, writes=verb == "write"):
                 why = f"holds more by now than is looked through, so {_HIDES[verb]} may lie in it, and it is not given"
@@ -158,7 +156,7 @@ class AccessResolver:
         return not _look(Path(real), writes=writes).is_whole and real in GrantRecord(self.root).read().looked_through
 
     def doubts(self, grants: Grants) -> tuple[str, ...]:
-        """Return warnings about these grants, one line each, for what cannot be checked: too large, or not readable."""
+        """Return warnings about grants that cannot be checked, being too large or unreadable, one per line."""
         looks = ((verb, item, _look(self.root / item, writes=verb == "write")) for verb, item in _paths(grants))
         return tuple(
             f"{self._why_unchecked(item, look)}: {_DANGER[verb]}" for verb, item, look in looks if not look.is_whole
@@ -181,7 +179,7 @@ class AccessResolver:
                 continue
             path = os.path.normpath(f"{root}/{item}" if not item.startswith("/") else item)
             if writes:
-                with suppress(OSError):  # the sandbox says it better
+                with suppress(OSError):  # the sandbox reports it better
                     make_path(path, is_folder=item.endswith("/"))
             if os.path.lexists(path):
                 yield path
@@ -201,7 +199,7 @@ class AccessResolver:
         return _against_writing(item, real, root) if writes else _against_reading(real)
 
     def is_kept(self, real: Path) -> bool:
-        """Return whether a path lies where nothing can ever be granted, so that nothing is said of what is there."""
+        """Return whether a path is where nothing can ever be granted, so that its contents are not disclosed."""
         return any(
             real.is_relative_to(place)
             for place in self._protected_paths(Path(os.path.realpath(self.root)), writes=False)
@@ -244,7 +242,7 @@ def _against_reading(real: Path) -> str:
 
 
 def make_path(path: str, *, is_folder: bool) -> None:
-    """Create a file or folder that is missing, and the folders above it, without following links."""
+    """Create a missing file or folder, and the folders above it, without following links."""
     *parents, last = path.strip("/").split("/")
     with ExitStack() as stack:
         above = os.open("/", _FOLDER)
@@ -286,14 +284,14 @@ _MOST_NAMED: Final = 5
 
 
 async def without_repositories(running: Awaitable[Outcome], writable: Sequence[str]) -> Outcome:
-    """Return how a call ended: as killed if it created a repository or a workspace, or too much to check."""
+    """Return the outcome of a call: as killed if it created a repository or a workspace, or too much to check."""
     if not writable:
         return await running
     before = await asyncio.to_thread(_too_large, writable)
     outcome: Outcome | None = None
     try:
         outcome = await running
-    finally:  # where it was interrupted too
+    finally:  # even if it was interrupted
         reason = await asyncio.to_thread(_reason, writable, before)
         if reason and outcome is None:
             _LOG.warning(reason)
@@ -301,7 +299,7 @@ async def without_repositories(running: Awaitable[Outcome], writable: Sequence[s
 
 
 def _reason(writable: Sequence[str], before: frozenset[str]) -> str:
-    """Return the message about what a call left behind, or "" if that is neither a repository nor a workspace."""
+    """Return the message about a repository or a workspace that a call created, or ""; also if it cannot be checked."""
     names: list[str] = []
     grown = _too_large(writable) - before
     for path in map(Path, writable):

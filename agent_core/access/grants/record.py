@@ -1,7 +1,7 @@
 """The user's statements for one workspace, stored with the key of the seals and not in the workspace.
 
-An older state of the folder may be brought back; what is kept here is not: how often the yeses of a function were taken
-back, which addresses were confirmed, and which folders could be looked through at their yes.
+An older state of the folder may be restored, but not these statements: how often a function's approvals were revoked,
+which addresses were confirmed, and which folders could be checked when they were approved.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ _FIX = "Set XDG_DATA_HOME to a folder of yours that you may write to."
 
 @dataclass(frozen=True, slots=True)
 class Statements:
-    """The contents of the record. If it cannot be trusted, `is_trusted` is false, and no yes counts."""
+    """The contents of the record. If it cannot be trusted, `is_trusted` is false, and no approval counts."""
 
     taken_back: Mapping[str, int] = field(default_factory=dict)
     confirmed: frozenset[str] = frozenset()
@@ -34,7 +34,7 @@ class Statements:
     is_trusted: bool = True
 
     def since(self, function: str) -> tuple[str, ...]:
-        """Return the part of a seal that makes yeses from before a revocation invalid."""
+        """Return the part of a seal that makes approvals from before a revocation invalid."""
         count = self.taken_back.get(function, 0)
         return (f"taken back {count}",) if count else ()
 
@@ -45,7 +45,7 @@ class Statements:
 
     @classmethod
     def from_text(cls, text: bytes) -> Self:
-        """Read the statements from text. Raise ValueError if it is anything else."""
+        """Parse the statements from text. Raise ValueError if it is anything else."""
         data: Any = read_json(text, most=_LARGEST)  # Any: JSON
         counts, confirmed, looked = (data[name] for name in ("taken_back", "confirmed", "looked_through"))
         if not all(isinstance(item, str) for group in (counts, confirmed, looked) for item in group):
@@ -61,10 +61,10 @@ class GrantRecord:
         self._folder = folder
 
     def read(self) -> Statements:
-        """Return the statements; none if there is no record."""
+        """Return the statements; empty if there is no record."""
         try:
             descriptor = os.open(self._file(), machine.LOOKING)
-        except (FileNotFoundError, RuntimeError):  # no record, or no home
+        except (FileNotFoundError, RuntimeError):  # no record, or no home folder
             return Statements()
         except OSError:
             return Statements(is_trusted=False)
@@ -77,7 +77,7 @@ class GrantRecord:
                 return Statements(is_trusted=False)
 
     def take_back(self, function: str) -> None:
-        """Revoke every yes that was given to a function up to now, including one that is restored later."""
+        """Revoke every earlier approval of a function, including those that are restored later."""
         self._change(lambda statements: _count_revocation(statements, function))
 
     def confirm(self, seal: str) -> None:
@@ -85,7 +85,7 @@ class GrantRecord:
         self._change(lambda statements: replace(statements, confirmed=statements.confirmed | {seal}))
 
     def look_through(self, whole: frozenset[str], large: frozenset[str]) -> None:
-        """Store which folders could be checked at a yes, and which the user accepted as too large for it."""
+        """Record which folders could be checked when approved, and which the user accepted as too large for that."""
         statements = self.read()
         if (statements.looked_through | whole) - large != statements.looked_through:
             self._change(lambda now: replace(now, looked_through=(now.looked_through | whole) - large))

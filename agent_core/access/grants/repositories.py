@@ -1,8 +1,8 @@
-"""Repositories and workspaces in a folder: programs that find them run what their settings say, as their owner.
+"""Repositories and workspaces in a folder: programs that find them run commands from their settings, as their owner.
 
-Git and programs like it do so with a repository, Knapper with a workspace: nobody else may read its `.knapper`.
-The search is bounded, so that it can run before and after each call; what it did not reach is said where a human is
-asked. What a call leaves behind that makes a repository or a workspace gets another name, so that it makes none.
+Git and similar programs do so in a repository, Knapper in a workspace; a workspace's `.knapper` must not be readable by
+others. The search is limited, so that it can run before and after each call; the question to the human says what it did
+not cover. If a call creates such an entry, it is renamed, so that it has no effect.
 """
 
 import os
@@ -21,17 +21,17 @@ from agent_core.registry import folder_access
 
 MOST_ENTRIES: Final = 5_000
 DEEPEST: Final = 8
-_COST_OF_A_FOLDER: Final = 5  # to look into one takes as long as to read so many names
-# Git, Mercurial, Sapling, Jujutsu, Breezy, Pijul, Darcs and Fossil: each runs commands that its own folder names.
+_COST_OF_A_FOLDER: Final = 5  # looking into a folder takes as long as reading this many names
+# Git, Mercurial, Sapling, Jujutsu, Breezy, Pijul, Darcs and Fossil: each runs commands from its own folder.
 _OWN: Final = frozenset({STATE, ".git", ".hg", ".sl", ".jj", ".bzr", ".pijul", "_darcs", ".fslckout", "_fossil_"})
-# With a HEAD next to one of these git takes a folder for a repository of its own, perhaps completed from elsewhere.
+# With a HEAD next to one of these, git treats a folder as a repository, perhaps completed from elsewhere.
 _PARTS: Final = frozenset(
     {"commondir", "config", "config.worktree", "objects", "refs", "packed-refs", "gitdir", "reftable"}
 )
-_SHORT: Final = re.compile(rf"(git|knappe|{old_name.SHORT})~\d+")  # as FAT and NTFS abbreviate it
+_SHORT: Final = re.compile(rf"(git|knappe|{old_name.SHORT})~\d+")  # as FAT and NTFS abbreviate them
 _OWNING: Final = (STATE, SETTINGS, FUNCTIONS, old_name.STATE, old_name.SETTINGS, "HEAD", *_PARTS)
 _LONG: Final = {"git": ".git", "knappe": STATE, old_name.SHORT: STATE}
-# What has the old name gets the new one when the program meets it.
+# The program renames files with the old name when it finds them.
 _RENAMED: Final = {old_name.STATE: STATE, old_name.SETTINGS: SETTINGS}
 _MOST_MADE: Final = 1_000
 
@@ -40,7 +40,7 @@ _MOST_MADE: Final = 1_000
 class RepositorySearch:
     """The first repository or workspace, as a path below the folder, and whether the whole folder was checked.
 
-    `unread` is the first folder in it that this user cannot look into.
+    `unread` is the first folder in it that this user cannot read.
     """
 
     path: str = ""
@@ -50,7 +50,7 @@ class RepositorySearch:
 
 @dataclass(frozen=True, slots=True)
 class WalkLimits:
-    """The number of entries of a folder to look at, and the depth."""
+    """The maximum number of entries to examine in a folder, and the depth."""
 
     entries: int = MOST_ENTRIES
     depth: int = DEEPEST
@@ -61,19 +61,19 @@ FAR: Final = WalkLimits(40 * MOST_ENTRIES, 8 * DEEPEST)  # takes up to a second
 
 
 def repository_in(folder: Path, limits: WalkLimits = NEAR) -> RepositorySearch:
-    """Look for a repository or a workspace in a folder and below it, nearest first, without following links."""
+    """Search for a repository or a workspace in a folder and below it, nearest first, without following links."""
     return _search(folder, limits, lambda place, names: _own(names) or ("." if _bare(place, names) else ""))
 
 
 def state_in(folder: Path, limits: WalkLimits = NEAR) -> RepositorySearch:
-    """Look for the state of a workspace in a folder and below it, in the same way."""
+    """Search for the state of a workspace in a folder and below it, in the same way."""
     return _search(folder, limits, lambda place, names: next((name for name in names if plain(name) == STATE), ""))
 
 
 def owner_around(path: Path, root: Path) -> Path | None:
-    """Return the nearest folder around a path that is, or would be with it, a workspace or a bare repository.
+    """Return the nearest folder around a path that is, or would become with it, a workspace or a bare repository.
 
-    The workspace at the root is none of these, and what lies around it owns nothing in it.
+    The workspace at the root does not count, and neither do folders around it.
     """
     for folder, child in zip(path.parents, (path, *path.parents), strict=False):
         if folder == root:
@@ -85,7 +85,7 @@ def owner_around(path: Path, root: Path) -> Path | None:
 
 
 def _search(folder: Path, limits: WalkLimits, target: Callable[[str, set[str]], str]) -> RepositorySearch:
-    """Look, level by level, for the first name that the target picks from those of one folder."""
+    """Search, level by level, for the first name that `target` selects from those of one folder."""
     level, left, unread = [str(folder)], limits.entries, ""
     for _ in range(limits.depth):
         deeper: list[str] = []
@@ -103,17 +103,17 @@ def _search(folder: Path, limits: WalkLimits, target: Callable[[str, set[str]], 
 
 
 def is_own(path: str | Path) -> bool:
-    """Return whether a path is, or lies in, the folder that a repository or a workspace keeps for itself."""
+    """Return whether a path is, or is in, the private folder of a repository or a workspace."""
     return not _OWN.isdisjoint(map(plain, Path(path).parts))
 
 
 def is_state(path: Path) -> bool:
-    """Return whether a path is, or lies in, the state of a workspace."""
+    """Return whether a path is, or is in, the state of a workspace."""
     return STATE in map(plain, path.parts)
 
 
 def is_part(path: Path) -> bool:
-    """Return whether a file or folder makes, or would make, the folder around it a repository or a workspace."""
+    """Return whether a file or folder makes, or would make, its parent folder a repository or a workspace."""
     if plain(path.name) not in _PARTS | {"head", SETTINGS, FUNCTIONS}:
         return False
     names, _, _ = _entries(str(path.parent), MOST_ENTRIES)
@@ -131,7 +131,7 @@ def looked_through(root: Path, read: Iterable[str], write: Iterable[str]) -> tup
 
 
 def disarm(folder: Path, limits: WalkLimits = NEAR) -> tuple[str, ...]:
-    """Rename what makes a folder, or one below it, a repository or a workspace, and return the original names."""
+    """Rename the entries that make this or a lower folder a repository or a workspace; return their original names."""
     renamed: list[str] = []
     while len(renamed) < _MOST_MADE and (repository := repository_in(folder, limits).path):
         place = Path(repository)
@@ -150,7 +150,7 @@ def rename(name: str, folder_fd: int) -> None:
 
 
 def plain(name: str) -> str:
-    """Return a name as file systems see it that ignore case, Unicode form and hidden characters."""
+    """Return a name as seen by file systems that ignore case, Unicode form and hidden characters."""
     if not name.isascii():
         name = unicodedata.normalize("NFKC", name)
         name = "".join(character for character in name if unicodedata.category(character) != "Cf")
@@ -159,12 +159,12 @@ def plain(name: str) -> str:
 
 
 def _own(names: set[str]) -> str:
-    """Return the name among these that a repository or a workspace keeps for itself, or "" if there is none."""
+    """Return the name of a repository's or a workspace's private folder among these, or "" if there is none."""
     return min(names & _OWN, default="") or next((name for name in names if plain(name) in _OWN), "")
 
 
 def _bare(place: str, names: set[str]) -> str:
-    """Return the name in a folder that makes the folder itself a bare repository, or "" if none does."""
+    """Return the name in a folder that makes the folder itself a bare repository, or "" if there is none."""
     by_plain_name = {plain(name): name for name in names} | {
         name.casefold(): name for name in names & {"HEAD", "commondir"}
     }
@@ -180,7 +180,7 @@ def _bare(place: str, names: set[str]) -> str:
 
 
 def _is_there(place: str, name: str, names: set[str]) -> bool:
-    """Check whether the file system finds a file under this name, whatever its case."""
+    """Check whether the file system finds a file under this name, in any case."""
     return name in names or os.path.lexists(f"{place}/{name}")
 
 

@@ -32,7 +32,7 @@ _UNSAID_AS: Mapping[str, str] = MappingProxyType(
 
 
 def _widest(kind: str, items: set[str]) -> Iterator[str]:
-    """Yield the items that no other item covers; a folder with its slash stands for the one without."""
+    """Yield the items that no other item covers; a folder with a trailing slash replaces the same one without."""
     by_sign: defaultdict[str, list[str]] = defaultdict(list)
     for item in items - {UNSAID}:
         by_sign[sign_of(kind, item)].append(item)
@@ -47,8 +47,8 @@ def _widest(kind: str, items: set[str]) -> Iterator[str]:
 class Grants:
     """The access of one function. Every tuple is sorted; the empty value grants nothing.
 
-    An item `?` is what its text does not name. A path ends in `/` for a folder, and is absolute only outside the
-    workspace. To write includes to read.
+    An item `?` represents what its text does not name. A path ends in `/` for a folder, and is absolute only outside
+    the workspace. Write access includes read access.
     """
 
     network: tuple[str, ...] = ()
@@ -84,7 +84,7 @@ class Grants:
 
     @property
     def is_outward(self) -> bool:
-        """True if some of it lies outside the worker, which examples never reach."""
+        """True if some of it is outside the worker, which examples never reach."""
         return bool(self.network or self.read or self.write or self.secrets or self.memory or self.functions)
 
     def items(self, kind: str) -> tuple[str, ...]:
@@ -93,16 +93,16 @@ class Grants:
         return items
 
     def gives(self, kind: str, item: str) -> bool:
-        """Check whether this gives one item of a kind."""
+        """Check whether this covers one item of a kind."""
         items = self.items(kind) + (self.write if kind == "read" else ())
         return covered(kind, item, items)
 
     def covers(self, grants: "Grants") -> bool:
-        """Check whether this gives everything that the other does."""
+        """Check whether this covers everything in the other."""
         return not grants.without(self)
 
     def without(self, grants: "Grants") -> "Grants":
-        """Return what this has and the other does not give: what is missing there."""
+        """Return the grants in this that the other does not cover: what is missing there."""
         remaining = {kind: tuple(item for item in self.items(kind) if not grants.gives(kind, item)) for kind in KINDS}
         return replace(
             _of(remaining),
@@ -112,12 +112,12 @@ class Grants:
         )
 
     def ahead(self) -> "Grants":
-        """Return what is asked for before a call: all but the hosts and files that a text does not name."""
+        """Return the grants to request before a call: all but the hosts and files that a text does not name."""
         named = {kind: tuple(item for item in self.items(kind) if item != UNSAID) for kind in LATER}
         return replace(self, network=named["network"], read=named["read"], write=named["write"])
 
     def serving(self, grants: "Grants") -> "Grants":
-        """Return the part that these needs, read from a text, can use. Grants that no text shows are kept."""
+        """Return the part that these needs, as read from a text, can use. Grants that no text shows are kept."""
         used_items = {kind: tuple(item for item in self.items(kind) if _serves(kind, item, grants)) for kind in KINDS}
         return replace(_of(used_items), seconds=self.seconds, memory_mib=self.memory_mib, stateful=self.stateful)
 
@@ -134,7 +134,7 @@ class Grants:
         return {name: list(value) if isinstance(value, tuple) else value for name, value in values if value}
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> "Grants":  # Any: what `to_json` gave
+    def from_json(cls, data: Mapping[str, Any]) -> "Grants":  # Any: the result of `to_json`
         """Build the value from JSON."""
         items = {kind: tuple(data.get(kind, ())) for kind in KINDS}
         limits = {name: data[name] for name in ("seconds", "memory_mib", "stateful") if name in data}
@@ -143,11 +143,11 @@ class Grants:
 
 NOTHING: Final = Grants()
 LATER: Final = ("network", "read", "write")
-"""The kinds of which a call asks for what its text does not name, once it names it: a yes before allows nothing."""
+"""The kinds whose unnamed items are requested when a call names them: an earlier approval would allow nothing."""
 
 
 def joined(grants: Iterable[Grants]) -> Grants:
-    """Return all of them joined."""
+    """Return all grants joined."""
     every = [*grants]
     items = {kind: tuple(item for grant in every for item in grant.items(kind)) for kind in KINDS}
     return replace(

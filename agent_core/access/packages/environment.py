@@ -1,7 +1,7 @@
 """The packages of one workspace: resolved from requirements, installed after approval, found for a call.
 
-Nothing here asks the user: the caller shows a `Resolution` and hands it back to be installed. Wheels are downloaded
-by hash, checked before they are unpacked, unpacked by pip, cleaned up and tried.
+This module never asks the user: the caller shows a `Resolution` and passes it back for installation. Wheels are
+downloaded by hash, checked before they are unpacked, unpacked by pip, cleaned up and tried.
 """
 
 import asyncio
@@ -36,10 +36,10 @@ from ..grants.items import project
 from .failures import PackagesError, meaning
 from .resolution import LOCK_PATH, Lock, Pin, Resolution, digest_of, read_report, required
 
-# The installation of pins into a folder: downloaded by hash, checked unopened, unpacked by pip, tidied, tried.
-# pip of this interpreter runs as a process: without keys in its environment, with its own group, a time limit and a
-# size limit. It alone talks to the user's package index, as the user configured it. It never builds: wheels only. The
-# contents of a wheel are read from its list of files before anything is unpacked.
+# The installation of pins into a folder: downloaded by hash, checked before unpacking, unpacked by pip, tidied, tried.
+# This interpreter's pip runs as a process: without keys in its environment, in its own process group, with a time limit
+# and a size limit. Only it talks to the user's package index, as the user configured it. It never builds: wheels only.
+# The contents of a wheel are checked by its list of files before anything is unpacked.
 
 Tell: TypeAlias = Callable[[str], None]
 ALWAYS: Final = ("--only-binary=:all:", "--no-input", "--no-color", "--progress-bar=off", "--retries=2")
@@ -49,7 +49,7 @@ _TOLD: Final = ("Collecting ", "Downloading ", "Installing ", "Processing ")
 
 
 class Pip:
-    """A runner of commands in a folder, one after another; it reports the progress that pip prints."""
+    """Runs commands in a folder, one after another, and reports the progress that pip prints."""
 
     def __init__(self, folder: Path, tell: Tell, most_bytes: int) -> None:
         self._folder = folder
@@ -58,10 +58,10 @@ class Pip:
         self._said: deque[str] = deque(maxlen=_LINES)
 
     async def run(self, *arguments: str, within_s: float) -> Sequence[str]:
-        """Run a command and return what it printed.
+        """Run a command and return its output.
 
         Raises:
-            PackagesError: it failed, took too long, or wrote more than it may.
+            PackagesError: it failed, took too long, or wrote too much.
         """
         self._said.clear()
         scratch = self._folder / "tmp"
@@ -118,13 +118,13 @@ class Pip:
 
 
 def too_large(most_bytes: int) -> PackagesError:
-    """Return the error for more than may be installed."""
+    """Return the error for exceeding the maximum size of an installation."""
     message = f"What would be installed is larger than {most_bytes >> 20} MiB, so nothing was."
     return PackagesError(message, fix="A human can raise the setting `grants.packages_mib`.")
 
 
 def size_of(folder: Path) -> int:
-    """Return the size in bytes of all files below a folder, as far as they stay during the count."""
+    """Return the size in bytes of all files below a folder; files that disappear during the count are skipped."""
     total, waiting = 0, [str(folder)]
     while waiting:
         with suppress(OSError), os.scandir(waiting.pop()) as entries:
@@ -137,7 +137,7 @@ def size_of(folder: Path) -> int:
     return total
 
 
-# Names that mean something else in a worker: whoever ships them would stand in its place.
+# Names with a special meaning in a worker: a package with such a name would replace it.
 _RESERVED = frozenset(
     {"functions", "sandbox", "agent_core", "meta_functions", "__main__", "site", "sitecustomize", "usercustomize"}
 )
@@ -147,11 +147,10 @@ _MOST_FILES = 200_000
 
 
 def names_in(wheel: Path, listed: Mapping[str, str]) -> dict[str, str]:
-    """Return the import names that a wheel provides, each with its project; `owners` maps Knapper's own names to
-    theirs.
+    """Return the import names that a wheel provides, with their project; `listed` maps Knapper's own names to theirs.
 
     Raises:
-        PackagesError: it has a path that leaves its folder, or a name that would stand in another's place.
+        PackagesError: it has a path that leaves its folder, or a name that would replace another's.
     """
     owner = project(wheel.name.partition("-")[0])
     owners = {}
@@ -173,10 +172,10 @@ def unpacked_size(wheel: Path) -> int:
 
 
 def tops_of(wheel: Path) -> set[str]:
-    """Return the first parts of the paths below the folder that it is imported from.
+    """Return the top-level names in the folder from which it is imported.
 
     Raises:
-        PackagesError: it has a path that leaves its folder, or too many.
+        PackagesError: it has a path that leaves its folder, or too many files.
     """
     with _open_wheel(wheel) as archive:
         entries = archive.infolist()
@@ -209,7 +208,7 @@ def _open_wheel(wheel: Path) -> zipfile.ZipFile:
 
 Names: TypeAlias = tuple[tuple[str, str], ...]  # import name → folder
 Tries: TypeAlias = Callable[[Names, str], Awaitable[bool]]
-"""Tries whether one of these names can be imported ahead."""
+"""Tries whether one of these names can be imported in advance."""
 
 _DOWNLOAD_S: Final = 900.0
 _UNPACK_S: Final = 300.0
@@ -229,10 +228,10 @@ class Installed:
 async def install(
     resolution: "Resolution", pip: Pip, folder: Path, listed: tuple[str, ...], most_bytes: int
 ) -> Installed:
-    """Install below `folder` and return what was installed; nothing of it has run, and non-package files are removed.
+    """Install below `folder` and return the result; nothing of it has run, and non-package files are removed.
 
     Raises:
-        PackagesError: a file is not the one that was agreed to, or has what must not be there.
+        PackagesError: a file is not the approved one, or contains something forbidden.
     """
     (folder / "pins.txt").write_text("".join(f"{pin}\n" for pin in resolution.pins), "utf-8")
     await pip.run("download", "--dest=wheels", *_SET, within_s=_DOWNLOAD_S)
@@ -274,9 +273,7 @@ def _own(listed: tuple[str, ...]) -> Mapping[str, str]:
 
 
 def _tidy(root: Path, tops: set[str]) -> None:
-    """Remove everything but packages: scripts, data next to them, and anything an interpreter would run at its
-    start.
-    """
+    """Remove everything but packages: scripts, other data, and files that an interpreter would run at startup."""
     for path in root.iterdir():
         if path.name not in tops or path.suffix == ".pth":
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
@@ -289,7 +286,7 @@ _PURPOSE = "packages"
 
 
 class PackageShelf:
-    """The folders of one workspace."""
+    """The installed package folders of one workspace."""
 
     def __init__(self, folder: Path, sealer: Sealer) -> None:
         self._folder = folder
@@ -308,10 +305,10 @@ class PackageShelf:
 
     @contextmanager
     def staging(self) -> Iterator[Path]:
-        """Yield a folder to install in, next to the others; it is removed afterwards.
+        """Yield a folder for an installation, next to the others; it is removed afterwards.
 
         Raises:
-            PackagesError: it cannot be made.
+            PackagesError: it cannot be created.
         """
         try:
             self._folder.mkdir(mode=0o755, exist_ok=True)
@@ -331,10 +328,10 @@ class PackageShelf:
             shutil.rmtree(folder, ignore_errors=True)
 
     def put(self, digest: str, installed: Installed) -> None:
-        """Move a folder into place; until its facts are there too, nobody uses it.
+        """Move a folder into place; it is unused until its facts are there, too.
 
         Raises:
-            PackagesError: it cannot be put there.
+            PackagesError: it cannot be moved there.
         """
         place, facts = self._folder / digest, self._folder / f"{digest}{_FACTS}"
         try:
@@ -343,7 +340,7 @@ class PackageShelf:
             text = json.dumps({**details, "files": files, "content": content})
             document = {"facts": text, "seal": self._sealer.seal(_PURPOSE, digest, text)}
             facts.unlink(missing_ok=True)
-            _remove(place)  # what was left half, or came from elsewhere
+            _remove(place)  # an incomplete installation, or one from elsewhere
             installed.folder.rename(place)
             written = installed.folder.parent / "facts"
             written.write_text(json.dumps(document), "utf-8")
@@ -352,7 +349,7 @@ class PackageShelf:
             raise PackagesError(f"{place} cannot be put in place: {error}.") from error
 
     def clean(self, digests: frozenset[str]) -> list[str]:
-        """Remove every other folder that nobody uses; return their names."""
+        """Remove every other folder that is not in use; return their names."""
         if self._folder.is_symlink() or not self._folder.is_dir():
             return []
         names = {path.name.removesuffix(_FACTS) for path in self._folder.iterdir()} - digests
@@ -386,7 +383,7 @@ class PackageShelf:
             return None
         facts = read_json(text)
         if _content(place, facts["files"]) != (facts["files"], facts["content"]):
-            return None  # a file was added, changed or taken away since it was installed
+            return None  # a file was added, changed or removed since it was installed
         return Installed(place.resolve(), facts["names"], tuple(facts["ahead"]), facts["size"])
 
     def _drop(self, name: str) -> bool:
@@ -394,7 +391,7 @@ class PackageShelf:
         watched = place if name.startswith(_STAGING) or not facts.exists() else facts
         try:
             descriptor = os.open(watched, machine.LOOKING)
-        except OSError:  # a link, which goes; what a link names stays
+        except OSError:  # a link is removed, but not its target
             facts.unlink(missing_ok=True)
             _remove(place)
             return True
@@ -409,10 +406,10 @@ class PackageShelf:
 
 
 def _content(folder: Path, most: int | None = None) -> tuple[int, str]:
-    """Return how many files and folders there are, and a digest of their paths, kinds, sizes and times.
+    """Return the number of files and folders, and a digest of their paths, kinds, sizes and times.
 
-    Reading them whole would hold up the first call; nobody who adds or changes a file from outside hits its time to the
-    nanosecond. At most `most` of them are examined.
+    Reading the contents would delay the first call, and an outside change would hardly match the time to the
+    nanosecond. At most `most` entries are examined.
     """
     rows: list[str] = []
     for path in _below(folder):
@@ -448,7 +445,7 @@ ExclusiveLock = Callable[[], AbstractAsyncContextManager[None]]
 
 
 class Environment:
-    """A resolver, installer and finder of packages; `listed` are the packages that every function already sees."""
+    """Resolves, installs and finds packages; `listed` are the packages that every function already sees."""
 
     def __init__(
         self,
@@ -460,7 +457,7 @@ class Environment:
         *,
         tell: Tell | None = None,
     ) -> None:
-        self._tell: Tell = tell or _note  # what is done now, and nothing when it is done
+        self._tell: Tell = tell or _note  # receives the current task, and "" when it is done
         self._lock = Lock(root / "functions")
         self._shelf = PackageShelf(root / STATE / "env", Sealer(root))
         self._exclusive_lock = exclusive_lock
@@ -475,9 +472,7 @@ class Environment:
         return self._shelf.get(digest_of(pins)) if pins else None
 
     def folders(self, requirements: tuple[str, ...]) -> tuple[Names, tuple[str, ...]]:
-        """Return the folder of each import name, and the names to import in advance; empty for what is not
-        installed.
-        """
+        """Return the folder of each import name, and the names to import in advance; empty if nothing is installed."""
         installed = self.find(requirements)
         return (
             (tuple((name, str(installed.folder)) for name in installed.names), installed.ahead)
@@ -486,7 +481,7 @@ class Environment:
         )
 
     def projects(self, requirements: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-        """Return the import names that the required projects have, as far as they are installed."""
+        """Return the installed import names of the required projects."""
         installed, projects = self.find(requirements), {project(requirement) for requirement in requirements}
         return tuple((name, owner) for name, owner in installed.names.items() if owner in projects) if installed else ()
 
@@ -494,7 +489,7 @@ class Environment:
         """Resolve these requirements: from the lock, or else from the package index. Nothing is installed.
 
         Raises:
-            PackagesError: they cannot be had as wheels with a hash, or are not what the lock says.
+            PackagesError: there are no wheels with hashes for them, or they differ from the lock.
         """
         section = required(requirements)
         pins = self._lock.understood().get(section, ())
@@ -511,7 +506,7 @@ class Environment:
         return resolution
 
     async def install(self, resolution: Resolution) -> None:
-        """Install what the user approved, and write it into the lock.
+        """Install what the user approved, and write it to the lock.
 
         Raises:
             PackagesError: it cannot be installed; nothing was put in place.
@@ -541,10 +536,10 @@ class Environment:
             self._tell("")
 
     async def clean(self, sections: Iterable[tuple[str, ...]]) -> list[str]:
-        """Remove from the lock and the disk what is granted to no function; return the removed folders.
+        """Remove what is granted to no function from the lock and the disk; return the removed folders.
 
         Raises:
-            PackagesError: the lock is not understood, so nothing is removed.
+            PackagesError: the lock is invalid, so nothing is removed.
         """
         async with self._exclusive_lock():
             self._lock.understood()
@@ -553,16 +548,16 @@ class Environment:
         return await asyncio.to_thread(self._shelf.clean, digests)
 
     def sections(self) -> Mapping[tuple[str, ...], tuple[Pin, ...]]:
-        """Return what the lock pins, by requirements."""
+        """Return the pins of the lock, by requirements."""
         return self._lock.read().sections
 
     @property
     def problem(self) -> str:
-        """The part of the lock that could not be understood."""
+        """A description of the part of the lock that is invalid."""
         return self._lock.read().problem
 
     def close(self) -> None:
-        """Release the folders that were used."""
+        """Release the folders in use."""
         self._shelf.close()
 
 

@@ -53,7 +53,7 @@ class PackagesError(WorkspaceError):
 
 
 def meaning(output: Iterable[str]) -> PackagesError:
-    """Return the error for what pip printed before it gave up."""
+    """Return the error for pip's output before it failed."""
     lines = [line for line in output if line]
     text = "\n".join(lines)
     errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")] or lines[-1:]

@@ -67,7 +67,7 @@ PROJECTS: Final[Mapping[str, str]] = MappingProxyType(
 
 
 def project_of(name: str) -> str:
-    """Return the normalized project of a dotted import: a well-known one, else the one named like the module."""
+    """Return the normalized project of a dotted import: a well-known one, else one with the module's name."""
     parts = name.split(".")
     heads = (".".join(parts[:size]) for size in range(len(parts), 0, -1))
     return next((PROJECTS[head] for head in heads if head in PROJECTS), project(parts[0]))

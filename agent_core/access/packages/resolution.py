@@ -1,7 +1,7 @@
 """The resolution of requirements: one file per project, pinned by its hash; and `functions/requirements.lock`.
 
-The lock has the pins of granted requirements, one section per set of them. The host alone writes it. It is never handed
-to pip, and it installs nothing: it says what may be asked for.
+The lock has the pins of granted requirements, one section per set of them. Only the host writes it. It is never passed
+to pip, and it installs nothing: it says what may be requested.
 """
 
 import hashlib
@@ -67,7 +67,7 @@ class Resolution:
         return digest_of(self.pins)
 
     def sentences(self) -> tuple[str, ...]:
-        """Return what the user reads before the installation, one line each."""
+        """Return the lines that the user reads before the installation."""
         projects = {project(requirement) for requirement in self.requirements}
         others = [pin for pin in self.pins if pin.project not in projects]
         lines = [f"would be installed: {self._describe_pin(pin)}" for pin in self.pins if pin.project in projects]
@@ -90,10 +90,10 @@ def digest_of(pins: Iterable[Pin]) -> str:
 
 
 def required(requirements: Iterable[str]) -> tuple[str, ...]:
-    """Return the requirements in the form and the order in which they are kept.
+    """Return the requirements in their stored form and order.
 
     Raises:
-        PackagesError: one of them is no name of a package with versions.
+        PackagesError: one of them is not a package name with optional versions.
     """
     normalized = []
     for requirement in requirements:
@@ -124,7 +124,7 @@ def read_report(requirements: tuple[str, ...], report: Path, output: Sequence[st
         file = Path(unquote(address.path))
         is_here = address.scheme == "file" and file.is_file()
         reported = info.get("archive_info", {}).get("hashes", {}).get("sha256", "")
-        # pip before 23.1 reports no hash of a file of this machine.
+        # pip before 23.1 reports no hash for a local file.
         pin = Pin.of(name, version, reported or (_sha256(file) if is_here else ""))
         if pin is None or item.get("is_direct"):
             raise PackagesError(f"{fence(f'{name} {version}', 120)} cannot be pinned by a hash.")
@@ -165,9 +165,7 @@ Sections = Mapping[tuple[str, ...], tuple[Pin, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Locked:
-    """The sections by their requirements; `problem` says what was not understood, and then nothing in the file
-    counts.
-    """
+    """The sections by their requirements; if `problem` is set, the file is invalid and none of it counts."""
 
     sections: Sections = field(default_factory=dict)
     problem: str = ""
@@ -192,10 +190,10 @@ class Lock:
         return self._known[1]
 
     def put(self, requirements: tuple[str, ...], pins: tuple[Pin, ...]) -> None:
-        """Add a section, or replace it.
+        """Add or replace a section.
 
         Raises:
-            PackagesError: the file holds what is not understood, or cannot be written.
+            PackagesError: the file has invalid parts, or cannot be written.
         """
         self._write({**self.understood(), requirements: pins})
 
@@ -203,7 +201,7 @@ class Lock:
         """Remove every other section.
 
         Raises:
-            PackagesError: the file holds what is not understood, or cannot be written.
+            PackagesError: the file has invalid parts, or cannot be written.
         """
         sections, used = self.understood(), set(used_sections)
         remaining = {section: pins for section, pins in sections.items() if section in used}
@@ -214,7 +212,7 @@ class Lock:
         """Return the sections.
 
         Raises:
-            PackagesError: the file holds what is not understood.
+            PackagesError: the file has invalid parts.
         """
         locked = self.read()
         if locked.problem:

@@ -1,6 +1,6 @@
-"""The forms in which a value may reappear: as it is, escaped, quoted, in base64, in hex.
+"""The forms in which a value may reappear: literal, escaped, quoted, in base64, in hex.
 
-Pure. A form is what always stands in the encoded text, whatever stands around the value in what was encoded.
+Pure. A form is the part of the encoded text that does not depend on the text around the value.
 """
 
 import html
@@ -15,15 +15,15 @@ from typing import Final, Literal
 from urllib.parse import quote
 
 SHORTEST = 8  # characters, in the shortest normal form
-_FEWEST = 4  # different ones
-_LINE = 16  # characters of a line that is masked by itself
+_FEWEST = 4  # minimum number of different characters
+_LINE = 16  # minimum characters of a line that is masked by itself
 _NORMAL: Final[tuple[Literal["NFC", "NFD", "NFKC", "NFKD"], ...]] = ("NFC", "NFD", "NFKC", "NFKD")
 _UNCHANGED = re.compile(r"[A-Za-z0-9_.~-]*")
-_KEPT = ("", "/", "!'()*~", "/!'()*~", ":/?#[]@!$&'()*+,;=")  # what different quoters of URLs leave as it is
+_KEPT = ("", "/", "!'()*~", "/!'()*~", ":/?#[]@!$&'()*+,;=")  # what different URL quoters leave unchanged
 
 
 def unfit(value: str) -> str:
-    """Return the reason why a value cannot be masked, and so is no secret; empty if it can."""
+    """Return the reason why a value cannot be masked and so cannot be a secret; "" if it can."""
     if not _is_text(value):
         return "it is no text, or holds a zero character"
     if min(len(form) for form in normal(value)) < SHORTEST:
@@ -34,7 +34,7 @@ def unfit(value: str) -> str:
 
 
 def normal(value: str) -> set[str]:
-    """Return the value as it is and in each Unicode normal form."""
+    """Return the value unchanged and in each Unicode normal form."""
     return {value, *(unicodedata.normalize(form, value) for form in _NORMAL)}
 
 
@@ -71,14 +71,12 @@ def _encodings(value: str) -> Iterator[str]:
 
 
 def _in_one_case(value: str) -> Iterator[str]:
-    """Yield the value in lower and in upper case, as in names of hosts and variables; not if it is too short for
-    that.
-    """
+    """Yield the value in lower and in upper case, as in names of hosts and variables, unless it is then unfit."""
     yield from (variant for variant in (value.lower(), value.upper()) if not unfit(variant))
 
 
 def _around(form: str) -> Iterator[str]:
-    """Yield a form as JSON, a URL or a `repr` writes it."""
+    """Yield a form in JSON, in a URL and in a `repr`."""
     yield from (json.dumps(form, ensure_ascii=wide)[1:-1] for wide in (True, False))
     yield from (
         quoted for safe in ("", "/") for quoted in (quote(form, safe=safe), _lower_escapes(quote(form, safe=safe)))
@@ -97,7 +95,7 @@ def _escapes(text: str) -> Iterator[str]:
 
 
 def _inside(shown: str) -> str:
-    """Return what is between the quotes of a `repr`, with none of its own quotes escaped."""
+    """Return the part between the quotes of a `repr`, with its own quotes unescaped."""
     return shown.removeprefix("b")[1:-1].replace("\\'", "'")
 
 
@@ -121,7 +119,7 @@ def _is_text(value: str) -> bool:
 
 
 def needed(candidates: Iterable[str]) -> tuple[str, ...]:
-    """Return the shortest forms, one of which is contained in each other form: a text without these holds no form."""
+    """Return the shortest forms, so that every form contains one of them: a text without these contains no form."""
     shortest: list[str] = []
     for form in sorted(candidates, key=len):
         if not any(shorter in form for shorter in shortest):

@@ -1,8 +1,8 @@
 """Removal of secrets from texts and nested values.
 
-A mask is put between two characters that no form of a secret has, so that its surroundings cannot form one again.
-Values are searched as one list of texts first, because most hold no secret. Texts are cut in the worker, so pieces
-are masked too: the rest of a secret at a cut, and long pieces anywhere.
+A mask is enclosed in two characters that no form of a secret has, so that its surroundings cannot form one again. The
+texts of a value are searched as one list first, because most contain no secret. Texts are cut in the worker, so pieces
+are masked, too: the rest of a secret at a cut, and long pieces anywhere.
 """
 
 import re
@@ -21,12 +21,12 @@ from sandbox.wire.values import BODY, encode
 from .forms import byte_forms, forms, needed, normal
 
 _CUT = re.compile(r"(…|\.{3,}|\n\[output cut)")
-_AT_CUT = 4  # characters that are left of a secret at a cut
-_FAR = 64  # characters that are compared before all of a long rest is
-_ANYWHERE = 12  # characters of a secret that stand together
-_PROBE = 6  # of them, looked for in so large steps that every such piece holds one
+_AT_CUT = 4  # minimum characters of a secret at a cut
+_FAR = 64  # characters compared first, before a long rest is compared completely
+_ANYWHERE = 12  # minimum consecutive characters of a secret
+_PROBE = 6  # length of a probe; the steps ensure that every such piece contains one
 _STEP = _ANYWHERE - _PROBE + 1
-_BACKWARDS = 64  # lines that are looked at for one before which no secret goes on
+_BACKWARDS = 64  # maximum lines to go back to find an end that no secret crosses
 
 
 class Pieces:
@@ -41,7 +41,7 @@ class Pieces:
         self._mark = mark
 
     def clean(self, text: str) -> str:
-        """Return the text without them."""
+        """Return the text without the pieces."""
         parts = _CUT.split(self._without_runs(text))
         return "".join(part if at % 2 else self._trim(part) for at, part in enumerate(parts))
 
@@ -50,7 +50,7 @@ class Pieces:
         return len(text) >= _AT_CUT and self.clean(text) != text
 
     def settled(self, text: str) -> int:
-        """Return how much of a growing text can be cleaned alone: whole lines, with no secret across their end."""
+        """Return how much of a growing text can be cleaned already: whole lines, with no secret across their end."""
         begun = max((_beginning_at_end(form, text) for form in self._forms), default=0)
         inside = max((size for size in range(1, _ANYWHERE) if self._is_inside(text[-size:])), default=0)
         place = _line_end(text, len(text) - max(begun, inside))
@@ -65,7 +65,7 @@ class Pieces:
         return any(piece in text for text in self._plain)
 
     def _first_over(self, place: int, text: str) -> int:
-        """Return the start of the first form or piece that spans a position; the position itself if none does."""
+        """Return the start of the first form or piece that spans a position; the position itself if there is none."""
         whole = (text.find(form, max(0, place - len(form) + 1), place + len(form) - 1) for form in self._forms)
         pieces = (at for at in range(max(0, place - _ANYWHERE + 1), place) if text[at : at + _ANYWHERE] in self._runs)
         return min((at for at in (*whole, *pieces) if at >= 0), default=place)
@@ -92,7 +92,7 @@ class Pieces:
 
 
 def _stretches(hits: list[int]) -> list[tuple[int, int]]:
-    """Merge overlapping positions into stretches, each with its first and last position."""
+    """Merge overlapping positions into stretches, each with its last and first position."""
     rows: list[tuple[int, int]] = []
     for at in hits:
         if rows and at < rows[-1][0] + _ANYWHERE:
@@ -118,7 +118,7 @@ def _beginning_at_end(form: str, text: str) -> int:
 
 
 class Beginnings:
-    """An index of forms by their first characters, so that a short text costs little, however many forms there are."""
+    """An index of forms by their first characters, so that a short text costs little, even with many forms."""
 
     def __init__(self, forms: Iterable[str]) -> None:
         self._by_head: dict[str, list[str]] = {}
@@ -142,7 +142,7 @@ _CLAIMED: Final = frozenset({Members, Pairs})
 
 
 def texts_of(value: Any, plain: frozenset[type]) -> tuple[list[str], bool]:  # Any: what `sandbox.wire.values` carries
-    """Return the texts, and whether everything else in the value is of the plain types."""
+    """Return the texts, and whether everything else in the value has one of the plain types."""
     texts: list[str] = []
     waiting: list[Any] = [[value]]
     is_plain = True
@@ -192,13 +192,11 @@ class Masks:
         return _replace_forms(text, self._found_in(text))
 
     def clean_said(self, text: str) -> str:
-        """Return a text without secrets that may be cut or said in pieces: long pieces and what a cut left are masked,
-        too.
-        """
+        """Return a text without secrets and their pieces, for text that may be cut or split into pieces."""
         return self._pieces.clean(self.clean(text)) if self._pairs else text
 
     def settled(self, text: str) -> int:
-        """Return how much of a growing text can be masked alone: whole lines, with no secret continuing after them."""
+        """Return how much of a growing text can be masked already: whole lines, with no secret across their end."""
         return self._pieces.settled(text) if self._pairs else len(text)
 
     def clean_bytes(self, data: bytes) -> bytes:
@@ -216,7 +214,7 @@ class Masks:
         return self._walk(value, lambda text: _replace_forms(text, marks), self.clean_bytes)
 
     def clean_words(self, value: Any) -> Any:  # Any: as above
-        """Return the value with each of its texts, keys and bytes cleaned as what may have been said in pieces."""
+        """Return the value with its texts, keys and bytes also cleaned of pieces of secrets."""
         if not self._pairs:
             return value
         if isinstance(value, str):
@@ -247,7 +245,7 @@ class Masks:
                 return self._as_text(value)
 
     def _as_text(self, value: object) -> object:
-        """Return a value that is no text by itself, or its masked text if that contains a secret."""
+        """Return a value that is not text, or its masked text if that contains a secret."""
         if value is None or isinstance(value, bool) or (isinstance(value, int | float) and not self._numbers):
             return value
         is_number = isinstance(value, int | float) or (isinstance(value, Decimal) and value.is_finite())
@@ -284,7 +282,7 @@ class Masks:
 
 
 def _by_sign(secret_forms: Iterable[str]) -> list[tuple[str, list[str]]]:
-    """Group the forms by a sign of an encoding that they contain: most texts have none, so those are skipped."""
+    """Group the forms by an encoding's sign that they contain: most texts have none, so whole groups are skipped."""
     groups: dict[str, list[str]] = {}
     for form in secret_forms:
         groups.setdefault(next((sign for sign in _SIGNS if sign in form), ""), []).append(form)
@@ -304,7 +302,7 @@ def _around(used: set[str]) -> str:
 
 
 def _numbers(value: str) -> Iterator[Decimal | float]:
-    """Yield the number that a value is, if it is one, as a worker may return it."""
+    """Yield the number that a value represents, if any, in the types that a worker may return."""
     try:
         number = Decimal(value)
     except InvalidOperation:
@@ -314,7 +312,7 @@ def _numbers(value: str) -> Iterator[Decimal | float]:
 
 
 def _texts(value: object) -> Iterator[str]:
-    """Yield a value as it is shown, and as it is published."""
+    """Yield the texts in which a value is shown and published."""
     if isinstance(value, bytes):
         yield b64encode(value).decode()
         return

@@ -1,13 +1,13 @@
 """The secrets of one call: given by name to the function with the grant, masked in everything that leaves it.
 
-What is masked is each secret that the function may have, whether or not it asked, so that what an earlier call of it
-kept is masked too; and those of the functions that it called. Of an outcome, every field that comes from a worker is
+Each secret that the function may have is masked, even if it did not ask for it, because it may remember one from an
+earlier call; so are those of the functions that it called. In an outcome, every field that comes from a worker is
 masked, including future fields.
 
-The mask is put on at the one place where the host receives a worker's output: whatever reads it (progress, other
-functions, memory, the debugger, replay records, the outcome) never sees a secret's value; only the vault and the broker
-have it. Printed output is masked as it arrives, at a limited rate; the end of a text that may be the beginning of a
-secret waits for what follows. What this process has handed out is also masked in its log and in the file of a crash.
+Masking happens at the one place where the host receives a worker's output, so its readers (progress, other functions,
+memory, the debugger, replay records, the outcome) never see a secret's value; only the vault and the broker do. Printed
+output is masked as it arrives, at a limited rate; the end of a text that may be the beginning of a secret waits for the
+rest. Secrets that this process has handed out are also masked in its log and in the crash file.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ async def never(_name: str) -> bool:
 
 
 class CallSecrets:
-    """The secrets of one call; `around` is the session of the function that made the call, if one did."""
+    """The secrets of one call; `around` is the session of the calling function, if any."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class CallSecrets:
         """Return a secret's value.
 
         Raises:
-            RequestRefused: it is not granted, or it is granted and not set.
+            RequestRefused: it is not granted, or granted but not set.
         """
         if not isinstance(name, str) or not is_name(name):
             raise RequestRefused("a secret's name is made of letters, digits and _, and begins with no digit")
@@ -84,7 +84,7 @@ class CallSecrets:
         return self._outermost.clean_value(value)  # type: ignore[no-any-return]  # of the same shape
 
     def words(self, value: T) -> T:
-        """Return what is shown, kept or asked about, masked as text that may have been cut or said in pieces."""
+        """Return a value to show, store or ask about, masked as text that may have been cut or split."""
         return self._outermost.clean_words(value)  # type: ignore[no-any-return]  # of the same shape
 
     @property
@@ -92,7 +92,7 @@ class CallSecrets:
         return self._around._outermost if self._around else _masks(self._known)
 
     def settled(self, text: str) -> int:
-        """Return how much of a growing text can be reported alone."""
+        """Return how much of a growing text can be reported already."""
         return _masks(self._known).settled(text)
 
     def _know(self, pairs: Iterable[Pair]) -> None:
@@ -116,7 +116,7 @@ def _masks(pairs: frozenset[Pair]) -> Masks:
     return Masks(pairs)
 
 
-MEASURED: Final = frozenset({"seconds", "memory", "cpu_s", "limit_s"})  # by the host
+MEASURED: Final = frozenset({"seconds", "memory", "cpu_s", "limit_s"})  # by the host, so not masked
 VALUE: Final = "value"
 
 
@@ -144,7 +144,7 @@ def _masked_field(name: str, value: Any, masks: Masks) -> Any:  # Any: what a fi
             return masks.clean_words(value)
 
 
-EVERY_S: Final = 0.05  # at most 20 pieces a second, each with all that came meanwhile
+EVERY_S: Final = 0.05  # at most 20 pieces a second, each with all new output
 
 
 class Printing:
@@ -159,13 +159,13 @@ class Printing:
         self._waiting: asyncio.TimerHandle | None = None
 
     def hear(self, text: str) -> None:
-        """Take a piece, of any size."""
+        """Receive a piece of any size."""
         self._held += text
         if self._waiting is None:
             self._waiting = self._loop.call_at(max(self._next, self._loop.time()), self._pass_on)
 
     def close(self) -> None:
-        """Report the rest, as nothing more will arrive."""
+        """Report the rest, because nothing more will arrive."""
         if self._waiting is not None:
             self._waiting.cancel()
         self._say(len(self._held))
@@ -186,19 +186,19 @@ FILES: Final = frozenset(
     {"file_open", "file_stat", "file_list", "file_change", "file_places"}
     | {"file_read", "file_write", "file_size", "file_truncate"}
 )
-_OF_VALUES: Final = frozenset({"call"})  # its arguments are another function's, which gets them whole
+_OF_VALUES: Final = frozenset({"call"})  # its arguments go to another function, which gets them complete
 Tell: TypeAlias = Callable[[str], None]
 
 
 class RequestSender(Protocol):
-    """The handlers that receive a worker's words unmasked: what they get leaves the sandbox, or goes into a file."""
+    """The handlers that receive a worker's words unmasked, because these leave the sandbox or go to a file."""
 
     async def answer(self, name: str, arguments: dict[str, Any], /) -> Any:  # Any: values that cross the sandbox
         """Return the answer to one request."""
 
 
 class Keep(Protocol):
-    """A recorder of answers for a replay."""
+    """Records answers for a replay."""
 
     def __call__(self, name: str, arguments: Any, value: Callable[[], Any], *, refused: str = "") -> None:
         """Record an answer; everything is masked, the value only when it is needed."""
@@ -207,7 +207,8 @@ class Keep(Protocol):
 class MaskedChannel:
     """A handler between the worker of one call and the rest of the host, for the worker's requests.
 
-    Without a broker nothing is reached, as in a replay: then the handler answers for the broker and the vault.
+    Without a broker, as in a replay, nothing outside is reached, and the handler also answers for the broker and the
+    vault.
     """
 
     def __init__(
@@ -230,7 +231,7 @@ class MaskedChannel:
         """Answer one request of the worker.
 
         Raises:
-            RequestRefused: it cannot be; the message is for the function's author.
+            RequestRefused: it is not possible; the message is for the function's author.
         """
         call_name, masked = self._secrets.words(name), self._mask(name, arguments)
         try:
@@ -264,7 +265,7 @@ class MaskedChannel:
 
     @contextmanager
     def heard(self) -> Iterator[Tell | None]:
-        """Yield the listener for the worker's prints; all of them arrive before the call is answered."""
+        """Yield the listener for the worker's printed output; all of it arrives before the call is answered."""
         if self._tell is None:
             yield None
             return
@@ -296,17 +297,17 @@ class RevealedSecrets:
         self._masks = Masks(())
 
     def note(self, pairs: Iterable[Pair]) -> None:
-        """Mask these from now on."""
+        """Mask these secrets from now on."""
         if not self._pairs.issuperset(pairs := frozenset(pairs)):
             self._pairs |= pairs
             self._masks = Masks(self._pairs)
 
     def hand(self, function: str, pair: Pair) -> None:
-        """Record that a function was given this secret, and may remember it."""
+        """Record that a function received this secret, and may remember it."""
         self._by_function[function] = self.to(function) | {pair}
 
     def to(self, function: str) -> frozenset[Pair]:
-        """Return what a function was given, whatever it may use now."""
+        """Return the secrets that a function ever received."""
         return self._by_function.get(function, frozenset())
 
     def of(self, names: Iterable[str]) -> frozenset[Pair]:
@@ -326,7 +327,7 @@ REVEALED = RevealedSecrets()
 
 
 class _MaskingFilter(logging.Filter):
-    """A filter that masks a record before any handler sees it; its error becomes text, since its frames hold values."""
+    """Masks a record before any handler sees it; an error becomes text, because its frames contain values."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         if REVEALED:

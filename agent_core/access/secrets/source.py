@@ -34,7 +34,7 @@ class Secrets:
 
     @property
     def vault(self) -> Vault:
-        """The file."""
+        """The file of secrets."""
         return Vault(self.workspace)
 
     def value(self, name: str) -> str:
@@ -54,7 +54,7 @@ class Secrets:
         return value
 
     def pairs(self, names: Iterable[str]) -> frozenset["Pair"]:
-        """Return those of the names that are set, anywhere, with their values: what must be masked."""
+        """Return the secrets with these names that are set anywhere, with their values, for masking."""
         variables, stored = self._variables(), self._vault_values()
         pairs = ((name, values[name]) for name in names for values in (variables, stored) if name in values)
         return frozenset((name, value) for name, value in pairs if not refusal(value))
@@ -77,7 +77,7 @@ class Secrets:
         """Store a secret in the user's file.
 
         Raises:
-            UsageError: the name or the value cannot be a secret's.
+            UsageError: the name or the value is not valid for a secret.
             WorkspaceError: the file cannot be trusted or written.
         """
         check_name(name)
@@ -122,15 +122,15 @@ def is_name(text: object) -> bool:
 
 
 def check_name(text: str) -> None:
-    """Raise an error if a text is not a valid name for a secret.
+    """Check that a text is a valid name for a secret.
 
     Raises:
-        UsageError: it cannot.
+        UsageError: it is not.
     """
     if not is_name(text):
         raise UsageError("A secret's name is made of letters, digits and _, and begins with no digit.")
 
 
 def refusal(value: str) -> str:
-    """Return the reason why a value can be no secret; empty if it can."""
+    """Return the reason why a value cannot be a secret; "" if it can."""
     return f"it has more than {_LONGEST} characters" if len(value) > _LONGEST else unfit(value)

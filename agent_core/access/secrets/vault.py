@@ -1,6 +1,7 @@
 """The file of secrets in the user's own configuration folder, which nobody else may read. Never in a workspace.
 
-Opened without following links, below a folder that is the user's. What others could read is refused, with what to type.
+It is opened without following links, in a folder that belongs to the user. A file that others could read is rejected,
+with a command that fixes it.
 """
 
 import json
@@ -29,7 +30,7 @@ class Unsafe(WorkspaceError):
 
 @dataclass(frozen=True, slots=True)
 class Vault:
-    """The file of secrets, as it may be used from a workspace."""
+    """The file of secrets, as a workspace may use it."""
 
     workspace: Path | None = None
 
@@ -38,7 +39,7 @@ class Vault:
         """The path of the file, whether or not it exists.
 
         Raises:
-            Unsafe: there is no home, or the workspace is around it.
+            Unsafe: there is no home folder, or the path is inside the workspace.
         """
         try:
             folder = config_folder()
@@ -50,10 +51,10 @@ class Vault:
         return folder / FILE
 
     def read(self) -> Mapping[str, str]:
-        """Return the secrets by name; none if there is no file.
+        """Return the secrets by name; empty if there is no file.
 
         Raises:
-            Unsafe: others could read it, it is not the user's, or it is not understood.
+            Unsafe: others could read it, it is not the user's, or it is invalid.
         """
         path = self.path
         try:
@@ -82,7 +83,7 @@ class Vault:
 
 
 def shown(path: Path) -> str:
-    """Return a path as the user types it, short if it is below the user's home."""
+    """Return a path to type, short if it is below the user's home folder."""
     if (base := home()) is not None and path.is_relative_to(base):
         return f"~/{shlex.quote(str(path.relative_to(base)))}"
     return shlex.quote(str(path))
@@ -131,7 +132,7 @@ def _parse(data: bytes, path: Path) -> Mapping[str, str]:
         values = read_toml(data, most=_LARGEST)
         if all(isinstance(value, str) for value in values.values()):
             return values
-    except Malformed:  # its words may be a secret's, so they are not passed on
+    except Malformed:  # its message may contain a secret, so it is not passed on
         pass
     raise Unsafe(f'{shown(path)} is not understood: it has lines such as NAME = "value", and nothing else.')
 

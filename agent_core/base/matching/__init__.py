@@ -1,7 +1,7 @@
 """Matching: line differences, similar names, and shell patterns, in bounded time for any input.
 
-Lines, names and patterns come from models, files and workers, and are compared on the event loop. So nothing here takes
-longer than its input is long: where an exact answer would cost more, a coarser one is given, and said to be that.
+Lines, names and patterns come from models, files and workers, and are compared on the event loop. So every function
+here takes at most linear time: where an exact answer would cost more, it returns a coarser one and marks it as such.
 """
 
 from .differences import Comparison, ComparisonBudget, compare, diff_lines

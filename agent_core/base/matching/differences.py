@@ -1,8 +1,8 @@
-"""The one line diff: exact while that is cheap, otherwise anchored at lines that occur once on both sides.
+"""The only line diff: exact while that is cheap, otherwise anchored at lines that occur once on both sides.
 
-What `difflib` needs grows with the cube of lines that repeat: 66 KB take it 30 seconds. Its cost is known before, so
-it compares what it can afford; what lies between two lines that are unique on both sides is compared by itself; and
-what is then still too costly counts as different altogether.
+The time of `difflib` grows with the cube of repeated lines: 66 KB take it 30 seconds. Its cost is estimated in advance,
+so it compares only what fits the budget. Beyond that, the parts between lines that are unique on both sides are
+compared separately; a part that is still too costly counts as entirely different.
 """
 
 from bisect import bisect_left
@@ -14,9 +14,9 @@ from typing import Final, Literal, TypeAlias
 
 Kind: TypeAlias = Literal["equal", "replace", "delete", "insert"]
 Opcode: TypeAlias = tuple[Kind, int, int, int, int]
-"""As `difflib` has it: how lines `i1:i2` of the old text become lines `j1:j2` of the new one."""
+"""As in `difflib`: how lines `i1:i2` of the old text become lines `j1:j2` of the new one."""
 
-_Match: TypeAlias = tuple[int, int, int]  # so many lines from here are the same as those from there
+_Match: TypeAlias = tuple[int, int, int]  # start in the old lines, start in the new lines, number of equal lines
 COARSE: Final = "\\ Too much differs to be compared line by line: what was and what is are shown whole."
 
 
@@ -24,7 +24,7 @@ COARSE: Final = "\\ Too much differs to be compared line by line: what was and w
 class ComparisonBudget:
     """The total cost of the comparisons that share it: steps of difflib's inner loop, and lines examined otherwise.
 
-    The usual one is for a comparison on the event loop: some 30 ms.
+    The default is for a comparison on the event loop: about 30 ms.
     """
 
     steps: int = 100_000
@@ -89,7 +89,7 @@ def _opcodes(matches: Sequence[_Match]) -> Iterator[Opcode]:
     i, j, same = 0, 0, 0
     for start, begin, size in [*matches]:
         if start == i + same and begin == j + same and size:
-            same += size  # what follows on the last block
+            same += size  # adjoins the previous block
             continue
         if same:
             yield "equal", i, i + same, j, j + same
@@ -156,7 +156,7 @@ class _Comparing:
 
 
 def _cost(old: Sequence[str], new: Sequence[str]) -> int:
-    """Return an upper bound of the steps `difflib` takes: each block it finds costs as many as lines pair."""
+    """Return an upper bound of the steps of `difflib`: each block that it finds takes one step per equal pair."""
     counts = Counter(new)
     return sum(counts[line] for line in old) * min(len(old), len(new)) + len(old) + len(new)
 
@@ -173,9 +173,9 @@ def _anchors(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
     """Return the longest sequence of lines that occur once on both sides, in an order common to both."""
     once, new_places = _once(old), _once(new)
     pairs = [(place, new_places[line]) for line, place in once.items() if line in new_places]
-    ends: list[int] = []  # the least place on the new side at which a row of each length ends
-    tails: list[int] = []  # the pair that it ends with
-    before: list[int] = []  # for each pair the one before it in its row
+    ends: list[int] = []  # for each length of a row, the least new position at which one ends
+    tails: list[int] = []  # the pair that this row ends with
+    before: list[int] = []  # for each pair, the previous one in its row
     for number, (_, place) in enumerate(pairs):
         at = bisect_left(ends, place)
         ends[at : at + 1], tails[at : at + 1] = [place], [number]

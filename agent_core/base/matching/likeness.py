@@ -1,7 +1,7 @@
-"""Nearness of texts to another one: by the words that they share (BM25), and by meaning.
+"""Similarity of texts to another text: by shared words (BM25), and by meaning.
 
-No language is known here: words, and stretches of two to four characters, count by their rarity among the texts;
-vectors are compared without what the texts have in common. numpy is loaded with this module.
+It is independent of language: words, and runs of two to four characters, count by their rarity among the texts; vectors
+are compared without the part that the texts have in common. This module imports numpy.
 """
 
 import re
@@ -21,11 +21,11 @@ _B: Final = 0.75
 
 
 def counted(texts: Sequence[Mapping[str, int]], terms: Sequence[str], forms: Mapping[str, str]) -> Array:
-    """Count each term in each text, also by its forms in other languages; the result has one row per text."""
+    """Count each term in each text, including its forms in other languages; the result has one row per text."""
     places = {term: place for place, term in enumerate(terms)}
     table = np.zeros((len(texts), len(places)), "f4")
     for row, counts in enumerate(texts):
-        for term in places.keys() & counts.keys():  # most texts hold one term or none
+        for term in places.keys() & counts.keys():  # most texts contain one term or none
             table[row, places[term]] = counts[term]
         for form in forms.keys() & counts.keys():
             place = places[forms[form]]
@@ -34,10 +34,10 @@ def counted(texts: Sequence[Mapping[str, int]], terms: Sequence[str], forms: Map
 
 
 def rarity(counts: Array, worded: Array, total: int) -> Array:
-    """Return the rarity of each term among all texts, of which the given ones are a part.
+    """Return the rarity of each term among all `total` texts, of which the given ones are a part.
 
-    `worded` are those that a search of words found. Such texts are counted; from the others, which came by another
-    way, the share of a term among the texts that are not at hand is estimated.
+    `worded` marks the texts that a word search found; these are counted. The others were found differently, and serve
+    to estimate how common a term is among the texts that are not given.
     """
     has = counts > 0
     others = has[~worded]
@@ -48,7 +48,7 @@ def rarity(counts: Array, worded: Array, total: int) -> Array:
 
 
 def bm25(counts: Array, sizes: Array, rare: Array) -> Array:
-    """Return the score of each text; `counts` are its query terms, `sizes` its numbers of words."""
+    """Return the BM25 score of each text; `counts` has the query terms of each text, `sizes` its number of words."""
     if not counts.size:
         return np.zeros(len(counts))
     damp = _K1 * (1 - _B + _B * sizes / max(float(sizes.mean()), 1.0))
@@ -64,15 +64,15 @@ def top(scores: Array) -> Array:
 
 _SIZES: Final = (2, 3, 4)
 _WORD: Final = re.compile(r"\w+")
-_LETTERS: Final = 300  # of a text
+_LETTERS: Final = 300  # characters of a text
 _MEANING: Final = 0.5
-_SHRUNK: Final = 2  # of few texts, the mean says little of what they have in common
+_SHRUNK: Final = 2  # shrinks the mean of few texts, which says little about what they have in common
 
 
 def likeness(texts: Sequence[str], text: str, vectors: Mapping[str, bytes] | None = None) -> Array:
-    """Return how near each of the texts is to another one; 0 is not at all, and 1 what words alone give the same text.
+    """Return the similarity of each text to `text`: 0 is none; equal words alone give 1.
 
-    With `vectors` for all of them, it is the mean of what the words say and half the cosine.
+    If `vectors` has all of them, the result is the mean of the word score and half the cosine.
     """
     if not texts:
         return np.zeros(0)
@@ -85,10 +85,10 @@ def likeness(texts: Sequence[str], text: str, vectors: Mapping[str, bytes] | Non
 
 
 def _by_words(texts: Sequence[str], text: str) -> Array:
-    """Return the score of each of the texts as a share of what the other one itself would have."""
+    """Return the score of each text as a share of the score that `text` itself would have."""
     parts = [*map(_parts, texts), _parts(text)]
     counts = np.minimum(counted(parts, [*parts[-1]], {}), 1)
-    # The rarity counts twice: what a text shares with one of them says more than what most have in common.
+    # Rarity counts twice: a part shared with one text says more than a part that most texts share.
     rare = rarity(counts, np.ones(len(parts), bool), len(parts)) ** 2
     scores = bm25(counts, np.array([len(own) for own in parts], "f4"), rare)
     shares: Array = scores[:-1] / max(float(scores[-1]), 1e-9)
@@ -97,7 +97,7 @@ def _by_words(texts: Sequence[str], text: str) -> Array:
 
 @lru_cache(maxsize=1024)
 def _parts(text: str) -> Counter[str]:
-    """Return the words of a text and the stretches of its characters, each once."""
+    """Return the words and character runs of a text, each counted once."""
     words = _WORD.findall(unicodedata.normalize("NFKC", text[:_LETTERS]).casefold())
     whole = f" {' '.join(words)} "
     stretches = (whole[start : start + size] for size in _SIZES for start in range(len(whole) - size + 1))
@@ -105,7 +105,7 @@ def _parts(text: str) -> Counter[str]:
 
 
 def _by_meaning(vectors: Array) -> Array:
-    """Return the cosine of each row and the last one, both without what the others have in common."""
+    """Return the cosine of each row and the last row, after subtracting the mean of the others."""
     apart = vectors - vectors[:-1].sum(0) / (len(vectors) - 1 + _SHRUNK)
     apart = apart / np.maximum(np.linalg.norm(apart, axis=1, keepdims=True), 1e-9)
     cosines: Array = apart[:-1] @ apart[-1]

@@ -1,7 +1,7 @@
-"""Every occurrence of a text that is to be forgotten, in whatever form a record may hold it.
+"""Every occurrence of a text that must be forgotten, in any form in which a record may contain it.
 
-A record holds JSON in JSON, addresses and sources: a letter may be written as itself, composed or decomposed, or as an
-escape of JSON, Python, HTML or a URL. Each form counts, so that nothing stays because of how it is written.
+A record contains nested JSON, addresses and sources: a letter may be literal, composed or decomposed, or an escape of
+JSON, Python, HTML or a URL. Each form matches, so that no spelling of the text remains.
 """
 
 import re
@@ -13,15 +13,15 @@ from typing import Final
 from agent_core.base.errors import UsageError
 
 MARK: Final = "[forgotten]"
-"""What stands in the place of a forgotten text."""
+"""The replacement for a forgotten text."""
 NAME: Final = "forgotten"
-"""What stands in its place where only a name can."""
+"""The replacement where only a name is valid."""
 
 _LEAST: Final = 2
 _LONGEST: Final = 1_000
 _BMP: Final = 0x10000
 _ESCAPING: Final = re.compile(r"[\\%&]")
-_SLASHES: Final = r"\\{1,9}"  # a text in JSON in JSON: bounded, as all here is
+_SLASHES: Final = r"\\{1,9}"  # a text in JSON in JSON; bounded, like every repetition here
 _GAP: Final = rf"(?:\s|{_SLASHES}[nrt]|{_SLASHES}u00(?:20|a0|0a|09)|%20|%0a|\+|&nbsp;){{1,40}}"
 _BEFORE: Final = r"(?:(?<![^\W_])|(?<=\\[nrtbf])|(?<=%20)|(?<=%0a))"
 _AFTER: Final = r"(?![^\W_])"
@@ -29,16 +29,16 @@ _SENTENCE: Final = re.compile(r"[^\n.!?;]+(?:[.!?;](?=\S)[^\n.!?;]+)*[.!?;]*[^\S
 
 
 class Mention:
-    """A text to forget: in any case unless `exact`, and within longer words unless `word`.
+    """A text to forget: in any case unless `exact`, and inside longer words unless `word`.
 
-    `longer` collects the longer words in which it was met.
+    `longer` counts the longer words in which it was found.
     """
 
     def __init__(self, text: str, *, exact: bool = False, word: bool = False) -> None:
         """Prepare the search.
 
         Raises:
-            UsageError: the text is too short or too long to be told from others.
+            UsageError: the text is too short or too long to identify.
         """
         parts = unicodedata.normalize("NFC", text).split()
         if not _LEAST <= sum(map(len, parts)) <= _LONGEST:
@@ -83,13 +83,13 @@ class Mention:
         return replaced
 
     def shortened(self, text: str) -> str:
-        """Return a text without the sentences in which the text occurs, and without the lines that this empties."""
+        """Return a text without the sentences that contain the text, and without the lines that this empties."""
         if not self.within(text):
             return text
         self.without(text)
         lines = [(line, self._without_matches(line)) for line in text.split("\n")]
         remaining = "\n".join(short for line, short in lines if short or not line.strip())
-        return self.without(remaining)  # one that reaches beyond a sentence
+        return self.without(remaining)  # one that spans sentences
 
     def _without_matches(self, line: str) -> str:
         return "".join(part for part in _SENTENCE.findall(line) if not self.within(part)).rstrip()

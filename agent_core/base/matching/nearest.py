@@ -1,4 +1,4 @@
-"""The names that were probably meant by an unknown one."""
+"""Finds the known names that an unknown name probably meant."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -7,13 +7,13 @@ from heapq import nlargest
 from itertools import islice
 from typing import Final
 
-_LONGEST: Final = 100  # characters: no name is longer, and what is longer was not mistyped
-_MOST: Final = 5_000  # names that are looked at
-_COMPARED: Final = 20  # of them letter by letter
+_LONGEST: Final = 100  # characters: no name is longer, so a longer text is not a typo
+_MOST: Final = 5_000  # names examined
+_COMPARED: Final = 20  # of these, the ones compared letter by letter
 
 
 def nearest(name: str, names: Iterable[str], most: int = 1, likeness: float = 0.6) -> list[str]:
-    """Return the names most like one, best first, like `difflib.get_close_matches`, but in bounded time."""
+    """Return the most similar names, best first, like `difflib.get_close_matches`, but in bounded time."""
     letters = Counter(name)
     if not 0 < len(name) <= _LONGEST:
         return []
@@ -31,7 +31,7 @@ def nearest(name: str, names: Iterable[str], most: int = 1, likeness: float = 0.
 
 
 def did_you_mean(name: str, names: Iterable[str], otherwise: str, likeness: float = 0.6) -> str:
-    """Return the sentence that names the known name that was probably meant; `otherwise` if none is like it."""
+    """Return a sentence that suggests the most similar known name; `otherwise` if none is similar."""
     matches = nearest(name, names, likeness=likeness)
     return f"Did you mean `{matches[0]}`?" if matches else otherwise
 
@@ -49,5 +49,5 @@ _LOOKS: Final = str.maketrans({"0": "o", "1": "l", "i": "l", "5": "s", "8": "b",
 
 
 def look(name: str) -> str:
-    """Return the same text for names that look alike: in case, lines between words, and letters like others."""
+    """Return a key that is the same for names that look alike: case, separators and similar letters are ignored."""
     return name.casefold().translate(_LOOKS).replace("rn", "m").replace("vv", "w")

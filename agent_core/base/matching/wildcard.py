@@ -1,24 +1,24 @@
-"""Shell patterns without regular expressions: `*`, `?` and `[…]`, in steps linear in the length of the text."""
+"""Shell patterns without regular expressions: `*`, `?` and `[…]`, in time linear in the length of the text."""
 
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final, TypeAlias
 
 LONGEST: Final = 200
-"""Characters of a pattern; no name that it could fit is as long as a longer one."""
+"""Maximum length of a pattern in characters; a longer one matches no name."""
 
-_Token: TypeAlias = tuple[str, bool]  # the characters that fit (none named: any), and whether it is those that do not
+_Token: TypeAlias = tuple[str, bool]  # the characters, and whether the set is negated; ("", True) matches any
 _ANY: Final[_Token] = ("", True)
 
 
 class Wildcard:
-    """A case-sensitive pattern. One longer than any name can be matches nothing."""
+    """A case-sensitive pattern. One longer than `LONGEST` matches nothing."""
 
     def __init__(self, pattern: str) -> None:
         self._is_long = len(pattern) > LONGEST
         parts = [] if self._is_long else [*_parts(pattern)]
         self._tokens = [part for part in parts if part is not None]
-        # One bit for each number of tokens that are done; a star keeps its own.
+        # One bit for each number of matched tokens; a star keeps its bit.
         self._stars = sum({1 << _done_before(parts, place) for place, part in enumerate(parts) if part is None})
         self._fitting = lru_cache(maxsize=512)(self._those_that_fit)
 

@@ -1,7 +1,7 @@
-"""Texts as vectors of one length, close to each other where the meaning is close.
+"""Texts as vectors of one length, which are close to each other if the meaning is close.
 
-A model is loaded when the first text is embedded, in a thread, and nothing is ever downloaded. Vectors
-of different models cannot be compared: whatever stores them stores `space` too.
+A model is loaded in a thread when the first text is embedded, and nothing is ever downloaded. Vectors of different
+models cannot be compared, so `space` must be stored with them.
 """
 
 from agent_core.base.late import late_names

@@ -16,7 +16,7 @@ _TIMEOUT_S: Final = 60.0
 
 
 class EndpointModel:
-    """An embedder that asks one model at one address."""
+    """An embedder that uses one model at one address."""
 
     recipe = "minilm"
 
@@ -28,11 +28,11 @@ class EndpointModel:
         self._url, self._key = url, key
 
     async def embed(self, texts: Sequence[str]) -> list[bytes]:
-        """Return a vector for each text, normalized to length 1 whatever the endpoint returns.
+        """Return a vector for each text, normalized to length 1.
 
         Raises:
             EmbeddingUnavailable: it does not answer.
-            KnapperError: it may not be asked.
+            KnapperError: `check` forbids the request.
         """
         self._check()
         connection = Connection(self._url, key=self._key, timeout_s=_TIMEOUT_S)

@@ -1,6 +1,6 @@
-"""An embedding model for those who search with it; one in this process is loaded at the first text, in a thread.
+"""The interface of embedding models, and models in this process, which are loaded at the first text.
 
-It runs in a thread, too.
+Loading and large inputs run in a thread.
 """
 
 import asyncio
@@ -27,11 +27,11 @@ class Embedder(Protocol):
 
     @property
     def space(self) -> str:
-        """Model and size, as stored with the vectors: another name is another space."""
+        """Model and size, stored with the vectors; a different name is a different space."""
 
     @property
     def recipe(self) -> str:
-        """The name of the weights that fit the model's cosines: a table of `memory/weights.toml`."""
+        """The name of the weights for the model's cosines: a table of `memory/weights.toml`."""
 
     @property
     def lexicon(self) -> "Embedder | None":
@@ -41,17 +41,17 @@ class Embedder(Protocol):
         """Return a vector for each text: little-endian float32 of length 1.
 
         Raises:
-            EmbeddingUnavailable: the model cannot be had.
+            EmbeddingUnavailable: the model cannot be used.
         """
 
 
 Encode: TypeAlias = Callable[[list[str]], Any]
-"""Texts to a numpy matrix with a row of length 1 for each; Any because numpy is loaded late."""
+"""Maps texts to a numpy matrix with one row of length 1 for each; Any because numpy is imported late."""
 
 ALONE = 4
-"""So few texts are embedded on the spot: going to a thread and back costs more than they do."""
+"""Up to this many texts are embedded at once in the event loop: a round trip to a thread costs more."""
 
-_AT_ONCE: Final = 1_000  # what a model makes of more is one step in C, for which the event loop would wait
+_AT_ONCE: Final = 1_000  # a larger batch would be one long step in C, which blocks the event loop
 
 
 class LocalEmbedder:
@@ -71,7 +71,7 @@ class LocalEmbedder:
         return self._lexicon or self
 
     async def embed(self, texts: Sequence[str]) -> list[bytes]:
-        """Return a vector for each text; a text without a letter gets that of a period."""
+        """Return a vector for each text; a blank text gets that of a period."""
         if not texts:
             return []
         encode = self._encode or await self._load_once()
@@ -96,7 +96,7 @@ def read_verified(path: Path, sha256: str, extra: str) -> bytes:
     """Return the content of a file that matches its hash.
 
     Raises:
-        IntegrityError: it is another, or not there.
+        IntegrityError: it differs, or cannot be read.
     """
     try:
         content = path.read_bytes()
@@ -111,10 +111,10 @@ def read_verified(path: Path, sha256: str, extra: str) -> bytes:
 
 
 def folder_of(package: str, extra: str) -> Path:
-    """Return where a package of an extra is installed, without importing it.
+    """Return the folder of an installed package of an extra, without importing it.
 
     Raises:
-        EmbeddingUnavailable: it is not.
+        EmbeddingUnavailable: it is not installed.
     """
     spec = find_spec(package)
     if spec is None or spec.origin is None:

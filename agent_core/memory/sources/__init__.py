@@ -1,7 +1,7 @@
 """Sources: documents that the user gives an agent, read as data and cut into passages that an answer can cite.
 
-Readers and the cutting are pure and run in a process of their own (`kinds.py`), bounded in memory and time,
-for what they read may be hostile. Nothing of a source is ever run.
+Readers and cutting are pure and run in a separate process (`kinds.py`) with limited memory and time, because their
+input may be malicious. Nothing in a source is ever executed.
 """
 
 from .cutting import Chunk, Cut, Unreadable

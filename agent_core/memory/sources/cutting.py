@@ -1,7 +1,7 @@
-"""Parts of a text, as readers find them, and their cutting into chunks, where small parts are joined.
+"""Parts of a text, as readers find them, and their cutting into chunks; small parts are joined.
 
-A part is cut at paragraphs, lines, sentences and words, in this order. The same parts give the same chunks, always: a
-source that was half kept goes on where it stopped.
+A part is cut at paragraphs, lines, sentences and words, in this order of preference. The same parts always result in
+the same chunks, so that storing a source can continue after an interruption.
 """
 
 import re
@@ -22,19 +22,19 @@ class Unreadable(KnapperError):
 Unit: TypeAlias = Literal["", "line", "page", "row", "record"]
 
 LONGEST: Final = 1_200
-"""Characters of a chunk at most."""
+"""Maximum characters of a chunk."""
 GOAL: Final = 1_000
-"""Characters that a chunk has where the text leaves a choice."""
+"""Preferred characters of a chunk, if the text allows a choice."""
 SMALL: Final = 240
-"""A part below this is joined to the next one."""
+"""A part with fewer characters is joined to the next one."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourcePart:
     """A piece of a text that belongs together: a section, a function, a page, a row.
 
-    `title` is where it stands, such as the path of its headings. `number` counts in `unit`s: its first line, or the
-    page, row or record that it is. `lead` begins each chunk that it is cut into, where the text does not itself.
+    `title` is its location, such as the path of its headings. `number` counts in `unit`s: its first line, or its page,
+    row or record number. `lead` is prefixed to each of its chunks that does not start with it.
     """
 
     text: str
@@ -75,7 +75,7 @@ _EARLIEST: Final = 0.7
 _BREAKS: Final = ("\n\n", "\n", ". ", "! ", "? ", "。", "; ", " ")
 _IN_A_PARAGRAPH: Final = frozenset({". ", "! ", "? "})
 _LEAST: Final = 200
-_COUNTED: Final = ("row", "record")  # of which each stands below its header; the text of others begins with it
+_COUNTED: Final = ("row", "record")  # units whose lead is a header, prefixed to each; other texts begin with their lead
 _TITLE: Final = 160
 _UNFIT: Final = re.compile(f"[{CONTROLS}]")
 _UNSEEN: Final = re.compile(f"[{UNSEEN}]")
@@ -92,12 +92,12 @@ class _Piece:
 
 
 def cut(source: SourceParts) -> Iterator[Chunk]:
-    """Yield the chunks of a source in order; together they hold every visible word of it."""
+    """Yield the chunks of a source in order; together they contain every visible word of it."""
     return (chunk for pieces in _join_pieces(source) if (chunk := _chunk(pieces)).text.strip())
 
 
 def _join_pieces(source: SourceParts) -> Iterator[list[_Piece]]:
-    """Yield the pieces of each chunk: a small one takes the next as long as both fit."""
+    """Yield the pieces of each chunk: a small piece is joined with the next one while both fit."""
     pieces, size = list[_Piece](), 0
     for piece in (piece for part in source.parts for piece in _pieces(part)):
         joined = size + len(piece.text) + 1
@@ -119,7 +119,7 @@ def _chunk(pieces: list[_Piece]) -> Chunk:
 
 
 def spans(text: str, longest: int) -> Iterator[tuple[int, int]]:
-    """Yield the spans of a text, none too long; a piece cut within a paragraph repeats the previous sentence."""
+    """Yield the spans of a text, each at most `longest`; a span after a cut within a paragraph repeats a sentence."""
     start = 0
     while len(text) - start > longest:
         end, separator = _break(text, start, longest)
@@ -141,7 +141,7 @@ def _break(text: str, start: int, longest: int) -> tuple[int, str]:
 
 
 def _back(text: str, start: int, end: int) -> int:
-    """Return the start of the last sentence before `end`, if it is short and not all of the piece."""
+    """Return the start of the last sentence before `end`, if it is short and not the whole piece; else `end`."""
     low = max(end - _OVERLAP, start + _LEAST)
     begins = [text.rfind(mark, low, end - len(mark)) for mark in _IN_A_PARAGRAPH]
     return max(begins) + 2 if max(begins) > 0 else end

@@ -1,4 +1,4 @@
-"""HTML by its headings: the text that a reader sees. Scripts and styles are omitted, nothing is loaded."""
+"""HTML by its headings: the visible text. Scripts and styles are omitted, nothing is loaded."""
 
 import re
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ def hypertext(text: str) -> SourceParts:
     """Return a part for each heading with the text below it."""
     reader = _Reader()
     bare = _MARKUP.sub(" ", _DECLARED.sub(" ", "".join(_without_comments(text))))
-    last = bare.rfind(">") + 1  # behind it no tag ends, and the parser would try each that begins
+    last = bare.rfind(">") + 1  # after it no tag ends, and the parser would try each one that begins
     reader.feed(bare[:last] + bare[last:].replace("<", "&lt;"))
     reader.close()
     return SourceParts(tuple(reader.finished()))
@@ -59,7 +59,7 @@ class _Reader(HTMLParser):
         self._has_body = False
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Handle an opening tag: it may break the line, begin a heading, or have a text of its own."""
+        """Handle an opening tag: it may break the line, begin a heading, or have text of its own."""
         if tag in _HEADINGS:
             self._begin_heading(int(tag[1]))
         elif tag in _SILENT:

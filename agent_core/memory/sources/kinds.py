@@ -1,8 +1,7 @@
-"""The kind of a source: by what a server says of it, by its name, and by how it begins. Data in, data out.
+"""The kind of a source: by the server's content type, by its name, and by its beginning. Data in, data out.
 
-Decoding of bytes: by their byte order mark, by the declared encoding, as UTF-8, and at last as Windows' Latin-1.
-
-As a program it is the process that reads sources: limited in memory, without a key, network access or writable files.
+Bytes are decoded by their byte order mark, by the declared encoding, as UTF-8, and finally as Windows' Latin-1. As a
+program, this is the process that reads sources: limited in memory, without a key, network access or writable files.
 """
 
 import codecs
@@ -33,10 +32,10 @@ _CHARSET: Final = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([a-zA-
 
 
 def decode(data: bytes, charset: str = "") -> tuple[str, tuple[str, ...]]:
-    """Return the text, with line breaks as `\\n`, and notes on what had to be guessed.
+    """Return the text, with line breaks as `\\n`, and notes about guesses.
 
     Raises:
-        Unreadable: it is no text.
+        Unreadable: it is not text.
     """
     text, notes = _decode(data, charset)
     sample = text[:_SAMPLE]
@@ -73,7 +72,7 @@ def _guess_utf_16(data: bytes) -> list[str]:
 
 
 def _is_text_codec(name: str) -> bool:
-    """Check whether it names an encoding of text; Python also has codecs that unpack and escape."""
+    """Check whether a name is a text encoding; Python also has codecs that unpack and escape."""
     try:
         codec = codecs.lookup(name)
     except (LookupError, ValueError):
@@ -122,7 +121,7 @@ _FOREIGN: Final = (
 _HTML: Final = re.compile(rb"\s*(?:\xef\xbb\xbf)?(?:<!--.{0,500}?-->\s*)?<(?:!doctype\s+html|html)\b", re.I | re.S)
 _PDF_WITHIN: Final = 1024
 
-# The reader of each kind: its module is imported when it is first used, for pypdf takes its time.
+# The reader of each kind except PDF, which is imported at first use because pypdf is slow to import.
 _READERS: Final[Mapping[str, Callable[[str], SourceParts]]] = {
     "text": plain,
     "markdown": markdown,
@@ -137,7 +136,7 @@ _READERS: Final[Mapping[str, Callable[[str], SourceParts]]] = {
 
 
 def kind_of(name: str, data: bytes, content_type: str = "") -> str:
-    """Return the kind of source to read it as."""
+    """Return the kind as which a source is read."""
     if b"%PDF-" in data[:_PDF_WITHIN]:
         return "pdf"
     media_type = content_type.partition(";")[0].strip().lower()
@@ -151,7 +150,7 @@ def read(name: str, data: bytes, content_type: str = "") -> Cut:
     """Return a source as chunks.
 
     Raises:
-        Unreadable: it is no text, or not what it says it is.
+        Unreadable: it is not text, or not what it claims to be.
     """
     kind = kind_of(name, data, content_type)
     parts, notes = _read_pages(data) if kind == "pdf" else _text(kind, data, content_type)

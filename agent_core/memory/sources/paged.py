@@ -17,9 +17,9 @@ def document(data: bytes) -> SourceParts:
     """Return the pages that contain text.
 
     Raises:
-        Unreadable: it is locked, broken, or holds pictures alone.
+        Unreadable: it is locked, broken, or contains only images.
     """
-    logging.disable(logging.CRITICAL)  # pypdf tells of every fault that it fixes
+    logging.disable(logging.CRITICAL)  # pypdf logs every fault that it corrects
     try:
         pages = _pages(pypdf.PdfReader(io.BytesIO(data)))
     except DependencyError as error:

@@ -17,9 +17,9 @@ from agent_core.base.workspace_folder import SETTINGS
 from .cutting import Unreadable
 
 MOST_BYTES: Final = 64 << 20
-"""Of one source."""
+"""Maximum bytes of one source."""
 MOST_FILES: Final = 20_000
-"""Of one folder."""
+"""Maximum files of one folder."""
 _LEFT_OUT: Final = frozenset({"__pycache__", "node_modules"})
 STDIN: Final = "-"
 _SETTINGS: Final = (SETTINGS, old_name.SETTINGS)
@@ -29,7 +29,7 @@ _SAMPLE: Final = 1 << 16
 _PICTURE: Final = (b"<svg", b"<?xml", b"<!doctype svg")
 _SCRIPTS: Final = frozenset((".js", ".mjs", ".cjs", ".css"))
 _MINIFIED: Final = re.compile(r"[.-]min\.\w+$|\.map$")
-_DENSE: Final = 500  # characters of an average line; of a script that people wrote it has fewer than 100
+_DENSE: Final = 500  # characters per line on average; a hand-written script has fewer than 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,20 +44,20 @@ class Material:
 
 @dataclass(frozen=True, slots=True)
 class SourcePlace:
-    """A source that can be read; `name` is how it is cited, and distinguishes two of them."""
+    """A source that can be read; `name` is how it is cited, and is unique."""
 
     name: str
     where: str
     is_found: bool = False
-    """Whether a folder held it, rather than that a human named it."""
+    """Whether it was found in a folder, rather than named by the user."""
     is_unnamed: bool = False
-    """Whether nothing but its content tells it from others of that name."""
+    """Whether only its content distinguishes it from others of that name."""
 
     async def material(self) -> Material:
         """Return the bytes at the place.
 
         Raises:
-            Unreadable: it is not there, too large, or no file.
+            Unreadable: it is missing, too large, or not a file.
         """
         if is_url(self.where):
             from . import web  # noqa: PLC0415 - the HTTP client is slow to import
@@ -74,7 +74,7 @@ def is_url(where: str) -> bool:
 
 
 def places(where: str, name: str = "") -> list[SourcePlace]:
-    """Return the sources that the user named: one source, or the files of a folder without hidden ones.
+    """Return the sources that the user named: one source, or the files of a folder except hidden ones.
 
     Raises:
         Unreadable: there is nothing.
@@ -82,7 +82,7 @@ def places(where: str, name: str = "") -> list[SourcePlace]:
     if is_url(where):
         return [SourcePlace(name or where.partition("#")[0], where)]
     if where == STDIN:
-        if sys.stdin is None or sys.stdin.isatty():  # at the prompt, what is typed is for the prompt
+        if sys.stdin is None or sys.stdin.isatty():  # typed text is for the prompt
             raise Unreadable("Standard input is empty.", fix="Pipe a text into it, or name a file.")
         return [SourcePlace(name or "standard input", where, is_unnamed=not name)]
     if "://" in where.partition("?")[0]:
@@ -103,8 +103,8 @@ def places(where: str, name: str = "") -> list[SourcePlace]:
 
 
 def _name_of(path: Path) -> str:
-    """Return the path as it was typed, shorter if it is below the current folder."""
-    whole = Path(os.path.abspath(path))  # noqa: PTH100 - a link keeps the name by which it was given
+    """Return the path as it was typed, relative if it is below the current folder."""
+    whole = Path(os.path.abspath(path))  # noqa: PTH100 - a link keeps the name that was given
     folder = Path.cwd()
     return (whole.relative_to(folder) if whole.is_relative_to(folder) else whole).as_posix()
 
@@ -124,7 +124,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def not_prose(name: str, data: bytes) -> str:
-    """Return why a file of a folder is not worth reading, although it is text; "" if it is."""
+    """Return the reason why a text file in a folder is not worth reading; "" if it is."""
     head, suffix = data[:1_000].lstrip(b"\xef\xbb\xbf \t\r\n").lower(), Path(name).suffix.lower()
     if suffix == ".svg" or (head.startswith(_PICTURE) and b"<svg" in head):
         return "SVG"
@@ -134,7 +134,7 @@ def not_prose(name: str, data: bytes) -> str:
 
 
 def of_program(place: SourcePlace, data: bytes) -> str:
-    """Return what a file of a folder is, if it is one of this program and tells an agent nothing; else ""."""
+    """Return a description of a file in a folder if it is one of this program without use for an agent; else ""."""
     path = Path(place.where)
     is_described = path.suffix == ".toml" and path.parent.name in _DESCRIBED
     if path.name in _SETTINGS or (is_described and any((path.parent.parent / name).is_file() for name in _SETTINGS)):
@@ -146,7 +146,7 @@ def _file(path: Path) -> bytes:
     try:
         with os.fdopen(
             os.open(path, os.O_RDONLY | machine.NONBLOCK | machine.CLOEXEC), "rb"
-        ) as file:  # a pipe is not waited for
+        ) as file:  # do not wait for a pipe
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise Unreadable("It is not a file.")
             return _within(file.read(MOST_BYTES + 1))

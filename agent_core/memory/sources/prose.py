@@ -29,7 +29,7 @@ def plain(text: str) -> SourceParts:
 
 
 def markdown(text: str) -> SourceParts:
-    """Return a part for each heading with the text below it; a heading without text goes with the next one."""
+    """Return a part for each heading with the text below it; a heading without text is joined with the next one."""
     path: list[tuple[int, str]] = []
     parts: list[SourcePart] = []
     lines: list[str] = []
@@ -122,7 +122,7 @@ def python(text: str) -> SourceParts:
 
 
 def split_blocks(text: str) -> SourceParts:
-    """Return the blocks between blank lines at the left margin, each named by what it defines."""
+    """Return the blocks between blank lines at the left margin, each named by its definitions."""
     parts, number, start = [], 1, 0
     for end in [*(match.end() for match in _TOP.finditer(text)), len(text)]:
         block = text[start:end]
@@ -134,9 +134,7 @@ def split_blocks(text: str) -> SourceParts:
 
 
 def _starts(body: Sequence[ast.stmt], lines: Sequence[str], after: int, within: str) -> Iterator[tuple[int, str]]:
-    """Yield the line numbers, from 0, at which a part begins, with its name; code after a definition begins one,
-    too.
-    """
+    """Yield the line numbers, from 0, at which a part begins, with its name; code after a definition is a part, too."""
     before: ast.stmt | None = None
     for node in body:
         if isinstance(node, _KINDS):

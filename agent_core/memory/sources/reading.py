@@ -1,6 +1,6 @@
 """Reading of sources in a separate process, one after another; a source that takes too long or too much ends it.
 
-What comes back is a claim: text and places of limited length, and nothing else.
+The results are untrusted: only text and places of limited length are accepted.
 """
 
 from typing import Any, Final
@@ -24,7 +24,7 @@ class SourceReader(ReaderProcess):
         """Return a source as chunks.
 
         Raises:
-            Unreadable: it is no text, or not what it says it is, or takes too long or too much to read.
+            Unreadable: it is not text, not what it claims to be, or takes too long or too much to read.
         """
         chunks: list[Chunk] = []
         last: dict[str, Any] = {}  # Any: JSON

@@ -1,6 +1,6 @@
-"""Records joined up to a good size: of JSON as lines of `name: value`, JSON Lines alike, and rows of CSV.
+"""Records joined up to a good size: JSON and JSON Lines as lines of `name: value`, and rows of CSV.
 
-The header of a table stands above each chunk of its rows.
+The header of a table precedes each chunk of its rows.
 """
 
 import csv
@@ -101,7 +101,7 @@ def table(text: str, delimiter: str = "") -> SourceParts:
     header = " | ".join(rows[0]) if rows and _is_header(rows[0]) else ""
     body = rows[1:] if header and len(rows) > 1 else rows
     lead = header if body is not rows else ""
-    if len(lead) > GOAL // 3:  # too long to stand above each: a row of its own
+    if len(lead) > GOAL // 3:  # too long to precede each chunk: it becomes a row
         lead, body = "", rows
     return SourceParts(
         tuple(SourcePart(" | ".join(row), "", "row", number, lead) for number, row in enumerate(body, 1)), GOAL
@@ -119,7 +119,7 @@ def _rows(text: str, delimiter: str) -> Iterator[list[str]]:
 
 
 def _delimiter(text: str) -> str:
-    """Return the delimiter that splits the first lines into most columns, the same number in each."""
+    """Return the delimiter that splits each of the first lines into the most columns."""
     lines = [line for line in text[:_SAMPLE].split("\n")[:20] if line.strip()]
     lines = lines[:-1] if len(lines) > 2 else lines
     return max(_DELIMITERS, key=lambda mark: min((line.count(mark) for line in lines), default=0))

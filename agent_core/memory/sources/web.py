@@ -1,8 +1,7 @@
-"""A page that the user asked for, fetched with the rules for functions: each address checked, redirects too, no secrets
-sent.
+"""Fetches a page that the user requested, by the rules for functions: every address is checked, no secrets are sent.
 
-Private addresses are refused. This machine's own are reached only where the human typed them: `localhost`,
-`127.0.0.1` or `[::1]`, and never by a redirect or a name that leads there.
+Redirects are checked, too. Private addresses are refused. This machine's own addresses are allowed only if the user
+typed them: `localhost`, `127.0.0.1` or `[::1]`, and never through a redirect or another name.
 """
 
 from collections.abc import Sequence
@@ -25,7 +24,7 @@ _HEADERS: Final = [["Accept", "text/html, text/*, application/json, application/
 
 
 async def fetch(url: str, most: int, broker: Broker | None = None) -> Material:
-    """Return what is at the URL.
+    """Return the content of the URL.
 
     Raises:
         Unreadable: it is refused, fails, or is too large.
@@ -47,7 +46,7 @@ async def _fetch_public(url: str, target: Target, own: bool, parent_broker: Brok
         return addresses
 
     async def is_elsewhere(place: str) -> bool:
-        """Check whether a redirect may lead there: anywhere that is public."""
+        """Check whether a redirect may lead there: to any public address."""
         host = read(f"http://{place}/", FetchCaps().url).host
         if host == "localhost":
             raise Unreadable(f"It redirects to {host}, this machine.", fix=_SAVE)

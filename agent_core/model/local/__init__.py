@@ -1,7 +1,7 @@
 """The local model: weights that are downloaded once, and an engine process that runs them.
 
-Only `knapper models get` downloads anything, and only a file with the pinned hash is loaded.
-`server` needs the `local` extra, so it is imported only when a local model is opened.
+Only `knapper models get` downloads anything, and only a file with the pinned hash is loaded. `server` needs the `local`
+extra, so import it only when a local model is opened.
 """
 
 from .fetch import DownloadProgress

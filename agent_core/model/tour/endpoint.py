@@ -1,6 +1,6 @@
 """The tour as an ordinary endpoint: the script answers the package's client in this process, by chat completions.
 
-It keeps nothing: each answer follows from the request alone.
+It keeps no state: each answer follows from the request alone.
 """
 
 import json
@@ -18,19 +18,19 @@ from .script import SERVED, TourReply, play
 
 Body: TypeAlias = dict[str, Any]  # Any: JSON of a request, or of an answer
 
-_URL: Final = "http://127.0.0.1/v1"  # which nothing is sent to
+_URL: Final = "http://127.0.0.1/v1"  # nothing is sent there
 _PIECE: Final = 24
 _COMES: Final = {
     "system": re.compile(r"^(\w+)\(.*\)(?: ->|:|$)", re.MULTILINE),
     "tool": re.compile(r"^`(\w+)` .* can be called now\."),
     "user": re.compile(r"`(\w+)` appeared:"),
 }
-"""How a function is told of: in the index, in an answer, and in a notice."""
+"""The patterns that announce a function: in the index, in an answer, and in a notice."""
 _GOES: Final = re.compile(r"^`(\w+)` was deleted from|`(\w+)` is gone")
 
 
 class _TourTransport(httpx2.AsyncBaseTransport):
-    """What stands in place of the network."""
+    """The replacement for the network."""
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Answer a request."""
@@ -45,7 +45,7 @@ class _TourTransport(httpx2.AsyncBaseTransport):
 
 
 def _known_functions(messages: Sequence[Body], tools: Collection[str]) -> frozenset[str]:
-    """Return the functions that a request tells of: the tools, and those that texts say are there."""
+    """Return the functions of a request: the tools, and those that its texts announce."""
     names = {*tools}
     for message in messages:
         text = str(message.get("content") or "")

@@ -1,6 +1,6 @@
-"""The tour's next reply: from the first scene of the script that matches what was typed and what exists.
+"""The tour's next reply: from the first scene of the script that matches the typed text and the existing functions.
 
-A pure function of the request: the script has no memory, so a tour can be left and taken up anywhere.
+A pure function of the request: the script has no memory, so a tour can be left and resumed anywhere.
 """
 
 import re
@@ -22,7 +22,7 @@ Wire: TypeAlias = Mapping[str, Any]  # Any: a message in the wire's own shape
 NAME: Final = "tour"
 SERVED: Final = "tour (scripted)"
 LABEL: Final = "tour (scripted, not a language model)"
-READER: Final = "describe_body"  # what a reader of descriptions is asked to call
+READER: Final = "describe_body"  # the function that a reader of descriptions must call
 _SHOWN: Final = re.compile(r"Screen (\d+) of")
 _REMINDED: Final = "Nothing was made of it, so go on with the line above."
 _NEXT: Final = re.compile(r"(next|go on|continue|weiter)\W*", re.IGNORECASE)
@@ -30,7 +30,7 @@ _NEXT: Final = re.compile(r"(next|go on|continue|weiter)\W*", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class TourStep:
-    """One reply: its text and call, what the previous answer must match, and the text to say if it does not."""
+    """One reply: its text and call, the pattern that the previous answer must match, and the text if it does not."""
 
     text: Stripped
     call: str = ""
@@ -41,8 +41,8 @@ class TourStep:
 
 @dataclass(frozen=True, slots=True)
 class TourScene:
-    """A scene, played when one of `says` was typed, all of `needs` and none of `absent` exist, and `noticed` was
-    said.
+    """A scene, played if one of `says` was typed, all of `needs` and none of `absent` exist, and `noticed` was
+    announced.
     """
 
     screen: int
@@ -56,7 +56,7 @@ class TourScene:
 
 @dataclass(frozen=True, slots=True)
 class TypedLine:
-    """What a person types; of a file that is opened with it, `old` becomes `new` before it is saved."""
+    """A line that a person types; in the file that it opens, `old` becomes `new` before it is saved."""
 
     text: str
     file: str = ""
@@ -66,7 +66,7 @@ class TypedLine:
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """The scenes in the order in which they are tried, what a person types, and the text for what none matches."""
+    """The scenes in matching order, the lines a person types, and the text for unmatched input."""
 
     typed: tuple[TypedLine, ...]
     scenes: tuple[TourScene, ...]
@@ -103,7 +103,7 @@ class Situation:
 
     @classmethod
     def read(cls, messages: Sequence[Wire]) -> "Situation":
-        """Read the situation from the messages of a request: what was typed last, and everything around it."""
+        """Read the situation from the messages of a request: the last typed text and its context."""
         typed = [(place, text) for place, message in enumerate(messages) if (text := _user_text(message))]
         place, user_text = typed[-1] if typed else (0, "")
         before = [str(message.get("content") or "") for message in messages[:place] if message["role"] == "assistant"]
@@ -132,11 +132,11 @@ def play(messages: Sequence[Wire], functions: frozenset[str]) -> TourReply:
     number = min(len(situation.answers), len(scene.steps) - 1)
     step = scene.steps[number]
     answer = situation.answers[-1] if situation.answers else ""
-    value = answer.partition("\n")[0]  # below a value stand notes to the model, as on what a human did at the debugger
+    value = answer.partition("\n")[0]  # notes to the model may follow the value
     is_awaited = any(re.search(step.expect, text) for text in (value, answer))
     if not is_awaited and step.otherwise:
         line = _with_heading(step.otherwise.strip(), scene.screen, tour)
-        return TourReply(_REMINDED if situation.has_replied else line)  # a refusal left alone is asked about once more
+        return TourReply(_REMINDED if situation.has_replied else line)  # a reminder only once
     if len(situation.answers) >= len(scene.steps) or not is_awaited:
         return TourReply(_with_heading(_fill(tour.astray, {"answer": answer}), situation.screen, tour))
     text = _fill(step.text, {**words, "answer": value})
@@ -152,7 +152,7 @@ def script() -> Script:
 
 
 def _scene(situation: Situation, functions: frozenset[str], script: Script) -> tuple[TourScene, dict[str, str]] | None:
-    # As it was when it was typed: what this turn made or deleted must not change its scene.
+    # The state before this turn: functions that it created or deleted must not change its scene.
     available = (functions - situation.created) | situation.deleted
     goes_on = _NEXT.fullmatch(situation.user_text.strip()) is not None
     for scene in script.scenes:
@@ -168,7 +168,7 @@ def _scene(situation: Situation, functions: frozenset[str], script: Script) -> t
 
 
 def _user_text(wire: Wire) -> str:
-    """Return what the user typed in this message, without the program's notices next to it."""
+    """Return the user's text in this message, without the program's notices."""
     if wire["role"] != "user":
         return ""
     parts = str(wire.get("content") or "").split("\n\n")

@@ -1,7 +1,7 @@
 """One connection to the database, and the operations of the store on it.
 
-Transactions are serializable: what a method read is still so when it commits, or it is run again. So the tables need no
-locks of their own, and no order of them.
+Transactions are serializable: if data that a method read changes before it commits, the method runs again. So the
+tables need neither explicit locks nor an order of locking.
 """
 
 import re
@@ -35,7 +35,7 @@ _SAME_CLOCK_S: Final = 0.5
 _ROLLBACKS: Final = count()
 Db: TypeAlias = psycopg.Connection[Any]  # Any: rows of any columns
 
-# A process that stands still must not hold its locks, and a network that is gone must be noticed.
+# A suspended process must not hold its locks, and a lost network must be noticed.
 _OPTIONS: Final = {
     "connect_timeout": CONNECT_S,
     "keepalives_idle": 5,
@@ -46,7 +46,7 @@ _OPTIONS: Final = {
 }
 _SECRETS: Final = {"PGPASSWORD": "password", "PGPASSFILE": "passfile"}
 _SETTINGS: Final = (
-    f"set search_path = {SCHEMA}",  # not public: on an old server everybody may put functions there
+    f"set search_path = {SCHEMA}",  # not public: on an old server, any user may create functions there
     f"set idle_in_transaction_session_timeout = '{IDLE_S}s'",
     f"set statement_timeout = '{STATEMENT_S}s'",
     "set client_encoding = 'UTF8'",
@@ -56,7 +56,7 @@ _SETTINGS: Final = (
 
 
 class CommitLost(Exception):
-    """The connection went while a transaction was committed: only the database knows whether it was."""
+    """The connection was lost during a commit: only the database knows whether the transaction succeeded."""
 
     def __init__(self, transaction: str) -> None:
         super().__init__(transaction)
@@ -64,7 +64,7 @@ class CommitLost(Exception):
 
 
 class _FloatsLoader(Loader):
-    """Gives a `real[]` as little-endian float32, as the store has vectors everywhere."""
+    """Loads a `real[]` as little-endian float32, the store's form of vectors."""
 
     def load(self, data: Buffer) -> bytes:
         return array("f", map(float, bytes(data)[1:-1].split(b","))).tobytes()
@@ -74,7 +74,7 @@ def connect(conninfo: str) -> Db:
     """Return a connection in autocommit mode.
 
     Raises:
-        psycopg.OperationalError: there is none to be had.
+        psycopg.OperationalError: no connection is possible.
     """
     options = {**_OPTIONS, **_password(conninfo)}
     db: Db = psycopg.connect(conninfo, autocommit=True, cursor_factory=RawCursor, **options)  # type: ignore[arg-type]
@@ -89,29 +89,29 @@ def connect(conninfo: str) -> Db:
 
 
 def _password(conninfo: str) -> dict[str, str]:
-    """Return what libpq would have read from the environment if the program had not taken it out."""
+    """Return the options that libpq would read from the environment if the program had not removed them."""
     found = {option: environment().get(name, "") for name, option in _SECRETS.items()}
     return {option: value for option, value in found.items() if value and not conninfo_to_dict(conninfo).get(option)}
 
 
 @dataclass(frozen=True, slots=True)
 class DatabaseClock:
-    """The clock of the program, corrected where this machine's differs from the database's: due times are compared."""
+    """The program's clock, corrected to the database's if this machine's differs, because due times are compared."""
 
     clock: StoreClock
     skew: float
 
     def now(self) -> float:
-        """Return the seconds since the epoch, as the database has them."""
+        """Return the database's time, in seconds since the epoch."""
         return self.clock.now() + self.skew
 
     def new_id(self) -> str:
-        """Return a new uuid7."""
+        """Return a new UUIDv7."""
         return self.clock.new_id()
 
 
 def measure_skew(db: Db) -> float:
-    """Return by how many seconds the database is ahead of this machine; less than half a second counts as none."""
+    """Return how many seconds the database is ahead of this machine; less than half a second counts as 0."""
     before = time()
     there = db.execute("select extract(epoch from clock_timestamp())::double precision").fetchall()[0][0]
     after = time()
@@ -141,7 +141,7 @@ class PostgresSession:
         return rows[0] if rows else None
 
     def many(self, sql: str, rows: Iterable[Sequence[object]]) -> list[Row]:
-        """Run a statement for each of the rows, in few packets, and return what it returned."""
+        """Run a statement for each row of values, in few packets, and return the resulting rows."""
         values = [[escape(value) for value in row] for row in rows]
         if not values:
             return []
@@ -155,7 +155,7 @@ class PostgresSession:
         return found
 
     def together(self, *statements: tuple[object, ...]) -> list[list[Row]]:
-        """Run statements, each a text and its values, in one trip to the database; return what each returned."""
+        """Run statements, each a text and its values, in one round trip; return the rows of each."""
         with self.db.pipeline():
             cursors = [
                 self.db.execute(translate(str(sql)), [escape(value) for value in values] or None)
@@ -164,27 +164,27 @@ class PostgresSession:
         return [_rows(cursor.fetchall()) if cursor.description else [] for cursor in cursors]
 
     def number_on(self, table: str, column: str) -> None:
-        """Set the sequence of a column after the highest number in it."""
-        highest = f"(select max({column}) from {SCHEMA}.{table})"  # noqa: S608  (names of ours)
+        """Set the sequence of a column to its highest number."""
+        highest = f"(select max({column}) from {SCHEMA}.{table})"  # noqa: S608  (our own names)
         self.all(f"select setval(pg_get_serial_sequence(?, ?), coalesce({highest}, 1))", f"{SCHEMA}.{table}", column)
 
     def generation(self) -> str:
-        """Return how often something was forgotten."""
+        """Return the number of times that something was forgotten."""
         return str(self.all("select times from forgotten"))
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """Read everything in this block from one moment."""
+        """Read everything in this block from one consistent snapshot."""
         self.db.execute("begin isolation level repeatable read read only")
         try:
-            self.db.execute(f"set local idle_in_transaction_session_timeout = '{STATEMENT_S}s'")  # it keeps nobody out
+            self.db.execute(f"set local idle_in_transaction_session_timeout = '{STATEMENT_S}s'")  # it blocks nobody
             yield
         finally:
             self._undo()
 
     @contextmanager
     def rehearsal(self) -> Iterator[None]:
-        """Take back all that this block writes."""
+        """Roll back everything that this block writes."""
         self.db.execute("begin isolation level repeatable read")
         try:
             self.db.execute("set local idle_in_transaction_session_timeout = 0")
@@ -194,11 +194,11 @@ class PostgresSession:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Commit all of this block or nothing, as if nobody else wrote meanwhile.
+        """Commit this block as a whole or not at all, isolated from other writers.
 
         Raises:
-            CommitLost: the connection went at the end.
-            psycopg.errors.SerializationFailure: somebody else wrote what this block relies on; nothing was written.
+            CommitLost: the connection was lost during the commit.
+            psycopg.errors.SerializationFailure: a conflicting write by another process; nothing was written.
         """
         begun = self.db.execute("begin isolation level serializable; select pg_current_xact_id()::text")
         begun.nextset()
@@ -227,12 +227,12 @@ class PostgresSession:
             raise
 
     def _undo(self) -> None:
-        """Roll back, with a text that is new each time.
+        """Roll back, with a different text each time.
 
-        psycopg forgets its prepared statements at a rollback only if it has not seen the text before. After a pipeline
-        that failed it must forget them: it may hold some for prepared that the database never received.
+        psycopg forgets its prepared statements at a rollback only if it has not seen the text before. It must forget
+        them after a failed pipeline: some may never have reached the database.
         """
-        with suppress(psycopg.Error):  # a connection that is gone has undone it
+        with suppress(psycopg.Error):  # a lost connection rolls back by itself
             self.db.execute(f"rollback -- {next(_ROLLBACKS)}".encode())
 
 
@@ -240,10 +240,10 @@ def _rows(rows: list[Row]) -> list[Row]:
     return [tuple([unescape(value) for value in row]) for row in rows]
 
 
-# The SQL and the texts of the tables as PostgreSQL takes them.
-# The tables speak the SQL that both databases read; the few functions that only SQLite has are defined in migration
-# 0001. PostgreSQL has no place for a NUL in a text: it travels as two characters, the first of which escapes itself,
-# too.
+# Translation of SQL and text values for PostgreSQL.
+# The tables use SQL that both databases read; the few functions that only SQLite has are defined in migration 0001.
+# PostgreSQL cannot store a NUL in a text, so it is replaced by two characters; the first of them is escaped the same
+# way.
 
 _MARK: Final = re.compile(r"\?(\d*)")
 _ESCAPE, _ITSELF, _NUL = "\ufdd0", "\ufdd0\ufdd1", "\ufdd0\ufdd2"
@@ -251,7 +251,7 @@ _ESCAPE, _ITSELF, _NUL = "\ufdd0", "\ufdd0\ufdd1", "\ufdd0\ufdd2"
 
 @lru_cache(maxsize=512)
 def translate(sql: str) -> str:
-    """Return a statement with PostgreSQL's places for values and its name for integers of 64 bits."""
+    """Return a statement with PostgreSQL's placeholders and its name for 64-bit integers."""
     highest = 0
 
     def place(mark: re.Match[str]) -> str:
@@ -264,7 +264,7 @@ def translate(sql: str) -> str:
 
 
 def escape(value: object) -> object:
-    """Return a value as the database keeps it."""
+    """Return a value as the database stores it."""
     if isinstance(value, str) and ("\0" in value or _ESCAPE in value):
         return value.replace(_ESCAPE, _ITSELF).replace("\0", _NUL)
     if isinstance(value, list) and value and isinstance(value[0], str):
@@ -273,7 +273,7 @@ def escape(value: object) -> object:
 
 
 def unescape(value: object) -> object:
-    """Return a value as it was given."""
+    """Return the original value."""
     if isinstance(value, str) and _ESCAPE in value:
         return value.replace(_NUL, "\0").replace(_ITSELF, _ESCAPE)
     return value

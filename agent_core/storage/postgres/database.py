@@ -1,7 +1,7 @@
-"""The database in use: its connections, and what is done when one breaks or somebody else was faster.
+"""The database in use: its connections, and the handling of lost connections and conflicts.
 
-A method that met a conflict is run again. So is one whose connection broke: nothing of it was written, or, if it broke
-at the commit, the database is asked. While it restarts, methods wait, with longer and longer pauses.
+A method with a conflict runs again. So does one with a lost connection: nothing of it was written or, if the connection
+was lost during the commit, the database is asked. While the database restarts, methods wait, with growing pauses.
 """
 
 import random
@@ -35,7 +35,7 @@ PATIENCE_S: Final = 30.0
 _SHORT_S, _LONG_S = 0.005, 2.0
 _CANCEL_S: Final = 2.0
 _CONFLICTS: Final = (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected)
-# A row of a post, which is not serializable, may come between a look for its key and an insert.
+# A row of `post`, which is not serializable, may appear between the search for its key and the insert.
 _SURPRISES: Final = 3
 _BREAKS: Final = (psycopg.OperationalError, psycopg.errors.IdleInTransactionSessionTimeout)
 _UNKNOWN: Final = "Whether the change in progress is saved is not known; everything before it is."
@@ -43,7 +43,7 @@ _UNKNOWN: Final = "Whether the change in progress is saved is not known; everyth
 
 @dataclass(slots=True)
 class _Running:
-    """One piece of work, so that it can be interrupted alone: `db` is its connection while it has one."""
+    """One unit of work that can be interrupted individually: `db` is its connection while it has one."""
 
     stopped: Event = field(default_factory=Event)
     lock: Lock = field(default_factory=Lock)
@@ -51,7 +51,7 @@ class _Running:
     was_connected: bool = False
 
     def interrupt(self) -> None:
-        """End the statement, and the wait for the database."""
+        """End the current statement, or the wait for the database."""
         self.stopped.set()
         with self.lock:
             if self.db is not None:
@@ -59,14 +59,14 @@ class _Running:
                     self.db.cancel_safe(timeout=_CANCEL_S)
 
     def use(self, db: Db | None) -> None:
-        """Take a connection, or let it go: what others do on it then is not interrupted."""
+        """Set or release the connection; after a release, other work on it is not interrupted."""
         with self.lock:
             self.db = db
         self.was_connected |= db is not None
 
 
 class Database(Tables):
-    """A database and its tables: work runs in a few threads, with a connection for each."""
+    """A database and its tables: work runs in a few threads, each with its own connection."""
 
     def __init__(self, conninfo: str, clock: StoreClock, keep_calls: int) -> None:
         self._conninfo = conninfo
@@ -86,7 +86,7 @@ class Database(Tables):
         return self._place
 
     def prepare(self, workspace: str) -> None:
-        """Connect for the first time, upgrade the schema, and see that the database is this workspace's.
+        """Connect for the first time, upgrade the schema, and check that the database belongs to this workspace.
 
         Raises:
             StorageError: the database cannot be used.
@@ -134,7 +134,7 @@ class Database(Tables):
         return result[0]
 
     def _until_done(self, work: Callable[[PostgresSession], T], running: _Running) -> T:
-        """Run work until it is done, or the patience is over; every failure says what, where and how to fix it."""
+        """Run work until it succeeds or the time is over; every failure says what, where and how to fix it."""
         end, tries, surprises = monotonic() + PATIENCE_S, 0, 0
         while True:
             try:
@@ -157,7 +157,7 @@ class Database(Tables):
         try:
             with self._connection(running) as db:
                 return work(self._session(db))
-        except CommitLost as lost:  # of a transaction that a query began, which may run twice
+        except CommitLost as lost:  # of a transaction that a query began, which may safely run twice
             raise psycopg.OperationalError("the connection is lost") from lost
         except Misfit as error:
             raise StorageError(str(error).replace("state file", "database"), fix="Restore it from a backup.") from error
@@ -166,7 +166,7 @@ class Database(Tables):
             raise StorageError(message, fix="Leave out what is not Unicode text.") from error
 
     def _explain(self, error: psycopg.Error) -> Exception:
-        """Return the error for the caller; a statement that is wrong is a bug and stays what it is."""
+        """Return the error for the caller; a wrong statement is a bug, and its error is returned unchanged."""
         return (
             error
             if isinstance(error, psycopg.ProgrammingError) and error.sqlstate != "42501"
@@ -178,16 +178,16 @@ class Database(Tables):
         return PostgresSession(db, clock, self._keep_calls, self._sealer, words, vectors)
 
     def _was_committed(self, transaction: str, running: _Running) -> bool:
-        """Ask the database about a transaction, waiting for the database, and for the end of the transaction.
+        """Ask the database about a transaction, waiting until the database is available and the transaction has ended.
 
         Raises:
-            StorageError: it did not say in time.
+            StorageError: there was no answer in time.
         """
 
         def status(session: PostgresSession) -> str:
             try:
                 return str(session.all("select pg_xact_status(?::xid8)", transaction)[0][0])
-            except psycopg.errors.InvalidParameterValue:  # it crashed before it heard of it
+            except psycopg.errors.InvalidParameterValue:  # it crashed before it knew of the transaction
                 return "aborted"
 
         end, asking = monotonic() + PATIENCE_S, _Running(stopped=running.stopped)
@@ -232,11 +232,11 @@ class Database(Tables):
 
 UNSAVED: Final = "The change in progress is not saved; everything before it is."
 RESTARTING: Final = frozenset({"57P01", "57P02", "57P03", "25P03"})
-"""The states in which a connection ends, and another will do: shut down, crashed, starting up, idle too long."""
+"""SQLSTATEs after which a new connection may succeed: shut down, crashed, starting up, idle too long."""
 _TOO_MANY: Final = ("53300", "too many clients", "remaining connection slots", "too many connections")
 _REFUSED: Final = ("28P01", "28000", "authentication failed", "no pg_hba.conf entry", "no password supplied", 'role "')
 _MISSING: Final = ("3D000", "does not exist")
-_NOBODY: Final = ("Connection refused", '" failed: No such file or directory')  # the second: of a socket
+_NOBODY: Final = ("Connection refused", '" failed: No such file or directory')  # the second is for sockets
 _CERTIFICATE: Final = ("certificate file", "private key file")
 _UNKNOWN_HOST: Final = ("resolve host", "translate host name")
 _UNREADABLE: Final = (
@@ -287,16 +287,16 @@ _CAUSES: Final = (
 
 
 def place_of(conninfo: str) -> str:
-    """Return where a database is, without a password."""
+    """Return the address of a database, without a password."""
     parts = conninfo_to_dict(conninfo)
     port = f":{parts['port']}" if parts.get("port") else ""
     return f"postgresql://{parts.get('host') or 'localhost'}{port}/{parts.get('dbname') or parts.get('user') or ''}"
 
 
 def is_passing(error: psycopg.Error, *, is_connected: bool) -> bool:
-    """Return whether another attempt may succeed: nothing of this one was written.
+    """Return whether another attempt may succeed; nothing of this one was written.
 
-    What has no connection yet is refused for good where the database says so: a password, a name.
+    Before a connection exists, an explicit refusal by the database is final: a wrong password or name.
     """
     if error.sqlstate is not None:
         return error.sqlstate in RESTARTING or error.sqlstate.startswith("08") or _is(error, _TOO_MANY)
@@ -305,7 +305,7 @@ def is_passing(error: psycopg.Error, *, is_connected: bool) -> bool:
 
 
 def explain(error: psycopg.Error, place: str, outcome: str = UNSAVED) -> StorageError:
-    """Return the error for the caller of the store; `outcome` says what became of the work."""
+    """Return the error for the caller of the store; `outcome` says whether the work was saved."""
     short = str(error).strip().partition("\n")[0].strip() or type(error).__name__
     message, fix = next(
         ((message, fix) for signs, message, fix in _CAUSES if _is(error, signs)),
@@ -315,15 +315,14 @@ def explain(error: psycopg.Error, place: str, outcome: str = UNSAVED) -> Storage
 
 
 def _is(error: psycopg.Error, signs: tuple[str, ...]) -> bool:
-    """Check for a state, or the class of one; an error of a new connection has none, only a text."""
+    """Check for an SQLSTATE or a class of them; an error of a new connection has only a text."""
     if error.sqlstate is not None:
         return error.sqlstate.startswith(signs)
     return any(sign in str(error) for sign in signs if not sign.isalnum())
 
 
 # The numbered migrations of a database: each file runs once, in order, and a table records its number.
-# Several processes may start at once: an advisory lock lets one of them do it. All tables are in a schema of their
-# own.
+# Several processes may start at once: an advisory lock lets one of them migrate. All tables are in a separate schema.
 
 FOLDER: Final = Path(__file__).with_name("migrations")
 OLDEST: Final = 13
@@ -337,10 +336,10 @@ _NO_EXTENSION: Final = (
 
 
 def check_server(db: Db, place: str) -> None:
-    """Refuse a server that the store cannot use.
+    """Reject a server that the store cannot use.
 
     Raises:
-        StorageError: it is too old, a replica, or keeps texts in another encoding than UTF-8.
+        StorageError: it is too old, a replica, or uses another encoding than UTF-8.
     """
     if db.info.server_version < OLDEST * 10_000:
         message = f"The database {place} is PostgreSQL {db.info.server_version // 10_000}; {OLDEST} is the oldest"
@@ -357,7 +356,7 @@ def migrate(db: Db, place: str, folder: Path = FOLDER) -> None:
     """Upgrade the schema to the version that this program knows.
 
     Raises:
-        StorageError: a newer program has made it.
+        StorageError: a newer program created it.
     """
     files = {int(file.name[:4]): file for file in folder.glob("[0-9][0-9][0-9][0-9]_*.sql")}
     latest = max(files, default=0)
@@ -372,7 +371,7 @@ def migrate(db: Db, place: str, folder: Path = FOLDER) -> None:
             raise StorageError(message, fix=f"Upgrade the program; this copy came from {origin()}.")
         for number in range(current + 1, latest + 1):
             _run(db, number, files[number].read_text(encoding="utf-8"))
-        with suppress(*_NO_EXTENSION):  # searches say that it is missing
+        with suppress(*_NO_EXTENSION):  # searches report that it is missing
             db.execute("create extension if not exists vector with schema public")
     finally:
         if not db.closed:
@@ -380,7 +379,7 @@ def migrate(db: Db, place: str, folder: Path = FOLDER) -> None:
 
 
 def settle(db: Db, place: str, workspace: str) -> None:
-    """Note whose database it is, if it is nobody's yet: versions of functions are those of one folder.
+    """Record the workspace that owns the database, if none does yet: versions of functions belong to one folder.
 
     Raises:
         StorageError: it belongs to another workspace.
@@ -388,7 +387,7 @@ def settle(db: Db, place: str, workspace: str) -> None:
     if not workspace:
         return
     with db.transaction():
-        db.execute("lock table home in exclusive mode")  # of two workspaces at the same moment one is first
+        db.execute("lock table home in exclusive mode")  # of two workspaces at the same moment, one must be first
         db.execute("insert into home select $1::text where not exists (select 1 from home)", (workspace,))
     if (workspace,) not in db.execute("select workspace from home").fetchall():
         message = f"The database {place} has the functions of another folder than this workspace's."
@@ -396,14 +395,14 @@ def settle(db: Db, place: str, workspace: str) -> None:
 
 
 def schema(db: Db) -> int:
-    """Return the number of the last migration that ran; nothing is written."""
+    """Return the number of the last migration that ran; writes nothing."""
     if not _is_there(db, f"{SCHEMA}.migration"):
         return 0
     return int(db.execute("select coalesce(max(number), 0) from migration").fetchall()[0][0])
 
 
 def _move_old_schema(db: Db, place: str) -> None:
-    """Give the tables that were made under the old name the new one: the schema, and the functions that name it."""
+    """Rename the schema that was created under the program's old name, and the references in its functions."""
     old = old_name.NAME
     if schema(db) or not _is_there(db, f"{old}.migration"):
         return

@@ -1,7 +1,7 @@
-"""Who runs which agent, in a database that several machines share.
+"""Ownership of agents in a database that several machines share.
 
-A process that lives has its agents until it lets them go. Those of one that was not heard for some seconds are
-anybody's: to take one is a single statement, of two at the same moment one is first.
+A live process keeps its agents until it releases them. Agents of a process without a sign of life for some seconds are
+available to any process: one statement takes an agent, so of two simultaneous attempts only one succeeds.
 """
 
 import asyncio
@@ -27,13 +27,13 @@ _DYING_S: Final = 2.0
 _PAUSE_S: Final = 0.1
 
 _TAKE: Final = (
-    "with old as (select owner from lease where agent = ?1)"  # noqa: S608  (texts of ours)
+    "with old as (select owner from lease where agent = ?1)"  # noqa: S608  (our own text)
     " insert into lease (agent, owner) values (?1, ?2)"
     " on conflict (agent) do update set owner = excluded.owner, at = clock_timestamp()"
     f" where lease.owner = ?2 or not exists (select 1 from worker w where w.id = lease.owner and {IS_ALIVE})"
     " returning exists (select 1 from old where owner <> ?2)"
 )
-# What others write of an agent that they do not have, too.
+# The state of an agent that other processes may change without owning it.
 _STAND: Final = (
     "concat_ws(' ', (select settings from agent where name = ?1),"
     " (select string_agg(function, ' ' order by function) from pin where agent = ?1),"
@@ -41,16 +41,16 @@ _STAND: Final = (
     " from holding h join block b on b.id = h.block where h.agent = ?1))"
 )
 _LEND: Final = (
-    "update lease set owner = null, last = owner"  # noqa: S608  (texts of ours)
+    "update lease set owner = null, last = owner"  # noqa: S608  (our own text)
     f" where agent = ?1 and owner = ?2 returning at::text, {_STAND}"
 )
 _TAKE_BACK: Final = (
-    "update lease set owner = ?2, at = clock_timestamp()"  # noqa: S608  (texts of ours)
+    "update lease set owner = ?2, at = clock_timestamp()"  # noqa: S608  (our own text)
     f" where agent = ?1 and owner is null and at = ?3::timestamptz returning {_STAND}"
 )
 _LET_GO: Final = "delete from lease where agent = ?1 and coalesce(owner, last) = ?2"
 _HOLDER: Final = (
-    f"select w.name, extract(epoch from l.at)::double precision, {IS_GONE}"  # noqa: S608  (texts of ours)
+    f"select w.name, extract(epoch from l.at)::double precision, {IS_GONE}"  # noqa: S608  (our own text)
     " from lease l join worker w on w.id = l.owner where l.agent = ?"
 )
 _WORKERS: Final = (
@@ -62,13 +62,13 @@ _WORKERS: Final = (
 
 
 class Leases(Database):
-    """The part of the store that knows the processes at the database."""
+    """The part of the store that manages the processes at the database."""
 
     def __init__(self, conninfo: str, clock: StoreClock, keep_calls: int) -> None:
         super().__init__(conninfo, clock, keep_calls)
         self._pulse = Pulse(conninfo, clock.new_id())
         self._wanted: set[str] = set()  # held here, or about to be
-        self._lent: dict[str, tuple[str, str]] = {}  # since when they had been held, and how they were then
+        self._lent: dict[str, tuple[str, str]] = {}  # the time of acquisition and the agent's state when it was lent
         self._taken = 0
 
     @property
@@ -78,12 +78,12 @@ class Leases(Database):
 
     @property
     def owner(self) -> str:
-        """The id of this process among those at the database."""
+        """The id of this process at the database."""
         return self._pulse.owner
 
     @property
     def leases_taken(self) -> int:
-        """How many leases of other processes were overruled here."""
+        """The number of leases that this process took from dead processes."""
         return self._taken
 
     @asynccontextmanager
@@ -105,13 +105,13 @@ class Leases(Database):
             self._wanted.discard(agent)
 
     async def lend(self, agent: str) -> None:
-        """Let others have an agent that is held here; its row stays, so that it can be seen whether one had it."""
+        """Make an agent available to others; its row stays, to show whether another process had it meanwhile."""
         self._pulse.held.discard(agent)
         for since, stand in await self._run(lambda session: session.all(_LEND, agent, self.owner)):
             self._lent[agent] = since, stand
 
     async def take_back(self, agent: str) -> bool:
-        """Hold an agent again, unless another process has had it or changed it meanwhile."""
+        """Hold an agent again; return whether no other process held or changed it meanwhile."""
         since, before = self._lent.pop(agent, (None, ""))
         rows = await self._run(lambda session: session.all(_TAKE_BACK, agent, self.owner, since))
         if rows:
@@ -120,7 +120,7 @@ class Leases(Database):
 
     @asynccontextmanager
     async def heard(self, hear: Hear, *, to_run: bool = False) -> AsyncIterator[None]:
-        """Pass on what others write, from the thread to this loop."""
+        """Pass on the topics that the pulse thread receives to this loop."""
         loop = asyncio.get_running_loop()
 
         def tell(topic: str) -> None:
@@ -135,13 +135,13 @@ class Leases(Database):
             end()
 
     async def offer_slots(self, slots: int) -> None:
-        """Note it in the row of this process."""
+        """Record the number of slots in the row of this process."""
         await self._beating()
         self._pulse.has_slots = slots > 0
         await self._run(lambda session: session.all("update worker set slots = ? where id = ?", slots, self.owner))
 
     async def workers(self) -> list[WorkerRow]:
-        """Return all rows, dead ones too."""
+        """Return all rows, including those of dead processes."""
         rows = await self._run(lambda session: session.all(_WORKERS))
         return [
             WorkerRow(id, name, slots, silent_s, is_alive, tuple(agents.split()), version, skew_s)
@@ -149,7 +149,7 @@ class Leases(Database):
         ]
 
     async def health(self) -> Health:
-        """Ask for the version, and take the time."""
+        """Query the version, and measure the time."""
         sql = "select current_setting('server_version'), coalesce(max(number), 0) from migration"
         begun = monotonic()
         version, schema = (await self._run(lambda session: session.all(sql)))[0]
@@ -160,20 +160,20 @@ class Leases(Database):
         return int((await self._run(lambda session: session.all("select coalesce(max(seq), 0) from change")))[0][0])
 
     async def close(self) -> None:
-        """Say that this process is gone, and close the connections."""
+        """Remove this process from the list and close the connections."""
         if not self._is_closed and self._pulse.is_started:
             self._pulse.stop()
-            await self._let_go("delete from worker where id = ?", self.owner)  # the pulse hears it, too
+            await self._let_go("delete from worker where id = ?", self.owner)  # the pulse receives this, too
             await asyncio.to_thread(self._pulse.join, _LEAVE_S)
         await super().close()
 
     def _ownership_query(self, agent: str) -> tuple[object, ...]:
-        """Return the query with a row unless another process has taken an agent that this one had."""
+        """Return a query that yields a row unless another process has taken an agent that this one held."""
         is_held = agent in self._pulse.held
         return ("select 1 from lease where agent = ? and owner = ?", agent, self.owner) if is_held else ("select 1",)
 
     def _of_others(self) -> str:
-        """Return the query of the agents that other processes have now; the id is one of ours."""
+        """Return a query for the agents that other live processes hold; the embedded id is our own."""
         return (
             "select l.agent from lease l join worker w on w.id = l.owner"  # noqa: S608
             f" where l.owner <> '{self.owner}' and {IS_ALIVE}"
@@ -183,7 +183,7 @@ class Leases(Database):
         await asyncio.to_thread(self._pulse.start, _FIRST_BEAT_S)
 
     async def _take(self, agent: str) -> None:
-        """Take an agent; one whose process has just died is waited for."""
+        """Take an agent, waiting briefly if its process may have just died."""
         end = monotonic() + _DYING_S
         while not (row := await self._run(lambda session: session.one(_TAKE, agent, self.owner))):
             holder = await self._run(lambda session: session.one(_HOLDER, agent))
@@ -197,7 +197,7 @@ class Leases(Database):
         self._taken += row[0]
 
     async def _let_go(self, sql: str, *values: str) -> None:
-        """Let something go; a database that is away learns from the silence."""
+        """Release a row; an unavailable database will notice the missing heartbeat instead."""
 
         def work(session: PostgresSession) -> None:
             session.all(sql, *values)

@@ -1,7 +1,7 @@
-"""The pulse of a process: one connection that says each second that it lives, and hears what others wrote.
+"""The pulse of a process: a connection that sends a heartbeat every second and receives what others write.
 
-Who has not been heard for a while, or whose connection is gone, has lost its agents to whoever wants them. It may not
-know that yet: the fence of the turns refuses what it writes.
+A process without recent heartbeats, or with a lost connection, loses its agents to any process that claims them. It may
+not know that yet: the fence of the turns rejects its writes.
 """
 
 import os
@@ -21,13 +21,13 @@ from .connection import Db, connect, measure_skew
 
 BEAT_S: Final = 1.0
 DEAD_S: Final = 3.0
-_GONE_S: Final = 1.3  # a connection that broke is there again by then
+_GONE_S: Final = 1.3  # a lost connection is normally restored by then
 _PAUSE_S: Final = 0.2
 _FORGOTTEN: Final = "1 day"
 CHANNEL: Final = "knapper"
 
 IS_GONE: Final = "not exists (select 1 from pg_stat_activity a where a.pid = w.backend)"
-# Those who were last heard of before the database was started anew have to connect again, and have that long for it.
+# After a restart of the database, processes that were alive before it get this long to reconnect.
 _FIRST_BACK: Final = (
     "coalesce((select min(a.backend_start) from pg_stat_activity a join worker o on o.backend = a.pid"
     " where o.beat > pg_postmaster_start_time()), clock_timestamp())"
@@ -43,21 +43,21 @@ _BEAT: Final = (
 )
 _HELD: Final = "select agent from lease where owner = $1"
 _SWEEP: Final = (
-    f"delete from worker w where w.beat < clock_timestamp() - interval '{_FORGOTTEN}'",  # noqa: S608  (texts of ours)
+    f"delete from worker w where w.beat < clock_timestamp() - interval '{_FORGOTTEN}'",  # noqa: S608  (our own text)
     f"delete from lease where owner is null and at < clock_timestamp() - interval '{_FORGOTTEN}'",  # noqa: S608
 )
 
 
 class Pulse:
-    """The thread with the connection. It is started by the first who needs it, and connects again by itself."""
+    """The thread with the connection. The first caller that needs it starts it; it reconnects by itself."""
 
     def __init__(self, conninfo: str, owner: str) -> None:
         self.owner = owner
         self.name = f"process {os.getpid()} on {socket.gethostname()}"
         self.held: set[str] = set()
-        """The agents that this process has, as far as it knows."""
+        """The agents that this process holds, as far as it knows."""
         self.has_slots = False
-        """True for who runs the turns of all agents: of many, each message wakes one."""
+        """True if this process runs the turns of all agents; each message wakes only one such process."""
         self._conninfo = conninfo
         self._skew = 0.0
         self._hearers: list[tuple[Hear, bool]] = []
@@ -68,11 +68,11 @@ class Pulse:
 
     @property
     def is_started(self) -> bool:
-        """True from the first need of it on."""
+        """True once it was started."""
         return self._thread is not None
 
     def start(self, patience_s: float = 0.0) -> None:
-        """Start it, and wait for the first beat."""
+        """Start the thread, and wait for the first beat."""
         with self._starting:
             if self._thread is None and not self._stopped.is_set():
                 self._thread = Thread(target=self._run, name="knapper-pulse", daemon=True)
@@ -80,20 +80,20 @@ class Pulse:
         self._beating.wait(patience_s)
 
     def subscribe(self, hear: Hear, *, to_run: bool) -> Callable[[], None]:
-        """Call `hear` in the thread with each topic; the returned callable ends it.
+        """Call `hear` in the thread with each topic; the returned callable unsubscribes.
 
-        Who hears it only `to_run` turns is not told of work for which another process was woken.
+        With `to_run`, `hear` does not receive work for which another process was woken.
         """
         hearer = (hear, to_run)
         self._hearers.append(hearer)
         return lambda: self._hearers.remove(hearer)
 
     def stop(self) -> None:
-        """End it at the next beat, or at what it hears before."""
+        """End the thread at the next beat or notification."""
         self._stopped.set()
 
     def join(self, timeout_s: float) -> None:
-        """Wait for its end."""
+        """Wait for the end of the thread."""
         if self._thread is not None:
             self._thread.join(timeout_s)
 
@@ -105,9 +105,9 @@ class Pulse:
                     db.execute(sweep)
                 self._skew = measure_skew(db)
                 self._beat(db)
-                self._tell("")  # nobody has told what came before
+                self._tell("")  # news from before this connection was missed
                 while not self._stopped.is_set():
-                    # Pass on what comes until the next beat.
+                    # Handle notifications until the next beat.
                     for note in db.notifies(timeout=BEAT_S):
                         topic, _, whom = note.payload.partition(" ")
                         self._tell(topic, is_for_another=bool(whom) and self.has_slots and whom != self.owner)

@@ -1,4 +1,4 @@
-"""The store in a PostgreSQL database: the sum of its tables, and how it is opened."""
+"""The store in a PostgreSQL database: the combined tables, and how it is opened."""
 
 from contextlib import suppress
 
@@ -16,11 +16,11 @@ from ..turn_store import Post, Posted
 from .connection import SCHEMA, STATEMENT_S, PostgresSession
 from .leases import Leases
 
-# In one statement, outside of serializable transactions: many agents post at the same moment. A repeated one, by its id
-# after a break or by its key, is the same event.
+# One statement, outside of serializable transactions, because many agents post at the same moment. A repeated post, by
+# its id after a lost connection or by its key, is the same event.
 _LAST = LAST_AT_ONCE.replace("?", "?2")
 _POST = (
-    "with new as (insert into event (id, agent, key, kind, payload, due, timed, at)"  # noqa: S608  (texts of ours)
+    "with new as (insert into event (id, agent, key, kind, payload, due, timed, at)"  # noqa: S608  (our own text)
     f" select ?1, ?2, ?3, ?4, ?5, case when ?7 then ?6 else greatest(?6, ({_LAST})) end, ?7, ?8"
     " where (select count(*) from event where agent = ?2 and turn is null) < ?9"
     " on conflict do nothing returning id) select id from new"
@@ -30,11 +30,11 @@ _LOOSE = "select 1 from entry e where not exists (select 1 from turn t where t.s
 
 
 class PostgresStore(Leases, StoreTables):
-    """`Store` on PostgreSQL: the sum of its tables."""
+    """`Store` on PostgreSQL: all tables combined."""
 
     @classmethod
     def open(cls, url: str, clock: StoreClock, keep_calls: int = KEEP_CALLS, workspace: str = "") -> "PostgresStore":
-        """Open the store at this address, which libpq reads; its tables are made if they are missing.
+        """Open the store at this address, in libpq's format; missing tables are created.
 
         Raises:
             StorageError: the database cannot be used, belongs to another workspace, or has tables of a newer program.
@@ -45,7 +45,7 @@ class PostgresStore(Leases, StoreTables):
 
     @property
     def recovered(self) -> str | None:
-        """Nothing: a database is never put aside."""
+        """None: a database is never set aside."""
         return None
 
     @change
@@ -56,12 +56,12 @@ class PostgresStore(Leases, StoreTables):
 
     @change
     def join(self, session: SqlSession, workspace: str) -> None:
-        """Note one more workspace of the database."""
+        """Add a workspace to the database."""
         if not session.one("select 1 from home where workspace = ?", workspace):
             session.all("insert into home values (?)", workspace)
 
     async def vacuum(self) -> None:
-        """Write every table anew."""
+        """Rewrite every table."""
         await self._run(rewrite)
 
     async def now(self) -> float:
@@ -74,17 +74,17 @@ class PostgresStore(Leases, StoreTables):
         return await self._run(lambda session: _post(session, id, post))
 
     async def post_after(self, post: Post) -> Posted:
-        """Post an event, and return what is told of it."""
+        """Post an event, and return its record."""
         event = await self.post(post)
         return await self._run(lambda session: posted(session, event, post.agent))
 
     @query
     def check(self, session: SqlSession) -> str | None:
-        """Return what does not fit together, as far as no foreign key keeps it so."""
+        """Return an inconsistency that no foreign key prevents."""
         return "a row of `entry` points at nothing" if session.one(_LOOSE) else None
 
     async def forget(self, erasure: Erasure) -> dict[str, int]:
-        """Do it in a transaction, and write the tables anew, so that nothing is left in their files."""
+        """Forget in a transaction, then rewrite the tables, so that nothing remains in their files."""
         counts = await self._write(lambda session: _forget(session, erasure))
         await self._run(rewrite)
         return counts
@@ -97,7 +97,7 @@ def _post(session: PostgresSession, id: str, post: Post) -> str:
         _POST,
         *(*names, post.kind, dump(post.payload), post.due if is_timed else now, is_timed, now, INBOX_LIMIT),
     )
-    found = found or session.one(_POSTED, *names)  # somebody else was faster with the same key
+    found = found or session.one(_POSTED, *names)  # another process was faster with the same key
     if found is None:
         raise InboxFull(post.agent, INBOX_LIMIT)
     return str(found[0])
@@ -113,7 +113,7 @@ def _forget(session: SqlSession, erasure: Erasure) -> dict[str, int]:
 
 
 def rewrite(session: PostgresSession) -> None:
-    """Write every table anew; others wait for a table as long as that takes."""
+    """Rewrite every table; other processes wait for a table during that time."""
     session.all("set statement_timeout = 0")
     try:
         for (name,) in session.all("select tablename from pg_tables where schemaname = ?", SCHEMA):

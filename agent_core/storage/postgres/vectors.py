@@ -1,7 +1,7 @@
 """Vectors in a plain column, compared by pgvector: all of a lane, exactly. `Vectors` on PostgreSQL.
 
-They are kept without pgvector, too: only a search needs it. A lane is one agent's, so an index over all vectors would
-find those of other agents.
+They can be stored without pgvector; only a search needs it. A lane belongs to one agent, so an index over all vectors
+would also find those of other agents.
 """
 
 from array import array
@@ -28,16 +28,16 @@ _AMONG: Final = "seq in (select cast(value as integer) from json_each(?))"
 
 
 def trouble(session: PostgresSession) -> str:
-    """Return why vectors cannot be searched; an empty text where they can be."""
+    """Return the reason why vectors cannot be searched; "" if they can."""
     return "" if session.one(_SCHEMA) else _MISSING
 
 
 def sweep(_: PostgresSession) -> None:
-    """Do nothing: nothing is derived from vectors here."""
+    """Do nothing: no data is derived from vectors here."""
 
 
 def save(session: PostgresSession, key: Key, vectors: Sequence[tuple[int, bytes]]) -> None:
-    """Keep the vectors of rows; a later one takes the place of an earlier."""
+    """Store the vectors of rows; a later one replaces an earlier one."""
     found = grow(session, key, 0)
     check_vectors(key.space, _width(session, found) * FLOAT, vectors)
     gone = _delete(session, found, [seq for seq, _ in vectors])
@@ -55,7 +55,7 @@ def remove(session: PostgresSession, agent: str, shelf: str, seqs: Sequence[int]
 
 
 def nearest(session: PostgresSession, key: Key, vector: bytes, limit: int) -> list[Hit]:
-    """Return the best rows by cosine, of equal ones the newest."""
+    """Return the best rows by cosine; the newest first among equals."""
     found = lane(session, key)
     if found is None or limit < 1 or trouble(session):
         return []
@@ -76,7 +76,7 @@ def cosines(session: PostgresSession, key: Key, vector: bytes, seqs: Collection[
 
 
 def _cosines(session: PostgresSession) -> str:
-    """Return the query of cosines; a vector of zeros has no angle."""
+    """Return the query for cosines; a zero vector has no angle."""
     schema = session.all(_SCHEMA)[0][0]
     distance = f"(vector::{schema}.vector operator({schema}.<=>) ?::{schema}.vector)"
     score = f"coalesce(1 - nullif({distance}, 'NaN'::double precision), 0.0)"
@@ -93,4 +93,4 @@ def _width(session: PostgresSession, lane: Lane) -> int:
 
 
 def _delete(session: PostgresSession, lane: Lane, seqs: Sequence[int]) -> int:
-    return len(session.all(f"delete from vector where lane = ? and {_AMONG} returning 1", lane.id, numbers(seqs)))  # noqa: S608  (a text of ours)
+    return len(session.all(f"delete from vector where lane = ? and {_AMONG} returning 1", lane.id, numbers(seqs)))  # noqa: S608  (our own text)

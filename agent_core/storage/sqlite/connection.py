@@ -1,8 +1,7 @@
 """One connection to the state file, the operations of the store on it, and its errors as sentences.
 
-Everything is written ahead to a log and synced on commit. A session is used by one thread at a
-time: the store's own. Only errors that the surroundings cause are translated: a wrong statement is a bug
-and stays what it is.
+Changes go to a write-ahead log and are synced on commit. A session is used by one thread at a time: the store's own.
+Only errors from the environment are translated: a wrong statement is a bug, and its error stays unchanged.
 """
 
 import shutil
@@ -23,25 +22,25 @@ from ..tables.session import Postings, Row, Vectors
 from .migrate import check_schema, migrate, schema
 
 BUSY_MS = 10_000
-PATIENCE_S = 60.0  # for one method of the store: a file may make any statement take for ever
-LARGEST = 1 << 27  # bytes of a row
-_STEPS = 50_000  # of SQLite's machine between two looks at the clock: some milliseconds
-# What this program uses none of, and what somebody else's file could act by.
+PATIENCE_S = 60.0  # for one method of the store: a malicious file may make any statement run forever
+LARGEST = 1 << 27  # bytes per row
+_STEPS = 50_000  # virtual machine instructions between two checks of the clock: some milliseconds
+# Features that this program does not use, but that a foreign file could exploit.
 _SWITCHES = (
     (apsw.SQLITE_DBCONFIG_DEFENSIVE, 1),
     (apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0),
     (apsw.SQLITE_DBCONFIG_ENABLE_VIEW, 0),
     (apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0),
 )
-# apsw runs a text of several statements lazily and stops at the first row, so each pragma goes alone and is read out.
+# apsw runs a text of several statements lazily and stops at the first row, so each pragma runs alone and is read fully.
 PRAGMAS = (
     "pragma journal_mode = wal",
     "pragma synchronous = full",
     "pragma foreign_keys = on",
-    "pragma trusted_schema = off",  # the file may come from somebody else's folder
+    "pragma trusted_schema = off",  # the file may come from a stranger's folder
     "pragma cell_size_check = on",
     "pragma journal_size_limit = 67108864",
-    "pragma cache_size = -16000",  # KiB: a search of vectors reads a thousand rows all over the file
+    "pragma cache_size = -16000",  # KiB: a search of vectors reads a thousand rows across the file
 )
 
 DAMAGE = (apsw.CorruptError, apsw.NotADBError)
@@ -65,7 +64,7 @@ UNSAVED = "The change in progress is not saved; everything before it is."
 
 @dataclass(frozen=True, slots=True)
 class SqliteSession:
-    """A connection, the clock that provides times and ids, and the number of calls of a function that are kept."""
+    """A connection, the clock that provides times and ids, and the number of calls per function that are kept."""
 
     db: apsw.Connection
     clock: StoreClock
@@ -84,23 +83,23 @@ class SqliteSession:
         return rows[0] if rows else None
 
     def many(self, sql: str, rows: Iterable[Sequence[object]]) -> list[Row]:
-        """Run a statement for each of the rows, and return what it returned."""
+        """Run a statement for each row of values, and return the resulting rows."""
         return list(self.db.executemany(sql, rows))
 
     def together(self, *statements: tuple[object, ...]) -> list[list[Row]]:
-        """Run statements, each a text and its values, one after another, and return what each returned."""
+        """Run statements, each a text and its values, one after another; return the rows of each."""
         return [self.all(str(sql), *values) for sql, *values in statements]
 
     def number_on(self, table: str, column: str) -> None:
-        """Do nothing: SQLite has looked at each number that was written."""
+        """Do nothing: SQLite tracks every number that is written."""
 
     def generation(self) -> str:
-        """Return the version of the schema: forgetting ends with a VACUUM, which counts it up."""
+        """Return the version of the schema: forgetting ends with a VACUUM, which increments it."""
         return str(self.db.pragma("schema_version"))
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """Read everything in this block from one moment."""
+        """Read everything in this block from one consistent snapshot."""
         self.all("begin")
         try:
             yield
@@ -109,9 +108,9 @@ class SqliteSession:
 
     @contextmanager
     def rehearsal(self) -> Iterator[None]:
-        """Hold the write lock as a transaction does, and take back all that this block writes.
+        """Hold the write lock, and roll back everything that this block writes.
 
-        What began as a reader cannot write once somebody else has: the lock must come first.
+        A transaction that starts as a reader cannot write after another writer committed, so the lock must come first.
         """
         self.all("begin immediate")
         try:
@@ -121,7 +120,7 @@ class SqliteSession:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Hold the write lock, so that nothing read in here is stale; all is committed or nothing."""
+        """Hold the write lock, so that nothing read in this block is stale; commit all of it or nothing."""
         self.all("begin immediate")
         try:
             yield
@@ -141,7 +140,7 @@ class SqliteSession:
             self.all("pragma synchronous = full")
 
     def _undo(self) -> None:
-        # Some errors, a full disk among them, have rolled back already.
+        # Some errors, such as a full disk, have already rolled back.
         if not self.db.get_autocommit():
             self.all("rollback")
 
@@ -155,7 +154,7 @@ def connect(path: Path) -> apsw.Connection:
             db.config(switch, value)
         db.limit(apsw.SQLITE_LIMIT_LENGTH, LARGEST)
         with bounded(db):
-            schema(db)  # before the first pragma that would write into somebody else's file
+            schema(db)  # before the first pragma that would write to a foreign file
             for pragma in PRAGMAS:
                 list(db.execute(pragma))
             check_schema(db)
@@ -178,7 +177,7 @@ def bounded(db: apsw.Connection, within_s: float | None = None) -> Iterator[None
 
 
 def abandon(db: apsw.Connection) -> None:
-    """Close without touching the files: a damaged file is kept as it was found."""
+    """Close without touching the files: a damaged file stays as it was found."""
     with suppress(apsw.ConnectionClosedError):
         db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         db.close(True)

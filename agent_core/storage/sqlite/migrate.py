@@ -1,7 +1,7 @@
 """The numbered migrations: each file runs once, in order, and the state file records its number.
 
-Two processes may start at once: the number is read again under the write lock. A file with another schema than these
-files make counts as damaged: whoever made it may have put anything in the place of a table.
+Two processes may start at once: the number is read again under the write lock. A file whose schema differs from these
+files counts as damaged: its author may have replaced a table with anything.
 """
 
 import hashlib
@@ -14,10 +14,10 @@ from agent_core.base.errors import StorageError
 from agent_core.base.own_installation import origin
 
 FOLDER = Path(__file__).with_name("migrations")
-APPLICATION_ID = 0x546F6F6C  # "Tool": tells our file from any other database
-# The digest of the newest schema: spares each start from making one to compare with.
+APPLICATION_ID = 0x546F6F6C  # "Tool": distinguishes our file from any other database
+# The digest of the newest schema: saves creating one for comparison at each start.
 NEWEST = "f680b9e5aef5a87921fdaa1edb7f4581de9bd532a874e170fb5b58d695a98053"
-# Tables of sqlite-vec come and go: see `vector_index.py`, which looks at them before it uses them.
+# Tables of sqlite-vec are created and dropped at run time; `vector_index.py` checks them before use.
 _ALWAYS = "not (tbl_name glob 'bits_[0-9]*' and type in ('table', 'index'))"
 
 
@@ -25,7 +25,7 @@ def migrate(db: apsw.Connection, folder: Path = FOLDER) -> None:
     """Upgrade the schema to the version that this program knows.
 
     Raises:
-        StorageError: a newer program has made the file.
+        StorageError: a newer program created the file.
     """
     latest = max(_files(folder), default=0)
     if schema(db) == latest:
@@ -43,7 +43,7 @@ def migrate(db: apsw.Connection, folder: Path = FOLDER) -> None:
 
 @cache
 def blank() -> bytes:
-    """Return what a new state file holds: made in memory, where that takes least, and once for all that are made."""
+    """Return the bytes of a new state file, created once in memory, where that is fastest."""
     db = apsw.Connection(":memory:")
     migrate(db)
     return db.serialize("main")
@@ -59,10 +59,10 @@ def _missing(current: int, latest: int, path: str) -> range:
 
 
 def schema(db: apsw.Connection) -> int:
-    """Return the number of the last migration that ran; nothing is written.
+    """Return the number of the last migration that ran; writes nothing.
 
     Raises:
-        apsw.NotADBError: the file is no state file of ours.
+        apsw.NotADBError: the file is not a state file of ours.
     """
     number = int(db.pragma("user_version") or 0)
     if (number and db.pragma("application_id") != APPLICATION_ID) or number < 0:
@@ -71,10 +71,10 @@ def schema(db: apsw.Connection) -> int:
 
 
 def check_schema(db: apsw.Connection) -> None:
-    """Compare the schema with what the migrations create, up to the number in the file.
+    """Compare the schema with the one that the migrations create, up to the number in the file.
 
     Raises:
-        apsw.CorruptError: it is another.
+        apsw.CorruptError: it differs.
     """
     digest = schema_digest(db)
     if digest == NEWEST and schema(db) == _latest():
@@ -86,25 +86,25 @@ def check_schema(db: apsw.Connection) -> None:
 
 
 def schema_digest(db: apsw.Connection) -> str:
-    """Return the hash of all triggers and views, and of the tables and indexes that are always there."""
-    rows = sorted(map(repr, db.execute(f"select type, name, tbl_name, sql from sqlite_schema where {_ALWAYS}")))  # noqa: S608  (a text of ours)
+    """Return the hash of all triggers and views, and of the permanent tables and indexes."""
+    rows = sorted(map(repr, db.execute(f"select type, name, tbl_name, sql from sqlite_schema where {_ALWAYS}")))  # noqa: S608  (our own text)
     return hashlib.sha256("\n".join(rows).encode()).hexdigest()
 
 
 def drop_unread(db: apsw.Connection, names: str) -> None:
-    """Drop virtual tables, by a pattern for their names and parts: the modules that would read them do not get to.
+    """Drop virtual tables, by a pattern for their names and parts, without running their modules.
 
-    The modules would run on whatever somebody wrote into those parts.
+    The modules would process whatever a stranger wrote into those parts.
     """
     ours = f"type = 'table' and name glob '{names}'"
     db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 0)
     try:
         list(db.execute("pragma writable_schema = on"))
-        list(db.execute(f"delete from sqlite_schema where {ours} and sql like 'create virtual table%'"))  # noqa: S608  (a text of ours)
+        list(db.execute(f"delete from sqlite_schema where {ours} and sql like 'create virtual table%'"))  # noqa: S608  (our own text)
         list(db.execute("pragma writable_schema = reset"))
     finally:
         db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
-    for (name,) in list(db.execute(f"select name from sqlite_schema where {ours}")):  # noqa: S608  (a text of ours)
+    for (name,) in list(db.execute(f"select name from sqlite_schema where {ours}")):  # noqa: S608  (our own text)
         list(db.execute(f'drop table "{name}"'))
 
 

@@ -1,6 +1,6 @@
-"""Recovery of state files. A file that is damaged or not this user's is moved aside whole with its log, never deleted.
+"""Recovery of state files. A file that is damaged or not this user's is set aside with its log, never deleted.
 
-Of several processes that find it so one puts it aside: the others see that it has changed.
+If several processes find such a file, one sets it aside, and the others notice the change.
 """
 
 import mmap
@@ -35,13 +35,13 @@ _ID_BYTES = 24
 _LONGEST = 1_000
 _MAGIC = b"SQLite format 3\0"
 _LOCKS: Final = Path("/proc/locks")
-COMPANIONS = (*LOGS, "")  # the file itself last: a new one must never meet the old one's log
+COMPANIONS = (*LOGS, "")  # the file itself last: a new file must never be used with the old one's log
 JOURNAL = "-journal"
 
 
 @dataclass(frozen=True, slots=True)
 class StatePlace:
-    """The place of a state file, the sealer whose seal it must have, and the clock that names files put aside."""
+    """The place of a state file, the sealer of its required seal, and the clock that names files set aside."""
 
     path: Path
     clock: StoreClock
@@ -49,11 +49,11 @@ class StatePlace:
 
 
 def open_or_replace(place: StatePlace) -> tuple[apsw.Connection, str | None]:
-    """Return a good connection, and a sentence if a file was put aside for it.
+    """Return a good connection, and a sentence if a file was set aside for it.
 
     Raises:
         WorkspaceError: the key of the seals cannot be used; nothing was moved.
-        ForeignState: the file does not carry this user's seal; nothing was moved.
+        ForeignState: the file does not have this user's seal; nothing was moved.
         StorageError: a process with another key has the file open; nothing was moved.
     """
     place.sealer.require()
@@ -68,7 +68,7 @@ def open_or_replace(place: StatePlace) -> tuple[apsw.Connection, str | None]:
 
 
 def replace(place: StatePlace, *, is_damaged: Callable[[], bool]) -> tuple[apsw.Connection, str]:
-    """Return a connection to a new file. The old file is put aside if it is still the damaged one."""
+    """Return a connection to a new file. The old file is set aside if it is still the damaged one."""
     with _alone(place.path):
         if is_damaged():
             sentence = _replace_state(place)
@@ -84,8 +84,7 @@ def replace(place: StatePlace, *, is_damaged: Callable[[], bool]) -> tuple[apsw.
 
 
 def set_aside(path: Path, clock: StoreClock) -> str:
-    """Set a file without this user's seal aside, unopened, because the user says so. Return its new name, or nothing
-    if there is none.
+    """Set a file without this user's seal aside, unopened, at the user's request; return its new name, or "".
 
     Raises:
         StorageError: a process has the file open; nothing was moved.
@@ -101,10 +100,10 @@ def set_aside(path: Path, clock: StoreClock) -> str:
 
 
 def adopt(path: Path, name: str, clock: StoreClock) -> str:
-    """Adopt a file that was put aside, because the user says that it is theirs. Return the name of the replaced file.
+    """Adopt a file that was set aside and that the user calls theirs. Return the new name of the replaced file.
 
     Raises:
-        StorageError: there is no such file, it is none of this program's, or a process has the state open.
+        StorageError: there is no such file, it is not this program's, or a process has the state open.
         WorkspaceError: the key of the seals cannot be used.
     """
     place, aside = StatePlace(path, clock, Sealer(None)), path.with_name(Path(name).name)
@@ -121,12 +120,12 @@ def adopt(path: Path, name: str, clock: StoreClock) -> str:
             raise StorageError(f"{name} is damaged or not this program's: {error}.") from error
         replaced = _put_aside(place, "replaced").name if path.exists() else ""
         with bounded(db):
-            # Seal each verdict, candidate and recorded call of the right shape in a file that its user adopts.
+            # Seal each verdict, candidate and recorded call that has the expected shape; the user adopts the file.
             list(db.execute("delete from reading"))
             for table, columns, shape in _SIGNED:
-                rows = list(db.execute(f"select rowid, {', '.join(columns)} from {table}"))  # noqa: S608  (names of ours)
+                rows = list(db.execute(f"select rowid, {', '.join(columns)} from {table}"))  # noqa: S608  (our own names)
                 seals = [(sign(place.sealer, table, *row), n) for n, *row in rows if _is_of(row[-1], shape)]
-                db.executemany(f"update {table} set seal = ? where rowid = ?", seals)  # noqa: S608  (names of ours)
+                db.executemany(f"update {table} set seal = ? where rowid = ?", seals)  # noqa: S608  (our own names)
             vector_index.forget(db)
             fts.forget(db)
             mark(db, sealed_id(path, place.sealer))
@@ -136,7 +135,7 @@ def adopt(path: Path, name: str, clock: StoreClock) -> str:
 
 
 def _without_journal(place: StatePlace) -> Iterator[str]:
-    """Put a rollback journal aside: this program writes none, and SQLite would apply it."""
+    """Set a rollback journal aside: this program writes none, and SQLite would apply it."""
     journal = Path(f"{place.path}{JOURNAL}")
     if os.path.lexists(journal):
         aside = _free(place, "foreign").with_name(f"{_free(place, 'foreign').name}.journal")
@@ -145,7 +144,7 @@ def _without_journal(place: StatePlace) -> Iterator[str]:
 
 
 def _without_foreign(place: StatePlace) -> Iterator[str]:
-    """Put a file aside that is no longer what the seal is for; one without a seal is the user's to decide about."""
+    """Set a file aside that does not match its seal; the user must decide about one without a seal."""
     path = place.path
     match origin(path, place.sealer) if os.path.lexists(path) else "own":
         case "own":
@@ -170,9 +169,9 @@ def _check_unused(path: Path) -> None:
 
 
 def _holder(path: Path) -> str:
-    """Return the process that has a state file open, by the locks that the kernel lists; nothing if none does.
+    """Return the process that has a state file open, from the kernel's list of locks; "" if there is none.
 
-    The file is not opened for it: to close it again would drop the locks of this process on it.
+    The file is not opened for this: closing it again would drop the locks of this process on it.
     """
     if sys.platform != "linux":  # no other system lists its locks
         return ""
@@ -200,7 +199,7 @@ def _open_state(place: StatePlace) -> apsw.Connection:
 
 
 def _create(place: StatePlace) -> None:
-    """Create a complete file and its seal under another name, so that no partial or unsealed file gets that name."""
+    """Create a complete, sealed file under a temporary name, and rename it when it is ready."""
     for suffix in COMPANIONS:
         Path(f"{place.path}{suffix}").unlink(missing_ok=True)
     new_path = place.path.with_name(f"{place.path.name}.{secrets.token_hex(6)}.new")
@@ -285,7 +284,7 @@ def _is_of(text: str, shape: Shape) -> bool:
 
 
 def sealed_id(path: Path, sealer: Sealer) -> str:
-    """Seal a new id for the file that will be at this path; the id is to be written into it.
+    """Seal a new id for the file that will be at this path; the caller must write the id into it.
 
     Raises:
         WorkspaceError: the key of the seals cannot be used.
@@ -314,9 +313,9 @@ def mark(db: apsw.Connection, id: str) -> None:
 
 
 def origin(path: Path, sealer: Sealer) -> Literal["own", "foreign", "damaged"]:
-    """Return who owns a file: it is this user's own if the seal names its id and its logs are its own.
+    """Return the origin of a file: it is this user's own if the seal names its id and its logs belong to it.
 
-    SQLite gives a log the owner and the mode of its file; what a checkout or an archive puts there has others.
+    SQLite gives a log the owner and the mode of its file; a log from a checkout or an archive has others.
     """
     id, _, seal = _begins(Path(f"{path}{SUFFIX}")).decode("ascii", "replace").strip().partition(" ")
     if not id or not sealer.holds(seal, _PURPOSE, id):
@@ -329,10 +328,10 @@ def origin(path: Path, sealer: Sealer) -> Literal["own", "foreign", "damaged"]:
 
 
 def _marks(path: Path) -> tuple[int, int] | None:
-    """Return the kind and mode of a file, and its owner."""
+    """Return the kind and mode of a file, and its owner; None if it does not exist."""
     try:
         status = path.lstat()
-    except FileNotFoundError:  # another process may be done with a log
+    except FileNotFoundError:  # another process may have just removed a log
         return None
     return status.st_mode, status.st_uid
 

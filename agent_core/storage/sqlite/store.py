@@ -1,7 +1,7 @@
-"""The store in one SQLite file: the sum of its tables, and how it is opened.
+"""The store in one SQLite file: the combined tables, and how it is opened.
 
-Several processes may use one file. A file that is found damaged, at start or later, is put aside
-and a new one begun: `recovered` then says so.
+Several processes may use one file. A file that is found damaged, at start or later, is set aside and a new one created;
+`recovered` then has a message.
 """
 
 import os
@@ -36,15 +36,15 @@ from . import fts, vector_index
 from .connection import DAMAGE, SURROUNDINGS, SqliteSession, abandon, bounded, explain, explain_os
 from .recovery import StatePlace, open_or_replace, replace
 
-# The state file in use: one thread that touches it, one transaction per change.
-# A file that is found damaged while it is in use is put aside, and a new one begun: what was under way is refused.
+# The state file in use: one thread accesses it, with one transaction per change.
+# If it is found damaged during use, it is set aside and a new one created; the change in progress fails.
 
 T = TypeVar("T")
 
 
 @dataclass(eq=False, slots=True)
 class _Share(Generic[T]):
-    """A small change that may be committed together with others; `result` has what it returned, once it is on disk."""
+    """A small change that may be committed together with others; `result` has its result once it is on disk."""
 
     work: Callable[[SqlSession], T]
     result: list[T] = field(default_factory=list)
@@ -52,7 +52,7 @@ class _Share(Generic[T]):
 
 
 class StateFile(Tables):
-    """A state file and its tables: their work runs in one thread, and what fails says what, where and how to fix it."""
+    """A state file and its tables: work runs in one thread, and every failure says what, where and how to fix it."""
 
     def __init__(self, path: Path, session: SqliteSession, recovered: str | None) -> None:
         self.path = path
@@ -60,7 +60,7 @@ class StateFile(Tables):
         self._recovered = recovered
         self._inode = _inode(path)
         self._writer = WorkThreads()
-        self._shares: deque[_Share[Any]] = deque()  # Any: each returns its own
+        self._shares: deque[_Share[Any]] = deque()  # Any: each has its own result
         self._is_closed = False
 
     async def close(self) -> None:
@@ -74,7 +74,7 @@ class StateFile(Tables):
         return await self._run(partial(self._in_transaction, work))
 
     async def _write_together(self, work: Callable[[SqlSession], T]) -> T:
-        """Run a small change in a transaction with all such changes that wait by then: the disk is asked once."""
+        """Run a small change in one transaction with all such changes that are waiting, so the disk syncs once."""
         self._must_be_open()
         share = _Share(work)
         self._shares.append(share)
@@ -100,9 +100,7 @@ class StateFile(Tables):
             return work(self._session)
 
     def _result_of(self, share: _Share[T]) -> T:
-        """Return what a change returned; of changes that were tried together, and one of which failed, each is done
-        alone.
-        """
+        """Return the result of a change; if a combined transaction failed, each of its changes runs alone."""
         if not share.was_tried:
             shares = []
             while self._shares:
@@ -112,7 +110,7 @@ class StateFile(Tables):
         return share.result[0] if share.result else self._guard(partial(self._in_transaction, share.work))
 
     def _try_together(self, together: list[_Share[Any]]) -> None:  # Any: as above
-        with suppress(Exception):  # each is done alone then, and raises its own
+        with suppress(Exception):  # each runs alone then and raises its own error
             results = self._in_transaction(lambda session: [share.work(session) for share in together])
             for share, result in zip(together, results, strict=True):
                 share.result.append(result)
@@ -138,7 +136,7 @@ class StateFile(Tables):
             raise StorageError(message, fix="Leave out what is not Unicode text.") from error
 
     def _with_index(self, work: Callable[[], T]) -> T:
-        """Do the work; where the index of words is damaged, which is derived, it is dropped and the work done anew."""
+        """Run work; if the word index is damaged, drop it, since it is derived, and run the work again."""
         try:
             return work()
         except (apsw.CorruptError, apsw.SQLError) as error:
@@ -149,7 +147,7 @@ class StateFile(Tables):
             return work()
 
     def _is_gone(self) -> bool:
-        # A file that is moved or deleted goes on taking writes, which nobody would ever find again.
+        # A file that was moved or deleted still accepts writes, but nobody would find them again.
         try:
             return _inode(self.path) != self._inode
         except OSError:
@@ -177,18 +175,18 @@ def _inode(path: Path) -> int:
     return os.stat(path).st_ino  # noqa: PTH116 a tenth of Path.stat's time, on every write
 
 
-OLDEST_SQLITE: Final = (3, 54)  # the first that deletes nothing at the word of a journal
+OLDEST_SQLITE: Final = (3, 54)  # the first that deletes no file named in a journal
 
 
 class SqliteStore(StateFile, StoreTables):
-    """`Store` on SQLite: the sum of its tables."""
+    """`Store` on SQLite: all tables combined."""
 
     @classmethod
     def open(cls, path: Path, clock: StoreClock, keep_calls: int = KEEP_CALLS) -> "SqliteStore":
         """Open the store in this file, a new one if there is none.
 
         Raises:
-            StorageError: the file cannot be opened, or a newer program has made it.
+            StorageError: the file cannot be opened, or a newer program created it.
         """
         try:
             version = apsw.sqlite_lib_version()
@@ -207,7 +205,7 @@ class SqliteStore(StateFile, StoreTables):
 
     @property
     def recovered(self) -> str | None:
-        """A message for the user if a damaged state file had to be put aside."""
+        """A message for the user if a damaged state file had to be set aside."""
         return self._recovered
 
     @property
@@ -223,7 +221,7 @@ class SqliteStore(StateFile, StoreTables):
 
     @query
     def vacuum(self, session: Any) -> None:  # Any: its own session
-        """Write the file anew."""
+        """Rewrite the file."""
         scrub(session.db, self.path)
 
     @property
@@ -251,26 +249,26 @@ class SqliteStore(StateFile, StoreTables):
         """Do nothing: the lock stays."""
 
     async def take_back(self, agent: str) -> bool:
-        """Do nothing: nobody else could have it."""
+        """Do nothing: no other process could have it."""
         return True
 
     @asynccontextmanager
     async def heard(self, hear: Hear, *, to_run: bool = False) -> AsyncIterator[None]:
-        """Pass on nothing: the file has no way to tell."""
+        """Pass on nothing: a file cannot notify."""
         yield
 
     async def offer_slots(self, slots: int) -> None:
-        """Do nothing: nobody asks."""
+        """Do nothing: no process reads it."""
 
     async def workers(self) -> list[WorkerRow]:
-        """Return none: the locks know."""
+        """Return none: the locks show the processes."""
         return []
 
     async def health(self) -> None:
-        """Say nothing: it is a file."""
+        """Return None: a file has no server."""
 
     async def functions_number(self) -> int:
-        """Return 0: the folder is the one that counts."""
+        """Return 0: the functions folder is authoritative."""
         return 0
 
     async def now(self) -> float:
@@ -282,7 +280,7 @@ class SqliteStore(StateFile, StoreTables):
         return await self._write_together(lambda session: post_event(session, post))
 
     async def post_after(self, post: Post) -> Posted:
-        """Post an event, and return what is told of it."""
+        """Post an event, and return its record."""
         return await self._write_together(lambda session: posted(session, post_event(session, post), post.agent))
 
     @query
@@ -298,10 +296,10 @@ class SqliteStore(StateFile, StoreTables):
 
     @query
     def forget(self, session: Any, erasure: Erasure) -> dict[str, int]:  # Any: its own session
-        """Do it in a transaction, and scrub the file.
+        """Forget in a transaction, then scrub the file.
 
         Raises:
-            StorageError: it is done, and somebody else's use of the file keeps it from being scrubbed.
+            StorageError: it is forgotten, but another process's use of the file prevents scrubbing.
         """
         Path(f"{self.path}{SCRUB}").touch(mode=0o600)
         session.all("pragma secure_delete = on")
@@ -321,22 +319,22 @@ def _session(db: apsw.Connection, clock: StoreClock, keep_calls: int, sealer: Se
     return SqliteSession(db, clock, keep_calls, sealer, postings=fts, vectors=vector_index)
 
 
-# A state file written anew after forgetting, so that nothing of what was forgotten is left in it.
-# A deleted row leaves its bytes in the file until something else needs the place. So what is deleted is overwritten,
-# the file is vacuumed and its log emptied. A mark next to the file says that this is under way: if the program ends
-# in between, the next opening does it.
+# Rewriting of a state file after forgetting, so that none of the forgotten data remains in it.
+# A deleted row leaves its bytes in the file until the space is reused. So deleted data is overwritten, the file is
+# vacuumed, and its log emptied. A mark next to the file says that this is in progress: if the program ends in between,
+# the next opening does it.
 
 SCRUB: Final = ".scrub"
 _SCRUB_S: Final = 3_600.0
 
 
 def scrub(db: apsw.Connection, path: Path) -> None:
-    """Write the file anew, so that nothing is left in it of rows that are gone, and empty its log.
+    """Rewrite the file, so that no bytes of deleted rows remain in it, and empty its log.
 
-    Readers are waited for, `BUSY_MS` at most: while one reads an earlier state, the log keeps what was forgotten.
+    Wait up to `BUSY_MS` for readers: while one reads an earlier state, the log keeps the forgotten data.
 
     Raises:
-        apsw.BusyError: one goes on reading, or writing; the mark stays.
+        apsw.BusyError: a process still reads or writes; the mark stays.
     """
     with bounded(db, _SCRUB_S):
         list(db.execute("vacuum"))
@@ -348,7 +346,7 @@ def scrub(db: apsw.Connection, path: Path) -> None:
 
 
 def scrub_if_due(db: apsw.Connection, path: Path) -> None:
-    """Scrub a file if that was begun and not ended; one that others use is scrubbed another time."""
+    """Scrub a file if that was begun but not completed; if others use it, leave it for later."""
     if Path(f"{path}{SCRUB}").exists():
         with suppress(apsw.BusyError, apsw.LockedError):
             scrub(db, path)

@@ -1,9 +1,7 @@
-"""Vectors as they were given, the index of their signs, and the searches in both: `Vectors` on SQLite.
+"""Vectors as given, the index of their signs, and the searches in both: `Vectors` on SQLite.
 
-The signs are a table of sqlite-vec for each lane that has many vectors.
-
-The extension is loaded with the first question about vectors. Where it cannot be, `trouble` says why; what was kept
-stays, and the signs are made when the extension is there.
+The signs are in a table of sqlite-vec for each lane with many vectors. The extension is loaded at first use. If that
+fails, `trouble` gives the reason; stored vectors stay, and the signs are created once the extension is available.
 """
 
 import re
@@ -25,19 +23,19 @@ from ..tables.vector_form import FLOAT, WIDEST, check_vectors
 from .connection import SqliteSession
 from .migrate import drop_unread
 
-EXACT: Final = 5_000  # vectors of a lane that are all compared
-BATCH: Final = 5_000  # signs that one transaction writes, some 60 ms
-PARTS: Final = 16  # of a table of signs: one is looked at first
+EXACT: Final = 5_000  # in a smaller lane, all vectors are compared
+BATCH: Final = 5_000  # signs written per transaction, some 60 ms
+PARTS: Final = 16  # partitions of a table of signs; one is searched first
 UNREADABLE: Final = (apsw.SQLError, apsw.CorruptError)
-"""What is raised where a table of signs is not what the extension wrote."""
-# In small chunks: to choose a row, sqlite-vec walks through the whole of its chunk.
+"""The errors that a damaged table of signs causes."""
+# Small chunks: to select a row, sqlite-vec scans its whole chunk.
 _TABLE: Final = "CREATE VIRTUAL TABLE bits_{} using vec0(part integer partition key, bits bit[{}], chunk_size=256)"
 _MADE: Final = re.compile(re.escape(_TABLE).replace(r"\{\}", r"\d{1,18}"))
-_MIXED, _PRIME = 2_654_435_761, (1 << 31) - 1  # neighbors come into different parts
+_MIXED, _PRIME = 2_654_435_761, (1 << 31) - 1  # spreads neighbors over different partitions
 _ALONE: Final = "Texts are found only by their words:"
 LOOKED_AT: Final = 1_000
-MOST_NEAREST: Final = 4_096  # as sqlite-vec has it
-# A vector of zeros has no angle.
+MOST_NEAREST: Final = 4_096  # the limit of sqlite-vec
+# A zero vector has no angle.
 _COSINES: Final = (
     "select seq, coalesce(1 - vec_distance_cosine(vector, ?1), 0.0) as score from vector"
     " where lane = ?2 and length(vector) = length(?1)"
@@ -50,7 +48,7 @@ def bits(lane: Lane) -> str:
 
 
 def trouble(session: SqliteSession) -> str:
-    """Return why vectors cannot be searched; an empty text where they can be."""
+    """Return the reason why vectors cannot be searched; "" if they can."""
     try:
         session.all("select vec_version()")
     except apsw.SQLError:
@@ -75,7 +73,7 @@ def _load(db: apsw.Connection) -> str:
 
 
 def save(session: SqliteSession, key: Key, vectors: Sequence[tuple[int, bytes]]) -> None:
-    """Keep the vectors of rows; a later one takes the place of an earlier."""
+    """Store the vectors of rows; a later one replaces an earlier one."""
     found = grow(session, key, 0)
     row = session.one("select length(vector) from vector where lane = ? limit 1", found.id)
     check_vectors(key.space, row[0] if row else 0, vectors)
@@ -89,12 +87,12 @@ def save(session: SqliteSession, key: Key, vectors: Sequence[tuple[int, bytes]])
     if found.done and _follow(session, found, seqs, vectors):
         advance(session, found, max(found.done, *seqs) if is_whole else found.done)
     if not is_whole and has_signs(now, width) and not trouble(session):
-        with suppress(*UNREADABLE):  # a search makes them anew
+        with suppress(*UNREADABLE):  # the next search creates them again
             _sign_batch(session, key, width)
 
 
 def has_signs(lane: Lane, width: int) -> bool:
-    """Return whether a lane is searched by the signs of its vectors; these come in bytes."""
+    """Return whether a lane is searched by the signs of its vectors, which need a width in whole bytes."""
     return lane.rows > EXACT and width % 8 == 0
 
 
@@ -112,7 +110,7 @@ def _delete(session: SqliteSession, lane: Lane, seqs: Sequence[int]) -> int:
 
 
 def _follow(session: SqliteSession, lane: Lane, seqs: Sequence[int], vectors: Sequence[tuple[int, bytes]] = ()) -> bool:
-    """Keep the signs of rows in step with their vectors; where this fails, all of the lane are made anew later."""
+    """Keep the signs of rows in sync with their vectors; if this fails, mark the lane's signs for a new start."""
     try:
         if not trouble(session):
             _write_signs(session, lane, seqs, vectors)
@@ -125,15 +123,15 @@ def _follow(session: SqliteSession, lane: Lane, seqs: Sequence[int], vectors: Se
 
 def _write_signs(session: SqliteSession, lane: Lane, seqs: Sequence[int], vectors: Sequence[tuple[int, bytes]]) -> None:
     which = "where rowid in (select value from json_each(?))"
-    session.all(f"delete from {bits(lane)} {which}", numbers(seqs))  # noqa: S608  (a table of ours)
+    session.all(f"delete from {bits(lane)} {which}", numbers(seqs))  # noqa: S608  (our own table)
     session.db.executemany(
-        f"insert into {bits(lane)} (rowid, part, bits) values (?, ?, vec_quantize_binary(?))",  # noqa: S608  (a table of ours)
+        f"insert into {bits(lane)} (rowid, part, bits) values (?, ?, vec_quantize_binary(?))",  # noqa: S608  (our own table)
         ((seq, seq * _MIXED % _PRIME % PARTS, vector) for seq, vector in vectors),
     )
 
 
 def catch_up(session: SqliteSession, key: Key, width: int) -> Lane:
-    """Return the lane, each vector of which has its signs: they are written a batch in each transaction."""
+    """Return the lane after adding missing signs, one batch per transaction."""
     while True:
         found = lane(session, key) or grow(session, key, 0)
         if found.done and not _rows_to_sign(session, found, 1):
@@ -161,7 +159,7 @@ def _rows_to_sign(session: SqliteSession, lane: Lane, count: int) -> list[tuple[
 
 
 def drop(session: SqliteSession, name: str) -> None:
-    """Drop a table of signs, if it is there."""
+    """Drop a table of signs, if it exists."""
     session.all("update lane set done = 0 where 'bits_' || id = ? and space <> ''", name)
     session.all(f"drop table if exists {name}")
     for part in sorted(_parts(session.db, name)):
@@ -169,7 +167,7 @@ def drop(session: SqliteSession, name: str) -> None:
 
 
 def sweep(session: SqliteSession) -> None:
-    """Drop each table of signs that no lane uses, or that sqlite-vec would not have made so."""
+    """Drop each table of signs that no lane uses, or that sqlite-vec did not create."""
     used = {bits(Lane(id, 0, 0, 0)) for (id,) in session.all("select id from lane where done and space <> ''")}
     names = session.all("select name from sqlite_schema where type = 'table' and name glob 'bits_[0-9]*'")
     for name in {"_".join(str(name).split("_")[:2]) for (name,) in names}:
@@ -187,19 +185,19 @@ def _is_ours(parts: dict[str, str], name: str) -> bool:
 
 
 def _parts(db: apsw.Connection, name: str) -> dict[str, str]:
-    """Return the SQL of a table of signs and of those that sqlite-vec keeps it in."""
+    """Return the SQL of a table of signs and of its internal sqlite-vec tables."""
     tables = "select name, sql from sqlite_schema where type = 'table' and (name = ?1 or name glob ?1 || '_*')"
     return dict(db.execute(tables, (name,)))
 
 
 def forget(db: apsw.Connection) -> None:
-    """Drop all signs unread; they are made anew when they are searched next."""
+    """Drop all signs without reading them; the next search creates them again."""
     drop_unread(db, "bits_[0-9]*")
     list(db.execute("update lane set done = 0, rows = (select count(*) from vector where lane = id) where space <> ''"))
 
 
 def nearest(session: SqliteSession, key: Key, vector: bytes, limit: int) -> list[Hit]:
-    """Return the best rows by cosine; of many rows, those whose signs agree most are compared."""
+    """Return the best rows by cosine; in a large lane, only the rows with the most similar signs are compared."""
     index = lane(session, key)
     if index is None or limit < 1 or trouble(session) or not _is_comparable(session, index, vector):
         return []
@@ -229,16 +227,16 @@ def _nearest(
 
 
 def _nearest_by_signs(session: SqliteSession, lane: Lane, vector: bytes, limit: int) -> list[Hit]:
-    """Compare about a thousand whose signs agree most: a part of the rows says how far these are from the vector.
+    """Compare about a thousand rows with the most similar signs; one partition serves to estimate their distance.
 
-    To choose all that are within a distance is far cheaper for sqlite-vec than to choose so many nearest ones.
+    For sqlite-vec, selecting all rows within a distance is far cheaper than selecting this many nearest ones.
     """
     signs = f"from {bits(lane)} where bits match vec_quantize_binary(?1)"
     most = min(max(LOOKED_AT, 4 * limit), MOST_NEAREST)
     of_part = session.all(f"select distance {signs} and k = ?2 and part = 0", vector, most // PARTS)
     distances = [row[0] for row in of_part]
     within = distances[-1] if len(distances) == most // PARTS else WIDEST
-    if distances and distances[0] == within:  # where all are alike, a few do
+    if distances and distances[0] == within:  # if all are alike, a few suffice
         most = min(limit, MOST_NEAREST)
     among = f"and seq in (select rowid {signs} and k = ?4 and distance <= ?5)"
     return _nearest(session, lane, vector, limit, among, most, within)

@@ -1,7 +1,7 @@
 """Agents in the tables: their settings, and a complete agent, read in one transaction and written in one.
 
-What has a name of its own everywhere (turns, blocks) keeps it where it is free and gets a new one where it is not.
-Derived data (the index of what was said, vectors) is made anew by who needs it.
+Ids that are globally unique (turns, blocks) are kept where they are free, and replaced where they are taken. Derived
+data (the recall index, vectors) is created again by the code that needs it.
 """
 
 from bisect import bisect_right
@@ -64,7 +64,7 @@ _ALL_OF_AN_AGENT = (
 
 
 class AgentTables(Tables):
-    """Agents, with all that is theirs."""
+    """Agents, with all their data."""
 
     @query
     def agent_settings(self, session: SqlSession, agent: str) -> dict[str, Any] | None:  # Any: JSON
@@ -82,7 +82,7 @@ class AgentTables(Tables):
 
     @query
     def has_agent(self, session: SqlSession, name: str) -> bool:
-        """Look for the name where agents have data."""
+        """Look for the name in all tables with agents' data."""
         return not name.startswith("@") and _exists(session, name)
 
     @query
@@ -93,18 +93,18 @@ class AgentTables(Tables):
 
     @query
     def read_agent(self, session: SqlSession, agent: str) -> WholeAgent | None:
-        """Return all that is stored of an agent, as of one moment."""
+        """Return all data of an agent from one consistent snapshot."""
         with session.snapshot():
             return _read(session, agent) if _exists(session, agent) else None
 
     @change
     def write_agent(self, session: SqlSession, whole: WholeAgent, *, share: bool = False, drop: bool = False) -> Moved:
-        """Write an agent; `share` reuses a shared block that is already here, `drop` first deletes the namesake.
+        """Write an agent; `share` reuses an existing shared block, `drop` first deletes the agent of that name.
 
-        One that goes keeps what it shares: what it had already is no new right.
+        A dropped agent's successor keeps its shared blocks: access that existed before is no new right.
 
         Raises:
-            StorageError: there is one of that name.
+            StorageError: there is an agent of that name.
         """
         attached = {row[0] for row in session.all("select block from holding where agent = ? and attached", whole.name)}
         if drop:
@@ -116,7 +116,7 @@ class AgentTables(Tables):
         had = [block for block in whole.blocks if (share or block.row.id in attached) and _is_shared(session, block)]
         blocks |= {block.row.id: block.row.id for block in had}
         apply(session, _writes(whole))
-        for section in whole.sections:  # a write of its own would say that they were edited now
+        for section in whole.sections:  # a `SaveSection` write would change their time of editing
             session.all(
                 "insert into section (agent, name, position, text, chars, edited) values (?, ?, ?, ?, ?, ?)",
                 *(whole.name, section.name, section.position, section.text, section.limit, section.edited),
@@ -125,7 +125,8 @@ class AgentTables(Tables):
         for block in whole.blocks:
             if block not in had:
                 _put_block(session, block, blocks[block.row.id], turns)
-                # Keep who may have a block. It belongs to the agent that it came with, whoever wrote its first line.
+                # Keep the access rights of a block. It belongs to the imported agent, no matter who wrote its first
+                # line.
                 if (block.readers, block.writers, block.history[0].agent) != (("*",), ("*",), whole.name):
                     session.all(
                         "insert into block_access (block, readers, writers, owner) values (?, ?, ?, ?)",
@@ -171,7 +172,7 @@ def _drop_agent(write: DropAgent, session: SqlSession) -> None:
 def _caller(settings: str) -> object:
     try:
         return parse_row(settings, dict).get("caller")
-    except Misfit:  # somebody else's row: it is nobody's run
+    except Misfit:  # a foreign row, so it is not a run of an agent
         return None
 
 
@@ -217,7 +218,7 @@ def _entries(session: SqlSession, turn: int, counted: list[int]) -> Iterator[Ent
 
 
 def _events(session: SqlSession, where: str, *values: object) -> Iterator[WholeEvent]:
-    sql = f"select kind, payload, at, key, due, timed from event where {where}"  # noqa: S608  (a condition of ours)
+    sql = f"select kind, payload, at, key, due, timed from event where {where}"  # noqa: S608  (our own conditions)
     for kind, payload, at, key, due, timed in session.all(sql, *values):
         yield WholeEvent(kind, parse_row(payload, dict), at, key, due if timed else None)
 
@@ -258,7 +259,7 @@ def _documents(session: SqlSession, agent: str) -> Iterator[DocumentRow]:
 
 
 def _texts(session: SqlSession, turns: Iterable[WholeTurn]) -> dict[str, str]:
-    """Return the texts that the entries reference by hash."""
+    """Return the texts that the entries refer to by hash."""
     named = {name for turn in turns for entry in turn.entries for name in text_names(entry)}
     rows = ((name, session.one("select text from text where hash = ?", name)) for name in sorted(named))
     return {name: row[0] for name, row in rows if row}
@@ -266,7 +267,7 @@ def _texts(session: SqlSession, turns: Iterable[WholeTurn]) -> dict[str, str]:
 
 def _free(session: SqlSession, table: str, id: str) -> str:
     """Return the id, or a new one if it is taken."""
-    row = session.one(f"select 1 from {table} where id = ?", id)  # noqa: S608  (a table's name of ours)
+    row = session.one(f"select 1 from {table} where id = ?", id)  # noqa: S608  (our own table name)
     return session.clock.new_id() if row else id
 
 
@@ -304,7 +305,7 @@ def _put_turns(session: SqlSession, whole: WholeAgent, ids: dict[str, str]) -> N
 
 
 def _payload(entry: Entry, numbers: list[int]) -> str:
-    """The JSON of an entry; a summary's `upto` is the number here of the entry that it counts to."""
+    """Return the JSON of an entry; a summary's `upto` becomes the local number of the entry at that position."""
     if isinstance(entry, EntryText):
         if entry.upto is None:
             return entry.text

@@ -1,6 +1,6 @@
 """The tables of approvals and of questions to the user.
 
-Of questions, only rows and answers that this user's program wrote are believed.
+Questions and answers are trusted only if this user's program wrote them.
 """
 
 from typing import Final
@@ -15,11 +15,11 @@ _ENDED: Final = {"answer": "no", "word": "", "by": "ended"}
 
 
 class ApprovalTables(Tables):
-    """The approvals of the user, whose seals the reader checks, and the questions that are pending."""
+    """The user's approvals, whose seals the reader checks, and the pending questions."""
 
     @change
     def ask_user(self, session: SqlSession, row: QuestionRow) -> None:
-        """Store a question, with the time of now, unless a person has answered one of its id."""
+        """Store a question with the current time, unless a person has answered one with its id."""
         known = session.one("select decision, answer_seal from question where id = ?", row.id)
         if known is not None and _is_answered(session, row.id, *known) and parse_row(known[0], _DECISION) != _ENDED:
             return
@@ -51,7 +51,7 @@ class ApprovalTables(Tables):
     def decision(self, session: SqlSession, id: str) -> dict[str, str] | None:
         """Return the answer to a question, if this user's program gave it."""
         row = session.one("select decision, answer_seal from question where id = ?", id)
-        if row is None:  # somebody took it away: nobody will ever answer it
+        if row is None:  # the row was removed: no answer can follow
             return dict(_ENDED)
         if not _is_answered(session, id, *row):
             return None

@@ -1,4 +1,4 @@
-"""The tables of blocks and sections: what is always in the context of an agent."""
+"""The tables of blocks and sections, which are always in the context of an agent."""
 
 from typing import Any
 
@@ -26,13 +26,13 @@ _OWNER = (
     " (select c.agent from block_change c where c.block = b.id order by c.version limit 1))"
 )
 _MAY = (
-    f"(not exists (select 1 from block_access a where a.block = b.id) or {_OWNER} = h.agent or exists (select 1 from"  # noqa: S608  (a text of ours)
+    f"(not exists (select 1 from block_access a where a.block = b.id) or {_OWNER} = h.agent or exists (select 1 from"  # noqa: S608  (our own text)
     " block_access a, json_each({lists}) n where a.block = b.id and n.value in ('*', h.agent)))"
 )
 _MAY_WRITE = _MAY.format(lists="a.writers")
 _MAY_READ = f"({_MAY_WRITE} or {_MAY.format(lists='a.readers')})"
 _BLOCKS = (
-    "select b.id, b.label, b.value, b.chars, b.description, b.read_only, b.shared, h.position, b.version, b.edited,"  # noqa: S608  (a text of ours)
+    "select b.id, b.label, b.value, b.chars, b.description, b.read_only, b.shared, h.position, b.version, b.edited,"  # noqa: S608  (our own text)
     f" {_MAY_WRITE} from holding h join block b on b.id = h.block where h.agent = ? and h.attached and {_MAY_READ}"
     " order by h.position, b.seq"
 )
@@ -94,10 +94,10 @@ class BlockTables(Tables):
 
 def shared_versions(session: SqlSession, agent: str) -> dict[str, int]:
     """Return the version of each shared block of an agent, by id."""
-    if session.one("select 1 from block where shared limit 1") is None:  # each step comes by here
+    if session.one("select 1 from block where shared limit 1") is None:  # every step runs this
         return {}
     rows = session.all(
-        "select b.id, b.version from holding h join block b on b.id = h.block"  # noqa: S608  (a text of ours)
+        "select b.id, b.version from holding h join block b on b.id = h.block"  # noqa: S608  (our own text)
         f" where h.agent = ? and h.attached and b.shared and {_MAY_READ}",
         agent,
     )
@@ -107,7 +107,7 @@ def shared_versions(session: SqlSession, agent: str) -> dict[str, int]:
 def block_of(row: tuple[Any, ...]) -> BlockRow:  # Any: columns as SQLite types them
     """Return the block in a row."""
     id, label, value, limit, description, read_only, shared, *columns = row
-    if len(columns) > 3:  # the place, the version, the time, and whether it may be changed
+    if len(columns) > 3:  # the position, the version, the time, and whether it may be changed
         columns[3] = bool(columns[3])
     return BlockRow(id, label, block_value(value), limit, description, bool(read_only), bool(shared), *columns)
 
@@ -160,7 +160,7 @@ def _save_block(write: SaveBlock, session: SqlSession) -> None:
 
 
 def _refuse_second(session: SqlSession, agent: str, id: str, label: str) -> None:
-    """Raise an error for a second block with the same label: the two would hide each other."""
+    """Raise an error for a second block with the same label: they would hide each other."""
     row = session.one(
         "select b.version from holding h join block b on b.id = h.block"
         " where h.agent = ? and h.attached and b.label = ? and b.id <> ?",

@@ -26,13 +26,13 @@ NAME_CHARS, MESSAGE_CHARS = 80, 200
 MAX_KINDS = 20
 OTHERS = "others"
 MOST_OF_ONE, MOST = 20, 500
-MOST_EXPOSED = 8_000  # of all functions in all turns, of which each has a few
+MOST_EXPOSED = 8_000  # rows of all functions in all turns; each turn has a few
 _STATS = (
     "select function, version, calls, returned, failed, failing, holding, first, last, seconds, worst, since, worked,"
     " longest, memory, cpu from call_total"
 )
 MOST_REQUESTS = 2_000
-# Hops from function to function along the primary key, since only the newest calls of each are wanted
+# Skips from function to function along the primary key, since only the newest calls of each are wanted
 _REQUESTS = """
 with recursive named(function) as (
     select min(function) from call
@@ -55,8 +55,8 @@ _IS_THEIRS += " (select value from json_each(?3))))"
 _AMONG = "(?4 = '[]' or outcome in (select value from json_each(?4)))"
 _EXPOSED = "select turn, function, version, masked, model from exposure order by n"
 _IN_TURN = "entry.seq between turn.seq << 20 and ((turn.seq + 1) << 20) - 1"
-_OUTCOMES = (  # of each turn: the place of the agent's next one, whose message may be the same again
-    "select turn.seq, turn.id, turn.agent, turn.hidden,"  # noqa: S608  (texts of ours)
+_OUTCOMES = (  # with the seq of the agent's next turn, whose message may be the same again
+    "select turn.seq, turn.id, turn.agent, turn.hidden,"  # noqa: S608  (our own text)
     f" (select count(*) from entry where {_IN_TURN} and entry.kind = 'usage'),"
     " (select coalesce(sum(cast(json_extract(entry.payload, '$.prompt_tokens') as integer)"
     " + cast(json_extract(entry.payload, '$.completion_tokens') as integer)), 0)"
@@ -67,7 +67,7 @@ _OUTCOMES = (  # of each turn: the place of the agent's next one, whose message 
     " from turn where turn.id in (select distinct turn from exposure) and turn.state <> 'open' order by turn.seq"
 )
 _RECENT = (
-    "select version, turn, outcome, error, message, seconds, memory, at, cpu from call"  # noqa: S608  (texts of ours)
+    "select version, turn, outcome, error, message, seconds, memory, at, cpu from call"  # noqa: S608  (our own text)
     f" where function = ?1 and {_IS_THEIRS.format('call')} order by n desc"
 )
 _RECORDED = "select n, function, outcome, turn, data, at, seal from recorded where "
@@ -130,7 +130,7 @@ class CallTables(Tables):
 
     @query
     def failing(self, session: SqlSession, failures: int) -> frozenset[tuple[str, str]]:
-        """Return the versions that have failed so often in a row; the index contains only those that ever did."""
+        """Return the versions that have failed this many times in a row; the index contains only failing versions."""
         rows = session.all("select function, version from call_total where worst > 0 and worst >= ?", failures)
         return frozenset((function, version) for function, version in rows)
 
@@ -142,13 +142,13 @@ class CallTables(Tables):
 
     @query
     def requests_served(self, session: SqlSession, each: int, owners: CallOwners = None) -> list[tuple[str, str]]:
-        """Return the text of the message that began the turn of each call, of the newest `each` calls of a function."""
+        """Return the message that began the turn of each call, for the newest `each` calls of a function."""
         rows = session.all(_REQUESTS, each, MOST_REQUESTS, *owners_given(owners))
         return [(function, text) for function, text in reversed(rows) if isinstance(text, str) and text.strip()]
 
     @query
     def requests_mark(self, session: SqlSession) -> str:
-        """Return the number of turns, the number and time of calls, and the mark of what was forgotten."""
+        """Return a mark of the number of turns, the number and time of calls, and forgetting."""
         return f"{session.all(_REQUESTS_MARK)} {session.generation()}"
 
     @query
@@ -169,7 +169,7 @@ class CallTables(Tables):
 
 
 def owners_given(owners: CallOwners) -> tuple[int, str]:
-    """Return the values that a statement has for owners: whether all are meant, and else the agents."""
+    """Return the parameters for a statement's owners: 1 for all, and the agents as JSON."""
     return int(owners is None), json.dumps(sorted(owners or ()))
 
 
@@ -207,7 +207,7 @@ def _record_call(write: RecordCall, session: SqlSession) -> None:
 
 
 def _keep_call(session: SqlSession, write: RecordCall, now: float) -> None:
-    """Store the call itself, and delete the oldest one."""
+    """Store the call, and delete the oldest one beyond the limit."""
     number = session.all("select coalesce(max(n), 0) + 1 from call where function = ?", write.function)[0][0]
     session.all(
         "insert into call (function, n, version, turn, outcome, error, message, seconds, memory, at, cpu)"
@@ -221,7 +221,7 @@ def _keep_call(session: SqlSession, write: RecordCall, now: float) -> None:
 def _count_kind(session: SqlSession, write: RecordCall, now: float) -> None:
     kind = (write.function, write.version, write.outcome)
     error = write.error[:NAME_CHARS]
-    # The name of an exception is the function's own choice: it must not fill the table with new ones.
+    # The function chooses the names of its exceptions: they must not fill the table.
     kinds = session.all("select error from call_kind where function = ? and version = ? and outcome = ?", *kind)
     if (error,) not in kinds and len(kinds) >= MAX_KINDS:
         error = OTHERS
@@ -260,7 +260,7 @@ def _see(write: SaveSeen, session: SqlSession) -> None:
 
 @perform.register
 def _save(write: SaveRecorded, session: SqlSession) -> None:
-    """Keep one call and delete the oldest ones."""
+    """Store one call and delete the oldest ones beyond the limits."""
     row = (write.function, write.outcome, write.turn, dump(write.data))
     number = session.all(
         "insert into recorded (function, outcome, turn, data, at, seal) values (?, ?, ?, ?, ?, ?) returning n",

@@ -1,4 +1,4 @@
-"""Forgetting in the tables: a text everywhere, turns whole, the words of one message."""
+"""Forgetting in the tables: a text everywhere, whole turns, or the words of one message."""
 
 import re
 from collections import Counter
@@ -77,13 +77,13 @@ _UNNAMED: Final = (
 
 
 class ForgetTables(Tables):
-    """The methods that take something out of the record."""
+    """The methods that remove something from the record."""
 
     @query
     def last_said(
         self, session: SqlSession, agent: str, turn: int | None = None, entry: int | None = None
     ) -> Said | None:
-        """Return a message by its place."""
+        """Return a message by its position."""
         row = session.one(_LAST, agent, turn, entry)
         if row is None:
             return None
@@ -93,19 +93,19 @@ class ForgetTables(Tables):
 
     @query
     def turns_before(self, session: SqlSession, agent: str, at: float) -> list[int]:
-        """Return turns by their beginning."""
+        """Return turns by their start."""
         rows = session.all("select seq from turn where agent = ? and started < ? order by seq", agent, at)
         return [row[0] for row in rows]
 
     @query
     def rehearse(self, session: SqlSession, erasure: Erasure) -> dict[str, int]:
-        """Do it in a transaction that is rolled back."""
+        """Forget in a transaction that is rolled back."""
         with session.rehearsal():
             return erase(session, erasure)
 
 
 def erase(session: SqlSession, erasure: Erasure) -> dict[str, int]:
-    """Take it out, inside a transaction of the caller; return how much was taken out of where."""
+    """Forget, inside a transaction of the caller; return how much was removed from each place."""
     match erasure.target:
         case Mention() as mention:
             counts = forget_text(session, Redaction(mention, erasure.hosted), erasure.words)
@@ -138,7 +138,7 @@ def _forget_turns(session: SqlSession, erasure: Erasure, gone: TurnsGone) -> Cou
 
 
 def _sql(text: str) -> str:
-    """Return a statement with its conditions."""
+    """Return a statement with its conditions filled in."""
     text = text.replace("NUMBERS", "(select cast(value as integer) from json_each(?1))")
     return text.replace("OF_TURNS", _OF_TURNS).replace("IN_TURNS", _IN_TURNS).replace("REPLACED", _REPLACED)
 
@@ -180,7 +180,7 @@ def _answers(session: SqlSession, seq: int, ids: Sequence[str]) -> dict[int, dic
 
 
 def _blank(payload: dict[str, Any]) -> dict[str, Any]:  # Any: JSON
-    """Return an entry without its words; its calls stay calls, so that each answer has one."""
+    """Return an entry without its words; its calls remain, so that each answer has one."""
     blank: dict[str, Any] = {key: payload[key] for key in _FORM if key in payload}
     blank["text"] = MARK if payload.get("text") or not payload.get("calls") else ""
     if "calls" in payload:
@@ -194,14 +194,14 @@ def _hashes(rows: Iterable[Sequence[str]]) -> set[str]:
 
 
 def _drop_texts(session: SqlSession, hashes: set[str]) -> None:
-    """Delete the texts of these hashes that nothing names any more."""
+    """Delete the texts of these hashes that nothing refers to any longer."""
     if hashes:
         hashes -= _hashes(session.all("select payload from entry"))
         session.all(_UNNAMED, dump(sorted(hashes)))
 
 
 def _resummarize(session: SqlSession, erasure: Erasure, agent: str, since: int) -> int:
-    """Make the summaries anew that cover what was forgotten; return how many."""
+    """Create the summaries again that cover forgotten entries; return their number."""
     sql = "select e.seq, e.payload from entry e join turn t on t.seq = e.turn where t.agent = ? and e.kind = ?"
     count = 0
     for seq, text in session.all(sql, agent, SUMMARY):
@@ -217,8 +217,8 @@ def _resummarize(session: SqlSession, erasure: Erasure, agent: str, since: int) 
     return count
 
 
-# A text taken out of every table: replaced where somebody said it, dropped with what was derived from it.
-# The tables are listed here, column by column: a table that is not listed holds no words of anybody.
+# Removal of a text from every table: replaced in original data, dropped with derived data.
+# Every table with free text is listed here, column by column.
 
 Change: TypeAlias = Callable[[Redaction, str], str]
 _LINES: Final = "select {} from {}"
@@ -246,7 +246,7 @@ def _short(redaction: Redaction, text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Columns:
-    """The columns of a table that hold words, and how each is changed; `seal` names what the seal of a row covers."""
+    """The columns of a table that contain text, and how each is changed; `seal` tells whether its rows are sealed."""
 
     place: str
     table: str
@@ -295,7 +295,7 @@ _MORE: Final = {"said": "at, '[]'", "passage": "case when document = '' then at 
 
 
 def forget_text(session: SqlSession, redaction: Redaction, words: Words) -> Counter[str]:
-    """Take a text out of all tables; return how many rows of which place it was in."""
+    """Remove a text from all tables; return the number of affected rows by place."""
     counts = Counter[str]()
     redaction = replace(redaction, hashes=_texts(session, redaction, counts))
     _entries(session, redaction, counts)
@@ -311,9 +311,9 @@ def forget_text(session: SqlSession, redaction: Redaction, words: Words) -> Coun
 
 
 def _texts(session: SqlSession, redaction: Redaction, counts: Counter[str]) -> dict[str, str]:
-    """Rewrite what is stored by its hash: earlier versions of functions, long answers, instructions.
+    """Rewrite texts that are stored by hash: earlier versions of functions, long answers, instructions.
 
-    What is in force in a file stays: it would be read from there again.
+    Sources of current files stay: they would be read from the files again.
     """
     hashes: dict[str, str] = {}
     versions = {row[0] for row in session.all("select distinct version from change")}
@@ -332,7 +332,7 @@ def _texts(session: SqlSession, redaction: Redaction, counts: Counter[str]) -> d
 
 def _entries(session: SqlSession, redaction: Redaction, counts: Counter[str]) -> None:
     for seq, kind, text in session.all("select seq, kind, payload from entry"):
-        is_sealed = kind == "assistant" and '"reasoning"' in text  # nobody sees whether the text is in it
+        is_sealed = kind == "assistant" and '"reasoning"' in text  # it is opaque, so it may contain the text
         if not (redaction.hashes or is_sealed or redaction.mention.within(text)):
             continue
         payload = parse_row(text, dict)
@@ -355,21 +355,21 @@ def _redact_table(session: SqlSession, redaction: Redaction, spec: _Columns) -> 
         names = [*spec.columns, *(["seal"] if spec.seal else [])]
         seals = [sign(session.sealer, spec.table, *map(str, (*place, *new)))] if spec.seal else []
         sets = ", ".join(f"{name} = ?" for name in names)
-        session.all(f"update {spec.table} set {sets} where {key}", *new, *seals, *place)  # noqa: S608  (names of ours)
+        session.all(f"update {spec.table} set {sets} where {key}", *new, *seals, *place)  # noqa: S608  (our own names)
     return count
 
 
 def _with(change: Change, redaction: Redaction, text: str | None) -> str | None:
-    """Return a changed text; the same if the text to forget does not occur in it, whatever its form."""
+    """Return the changed text; the same text if it contains no form of the text to forget."""
     return change(redaction, text) if text and (redaction.mention.within(text) or redaction.hashes) else text
 
 
 def _redact_searchable(
     session: SqlSession, redaction: Redaction, words: Words, table: str, columns: Mapping[str, Change]
 ) -> list[int]:
-    """Change rows that are searched, with their words; return their numbers."""
+    """Change searchable rows and their words; return their numbers."""
     seqs: list[int] = []
-    sql = f"select seq, agent, {_MORE[table]}, {', '.join(columns)} from {table}"  # noqa: S608  (names of ours)
+    sql = f"select seq, agent, {_MORE[table]}, {', '.join(columns)} from {table}"  # noqa: S608  (our own names)
     for seq, agent, at, tags, *values in session.all(sql):
         new = [_with(change, redaction, text) for change, text in zip(columns.values(), values, strict=True)]
         remaining = parse_row(str(_with(_json, redaction, tags)), [str])
@@ -378,7 +378,7 @@ def _redact_searchable(
         seqs.append(seq)
         sets = ", ".join(f"{name} = ?" for name in columns)
         indexed = words(str(new[0]), at, remaining)
-        session.all(f"update {table} set {sets}, words = ? where seq = ?", *new, indexed, seq)  # noqa: S608  (names of ours)
+        session.all(f"update {table} set {sets}, words = ? where seq = ?", *new, indexed, seq)  # noqa: S608  (our own names)
         if table == "passage":
             session.all("update passage set tags = ? where seq = ?", dump(remaining), seq)
             session.all("delete from tag where passage = ?", seq)
@@ -388,13 +388,13 @@ def _redact_searchable(
 
 
 def drop_vectors(session: SqlSession, shelf: str, seqs: Sequence[int]) -> int:
-    """Delete the vectors of rows; the index of their signs is made anew."""
+    """Delete the vectors of rows; the index of their signs is created again."""
     return len(session.all(_VECTORS, shelf, numbers(seqs)))
 
 
 def _drop_rows(session: SqlSession, redaction: Redaction, table: str, key: str, columns: Sequence[str]) -> int:
-    """Delete rows that are of no use in part, or are made anew."""
+    """Delete rows that are useless in part, or that are created again."""
     rows: list[tuple[Any, ...]] = session.all(_LINES.format(", ".join((key, *columns)), table))
     ids = [id for id, *texts in rows if any(text and redaction.mention.within(text) for text in texts)]
-    session.many(f"delete from {table} where {key} = ?", [(id,) for id in ids])  # noqa: S608  (names of ours)
+    session.many(f"delete from {table} where {key} = ?", [(id,) for id in ids])  # noqa: S608  (our own names)
     return len(ids)

@@ -35,8 +35,8 @@ from ..subject import ManifestConflict, SaveText, StateConflict, content_hash, d
 from .session import SqlSession
 from .tables import Tables, perform, query
 
-MOST_STATES = 20  # of a function, each as a turn left it
-_BAD = '"thumb":"bad"'  # as it is dumped
+MOST_STATES = 20  # per function, one for each turn
+_BAD = '"thumb":"bad"'  # in the form that `dump` writes
 _PENDING = "select function, candidate, seal from pending"
 _CHANGES = (
     "select c.module, coalesce(c.version, ''), coalesce(x.text, ''), c.by, c.turn, c.model, c.reason, c.at,"
@@ -46,7 +46,7 @@ _CHANGES = (
 
 
 class FunctionTables(Tables):
-    """The facts about functions, and the texts that everything names by their hashes."""
+    """The facts about functions, and the texts that other rows refer to by hash."""
 
     @query
     def text(self, session: SqlSession, name: str) -> str | None:
@@ -61,7 +61,7 @@ class FunctionTables(Tables):
 
     @query
     def kept_out(self, session: SqlSession) -> dict[str, frozenset[str]]:
-        """Return what the newest lines of history keep out."""
+        """Return the functions that the newest lines of history keep out."""
         sql = (
             "select module, kept_out from change c where kept_out <> ''"
             " and seq = (select max(seq) from change where module = c.module)"
@@ -88,9 +88,9 @@ class FunctionTables(Tables):
 
     @query
     def function_history(self, session: SqlSession, function: str) -> list[VersionRow]:
-        """Return the history of every module of which one version contains the function's `def`."""
+        """Return the history of every module that has a version with the function's `def`."""
         holders = (
-            "select module from change join text on hash = version where instr(module, '/') = 0"  # which is no module
+            "select module from change join text on hash = version where instr(module, '/') = 0"  # others: no modules
             " and (instr(text, 'def ' || ?1 || '(') > 0 or instr(text, 'def ' || ?1 || '[') > 0)"
         )
         return [
@@ -111,7 +111,7 @@ class FunctionTables(Tables):
 
     @query
     def all_pending(self, session: SqlSession) -> dict[str, dict[str, Any]]:  # Any: JSON
-        """Return the kept candidates by name, as far as this user's program wrote them."""
+        """Return the kept candidates that this user's program wrote, by name."""
         return _pending(session, session.all(f"{_PENDING} order by function"))
 
     @query
@@ -122,7 +122,7 @@ class FunctionTables(Tables):
 
     @query
     def readings(self, session: SqlSession, paths: Collection[str] | None = None) -> dict[str, ReadingRow]:
-        """Return the cache of readings, as far as this user's program wrote it."""
+        """Return the cached readings that this user's program wrote."""
         sql = "select path, mtime_ns, size, inode, version, reading, seal from reading"
         some = " where path in (select value from json_each(?))"
         rows = session.all(sql) if paths is None else session.all(sql + some, json.dumps([*paths]))
@@ -140,7 +140,7 @@ class FunctionTables(Tables):
 
     @query
     def complaints(self, session: SqlSession) -> dict[tuple[str, str], str]:
-        """Return the notes, as far as this user's program wrote them."""
+        """Return the notes that this user's program wrote."""
         rows = session.all("select version, function, verdict, seal from verdict where instr(verdict, ?) > 0", _BAD)
         verdicts = {
             (function, name): parse_row(verdict, dict)
@@ -167,7 +167,7 @@ class FunctionTables(Tables):
 
     @query
     def pinned(self, session: SqlSession) -> set[str]:
-        """Return what any agent has pinned."""
+        """Return the functions that any agent has pinned."""
         return {row[0] for row in session.all("select distinct function from pin")}
 
     @query
@@ -273,7 +273,7 @@ def _drop_pending(write: DropPending, session: SqlSession) -> None:
 
 @perform.register
 def _begin_write(write: BeginWrite, session: SqlSession) -> None:
-    _end_write(EndWrite(write.path, write.version), session)  # a repeated one is the newest
+    _end_write(EndWrite(write.path, write.version), session)  # a repeated write moves to the end
     session.all(
         "insert into intent (path, version, text, expected, at) values (?, ?, ?, ?, ?)",
         *(write.path, write.version or "", write.text, write.expected, session.clock.now()),

@@ -1,4 +1,4 @@
-"""Lanes: what one search looks through, which is an agent's words or its vectors of one space, on one shelf."""
+"""Lanes: the scope of one search, which is an agent's words, or its vectors of one space, in one of the two stores."""
 
 import json
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ _SPACES = "select space, id, rows, done, upto from lane where agent = ? and shel
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """A lane as it stands: how many rows it holds, and how far they are indexed."""
+    """The state of a lane: its number of rows, and how far they are indexed."""
 
     id: int
     rows: int
@@ -25,28 +25,28 @@ class Lane:
 
 
 def lane(session: SqlSession, key: Key) -> Lane | None:
-    """Return the lane, if anything was ever in it."""
+    """Return the lane, or None if nothing was ever in it."""
     row = session.one(_SELECT, *key)
     return Lane(*row) if row else None
 
 
 def grow(session: SqlSession, key: Key, count: int) -> Lane:
-    """Count rows that come, and return the lane."""
+    """Add to a lane's number of rows, creating the lane if necessary, and return it."""
     update, insert = _GROW
     return Lane(*(session.one(update, count, *key) or session.all(insert, count, *key)[0]))
 
 
 def advance(session: SqlSession, lane: Lane, done: int) -> None:
-    """Note how far the rows are indexed."""
+    """Record how far the rows are indexed."""
     session.all("update lane set done = ? where id = ?", done, lane.id)
 
 
 def spaces(session: SqlSession, agent: str, shelf: str) -> list[tuple[Key, Lane]]:
-    """Return the lanes of vectors on a shelf of an agent."""
+    """Return the lanes of an agent's vectors in one of the two stores."""
     rows = session.all(_SPACES, agent, shelf)
     return [(Key(agent, shelf, space), Lane(*lane)) for space, *lane in rows]
 
 
 def numbers(values: Sequence[int]) -> str:
-    """Return numbers as SQL takes many of them at once: `in (select cast(value as integer) from json_each(?))`."""
+    """Return numbers as one parameter for `in (select cast(value as integer) from json_each(?))`."""
     return json.dumps([*values])

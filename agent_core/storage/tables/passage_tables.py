@@ -1,6 +1,6 @@
-"""The tables of passages, sources, indexed messages and vectors: each row is written together with what finds it.
+"""The tables of passages, sources, indexed messages and vectors: each row is written together with its index.
 
-What searches is imported when something is searched.
+The search module is imported at the first search.
 """
 
 import json
@@ -40,7 +40,7 @@ _TEXTS = {"recall": "select seq, text from said as r", "archival": "select seq, 
 _AMONG = "in (select cast(value as integer) from json_each(?))"
 FEW_IDS = 10
 _OWNERS = {
-    "recall": f"select agent, seq from said where seq {_AMONG} order by seq",  # noqa: S608  (a text of ours)
+    "recall": f"select agent, seq from said where seq {_AMONG} order by seq",  # noqa: S608  (our own text)
     "archival": f"select agent, seq from passage where seq {_AMONG} order by seq",  # noqa: S608  (as above)
 }
 
@@ -50,13 +50,13 @@ class PassageTables(Tables):
 
     @query
     def memory_counts(self, session: SqlSession, agent: str) -> Counts:
-        """Return the counts from the lanes, which count as they grow."""
+        """Return the counts, which the lanes maintain."""
         return _counts(session, agent)
 
     @query
     def messages(self, session: SqlSession, agent: str, seqs: Collection[int]) -> list[RecallMessage]:
         """Return messages by `seq`."""
-        # The empty text keeps the planner from walking through all rows of the agent.
+        # The empty text keeps the planner from scanning all rows of the agent.
         rows = session.all(f"{_SAID} where seq {_AMONG} and agent || '' = ? order by seq", numbers([*seqs]), agent)
         return [_said_of(row) for row in rows]
 
@@ -136,7 +136,7 @@ class PassageTables(Tables):
         self, session: SqlSession, shelf: Shelf, agent: str, words: Sequence[str], limit: int
     ) -> list[Hit]:
         """Return the best rows by words."""
-        from . import searching  # noqa: PLC0415 whoever does not search does not wait for it
+        from . import searching  # noqa: PLC0415 - only a search pays for the import
 
         return searching.words(session, shelf, agent, words, limit)
 
@@ -161,7 +161,7 @@ class PassageTables(Tables):
 
 
 def _counts(session: SqlSession, agent: str) -> Counts:
-    """Return the counts from the lanes, which count as they grow."""
+    """Return the counts, which the lanes maintain."""
     lanes = [lane(session, Key(agent, shelf)) for shelf in ("recall", "archival")]
     messages, passages = (lane_row.rows if lane_row else 0 for lane_row in lanes)
     edited = session.all(
@@ -174,7 +174,7 @@ def _counts(session: SqlSession, agent: str) -> Counts:
 
 
 def _missing(session: SqlSession, texts: str, agent: str, vectors: int | None, count: int) -> list[tuple[int, str]]:
-    """Return the rows after the last with a vector; if these are too few, search all rows."""
+    """Return the rows after the last one with a vector; if they are too few, search all rows."""
     last = session.all("select coalesce(max(seq), 0) from vector where lane = ?", vectors)[0][0]
     rows = session.all(f"{texts} where agent = ? and seq > ? order by seq limit ?", agent, last, count)
     if len(rows) < count:
@@ -201,9 +201,9 @@ def _passage(row: tuple[Any, ...]) -> PassageRow:  # Any: columns as SQLite type
 
 @perform.register
 def _save_passages(write: SavePassages, session: SqlSession) -> None:
-    """Keep the passages that are new."""
+    """Store the new passages."""
     fresh: dict[str, list[tuple[int, str]]] = defaultdict(list)
-    # Of two with one id the first is kept, here and by the database.
+    # Of two with the same id, the first one is kept, here and by the database.
     by_id = {(passage.agent, passage.id): passage for passage in reversed(write.passages)}
     for seq, agent, id in session.many(_INSERT_PASSAGE, map(_passage_columns, write.passages)):
         passage = by_id[agent, id]
@@ -253,7 +253,7 @@ def _unindex(
 
 @perform.register
 def _save_said(write: SaveSaid, session: SqlSession) -> None:
-    """Keep the messages that are new."""
+    """Store the new messages."""
     fresh: dict[str, list[tuple[int, str]]] = defaultdict(list)
     for said in write.rows:
         row = session.one(
@@ -270,7 +270,7 @@ def _save_said(write: SaveSaid, session: SqlSession) -> None:
 
 @perform.register
 def _save_vectors(write: SaveVectors, session: SqlSession) -> None:
-    """Keep the vectors of rows that are there."""
+    """Store the vectors of existing rows."""
     if not write.space:
         raise StorageError("A space of vectors needs a name.")
     given = dict(write.vectors)

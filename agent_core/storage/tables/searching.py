@@ -1,4 +1,4 @@
-"""The query that computes: rows by words, the rarer the better."""
+"""The search by words, which computes: rarer words count more."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
@@ -26,14 +26,14 @@ def words(session: SqlSession, shelf: Shelf, agent: str, query_words: Sequence[s
 
 
 def _affordable(counts: Mapping[str, int]) -> list[str]:
-    """Return the rarer of the words: what so many rows hold says little, and would take long to read."""
+    """Return the rarest words within a limit of rows: a common word says little, and reading its rows takes long."""
     ranked = sorted(counts, key=lambda token: (counts[token], token))
     upto = np.cumsum([counts[token] for token in ranked])
     return ranked[: max(1, int(np.searchsorted(upto, MOST_POSTINGS, "right")))]
 
 
 def _rarest(holding: Sequence[Array], total: int, limit: int) -> list[Hit]:
-    """Return the best by the sum of how rare their words are, of equal ones the newest."""
+    """Return the best rows by the summed rarity of their words; the newest first among equals."""
     if not holding:
         return []
     counts = np.array([len(rows) for rows in holding])

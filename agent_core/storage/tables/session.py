@@ -1,7 +1,8 @@
-"""What the tables need of a database: statements, transactions, and the indexes that each database has in its own way.
+"""The interface between tables and database: statements, transactions, and the database-specific indexes.
 
-The SQL of the tables is SQLite's as far as PostgreSQL reads it, too: `?` and `?1` for values, `json_each` for lists,
-`true` for booleans, an upsert that names what conflicts. Each method of a session runs in the thread that uses it.
+The SQL of the tables is the subset of SQLite's that PostgreSQL reads, too: `?` and `?1` for values, `json_each` for
+lists, `true` for booleans, an upsert with an explicit conflict target. Each method of a session runs in the thread that
+uses it.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -25,38 +26,38 @@ class Key(NamedTuple):
 
 
 class Postings(Protocol):
-    """Where the words of rows are kept: which rows hold a token. Tokens name their lane: see `word_index`."""
+    """The index of the words of rows: the rows for each token. Tokens contain their lane: see `word_index`."""
 
     def insert(self, session: Any, shelf: str, rows: Iterable[tuple[int, Sequence[str]]]) -> None:  # Any: its own kind
-        """Keep the tokens of rows that have none yet."""
+        """Store the tokens of rows that have none yet."""
 
     def delete(self, session: Any, shelf: str, seqs: Collection[int]) -> None:  # Any: as above
         """Delete the tokens of rows."""
 
     def row_counts(self, session: Any, shelf: str, tokens: Sequence[str]) -> dict[str, int]:  # Any: as above
-        """Return in how many rows each token is, without those that are in none."""
+        """Return the number of rows with each token, omitting tokens without rows."""
 
     def rebuild(self, session: Any) -> None:  # Any: as above
-        """Delete all tokens; each lane is indexed anew when it is searched next."""
+        """Delete all tokens; each lane is indexed again at its next search."""
 
     def holding(self, session: Any, shelf: str, token: str) -> str:  # Any: as above
-        """Return the rows that hold a token, in order, between commas: of many a text is far cheaper than rows."""
+        """Return the rows that contain a token, in order, as comma-separated text, which is cheaper than rows."""
 
 
 class Vectors(Protocol):
-    """The vectors of rows, and what compares them."""
+    """The vectors of rows, and their comparison."""
 
     def save(self, session: Any, key: Key, vectors: Sequence[tuple[int, bytes]]) -> None:  # Any: as above
-        """Keep the vectors of rows; a later one takes the place of an earlier."""
+        """Store the vectors of rows; a later one replaces an earlier one."""
 
     def remove(self, session: Any, agent: str, shelf: str, seqs: Sequence[int]) -> None:  # Any: as above
         """Delete the vectors of rows, in every space."""
 
     def sweep(self, session: Any) -> None:  # Any: as above
-        """Drop what was derived from vectors that are gone."""
+        """Drop data that was derived from deleted vectors."""
 
     def trouble(self, session: Any) -> str:  # Any: as above
-        """Return why vectors cannot be searched; an empty text where they can be."""
+        """Return the reason why vectors cannot be searched; "" if they can."""
 
     def nearest(self, session: Any, key: Key, vector: bytes, limit: int) -> list[Hit]:  # Any: as above
         """Return the best rows by cosine."""
@@ -66,19 +67,19 @@ class Vectors(Protocol):
 
 
 class SqlSession(Protocol):
-    """A connection in use by one thread, and what the tables need besides."""
+    """A connection in use by one thread, with the other resources that the tables need."""
 
     @property
     def clock(self) -> StoreClock:
-        """What provides times and ids."""
+        """The source of times and ids."""
 
     @property
     def keep_calls(self) -> int:
-        """The number of calls of a function that are kept one by one."""
+        """The number of calls per function that are kept individually."""
 
     @property
     def sealer(self) -> Sealer:
-        """What seals the rows that the user believes."""
+        """The sealer of rows that the user relies on."""
 
     @property
     def postings(self) -> Postings:
@@ -95,25 +96,25 @@ class SqlSession(Protocol):
         """Return the first row."""
 
     def many(self, sql: str, rows: Iterable[Sequence[object]]) -> list[Row]:
-        """Run a statement for each of the rows of values, and return what it returned, in order."""
+        """Run a statement for each row of values, and return the resulting rows in order."""
 
     def together(self, *statements: tuple[object, ...]) -> list[list[Row]]:
-        """Run statements, each a text and its values, in one trip to the database; return what each returned."""
+        """Run statements, each a text and its values, in one round trip; return the rows of each."""
 
     def snapshot(self) -> AbstractContextManager[None]:
-        """Read everything in this block from one moment."""
+        """Read everything in this block from one consistent snapshot."""
 
     def rehearsal(self) -> AbstractContextManager[None]:
-        """Take back all that this block writes."""
+        """Roll back everything that this block writes."""
 
     def transaction(self) -> AbstractContextManager[None]:
-        """Commit all of this block or nothing, as if nobody else wrote meanwhile."""
+        """Commit this block as a whole or not at all, isolated from other writers."""
 
     def unsynced(self) -> AbstractContextManager[None]:
-        """Commit this block without waiting for the disk: it outlives the program, if not the machine."""
+        """Commit this block without waiting for the disk: it survives the end of the program, if not of the machine."""
 
     def generation(self) -> str:
         """Return a mark that changes with every forgetting."""
 
     def number_on(self, table: str, column: str) -> None:
-        """Have the numbers that the database assigns to a column go on after the highest."""
+        """Make the database assign a column's next numbers after its highest one."""

@@ -1,4 +1,4 @@
-"""All tables of a store, whatever its database: a new subject is added here."""
+"""All tables of a store, for any database: a new subject is added here."""
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
@@ -21,12 +21,12 @@ from .thread_tables import ThreadTables
 from .token_tables import TokenTables
 from .turn_tables import IMPORTED, N_BITS, TurnTables
 
-# A look at the whole journal: each turn has one writer at a time, and each call one start and one answer.
+# A check of the whole journal: each turn has one writer at a time, and each call one start and one answer.
 
 _MOST_FAULTS: Final = 20
 _AT_ONCE: Final = 200  # turns
-_CLIENT: Final = "client"  # an entry before the answers to calls that the turn before handed to a client
-_UNENDED: Final = ("open", "client_calls")  # the calls of the one are running, those of the other a client's
+_CLIENT: Final = "client"  # an entry before the answers to calls that the previous turn handed to a client
+_UNENDED: Final = ("open", "client_calls")  # in the first, calls are running; in the second, a client runs them
 _TURNS: Final = "select seq, id, agent, state, attempt, n from turn where seq > ? order by seq limit ?"
 _ENTRIES: Final = "select seq, kind, payload, attempt from entry where seq between ? and ? order by seq"
 _STRANGE: Final = "select t.id from event e join turn t on t.seq = e.turn where e.agent <> t.agent limit 1"
@@ -37,7 +37,7 @@ class JournalCheck(Tables):
 
     @query
     def check_journal(self, session: SqlSession) -> JournalReport:
-        """Read every turn and every entry, as they are at one moment."""
+        """Read every turn and every entry from one consistent snapshot."""
         turns = entries = missing = 0
         faults: list[str] = []
         with session.snapshot():
@@ -54,9 +54,10 @@ class JournalCheck(Tables):
 
 @dataclass(slots=True)
 class _TurnCheck:
-    """A look at one turn. `asked`, `begun` and `answered` are calls since its last reply.
+    """A check of one turn. `asked`, `begun` and `answered` are calls since its last reply.
 
-    It `knows_all` calls where every entry is there and ours, except for a client's, which a turn before handed over.
+    `knows_all` is true if every entry is present and written by this program, except for a client's calls, which an
+    earlier turn handed over.
     """
 
     state: str
@@ -69,7 +70,7 @@ class _TurnCheck:
     knows_all: bool = True
 
     def over(self, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Read the entries of the turn."""
+        """Check the entries of the turn."""
         last = 0
         is_whole = len(rows) >= self.n and all(row[3] != IMPORTED for row in rows)
         self.knows_all = is_whole
@@ -81,7 +82,7 @@ class _TurnCheck:
             last = attempt
             try:
                 read = parse_row(payload, ENTRY.get(kind, dict))
-                if attempt != IMPORTED:  # what others have written is as they wrote it
+                if attempt != IMPORTED:  # imported entries are not checked further
                     self._entry(kind, read)
                     self.knows_all = is_whole and kind != _CLIENT and (self.knows_all or kind == "assistant")
             except Misfit as misfit:
@@ -143,7 +144,7 @@ class StoreTables(
     ForgetTables,
     TokenTables,
 ):
-    """The sum of the tables; a store adds a database, which is closed at the end of its block."""
+    """All tables combined; a store adds a database, which is closed at the end of its block."""
 
     @abstractmethod
     async def close(self) -> None:

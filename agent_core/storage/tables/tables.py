@@ -1,4 +1,4 @@
-"""The common part of the tables: a method is a piece of work on a session, and a change is one transaction."""
+"""The common part of the tables: a method is a unit of work on a session, and a change is one transaction."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Coroutine, Iterable
@@ -13,22 +13,22 @@ T = TypeVar("T")
 
 
 class Tables:
-    """Tables of one database, which says how work is run."""
+    """Tables of one database, whose subclass runs the work."""
 
     @abstractmethod
     async def _write(self, work: Callable[[SqlSession], T]) -> T:
-        """Run work in a transaction; what fails says what, where and how to fix it."""
+        """Run work in a transaction; every failure says what, where and how to fix it."""
 
     @abstractmethod
     async def _read(self, work: Callable[[SqlSession], T]) -> T:
         """Run work that writes nothing, or begins its own transactions."""
 
     def _ownership_query(self, _agent: str) -> tuple[object, ...]:
-        """Return the query with a row unless another process has taken over an agent; a lock outside is kept."""
+        """Return a query that yields a row unless another process has taken over an agent; here it always does."""
         return ("select 1",)
 
     def _of_others(self) -> str:
-        """Return the query of the agents that only other processes can run now; "" where the database has none."""
+        """Return a query for the agents that only other processes can run now; "" if the database has none."""
         return ""
 
 
@@ -54,7 +54,7 @@ def change(work: Callable[Concatenate[Any, SqlSession, P], T]) -> Callable[Conca
 
 @singledispatch
 def perform(write: Write, session: SqlSession) -> None:
-    """Perform one write, inside a transaction of the caller; each module of tables registers its own."""
+    """Perform one write, inside a transaction of the caller; each module of tables registers its own writes."""
     raise NotImplementedError(type(write).__name__)
 
 

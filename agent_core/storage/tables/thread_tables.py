@@ -1,4 +1,4 @@
-"""The tables of threads: messages between agents, asks and their answers, what was spent, who is paused."""
+"""The tables of threads: messages between agents, asks and their answers, spending, paused agents."""
 
 import re
 from collections.abc import Collection, Iterator
@@ -66,7 +66,7 @@ _DUE: Final = (
 
 
 class ThreadTables(Tables):
-    """Threads, and who waits for whom."""
+    """Threads, and the waits between agents."""
 
     @query
     def work(
@@ -93,7 +93,7 @@ class ThreadTables(Tables):
 
     @query
     def next_due(self, session: SqlSession) -> float | None:
-        """Return the earliest time at which something happens by itself."""
+        """Return the earliest time at which something becomes due by itself."""
         row = session.one(
             "select min(due) from (select min(due) as due from event where turn is null and timed and due > ?"
             " union all select min(due) from message where state = 'open') as times",
@@ -132,12 +132,12 @@ class ThreadTables(Tables):
 
     @query
     def paused(self, session: SqlSession) -> dict[str, str]:
-        """Return who is paused, and why."""
+        """Return the paused agents, and the reasons."""
         return dict(session.all("select agent, why from paused order by agent"))
 
     @query
     def spent_last(self, session: SqlSession) -> dict[str, dict[str, int]]:
-        """Return the steps and tokens of each agent's last turn, of those that asked a model."""
+        """Return the steps and tokens of each agent's last turn, if it asked a model."""
         spent: dict[str, dict[str, int]] = {}
         for agent, payload in session.all(_USED_LAST):
             used, total = parse_row(payload, dict), spent.setdefault(agent, {"steps": 0, "tokens": 0})
@@ -186,7 +186,7 @@ def _send(write: SendMessage, session: SqlSession) -> None:
 
 
 def _check_thread(session: SqlSession, write: SendMessage) -> None:
-    """Raise where the thread is stopped, or has no message or hop left."""
+    """Raise an error if the thread is stopped, or has no message or hop left."""
     thread = _thread(session, write.thread)
     assert thread is not None
     if thread.state != "open":
@@ -196,7 +196,7 @@ def _check_thread(session: SqlSession, write: SendMessage) -> None:
 
 
 def _check_circle(session: SqlSession, sender: str, recipient: str) -> None:
-    """Raise where the recipient waits for the sender, directly or by way of others."""
+    """Raise an error if the recipient waits for the sender, directly or through others."""
     ways: list[tuple[str, ...]] = [(sender, recipient)]
     known = {recipient}
     while ways:
@@ -211,7 +211,7 @@ def _check_circle(session: SqlSession, sender: str, recipient: str) -> None:
 
 
 def _check_progress(session: SqlSession, write: SendMessage) -> None:
-    """Raise where one says nearly the same to the same other for the third time in a thread."""
+    """Raise an error if the sender sends nearly the same text to the same recipient for the third time in a thread."""
     rows = session.all(
         "select text from message where thread = ? and sender = ? and recipient = ? order by seq desc limit ?",
         *(write.thread, write.sender, write.recipient, SAME_TIMES - 1),
@@ -249,7 +249,7 @@ def _wake_asker(write: WakeAsker, session: SqlSession) -> None:
 
 
 def _wake(session: SqlSession, turn: str) -> None:
-    """Post the answers to the asks of a turn, once it has ended and the last of them is there."""
+    """Post the answers to the asks of a turn, once the turn has ended and all answers have arrived."""
     asks = _messages(session, "turn = ? and kind = 'ask' order by seq", turn)
     is_open = session.one("select 1 from turn where id = ? and state = 'open'", turn)
     if not asks or is_open or any(ask.state in ("open", "stopped") for ask in asks):
@@ -263,7 +263,7 @@ def _wake(session: SqlSession, turn: str) -> None:
 
 
 def _reason(session: SqlSession, message_row: MessageRow) -> str:
-    """Return why there is no answer: what the asked agent does instead, and how many messages are before this one."""
+    """Return the reason for a missing answer: the state of the asked agent, or the number of messages ahead."""
     minutes = (session.clock.now() - message_row.at) / 60
     begun = f"`{message_row.recipient}` has not answered within {minutes:,.0f} minutes"
     if row := session.one("select why from paused where agent = ?", message_row.recipient):
@@ -305,7 +305,7 @@ def _spend(session: SqlSession, thread: str, agent: str, amounts: dict[str, int 
     for name in NAMES:
         if amount := amounts.get(name):
             new = f"max({name}, ?)" if name == "hops" else f"{name} + ?"
-            session.all(f"update spending set {name} = {new} where thread = ? and agent = ?", amount, thread, agent)  # noqa: S608  (names of ours)
+            session.all(f"update spending set {name} = {new} where thread = ? and agent = ?", amount, thread, agent)  # noqa: S608  (our own names)
 
 
 @perform.register
@@ -350,7 +350,7 @@ def _resume(write: ResumeAgent, session: SqlSession) -> None:
 
 
 def leave_threads(session: SqlSession, agent: str) -> None:
-    """Take a deleted agent out of all threads, and notify those who wait for it."""
+    """Remove a deleted agent from all threads, and notify the agents that wait for it."""
     for (ask,) in session.all("select id from message where recipient = ? and state = 'open'", agent):
         _answer(session, AnswerAsk(ask, f"`{agent}` was deleted.", "failed"))
     session.all("delete from thread where agent = ?", agent)
@@ -360,11 +360,11 @@ def leave_threads(session: SqlSession, agent: str) -> None:
 
 def _drop_waiting(session: SqlSession, where: str, *values: str) -> None:
     kinds = "kind in (select value from json_each(?1))"
-    session.all(f"delete from event where turn is null and {kinds} and {where}", dump([*BETWEEN]), *values)  # noqa: S608  (conditions of ours)
+    session.all(f"delete from event where turn is null and {kinds} and {where}", dump([*BETWEEN]), *values)  # noqa: S608  (our own conditions)
 
 
 def _messages(session: SqlSession, where: str, *values: object) -> list[MessageRow]:
-    sql = f"select {_MESSAGE} from message where {where}"  # noqa: S608  (a condition of ours)
+    sql = f"select {_MESSAGE} from message where {where}"  # noqa: S608  (our own conditions)
     return [MessageRow(*row) for row in session.all(sql, *values)]
 
 

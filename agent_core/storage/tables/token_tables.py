@@ -1,4 +1,4 @@
-"""The table of tokens. Only rows that this user's program wrote are believed."""
+"""The table of tokens. Rows are trusted only if this user's program wrote them."""
 
 from collections.abc import Iterator
 from typing import Any, Final

@@ -1,7 +1,7 @@
 """The tables of turns: inbox, turns, entries.
 
-The fence: a turn is written only by who knows its `attempt` and `n`; a claim raises `attempt`, so
-that an owner that was thought dead is refused from then on.
+The fence: a write to a turn must name its `attempt` and `n`. A claim raises `attempt`, so that writes of an earlier
+owner that was thought dead are rejected from then on.
 """
 
 from collections.abc import Collection, Sequence
@@ -30,11 +30,11 @@ from .session import SqlSession
 from .tables import Tables, apply, change, query
 
 INBOX_LIMIT = 1_000
-EVERY = 1 << 62  # rows: a limit that is none
-IMPORTED = 0  # the attempt of entries that came with a file: turns count theirs from 1
+EVERY = 1 << 62  # rows: effectively no limit
+IMPORTED = 0  # the attempt of imported entries: turns count theirs from 1
 N_BITS = 20  # an entry's seq is turn.seq << N_BITS | n; see migrations/0001
 _WAITING = "from event where agent = ? and turn is null and (due <= ? or not timed)"
-# When the last waiting event came that is due at once: the next is handled after it, even if the clock goes back.
+# The time of the last waiting event that is due at once: the next is handled after it, even if the clock goes back.
 LAST_AT_ONCE = "select due from event where agent = ? and turn is null and not timed order by due desc limit 1"
 _GO_ON = "update turn set attempt = attempt + 1, owner = ? where agent = ? and state = 'open'"
 _BEGIN = (
@@ -51,7 +51,7 @@ _CLAIMED = (
     "select t.id, t.attempt, t.n, t.state, t.cancelled, t.streamed, e.id, e.kind, e.payload"
     " from turn t join event e on e.seq = t.event where t.agent = ? and t.state = 'open'"
 )
-_INBOX = f"select count(*), ({LAST_AT_ONCE}) from event where agent = ? and turn is null"  # noqa: S608  (texts of ours)
+_INBOX = f"select count(*), ({LAST_AT_ONCE}) from event where agent = ? and turn is null"  # noqa: S608  (our own text)
 _BEGINNING = ", ".join(f"'{kind}'" for kind in BEGINNING)
 _PLACE = f"select e.kind, e.payload, e.n, t.id, e.at, e.seq, e.attempt = {IMPORTED} from"
 _SUMMARIES = f"{_PLACE} entry e join turn t on t.seq = e.turn where e.kind = 'summary' and t.agent = ? and e.seq > ?"
@@ -62,7 +62,7 @@ class TurnTables(Tables):
 
     @query
     def waiting(self, session: SqlSession, agent: str, thread: str | None = None) -> list[Inbound]:
-        """Return the due events that nobody has claimed."""
+        """Return the due events that no turn has claimed."""
         values: tuple[object, ...] = (agent, session.clock.now())
         among = ""
         if thread is not None:
@@ -126,14 +126,14 @@ class TurnTables(Tables):
 
     @query
     def keep_streamed(self, session: SqlSession, turn: str, attempt: int, n: int, text: str) -> None:
-        """Keep it in the row of the turn."""
+        """Store the text in the row of the turn."""
         sql = "update turn set streamed = ? where id = ? and attempt = ? and n = ? and state = 'open'"
         with session.unsynced():
             session.all(sql, text, turn, attempt, n)
 
     @query
     def streamed(self, session: SqlSession, agent: str) -> list[Entry]:
-        """Return it as an entry of the open turn."""
+        """Return the text as an entry of the open turn."""
         sql = "select streamed, n, id, started from turn where agent = ? and state = 'open' and streamed <> ''"
         return [Entry(STREAMED, {"text": text}, *place) for text, *place in session.all(sql, agent)]
 
@@ -162,7 +162,7 @@ class TurnTables(Tables):
 
     @change
     def cancel(self, session: SqlSession, turn: str) -> None:
-        """Raise the flag that the next append reports."""
+        """Set the flag that the next append reports."""
         session.all("update turn set cancelled = true where id = ? and state = 'open'", turn)
 
     @query
@@ -195,7 +195,7 @@ class TurnTables(Tables):
     ) -> list[Entry]:
         """Return the visible entries after a position in the history; summaries alone are found by an index.
 
-        Of `most` entries those of other kinds are left out; below 0: of all.
+        `most` limits the rows read, before other kinds are left out; below 0 there is no limit.
         """
         if set(kinds) == {SUMMARY}:
             return _entries(session.all(f"{_SUMMARIES} and not t.hidden order by e.seq", agent, since))
@@ -209,7 +209,7 @@ class TurnTables(Tables):
 
     @query
     def ended_turns(self, session: SqlSession, agent: str, since: int) -> list[EndedTurn]:
-        """Return the turns that have ended; the last number of a turn's entries is never an entry's."""
+        """Return the turns that have ended; a turn's end uses its highest possible number, which no entry has."""
         rows = session.all(
             "select id, state, (seq + 1 << 20) - 1 from turn"
             " where agent = ? and state <> 'open' and (seq + 1 << 20) - 1 > ? order by seq",
@@ -219,7 +219,7 @@ class TurnTables(Tables):
 
     @query
     def turn_of(self, session: SqlSession, event: str, agent: str = "") -> str | None:
-        """Return the turn that took an event, or the one that goes on with that."""
+        """Return the turn that took an event, or the turn that resumed it."""
         sql = "select t.id, e.agent from event e join turn t on t.seq = e.turn where e.id = ?1 and ?2 in ('', e.agent)"
         turn, agent = session.one(sql, event, agent) or (None, "")
         sql = "select t.id from event e left join turn t on t.seq = e.turn where e.agent = ? and e.key = ?"
@@ -229,7 +229,7 @@ class TurnTables(Tables):
 
     @query
     def last_seq(self, session: SqlSession, agent: str) -> int:
-        """Return the last number that an entry or the end of a turn has."""
+        """Return the last number of an entry or of the end of a turn."""
         return last_number(session, agent)
 
     @change
@@ -253,7 +253,7 @@ class TurnTables(Tables):
 
 
 def post_event(session: SqlSession, post: Post, *, is_limited: bool = True) -> str:
-    """Return the id of the event, or of the first one with its key; one that is not limited passes a full inbox."""
+    """Return the id of the event, or of the first one with its key; without `is_limited`, a full inbox accepts it."""
     sql = "select id from event where agent = ? and key = ?"
     row = session.one(sql, post.agent, post.key) if post.key is not None else None
     if row:
@@ -272,13 +272,13 @@ def post_event(session: SqlSession, post: Post, *, is_limited: bool = True) -> s
 
 
 def posted(session: SqlSession, event: str, agent: str) -> Posted:
-    """Return an event with what it says, and the last number before it, or before the turn that took it."""
+    """Return an event with its payload, and the last number before it, or before the turn that took it."""
     payload, turn = session.one("select payload, turn from event where id = ?", event) or ("{}", None)
     return Posted(event, last_number(session, agent, turn), parse_row(payload, dict))
 
 
 def last_number(session: SqlSession, agent: str, before: int | None = None) -> int:
-    """Return the number of the last entry or end of a turn, 0 before the first; `before` is a turn that is later."""
+    """Return the number of the last entry or end of a turn, 0 if there is none; `before` limits it to earlier turns."""
     sql = "select seq, n, state from turn where agent = ? and seq < ? order by seq desc limit 1"
     row = session.one(sql, agent, (1 << 62) if before is None else before)
     seq, n, state = row or (0, 0, "open")
@@ -291,7 +291,7 @@ def _waits(session: SqlSession, agent: str) -> bool:
 
 
 def _drop_resumption(session: SqlSession, agent: str) -> None:
-    """Drop the event that would go on with a turn that is hidden now; who asked for the turn is told."""
+    """Delete the event that would resume a turn that is hidden now, and notify the agent that asked for the turn."""
     rows = session.all(
         "delete from event where agent = ? and turn is null and kind = ?"
         " and exists (select 1 from turn t where t.hidden and t.id = substr(event.key, ?)) returning payload",
@@ -334,7 +334,7 @@ def _load(session: SqlSession, turn: str) -> list[Entry]:
 
 
 def entries_of(session: SqlSession, agent: str, upto: int, kinds: Collection[str]) -> list[Entry]:
-    """Return the visible entries of an agent up to one, in order."""
+    """Return the visible entries of an agent up to a number, in order."""
     rows = session.all(
         f"{_PLACE} turn t join entry e on e.seq between t.seq << 20 and min((t.seq + 1 << 20) - 1, ?)"
         " where t.agent = ? and not t.hidden order by e.seq",

@@ -1,4 +1,4 @@
-"""The form of vectors: little-endian float32, as many in each of a lane."""
+"""The form of vectors: little-endian float32, with the same number of components throughout a lane."""
 
 from array import array
 from collections.abc import Iterable
@@ -8,16 +8,16 @@ from typing import Final
 from agent_core.base.errors import StorageError
 
 FLOAT: Final = 4  # bytes
-WIDEST: Final = 8_192  # components, as sqlite-vec has it
+WIDEST: Final = 8_192  # components, the limit of sqlite-vec
 
 
 def check_vectors(space: str, size: int, vectors: Iterable[tuple[int, bytes]]) -> None:
-    """Refuse what a search cannot compare: it compares all of a lane with one vector.
+    """Reject vectors that a search cannot compare: it compares all vectors of a lane with one vector.
 
-    `size` is that of the vectors which are there, in bytes; 0 if there are none.
+    `size` is that of the existing vectors in bytes; 0 if there are none.
 
     Raises:
-        StorageError: one is no vector, or of another size.
+        StorageError: a vector is invalid or has another size.
     """
     for seq, vector in vectors:
         components = array("f", vector) if len(vector) % FLOAT == 0 else ()

@@ -1,7 +1,7 @@
-"""The index of words: the stems of each row, written in the transaction of the rows that they index.
+"""The word index: the stems of each row, written in the same transaction as the rows.
 
-A stem carries the number of its lane, so that the postings of one agent are a list of their own: what others keep
-makes its searches neither slower nor different.
+A stem contains the number of its lane, so that the postings of one agent form a separate list: the data of other agents
+neither slows down nor changes its searches.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,12 +13,12 @@ from .lanes import Lane, advance, grow, lane
 from .session import Key, SqlSession
 
 ROWS: Final = {"recall": "said", "archival": "passage"}
-LONGEST: Final = 500  # characters of a stem: an index of PostgreSQL has no place for a pasted file in one word
-BATCH: Final = 2_000  # rows that one transaction indexes, some 20 ms
+LONGEST: Final = 500  # characters of a stem: PostgreSQL cannot index a pasted file as one word
+BATCH: Final = 2_000  # rows indexed per transaction, some 20 ms
 
 
 def sought(query_words: Sequence[str]) -> set[str]:
-    """Return the stems of what is searched for, in every language: a question may be too short to tell its own."""
+    """Return the stems of a query in every language: a question may be too short to detect its language."""
     words = [word.lower() for word in query_words if len(word) > 1]
     return english_stems(" ".join(query_words).lower()).union(*(marked(words, language) for language in OTHERS))
 
@@ -29,7 +29,7 @@ def _index_words(text: str) -> set[str]:
 
 
 def token(lane: Lane, stem: str) -> str:
-    """Return a stem of a lane as the index has it; digits end at the `x`, so that no two read alike."""
+    """Return a stem of a lane as the index stores it; the `x` ends the digits, so that tokens are unique."""
     return f"{lane.id}x{stem[:LONGEST]}"
 
 
@@ -39,26 +39,26 @@ def add(session: SqlSession, key: Key, rows: Sequence[tuple[int, str]]) -> None:
 
 
 def remove(session: SqlSession, key: Key, seqs: Sequence[int]) -> None:
-    """Take rows, each of which was there, out of the index."""
+    """Remove rows, each of which was indexed, from the index."""
     if seqs:
         session.postings.delete(session, key.shelf, seqs)
         grow(session, key, -len(seqs))
 
 
 def remove_agent(session: SqlSession, agent: str) -> None:
-    """Take all rows of an agent, which are still there, out of the index."""
+    """Remove all rows of an agent, which still exist, from the index."""
     for shelf, table in ROWS.items():
-        rows = session.all(f"select seq from {table} where agent = ?", agent)  # noqa: S608  (a table of ours)
+        rows = session.all(f"select seq from {table} where agent = ?", agent)  # noqa: S608  (our own table)
         session.postings.delete(session, shelf, [seq for (seq,) in rows])
 
 
 def catch_up(session: SqlSession, key: Key) -> Lane | None:
-    """Return the lane, all of it indexed: what is older than its index comes in, a batch in each transaction."""
+    """Return the lane after indexing its older rows, one batch per transaction."""
     words = lane(session, key)
     while words is not None and words.done < words.upto:
         with session.transaction():
             words = lane(session, key)
-            if words is not None and words.done < words.upto:  # another process may be at it, too
+            if words is not None and words.done < words.upto:  # another process may be indexing, too
                 _index_batch(session, key, words)
         words = lane(session, key)
     return words
@@ -67,7 +67,7 @@ def catch_up(session: SqlSession, key: Key) -> Lane | None:
 def _index_batch(session: SqlSession, key: Key, lane: Lane) -> None:
     older = "where agent = ? and seq > ? and seq <= ? order by seq limit ?"
     rows = session.all(
-        f"select seq, words from {ROWS[key.shelf]} {older}",  # noqa: S608  (a table of ours)
+        f"select seq, words from {ROWS[key.shelf]} {older}",  # noqa: S608  (our own table)
         *(key.agent, lane.done, lane.upto, BATCH),
     )
     _insert(session, key, lane, rows)
@@ -83,8 +83,8 @@ def _insert(session: SqlSession, key: Key, lane: Lane, rows: Iterable[Sequence[o
 
 
 def rebuild_later(session: SqlSession) -> None:
-    """Have each lane indexed anew when it is searched next; its old tokens must be gone."""
+    """Mark each lane for indexing at its next search; its old tokens must be deleted already."""
     for shelf, table in ROWS.items():
         session.all("delete from lane where shelf = ? and space = ''", shelf)
-        lanes = f"select agent, ?1, '', count(*), max(seq) from {table} group by agent"  # noqa: S608  (a table of ours)
+        lanes = f"select agent, ?1, '', count(*), max(seq) from {table} group by agent"  # noqa: S608  (our own table)
         session.all(f"insert into lane (agent, shelf, space, rows, upto) {lanes}", shelf)
