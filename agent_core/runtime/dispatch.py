@@ -86,7 +86,7 @@ class Dispatcher:
         *,
         aliases: Mapping[str, Alias] | None = None,
     ) -> None:
-        """Create the dispatcher; the first source with a function provides it. `current` returns the newest snapshot."""
+        """Create the dispatcher; earlier sources take precedence. `current` returns the newest snapshot."""
         self._sources = sources
         self._current = current
         self._settings = settings

@@ -326,7 +326,7 @@ class _Cuts:
         return f"cut off {self.total} times"
 
     def due(self, now: float) -> float | None:
-        """Return when the turn resumes; from the second interruption in a row with backoff, so other turns run first."""
+        """Return when the turn resumes: from the second interruption in a row with backoff, to let others run first."""
         pause = _PAUSE_S * 2 ** (self.in_a_row - 1) * random.uniform(0.5, 1.5)  # noqa: S311  (a pause)
         return now + pause if self.in_a_row > 1 else None
 
