@@ -205,7 +205,7 @@ class Replays:
         return row
 
     async def _code(self, row: RecordedRow, version: str) -> tuple[str, Snapshot]:
-        """Return the function's module and a snapshot: the recorded code, the same with another version, or the current."""
+        """Return the function's module and a snapshot: the recorded code, that with another version, or the current."""
         now, module = self._registry.snapshot(), row.data["module"]
         if version == NOW:
             if row.function not in now.functions:
