@@ -1,4 +1,4 @@
-"""The check of a program before any of it runs: syntax, names, imports, and arguments against schemas."""
+"""Checks a program before any of it runs: syntax, names, imports, and arguments against schemas."""
 
 import ast
 import builtins

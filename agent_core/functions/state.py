@@ -13,7 +13,7 @@ from sandbox import RequestRefused
 from sandbox.wire.caps import MOST_STATE
 
 TRIES: Final = 10
-"""The number of attempts for a call whose state was changed by another call meanwhile."""
+"""The number of attempts for a call if other calls change its state meanwhile."""
 
 
 class FunctionStates:

@@ -198,7 +198,7 @@ def _field_calls(annotation: ast.expr, value: ast.expr | None, scope: Scope) -> 
 
 
 def _check(name: str, value: ast.expr | None, calls: list[ast.Call], default: Default) -> None:
-    """Raise Unresolved for a model's field whose schema syntax does not determine."""
+    """Raise Unresolved if syntax does not determine the schema of a model's field."""
     for keyword in (keyword for call in calls for keyword in call.keywords):
         if keyword.arg in typenames.CONSTRAINTS or keyword.arg in typenames.ALIASES:
             if json_literal(keyword.value) is None and not _first_choice(keyword.value):

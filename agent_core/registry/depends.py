@@ -166,7 +166,7 @@ def _names_in_examples(node: ast.stmt) -> set[str]:
 
 
 def _modifications(node: ast.stmt) -> tuple[set[str], set[str]]:
-    """Return the names whose values a statement modifies, and the functions that it calls for their effects.
+    """Return the names of the values that a statement modifies, and the functions that it calls for their effects.
 
     Examples are `TABLE["a"] = 1`, `TABLE.update(…)` and `fill(TABLE)`, also in nested blocks. For a function, these are
     the names that its calls modify.
@@ -418,7 +418,7 @@ def dependents(names: Iterable[str], snapshot: "Snapshot") -> list[str]:
 
 
 def private_users(name: str, snapshot: "Snapshot") -> list[str]:
-    """Return the modules with code outside of functions that mentions a function by name, sorted."""
+    """Return the modules, its own included, in which code other than the function mentions it by name, sorted."""
     own = snapshot.functions[name].module
     near = [own, *(module for module, reading in snapshot.readings.items() if own in reading.imports)]
     texts = {module: snapshot.modules[module].text for module in near}

@@ -164,8 +164,7 @@ class _Locator:
 class _Shape:
     """What a source is and does: whether it is an expression, and the names that it uses and binds.
 
-    `fixes` are bound names with immutable values (text, numbers); `changes` are names whose values it may consume or
-    change.
+    `fixes` are bound names with immutable values (text, numbers); `changes` are names of values that it may change.
     """
 
     is_expression: bool = False

@@ -195,7 +195,7 @@ class _File:
     def put(self, temporary: str, *, is_new: bool) -> None:
         """Rename the written file to its final name."""
         if is_new:
-            try:  # unlike a rename, a link fails if the file exists by now
+            try:  # unlike a rename, a link fails if the file exists
                 folders.link(temporary, self.name, self.folder_fd)
             except OSError as error:
                 if error.errno not in _CANNOT_LINK:

@@ -112,7 +112,7 @@ class Agent:
         self._unread = StaleView()
         self._closed = asyncio.Event()
         self._resources = resources or AsyncExitStack()
-        self._resources.callback(self._closed.set)  # not bound to the agent, which may be garbage by then
+        self._resources.callback(self._closed.set)  # not bound to the agent, which may be gone by then
         self._resources.push_async_callback(loop.aclose)
         self._resources.callback(functions.on_change(self._unread.heard))
 

@@ -1,6 +1,6 @@
 """Functions of a client: the model calls them, and the client runs them and sends the answers.
 
-A step that calls one ends the turn, whose journal keeps the call as open. The next turn begins with the answers, or
+A step that calls one ends the turn, and the journal keeps the call as open. The next turn begins with the answers, or
 with a note that there is none, so that no request contains an unanswered call.
 """
 

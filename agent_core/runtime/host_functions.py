@@ -141,7 +141,7 @@ class HostFunctions(FunctionSource):
         return record.close_with(await self._service.carry_out(plan, store, Author("agent")))
 
     async def _with_trigger_advice(self, plan: PlannedChange, snapshot: "Snapshot", turn: Turn) -> PlannedChange:
-        """Return the plan; of a new function, its answer has the advice of the trigger test, if there is any."""
+        """Return the plan; for a new function, its answer includes the advice of the trigger test, if any."""
         model, asked = self._trigger_model(), turn.history.last_request()
         deed, name = plan.completed_change or ("", "")
         if model is None or not asked or deed != "created" or plan.change is None or plan.change.reading is None:

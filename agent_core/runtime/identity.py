@@ -42,7 +42,7 @@ def entry_of(inbound: Inbound) -> Entry | None:
 
 
 def senders(inbound: Inbound) -> list[str]:
-    """Return the agents whose words an event contains."""
+    """Return the agents that are quoted in an event."""
     if inbound.kind in _HEADS:
         return [_name(inbound.payload)]
     return [_name(answer) for answer in _answers(inbound)] if inbound.kind == "answer" else []

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from .programs import Programs
 
 FIRST = "Begin with a thought of your own, and call send_message in the same reply."
-_MEASURED: Final = 8  # functions that a message probably needs and whose benefit is measured
+_MEASURED: Final = 8  # functions that a message probably needs, to be measured
 _MOST_TOLD: Final = 3  # functions that a message probably needs and that are missing from the index
 UNUSABLE = (
     "Use another model, or accept first replies as they come: `verify=False` of the agent (all of them),"

@@ -113,7 +113,7 @@ class ModelSession:
         self._system = SystemMessage(remembered)
         self._compaction = Compaction(settings.memory, compaction)
         self._rendered_for: object = None
-        self._told_of = ""  # the turn whose user was warned that the message is shown in part
+        self._told_of = ""  # the turn in which the user was warned that the message is shown in part
         self._last_request: object = None
 
     async def model(self) -> Model:
@@ -225,7 +225,7 @@ class ModelSession:
         return (await self.reply_alone(request, turn, settings.message_llm_model)).text
 
     async def reply_alone(self, request: Request, turn: Turn | None, name: str | None = None) -> Reply:
-        """Return a model's one reply to a request of its own: the agent's model, or another one. The turn counts it.
+        """Return the reply of the agent's model, or another one, to a separate request. The turn counts its tokens.
 
         Raises:
             ModelError: there is no usable answer.
@@ -233,10 +233,10 @@ class ModelSession:
         return await self._reply_to(request, await (self.models.other(name) if name else self.model()), turn)
 
     async def ask_large_model(self, request: Request) -> Reply:
-        """Return the reply of the agent's model to a request apart from the conversation, if it is no small one.
+        """Return the reply of the agent's model to a request outside of the conversation. Small models are refused.
 
         Raises:
-            ModelError: there is no usable answer, or the model is one that is only asked under a schema.
+            ModelError: there is no usable answer, or the model writes under a schema because it is small.
         """
         for _ in range(2):
             try:
@@ -250,9 +250,7 @@ class ModelSession:
         raise ModelError(f"`{self.models.name}` gave no reply.", fix="Try again.")
 
     def request_record(self, snapshot: "Snapshot") -> tuple[list["Entry"], list["Write"]]:
-        """Return what the request showed, if it differs from the previous one: with the messages it can be
-        reproduced.
-        """
+        """Return the record of a request, if it differs from the last; with the messages, it can be reproduced."""
         functions = self.functions.all()
         shown = (functions, self.models.name, self._system.sections)
         if self._last_request == shown:
@@ -264,7 +262,7 @@ class ModelSession:
         )
 
     async def _make_ready(self, turn: Turn, model: Model, share: float) -> None:
-        """Prepare the system message of this turn, and a conversation that fits next to it."""
+        """Prepare the system message of this turn, and shorten the conversation so that both fit."""
         if self._rendered_for != (turn.id, model.mode):
             turn.history.page(self._budget(model).page_chars(self.settings.memory, self.settings.turn.answer_chars))
             if self._told_of != turn.id and (cut := turn.history.cut_short(turn.id)):
@@ -410,7 +408,7 @@ class TokenMeter:
         )
 
     def _cost(self, usage: TokenUsage, model: str) -> float:
-        """Return what a request cost in dollars; 0 where no `[models.NAME]` gives the price of the model."""
+        """Return the cost of a request in dollars; 0 if no `[models.NAME]` has the price of the model."""
         for table, named in self._prices.items():
             if named.price is not None and (named.name or table) == model:
                 price = named.price

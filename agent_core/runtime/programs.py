@@ -360,7 +360,7 @@ class Programs:
         return not await granting.needs(callee.function, callee.snapshot)
 
     async def _answer(self, run: ProgramRun, number: int, name: str, text: str) -> dict[str, Any]:
-        """Return the answer to one inner call, from the journal if it is there."""
+        """Return the answer to one inner call, from the journal if it has one."""
         if number > MOST_CALLS:
             return _BEYOND
         earlier = run.earlier.get(number)

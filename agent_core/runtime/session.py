@@ -226,9 +226,9 @@ def closing_answers(entries: Sequence[Entry]) -> list[Entry]:
 async def settle(store: Store, claimed: Claimed, session: AgentSession, *, goes_on: bool = False) -> str:
     """Close a turn that another process left open, with one answer for every open call.
 
-    A parked turn stays parked, and a finished reply to another agent is delivered. Any other turn that another agent
-    began is started again; with `goes_on` also one that the user began, unless the user ended it. A summary is
-    abandoned.
+    A parked turn stays parked, and a summary is abandoned. A turn that another agent began (with `goes_on`, also one of
+    the user) is finished if its reply is on disk; otherwise it starts again, unless the user ended it. Any other turn
+    is interrupted.
     """
     if claimed.event.kind == SUMMARY:
         await store.finish(claimed.id, claimed.attempt)

@@ -500,7 +500,7 @@ def assistant(assistant_reply: Assistant) -> Entry:
 
 
 def cut_off(text: str) -> Entry:
-    """Return the entry of a reply of which only the beginning arrived."""
+    """Return the entry of an incomplete reply."""
     return assistant(Assistant(f"{text} […]"))
 
 
@@ -534,7 +534,7 @@ def unwrapped(call: Call) -> Call:
         return call
     arguments = wanted.get("arguments") or {}
     if isinstance(arguments, str) and HEARTBEAT in wanted:
-        with suppress(NotJson):  # invalid text stays as it is and fails with its own error
+        with suppress(NotJson):  # invalid text is kept, and fails with its own error
             arguments = read_object(arguments)
     if isinstance(arguments, dict):
         if HEARTBEAT in wanted:

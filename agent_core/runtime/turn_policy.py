@@ -317,7 +317,7 @@ SILENT: Final = "The agent handed back without a message."
 
 @dataclass(slots=True)
 class SendMessagePolicy(DirectReplyPolicy):
-    """The turn policy of agents whose text is inner monologue."""
+    """The turn policy of agents that write text as inner monologue."""
 
     _unheard: str = ""
     _was_told: bool = False

@@ -228,7 +228,7 @@ class TurnRunner:
                 self.colleagues.look_away()
 
     async def _next(self, skip: Collection[str] = (), *, goes_on: bool) -> ClaimedTurn | None:
-        """Return the next turn, after closing any turn whose end could not be stored, for example on a full disk."""
+        """Return the next turn, after closing earlier ones that could not be stored, for example on a full disk."""
         claimed = await self.store.next(self.name, self.owner, skip=skip)
         while claimed is not None and claimed.attempt > 1:
             await settle(self.store, claimed, self.session, goes_on=goes_on)

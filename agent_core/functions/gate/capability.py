@@ -238,7 +238,7 @@ def _is_own(module: str) -> bool:
 
 
 def called_by_self(tree: ast.Module) -> set[str]:
-    """Return the functions that are called by `self.call`; UNSAID stands for one that the text does not name."""
+    """Return the functions that are called by `self.call`; UNSAID represents one that the text does not name."""
     called = set[str]()
     for node in nodes_of(tree):
         match node:

@@ -120,7 +120,7 @@ async def try_import(file: SavedFile, trial_tools: TrialTools) -> SavedFile:
 
 
 async def prove_changed(file: SavedFile, trial: TrialTools) -> SavedFile:
-    """Return the file with the example results of functions whose code, or code that they use, has changed."""
+    """Return the file with the example results of functions that changed, directly or in code that they use."""
     if file.trial is None:
         return file.skip("the file could not be imported")
     changed_names = await aside(file.size, _to_try_again, file, file.trial)

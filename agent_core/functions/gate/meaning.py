@@ -118,7 +118,7 @@ def _note(draft: Draft, trial: "TrialTools") -> str:
 
 
 def _wrong(draft: Draft) -> Iterator[tuple[str, Finding]]:
-    """Yield the calls for which author and reader expect a result that the code does not return; and findings."""
+    """Yield a call and a finding for each result that author and reader expect but the code does not return."""
     answer, line = draft.candidate.answer, draft.line
     returned = {disagreement.call: disagreement for disagreement in draft.trials.disagreements}
     for example in draft.candidate.examples if answer else ():
@@ -205,7 +205,7 @@ async def _try_calls(answer: ReaderAnswer, subject: TrialSubject, trial: "TrialT
 
 
 def _are_same(first: str, second: str) -> bool:
-    """Check whether two texts stand for the same value."""
+    """Check whether two texts denote the same value."""
     values = literal_value(first), literal_value(second)
     are_literal = not any(type(value) is object for value in values)
     return same(*values, is_float=True) if are_literal else first.strip() == second.strip()

@@ -72,7 +72,7 @@ class Workers(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """The terms for judging a candidate: its grants, its package paths, and the functions guarded by a grant.
+    """The terms for judging a candidate: its grants, its package paths, and the functions that need a grant.
 
     `approval_mode` is how the user is asked for missing grants.
     """

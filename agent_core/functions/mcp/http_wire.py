@@ -58,7 +58,7 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
         self._waiting: dict[str, float] = {}
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Return the response, whose body is either read and checked, or streamed event by event.
+        """Return the response with its body read and checked, or streamed event by event.
 
         Raises:
             AnswerCutOff: it is too large, or does not arrive in time.

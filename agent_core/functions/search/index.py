@@ -194,7 +194,7 @@ request: then only the name is read.
 """
 
 _DISTRUST = 0.15
-"""The penalty of a function whose description is a list of words: about as much as full word overlap is worth."""
+"""The penalty for a description that is a list of words: about as much as full word overlap is worth."""
 
 _WORDS, _CROWDED, _LEXICON = 0.15, 0.1, 0.4
 _VIEWS: Final[Mapping[str, tuple[float, float, float]]] = {
@@ -280,7 +280,7 @@ class FunctionIndex:
     async def near(
         self, snapshot: "Snapshot", least: float, names: Iterable[str] | None = None
     ) -> list[tuple[str, str, float]]:
-        """Return the pairs whose descriptions have at least this cosine, with it; with `names`, only their pairs."""
+        """Return the pairs of descriptions with at least this cosine, and the cosine; with `names`, only theirs."""
         async with self._lock:
             await self._see(snapshot)
             slots = None if names is None else [self._slots[name] for name in names if name in self._slots]
@@ -306,7 +306,7 @@ class FunctionIndex:
         return [(name, request) for name, request in served if counts[request] <= COUNT]
 
     async def word_lists(self, snapshot: "Snapshot") -> list[str]:
-        """Return the functions whose descriptions are lists of words, which search ignores."""
+        """Return the functions with a list of words as description, which search ignores."""
         async with self._lock:
             await self._see(snapshot)
             return sorted(self._word_lists & snapshot.functions.keys())

@@ -74,7 +74,7 @@ def is_documented(error: str, function: "Function", snapshot: "Snapshot") -> boo
 def _docstring(function: "Function", snapshot: "Snapshot") -> str | None:
     try:
         tree = syntax.parse(dedent(snapshot.text_of(function)))
-    except SyntaxError:  # its lines cannot be parsed alone: nothing is known about it
+    except SyntaxError:  # its lines cannot be parsed alone
         return None
     defined = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     return ast.get_docstring(defined[0]) if defined else None

@@ -241,7 +241,7 @@ class CandidateReview:
 async def confirmed(
     store: FunctionStore, anew: tuple[str, ...], old_function: "Function | None", function: "Function"
 ) -> tuple[str, ...]:
-    """Return the calls of a version whose returned results were accepted, now or earlier, and are still promised."""
+    """Return the calls with returned results that were accepted, now or earlier, and are still promised."""
     calls = [*anew]
     for earlier in filter(None, (old_function, function)):
         if not (earlier.examples and function.examples):

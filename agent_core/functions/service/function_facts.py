@@ -277,7 +277,7 @@ async def introspection(view: ViewContext, name: str, owners: "CallOwners" = Non
 
 
 def foreign_details(function: "Function", source: str) -> FunctionDetails:
-    """Return what is known about a function of another program, whose calls are not counted here."""
+    """Return what is known about a function of another program. Its calls are not counted here."""
     none = FunctionStatistics.none()
     return FunctionDetails(function, source, "foreign", none, None, (), (), (), reach=FOREIGN_REACH)
 

@@ -256,7 +256,7 @@ class Loader:
     async def _judge_freed(
         self, snapshot: "Snapshot", good: GoodVersions, results: Iterable[LoadedFile]
     ) -> list[LoadedFile]:
-        """Return the results of files whose functions were kept out and now got their name. They are already placed."""
+        """Return the results of files with functions that were kept out and now get their name, already placed."""
         sources = modules_with_free_names(snapshot, good, results) if good.kept_out else ()
         judged = [await self._judge_file(source, good, snapshot) for source in sources]
         return [result for result in judged if result.verdict is not None]
@@ -366,7 +366,7 @@ class Loader:
         return LoadedFile(path, source.module, verdict.reading, verdict=verdict, previous=previous)
 
     async def _place_and_write(self, loaded: LoadedFile, snapshot: "Snapshot", good: GoodVersions) -> LoadedFile:
-        """Return the result of a file as it is placed, with what is written of it."""
+        """Return the result of a placed file, with its writes."""
         loaded = as_placed(loaded, snapshot)
         if loaded.verdict is None:
             return loaded
@@ -376,7 +376,7 @@ class Loader:
     async def _confirmed_calls(
         self, previous_reading: "ModuleReading | None", verdict: "ModuleVerdict"
     ) -> dict[str, Sequence[str]]:
-        """Return the calls, by function, with results that were once accepted as returned and still hold."""
+        """Return the calls, by function, with returned results that were accepted before and still hold."""
         had = {function.name: function for function in previous_reading.functions} if previous_reading else {}
         confirmed = candidate_review.confirmed
         judged = [function for function in verdict.reading.functions if function.name in dict(verdict.standings)]
@@ -385,7 +385,7 @@ class Loader:
         }
 
     async def _unfit(self, verdict: "ModuleVerdict") -> list[Write]:
-        """Return the writes that mark functions of other files broken by a save, with the code that breaks them."""
+        """Return the writes that mark functions of other files as broken by a save, with a hash of the code."""
         broken = {breakage.user.name: breakage for breakage in verdict.breakages}
         verdicts = [
             (breakage, await judgment_on(self._store, breakage.user.body_hash, name))

@@ -37,7 +37,7 @@ from .judgment import Judgment
 _LOOKS_AT_ONCE = 2  # functions of one file that are examined at once; files are judged in parallel
 Judge = Callable[["ReviewJob"], Awaitable[list[Judgment]]]
 AT_ONCE = 6  # jobs at once in one process: while one waits for its worker, others are parsed
-_FEW = 12  # jobs for which no other process is started, which takes half a second
+_FEW = 12  # with this many jobs or fewer, no process is started: that takes half a second
 _LONGEST_LINE = 64 << 20
 
 

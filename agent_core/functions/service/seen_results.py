@@ -1,4 +1,4 @@
-"""Types of results that were observed, for functions whose declared return type says little or nothing.
+"""Observed types of results, for functions with a declared return type that says little or nothing.
 
 Only the shape of a value is kept. For functions of the workspace, keys are kept only if they occur in the source,
 because any other key may be data. MCP tools have no source here: the shape of their results is only available to the
@@ -22,7 +22,7 @@ from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 from ..answers import CallOutcome
 
 Shape: TypeAlias = "str | list[Shape] | dict[str, Shape]"
-"""The name of a type, a list of item shapes, or a dictionary of shapes by key; `*` stands for any key.
+"""The name of a type, a list of item shapes, or a dictionary of shapes by key; `*` means any key.
 
 `*json` has the shape of JSON inside a text, which is how most tools of MCP servers answer.
 """

@@ -104,7 +104,7 @@ async def choose(floor: Floor, policy: Policy, advisers: Advisers) -> SpeakerCho
 
 
 def question_of(floor: Floor, policy: Policy) -> SpeakerQuestion:
-    """Return the question to a model, whose length is bounded however long the conversation is."""
+    """Return the question to a model; its length is bounded, however long the conversation is."""
     cards = [f"{name}: {one_line(purpose, _CARD)}" for name, purpose in floor.members.items()]
     may = f"May speak now: {', '.join(floor.allowed)}"
     said = tail(floor.said, policy.tail_chars)

@@ -157,7 +157,7 @@ def same_text(expected: str, got: str, options: set[str]) -> bool:
 
 
 def _fits(expected: str, got: str) -> bool:
-    """Check whether a text matches a pattern in which `...` stands for any text. Avoids regular expressions."""
+    """Check whether a text matches a pattern in which `...` matches any text. Avoids regular expressions."""
     first, *pieces = expected.split("...")
     if not pieces or not got.startswith(first):
         return False

@@ -1,6 +1,6 @@
 """The examples that are required to prove a function: two with different results, both answers of a boolean one.
 
-Pure. A function whose results examples cannot show (effects, chance, the time of day) becomes a draft.
+Pure. If examples cannot show a function's results (effects, chance, the time of day), it becomes a draft.
 """
 
 import ast
