@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from agent_core.registry.function import Function
 
 _MOST_EXAMPLES: Final = 4
-_LONGEST: Final = 400  # length of an example's result
+_LONGEST: Final = 400  # characters of an example's result
 _TYPES: Final = {"str", "int", "float", "bool", "list", "dict"}
 
 

@@ -79,7 +79,7 @@ class ProgramText:
 
 
 class _WithoutLiterals(ast.NodeTransformer):
-    """Replaces each literal by the name of its type."""
+    """A transformer that replaces each literal by the name of its type."""
 
     def __init__(self) -> None:
         self.literals: list[str] = []

@@ -67,7 +67,7 @@ def _component_folder() -> Path | None:
 
 
 class SandboxClient:
-    """Runs functions in sandboxed workers, or returns why none can run."""
+    """The client that runs functions in sandboxed workers, or returns why none can run."""
 
     def __init__(  # noqa: PLR0913 - what a call may use
         self,
@@ -82,7 +82,7 @@ class SandboxClient:
         foreign: "ForeignLibrary | None" = None,
         on_status: Callable[[str], None] | None = None,
     ) -> None:
-        """Create the client; it uses a `shared` sandbox instead of starting one. `on_status` is called before slow steps."""
+        """Create the client, which uses a `shared` sandbox if given. `on_status` is called before slow steps."""
         self.limits = limits_of(settings)
         self.settings = settings
         self.secrets = secrets or Secrets()

@@ -33,7 +33,7 @@ class TypeBudget:
 
 
 class Converter:
-    """Converts the annotations of one function, and collects the definitions of its recursive types."""
+    """A converter for the annotations of one function, which collects the definitions of its recursive types."""
 
     def __init__(self, scope: "Scope", budget: TypeBudget | None = None) -> None:
         self.scope = scope

@@ -143,7 +143,7 @@ def _before(setup: list[tuple[str, "_Shape"]], shape: "_Shape", bound: frozenset
 
 
 class _Locator:
-    """Finds a prompt's line in the file, because escapes and continued lines shift the docstring's own count."""
+    """A finder of a prompt's line in the file: escapes and continued lines shift the docstring's own count."""
 
     def __init__(self, lines: list[str], start: int) -> None:
         self._lines, self._start, self._from = lines, start, start

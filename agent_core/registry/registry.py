@@ -89,7 +89,7 @@ def _differs(name: str, old_snapshot: Snapshot, new_snapshot: Snapshot) -> bool:
 
 
 class Registry:
-    """Holds the current snapshot. It belongs to the event loop's thread."""
+    """The holder of the current snapshot. It belongs to the event loop's thread."""
 
     def __init__(self, snapshot: Snapshot | None = None) -> None:
         self._snapshot = snapshot or Snapshot.empty()

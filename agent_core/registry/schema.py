@@ -56,7 +56,7 @@ def read_module(
 
 
 class _Reader:
-    """Reads one module and collects its problems."""
+    """A reader of one module, which collects the problems that it finds."""
 
     def __init__(self, source: ModuleSource, scope: Scope) -> None:
         self.source, self.scope = source, scope

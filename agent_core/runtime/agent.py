@@ -76,7 +76,7 @@ class RemovedTurn:
 class Agent:
     """An assistant with its conversation; it runs one turn at a time.
 
-    `helper_desk` creates helpers; only agents that have one are offered the functions for helpers.
+    `helper_desk` manages helpers; only agents that have one are offered the functions for that.
     """
 
     helper_desk: "MakesHelpers"

@@ -90,7 +90,7 @@ class CallRecord:
         self.did = Receipt()  # effects of the call as observed by the host
         self._clock = clock
         self._began = clock.monotonic()
-        self.stood = 0.0  # time spent waiting for a human, at the debugger or with a question
+        self.stood = 0.0  # seconds spent waiting for a human, at the debugger or with a question
         self._announced = False
 
     @property

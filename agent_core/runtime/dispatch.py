@@ -1,8 +1,8 @@
 """Answers each call with the function that it names, whatever its source.
 
-Every call of a reply gets exactly one answer. A function source provides the functions that the model can call now:
-those of the host, or those of the workspace, which run in sandboxed workers. Parallel functions run concurrently, the
-others one after another in order.
+Every call of a reply gets exactly one answer. A function source provides the functions that the model can call now,
+such as those of the host, or those of the workspace, which run in sandboxed workers. Parallel functions run
+concurrently, the others one after another in order.
 """
 
 import asyncio
@@ -75,7 +75,7 @@ class FunctionSource(Protocol):
 
 
 class Dispatcher:
-    """Runs the calls of one reply."""
+    """The dispatcher that runs the calls of a reply."""
 
     def __init__(
         self,

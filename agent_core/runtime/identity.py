@@ -69,7 +69,7 @@ def _answer(answer: Mapping[str, Any]) -> str:  # Any: JSON
 
 
 class OwnName:
-    """Strips the name of an agent from the beginning of its reply, where some models write it."""
+    """A filter that strips an agent's name from the beginning of its reply, where some models write it."""
 
     def __init__(self, agent: str) -> None:
         forms = ("{}:", "[{}]:", "[from: {}]:", "[from: {}]")

@@ -46,7 +46,7 @@ class Remembering(Protocol):
 
 
 class AgentLoop:
-    """Runs the steps of one agent's turns."""
+    """The runner of the steps in one agent's turns."""
 
     is_group: Final = False
 

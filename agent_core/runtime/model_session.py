@@ -76,7 +76,7 @@ _QUIET_S: Final = 2.0  # time without a piece after which the user is shown that
 
 
 class ModelSession:
-    """Sends requests to the model of one agent."""
+    """The session that sends requests to the model of one agent."""
 
     def __init__(  # noqa: PLR0913 - what it is made of
         self,
@@ -372,7 +372,7 @@ class ModelSession:
 
 
 class TokenMeter:
-    """Counts the tokens and the dollars of one agent's requests; `correction` scales token estimates."""
+    """The meter of one agent's tokens and dollars; `correction` scales token estimates."""
 
     def __init__(self, prices: Mapping[str, "NamedModel"]) -> None:
         """Create the meter; `prices` are the `[models.NAME]` tables."""
@@ -419,7 +419,7 @@ class TokenMeter:
 
 
 class ReplyKeeper:
-    """Stores the text of a reply that is still arriving, in case the program is killed.
+    """The keeper of a reply's text while it arrives, in case the program is killed.
 
     Leave its block before you append the reply. A reply that arrives within a second is not stored. No piece waits for
     the disk, and writes are not flushed: what the system was given survives a crash of the program, but not a power
@@ -480,7 +480,7 @@ _CHOOSE: Final = (
 
 
 class FactKeeper:
-    """Asks the model which of the user's sentences, if they are in no block, to keep in memory.
+    """The keeper of the user's sentences that are in no block: it asks the model which ones belong in memory.
 
     The model answers with numbers only, and the user's exact words are stored: it can choose, but not add anything. It
     is asked about each sentence once.

@@ -227,7 +227,7 @@ class InnerRecord(CallRecord):
 
 
 class Programs:
-    """Runs the programs of one agent; `dispatcher` answers their calls and is set after both are created."""
+    """The runner of one agent's programs; `dispatcher` answers their calls and is set after both are created."""
 
     dispatcher: Dispatcher
 

@@ -83,7 +83,7 @@ class Company:
 
 @dataclass(slots=True)
 class ReceiptReader:
-    """Builds the receipt of a turn from its entries, in the order in which they are stored."""
+    """A builder of a turn's receipt from its entries, in the order in which they are stored."""
 
     receipt: Receipt = field(default_factory=Receipt)
     _running: dict[str, list[str]] = field(default_factory=dict)  # addresses of running calls, by call ID

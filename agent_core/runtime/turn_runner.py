@@ -96,7 +96,7 @@ def _is_of_user(inbound: Inbound) -> bool:
 
 @dataclass(slots=True)
 class TurnRunner:
-    """Runs the turns of one agent; `turn` is the running turn."""
+    """The runner of one agent's turns; `turn` is the running turn."""
 
     name: str
     store: Store

@@ -445,7 +445,7 @@ class Watch:
         self._stops = 0
         self.was_quit = False  # whether the human ended it
         self.was_denied = False  # whether a grant was missing, so that a failure does not count against the function
-        self.stood = 0.0  # time spent waiting for a human
+        self.stood = 0.0  # seconds spent waiting for a human
         self.running: list[Run] = []  # each called by the previous one
         self.changes: list[str] = []  # changes by the human, each with its place
         self.records: list[BreakpointRecord] = []

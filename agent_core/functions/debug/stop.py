@@ -177,7 +177,7 @@ class TraceLine:
 
 
 class Reader:
-    """Parses a worker's report, which is already masked and limited in size, and makes its texts visible.
+    """A parser for a worker's report, which is already masked and limited in size; it makes texts visible.
 
     Each method raises RequestRefused if the report has another shape.
     """

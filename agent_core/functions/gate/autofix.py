@@ -341,7 +341,7 @@ def _trim(lines: list[str]) -> list[str]:
 
 _TYPES = frozenset(["int", "str", "float", "bool", "list", "dict", "set", "tuple", "bytes", "frozenset", "None", "Any"])
 _OLD = re.compile(r"\b(?:List|Dict|Set|Tuple|FrozenSet)\b")
-_LONGEST = 200  # length of a type in a docstring
+_LONGEST = 200  # characters of a type in a docstring
 
 
 def hint_from_docstring(view: View) -> str:

@@ -77,7 +77,7 @@ def differing(rows: Collection[Sequence[str]]) -> list[tuple[str, ...]]:
 
 @dataclass(slots=True)
 class _Names:
-    """Maps the names in a function to words of its form.
+    """The mapping of the names in a function to words of its form.
 
     Names that the function binds are numbered by first use; all others are replaced by their meaning in the module.
     """

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 NOT_IMPORTED: Final = "the module could not be imported"
 NOTHING_YET: Final = "the body does nothing yet"
 OUTSIDE: Final = "it acts on the outside, which is not tried here"
-_QUOTED = 160  # length of a line that is quoted as evidence
+_QUOTED = 160  # characters of a line that is quoted as evidence
 
 
 @dataclass(frozen=True, slots=True)

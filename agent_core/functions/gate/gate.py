@@ -294,7 +294,7 @@ FILE_STAGES: tuple[Stage[SavedFile], ...] = (
 
 
 class Gate:
-    """Judges candidates and saved files; holds the rules, and the sandbox in which code is tried."""
+    """The judge of candidates and saved files, with the rules and the sandbox in which code is tried."""
 
     def __init__(
         self,

@@ -62,7 +62,7 @@ _MEANS: Final = {
 }
 _MOST_CHANGES = 8
 _TRIED = 16
-_LONGEST = 80  # length of a call or result that can be worked out
+_LONGEST = 80  # characters of a call or result that can be worked out
 _LONG_NUMBER = re.compile(r"\d{8}|\.\d{5}")
 _NEXT_TO_IT: Final = frozenset({"constant", "boundary"})
 _FEW = 2  # number of calls if none detects more than the others

@@ -172,7 +172,7 @@ def can_be_called(tree: ast.Module, snapshot: Snapshot, guarded: frozenset[str])
 
 @dataclass(frozen=True, slots=True)
 class Callees:
-    """Handles the requests of an example: calls of other functions are made, all others are refused and recorded."""
+    """The handler of an example's requests: calls of other functions are made, all others refused and recorded."""
 
     snapshot: Snapshot
     trial: TrialTools

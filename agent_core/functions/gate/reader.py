@@ -25,7 +25,7 @@ from .verdict import ExpectedCall, Reach, ReaderAnswer
 CANNOT_TELL: Final = "?"
 _WAIT_S: Final = 60.0
 _MOST_CALLS: Final = 3
-_LONGEST: Final = 400  # length of a call or a result
+_LONGEST: Final = 400  # characters of a call or a result
 _TOKENS: Final = 800
 _QUESTION: Final = """\
 You are shown the name, the signature and the docstring of a Python function, without its body. Say what its body has \

@@ -41,11 +41,11 @@ _MOST = 3  # reported failures
 _USE = "use it in the body, or leave it out of the parameters and of `Args:`"
 _ALONE_S = 1.0  # timeout of a single call that seems to hang
 _FIRST = 0.5  # share of the time in which all calls are tried once
-_LARGEST = 20_000  # length of one call
+_LARGEST = 20_000  # characters of one call
 _PATIENT_S = 4.0  # timeout of a call that got little processor time
 _BUSY_S = 0.5  # processor time; with less, a call waited for something or for the processor
 _WAITING_S = 0.05
-_LONG_TEXT = 200  # length
+_LONG_TEXT = 200  # characters
 _SLOW_S = 0.05  # if examples take this long, the function is slow
 
 
@@ -137,7 +137,7 @@ def _why_untried(draft: Draft, own: TrialSubject | None) -> str:
 
 
 class RobustTrial:
-    """Tries one function in workers with variations of its examples' calls."""
+    """The trial of one function in workers, with variations of its examples' calls."""
 
     def __init__(self, draft: Draft, subject: TrialSubject, trial: "TrialTools") -> None:
         self._draft, self._subject, self._function, self._trial = draft, subject, subject.function, trial

@@ -92,7 +92,7 @@ class SearchReport:
 
 
 class FunctionSearch:
-    """Searches the functions of a workspace."""
+    """The search for functions of a workspace."""
 
     def __init__(
         self, embedder: Embedder | None, store: "RequestStore | None", snapshot: Callable[[], "Snapshot"]

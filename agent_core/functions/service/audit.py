@@ -108,7 +108,7 @@ class _Known:
 
 
 class Audit:
-    """Audits the functions of a workspace."""
+    """The audit of a workspace's functions."""
 
     def __init__(
         self, view: Callable[[], ViewContext], search: FunctionSearch, gate: Gate, quarantine: Quarantine

@@ -166,7 +166,7 @@ def _function(verdict: "ModuleVerdict", name: str) -> "Function":
 
 
 class LateProof:
-    """Judges a draft of a saved file again with the packages that are granted by now."""
+    """A second judgment on a draft of a saved file, with the packages that are granted by now."""
 
     def __init__(self, store: FunctionStore, gate: "Callable[[], Gate]", packages: "PackageGrants") -> None:
         self._store = store

@@ -58,7 +58,7 @@ class TraceReport:
 
 
 class CallService:
-    """Makes calls, each with a debugger watch."""
+    """The service that makes calls, each with a debugger watch."""
 
     def __init__(
         self, sandbox: "SandboxClient", grants: "GrantService", store: "Store", seen_results: "SeenResults"

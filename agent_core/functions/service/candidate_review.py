@@ -43,7 +43,7 @@ _STAGES_OF = {
 
 
 class CandidateReview:
-    """Judges candidates and plans what follows from the verdicts."""
+    """The review of candidates, which plans what follows from the gate's verdicts."""
 
     def __init__(self, store: FunctionStore, gate: Gate, grants: GrantService) -> None:
         self.gate = gate

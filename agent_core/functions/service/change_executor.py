@@ -39,7 +39,7 @@ _TRIES = 20  # a plan is stale each time that another process was faster
 
 
 class ChangeExecutor:
-    """Executes changes, one at a time per process."""
+    """The executor of changes, one at a time per process."""
 
     def __init__(
         self,

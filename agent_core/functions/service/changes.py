@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class ChangePlanner:
-    """Plans the changes of functions."""
+    """The planner of changes to functions."""
 
     def __init__(
         self, store: FunctionStore, files: FileSync, review: CandidateReview, maker: FunctionMaker | None = None

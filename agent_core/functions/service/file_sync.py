@@ -38,7 +38,7 @@ Late = Callable[[WorkspaceError], Awaitable[PlannedChange]]
 
 
 class FileSync:
-    """Keeps plans in step with the current files."""
+    """The synchronization of plans with the current files."""
 
     def __init__(self, root: Path, registry: "Registry", module_bytes: int, catch_up: CatchUp) -> None:
         self.registry = registry

@@ -47,7 +47,7 @@ class Pulled:
 
 
 class FolderCopy:
-    """Keeps a folder in step with the manifest. Callers must hold the lock of the folder."""
+    """The synchronization of a folder with the manifest. Callers must hold the lock of the folder."""
 
     def __init__(self, root: Path, store: FunctionStore, limit_bytes: int = MODULE_LIMIT) -> None:
         self._folder = root / FOLDER

@@ -93,7 +93,7 @@ class GrantService:
         self._settings = settings
         self._limits = limits
         self._packages = packages
-        self.stood = 0.0  # time in which a human was asked
+        self.stood = 0.0  # seconds in which a human was asked
 
     @property
     def approver(self) -> Approver | None:

@@ -220,7 +220,7 @@ _PROMPT = re.compile(r"^\s*(?:>>>|\.\.\.) ")
 _FROM = re.compile(r"from\s+[.\w]+\s+import\b")
 _BACKPORT = "typing_extensions"
 _MOST_GIVEN = 8  # examples of a `.jsonl` line that are added to the docstring
-_LONGEST = 64  # length of a function's name
+_LONGEST = 64  # characters of a function's name
 
 
 @dataclass(frozen=True, slots=True)
@@ -439,7 +439,7 @@ def _is_standard(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ImportMover:
-    """Rewrites the imports of one module as relative imports for its new place.
+    """A rewriter that turns the imports of one module into relative imports for its new place.
 
     `targets` map the old names of the imported modules to the new ones; `own` is the old name of this module, `target`
     its new one. `import a.b`, which binds `a`, has no relative form: it is written with the `root` of the new place.

@@ -72,10 +72,10 @@ Found: TypeAlias = ModuleSource | Problem | Literal["out of reach"] | None
 
 
 class Loader:
-    """Keeps the registry in step with the folder. `then` is called with the verdict on each file that was taken.
+    """The service that keeps the registry in step with the folder.
 
-    If folders share the store, this folder is a `copy` of the store's content and is kept in step with it. `since` are
-    the changes that others made before the loader was started.
+    `then` is called with the verdict on each file that was taken. If folders share the store, this folder is a `copy`
+    of its content and is kept in step with it. `since` are the changes that others made before the loader was started.
     """
 
     def __init__(  # noqa: PLR0913 - the rooms that it joins

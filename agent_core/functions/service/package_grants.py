@@ -191,7 +191,7 @@ class PackageGrants:
 
 
 class ImportTrials:
-    """Tests whether a package can be preloaded: a process with a package that starts threads cannot fork."""
+    """A test of whether a package can be preloaded: a process with a package that starts threads cannot fork."""
 
     def __init__(self, workers: Workers, limits: Limits) -> None:
         self._workers = workers

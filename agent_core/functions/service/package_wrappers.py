@@ -56,7 +56,7 @@ def _shown(hint):
 """
 _TYPES: Final = frozenset({"str", "int", "float", "bool", "bytes", "list", "dict", "tuple", "set"})
 _TYPING: Final = ("Any", "Dict", "Iterable", "List", "Literal", "Mapping", "Optional", "Sequence", "Union")
-_LONGEST: Final = 300  # length of a description
+_LONGEST: Final = 300  # characters of a description
 _DRY: Final = "Leave out --dry-run: you are shown what would be installed, and asked."
 _LOOKS: Final = TypeAdapter(list[tuple[list[tuple[str, str, str, str]], str, str]])
 _PARSED: Final = (ast.Name, ast.Constant, ast.Subscript, ast.Tuple, ast.List, ast.BinOp, ast.BitOr, ast.Load)

@@ -235,7 +235,7 @@ class Replays:
 
 
 class ReplayedRequests:
-    """Answers requests of a replayed call with the recorded answers."""
+    """The handler that answers requests of a replayed call from the record."""
 
     def __init__(self, rows: list[Row], watch: Watch, snapshot: Snapshot) -> None:
         self._rows = list(rows)

@@ -152,7 +152,7 @@ class _Job:
 
 @dataclass(slots=True)
 class Tending:
-    """Tends the functions of a workspace. `finish` carries out a plan, and `snapshot` returns the newest snapshot."""
+    """The tending of a workspace's functions. `finish` carries out a plan, `snapshot` returns the newest snapshot."""
 
     store: Store
     audit: Audit

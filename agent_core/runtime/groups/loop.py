@@ -63,7 +63,7 @@ class _TurnOutcome:
 
 
 class GroupLoop:
-    """Runs the turns of one group. Its plan is read again at each turn, and members are opened on demand."""
+    """The runner of a group's turns. The plan is read again at each turn, and members are opened on demand."""
 
     is_group: Final = True
 

@@ -19,8 +19,8 @@ _COMPARED: Final = 4000  # characters
 class StopConditions:
     """The conditions that end a group's turn.
 
-    They are a number of speeches, a text that a member says, a call of a function (or the decision of a grown `function
-    NAME`), and repeated speeches that are nearly the same.
+    It ends after a number of speeches, when a member says a text or calls a function (or a grown `function NAME`
+    decides so), or when a member repeats nearly the same speech.
     """
 
     turns: int = 12
@@ -71,7 +71,7 @@ class GroupEnd:
 
 
 def ended(plan: GroupPlan, floor: Floor, called: Collection[str]) -> GroupEnd | None:
-    """Return why the turn is over after the last speech, or None; `called` are the functions called in it."""
+    """Return why the turn is over after the last speech, or None; `called` are functions that its speaker called."""
     stop, run, last = plan.stop, floor.run, floor.last
     if run and stop.text and says(last.text, stop.text):
         return GroupEnd(f"{last.by} said {stop.text}.")
