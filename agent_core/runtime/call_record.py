@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from agent_core.registry.function import Function
 
 MOST_CHARS = 4 << 20
-"""The maximum length of a stored answer."""
+"""The maximum number of characters of a stored answer."""
 ARCHIVE: Final = "archival memory"
 
 

@@ -33,11 +33,11 @@ _CLEAR: Final = frozenset(_SCALARS.values()) | _CONTAINERS | {"Literal", "Option
 _ANY_KEY: Final = "*"
 _IN_TEXT: Final = "*json"
 _MOST_TEXT: Final = 20_000
-"""The length up to which a text is searched for JSON."""
+"""The number of characters up to which a text is searched for JSON."""
 _MOST_ITEMS: Final = 8
 _MOST_DEPTH: Final = 3
 _LONGEST: Final = 160
-"""The maximum length of a type, which is part of every request."""
+"""The maximum number of characters of a type, which is part of every request."""
 
 
 def shape_of(value: object, keys: Callable[[str], bool], depth: int = 0) -> Shape:

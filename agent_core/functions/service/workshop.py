@@ -592,7 +592,7 @@ class FunctionService:
         """Run a function's examples, or one call of it, in separate workers. Tests are not recorded.
 
         Raises:
-            UsageError: there is no such function, the arguments do not fit, or a foreign function gets none.
+            UsageError: there is no such function, or its arguments do not fit or, for a foreign one, are missing.
         """
         if (foreign := self.foreign().get(name)) is not None:
             if arguments is None:
