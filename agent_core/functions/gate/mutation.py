@@ -192,7 +192,7 @@ def _try_bodies(draft: Draft, function: Function, text: str) -> _Steps[MutationR
 
 
 def _spoils(value: str, passed: Sequence[bool | None], examples: Sequence[Example | GivenExample]) -> bool:
-    """Check whether the examples that this stub fails have fewer than two results; never for boolean results."""
+    """Check whether the examples that this stub fails have fewer than two results; boolean stubs do not count."""
     failed = [example for example, agreed in zip(examples, passed, strict=True) if not agreed]
     promises = {one.raises or one.expected.strip() for one in failed}
     return (
