@@ -104,7 +104,7 @@ class TurnRunner:
     loop: TurnLoop
     session: AgentSession
     colleagues: "Colleagues"
-    workshop: "FunctionService"
+    functions: "FunctionService"
     history: History
     turn: Turn | None = None
     receipt: Receipt = field(default_factory=Receipt)  # of the last turn
@@ -166,7 +166,7 @@ class TurnRunner:
 
     def turn_of(self, claimed: ClaimedTurn, options: TurnOptions, emit: Emit = lambda _: None) -> Turn:
         """Return the turn for a claimed event, with everything that its steps need."""
-        queue, session = self.workshop.granting.queue, self.session
+        queue, session = self.functions.granting.queue, self.session
         payload, is_between = claimed.event.payload, claimed.event.kind in BETWEEN
         thread = str(payload.get("thread") or "") if is_between else ""
         own = self.colleagues.profile.limits
@@ -217,7 +217,7 @@ class TurnRunner:
         for post in posts:
             await self.store.post(post)
         skip = BETWEEN if posts else ()  # the user's message comes before those of other agents
-        with self.workshop.in_use():
+        with self.functions.in_use():
             claimed = await self._next(skip, goes_on=options.goes_on)
             if claimed is None:
                 return
@@ -250,7 +250,7 @@ class TurnRunner:
             turn.warn(ended.warning, ended.fix)
         # An agent that sees only some functions always sees those that it made.
         if "*" not in self.colleagues.profile.functions:
-            for name in turn.made & self.workshop.registry.snapshot().functions.keys():
+            for name in turn.made & self.functions.registry.snapshot().functions.keys():
                 await self.session.own_set.add(name)
         state = "done" if ended.reason == "replied" else ended.reason
         posts, writes = closing(turn, ended)

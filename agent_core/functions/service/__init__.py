@@ -13,6 +13,6 @@ __getattr__ = late_names(
         "file_checks": "CheckRequest count",
         "library": "Taking",
         "plan": "Author PlannedChange StaleView",
-        "workshop": "FunctionService",
+        "function_service": "FunctionService",
     },
 )
