@@ -1,1 +1,1 @@
-"""Functions from text to trust: read, judged, admitted, versioned, called and debugged."""
+"""Functions, from text to trust: read, judged, admitted, versioned, called and debugged."""

@@ -1,7 +1,7 @@
 """The text that the model reads about the outcome of a call.
 
-Each text says what happened, what it means and what to do next. What came out of a worker is
-untrusted: it is fenced, its control characters are shown, and its length is capped.
+Each text says what happened, what it means and what to do next. Output of a worker is untrusted: it is fenced, its
+control characters are made visible, and its length is limited.
 """
 
 import json
@@ -49,7 +49,7 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """The program was stopped while the call ran: nobody can know whether it took effect."""
+    """The program was stopped while the call ran, so it is unknown whether the call took effect."""
 
 
 Subject: TypeAlias = Literal["function", "program"]
@@ -76,17 +76,17 @@ _NOT_SEEN: dict[type, str] = {
 
 
 def size_of(outcome: CallOutcome) -> int:
-    """Return the size of an outcome, which decides where it is processed."""
+    """Return the size of an outcome; large ones are processed in a thread."""
     return bulk(outcome.value) if isinstance(outcome, Returned) else 0
 
 
 def word(outcome: CallOutcome) -> str:
-    """Return the published word for how a call ended."""
+    """Return the published word for an outcome."""
     return _WORDS[type(outcome)]
 
 
 def answer(outcome: CallOutcome, limit_chars: int, *, was_refused: bool = False, subject: Subject = "function") -> str:
-    """Return the text that the model reads about a call, which `was_refused` something while it ran."""
+    """Return the text that the model reads about a call; `was_refused` tells whether it was denied anything."""
     match outcome:
         case Returned():
             return with_output(shorten(visible(show_value(outcome.value)), limit_chars), outcome.output)
@@ -110,10 +110,10 @@ def answer(outcome: CallOutcome, limit_chars: int, *, was_refused: bool = False,
 
 @dataclass(frozen=True, slots=True)
 class CallReport:
-    """The outcome of a call, as it is shown and published.
+    """The outcome of a call, as shown and published.
 
-    `value` is tagged JSON if plain JSON cannot represent it. `lacks` says which grants were missing, `debugged` what
-    breakpoints recorded, `unproven` what nobody has vouched for, and `quarantined` is there if the call put its
+    `value` is tagged JSON if plain JSON cannot represent it. `lacks` lists missing grants, `debugged` is what
+    breakpoints recorded, `unproven` is what no one has vouched for, and `quarantined` is set if the call put its
     function into quarantine.
     """
 
@@ -131,7 +131,7 @@ class CallReport:
 
     @classmethod
     def of(cls, outcome: CallOutcome) -> "CallReport":
-        """Return the report on an outcome."""
+        """Return the report of an outcome."""
         failure = outcome.failure if isinstance(outcome, Raised) else None
         reason = getattr(outcome, "reason", None)
         if reason is not None:
@@ -177,7 +177,7 @@ def unknown_name(name: str, suggestions: Sequence[str], *, made_now: bool) -> st
 
 
 def show_value(value: Any) -> str:  # Any: whatever a worker may return
-    """Return a value as the model reads it: as JSON if JSON can represent it, else in its Python form."""
+    """Return a value as JSON, or in its Python form if JSON cannot represent it."""
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_as_object)
     except (TypeError, ValueError):
@@ -191,16 +191,14 @@ def _as_object(value: object) -> dict[str, object]:
 
 
 def with_output(text: str, output: str) -> str:
-    """Return a text, and what was printed."""
+    """Return a text followed by the printed output, if any."""
     if not output.strip():
         return text
     return f"{text}\nIt printed:\n{block(output, MAX_OUTPUT_CHARS)}"
 
 
 def _not_called(reason: str, limit_chars: int) -> str:
-    """Return the reason why there was no call, fenced: a worker may have sent it, and its lines must not pass for
-    ours.
-    """
+    """Return why there was no call. The reason is fenced, because it may come from a worker."""
     if "\n" not in reason and len(reason) <= min(_MAX_LINE, limit_chars):
         return f"Not called: {visible(reason)}"
     return f"Not called:\n{block(reason, limit_chars)}"
@@ -236,7 +234,7 @@ def _frame(frame: Frame) -> str:
 
 
 def _name(text: str) -> str:
-    """Return a path or function name as a worker claims it, fenced if it is not one."""
+    """Return a path or function name from a worker, fenced if it does not look like one."""
     return text if _PLAIN_NAME.fullmatch(text) else fence(text, 80)
 
 

@@ -1,4 +1,4 @@
-"""A function made of a program that ran: one of its `def`s, or all of it, with calls that were seen as examples."""
+"""A function made from a program that ran: one of its `def`s or the whole program, with observed calls as examples."""
 
 import ast
 import builtins
@@ -20,7 +20,7 @@ _TYPES: Final = {"str", "int", "float", "bool", "list", "dict"}
 
 @dataclass(frozen=True, slots=True)
 class SeenProgram:
-    """A program that ran to its end: its text, the calls of its own functions with their results, and its value."""
+    """A program that finished: its text, the calls of its own functions with their results, and its value."""
 
     program: ProgramText
     seen: Mapping[str, Sequence[Sequence[str]]]
@@ -28,11 +28,13 @@ class SeenProgram:
 
 
 def source_of_program(name: str, words: str, runs: Sequence[SeenProgram], functions: Mapping[str, "Function"]) -> str:
-    """Return the source of a function: the `def` of this name in the last of these runs of like programs, or all of it
-    with what it begins with as parameters. `functions` are those that it may call, and that need no grant.
+    """Return the source of a function: the `def` with this name in the last of these runs, or the whole program.
+
+    For the whole program, its initial literal values become parameters. `functions` are those that it may call and that
+    need no grant.
 
     Raises:
-        UsageError: it uses what only a program has.
+        UsageError: it uses what only programs can use.
     """
     last = runs[-1]
     definitions = [node for node in last.program.tree.body if isinstance(node, ast.FunctionDef)]
@@ -56,7 +58,7 @@ def source_of_program(name: str, words: str, runs: Sequence[SeenProgram], functi
 
 
 def _whole(name: str, program: SeenProgram) -> ast.FunctionDef:
-    """Return a program as one function: its first literal values are the parameters, its value is returned."""
+    """Return a program as one function: its initial literal values become parameters, and its value is returned."""
     body = [
         node
         for node in program.program.tree.body
@@ -75,13 +77,13 @@ def _whole(name: str, program: SeenProgram) -> ast.FunctionDef:
     parameters = [ast.arg(target, ast.Name(_type(value), ast.Load())) for target, value in given.items()]
     arguments = ast.arguments([], parameters, None, [], [], None, [])
     made = ast.FunctionDef(name, arguments, rest, [], ast.Name(_type(program.value), ast.Load()), lineno=1)
-    # Python 3.12 wants it; 3.11 does not know it.
+    # Python 3.12 requires this field; 3.11 does not have it.
     vars(made)["type_params"] = []
     return made
 
 
 def _literal_names(program: ProgramText) -> dict[str, object]:
-    """Return the names that a program sets to literal values, each once, before anything else."""
+    """Return the names that a program sets to literal values and binds only once."""
     given: dict[str, object] = {}
     stores = [
         node.id for node in ast.walk(program.tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
@@ -98,7 +100,7 @@ def _literal_names(program: ProgramText) -> dict[str, object]:
 
 
 def _target(node: ast.stmt) -> str:
-    """Return the one name that a statement assigns; empty for any other."""
+    """Return the single name that a statement assigns, or an empty text."""
     match node:
         case ast.Assign(targets=[ast.Name(id=name)]) | ast.AugAssign(target=ast.Name(id=name)):
             return name

@@ -1,4 +1,4 @@
-"""The check of a program before any of it runs: syntax, names, imports, and arguments against schemas."""
+"""Checks a program before any of it runs: syntax, names, imports, and arguments against schemas."""
 
 import ast
 import builtins
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 MOST_CODE: Final = MOST_KEPT  # bytes of a program
 GIVEN: Final = frozenset({"each", "CallFailed"})
-"""The names that every program has besides functions."""
-_MOST: Final = 20  # problems that are told
+"""The names that every program has in addition to functions."""
+_MOST: Final = 20  # problems that are reported
 _NO_MODULE: Final = "The agent's functions are called by name, without an import."
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramText:
-    """A program as text: its tree, the names that it binds anywhere, and those that it reads and does not bind."""
+    """A program: its code, its tree, the names that it binds anywhere, and those that it reads without binding them."""
 
     code: str
     tree: ast.Module
@@ -35,7 +35,7 @@ class ProgramText:
 
     @classmethod
     def of(cls, code: str) -> "ProgramText | Problem":
-        """Read a program, or say why it is none."""
+        """Parse a program, or return why it is invalid."""
         if len(code.encode("utf-8", "replace")) > MOST_CODE:
             return Problem("too-long", f"a program may have {MOST_CODE:,} bytes", Place(""), "do it in two")
         try:
@@ -57,7 +57,7 @@ class ProgramText:
         return [node for node in nodes if isinstance(node.func, ast.Name) and node.func.id == name]
 
     def most_calls(self, name: str, in_loop: int) -> int:
-        """Return how often a program calls a name: once for each place, and `in_loop` if one may run again."""
+        """Return how often a program may call a name: once per place, or `in_loop` if a place may run again."""
         comprehensions = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
         again = (ast.For, ast.While, ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, *comprehensions)
         once = [node for node in ast.walk(self.tree) if isinstance(node, again)]
@@ -68,28 +68,28 @@ class ProgramText:
         return in_loop if is_many else len(places)
 
     def form(self) -> str:
-        """Return its normal form: two programs that differ in literals and layout alone have the same."""
+        """Return its normal form, which is the same for programs that differ only in literals and layout."""
         return ast.dump(_WithoutLiterals().visit(syntax.parse(self.code)))
 
     def literals(self) -> list[str]:
-        """Return the literals that its form leaves out, in their order."""
+        """Return the literals that its form leaves out, in order."""
         without = _WithoutLiterals()
         without.visit(syntax.parse(self.code))
         return without.literals
 
 
 class _WithoutLiterals(ast.NodeTransformer):
-    """Puts the name of its type in the place of each literal."""
+    """A transformer that replaces each literal by the name of its type."""
 
     def __init__(self) -> None:
         self.literals: list[str] = []
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
-        """Return a literal's placeholder, or the node with those of its parts."""
+        """Return a literal's placeholder, or the node with its parts replaced."""
         if isinstance(node, ast.Constant | ast.List | ast.Tuple | ast.Set | ast.Dict):
             try:
                 kind = type(ast.literal_eval(node)).__name__
-            except (ValueError, TypeError):  # it holds more than literals
+            except (ValueError, TypeError):  # it contains more than literals
                 return super().generic_visit(node)
             self.literals.append(ast.unparse(node))
             return ast.Constant(kind)
@@ -121,8 +121,10 @@ def problems(
     packages: Collection[str],
     withheld: Collection[str],
 ) -> list[Problem]:
-    """Return all that is wrong with a program. `functions` are those that it names; `known` are the names of all,
-    `withheld` those that no program may call.
+    """Return the problems of a program.
+
+    `functions` are those that it names, `known` are the names of all, and `withheld` are names that programs may not
+    call.
     """
     found = [*_names(program, functions, known, kept, withheld), *_imports(program, packages)]
     for name, function in functions.items():
@@ -164,7 +166,7 @@ def _imports(program: ProgramText, packages: Collection[str]) -> Iterator[Proble
 
 
 def _arguments(call: ast.Call, function: "Function") -> Iterator[Problem]:
-    """Yield what does not fit of a call's arguments, as far as the text says it."""
+    """Yield the problems with a call's arguments that can be seen in the text."""
     schema, where = function.parameters, Place("", call.lineno)
     properties: Mapping[str, Any] = schema.get("properties", {})
     if any(isinstance(argument, ast.Starred) for argument in call.args):

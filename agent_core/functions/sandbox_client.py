@@ -1,7 +1,7 @@
-"""The sandbox as the rest of the program uses it: started on first use, unavailable if it cannot confine.
+"""The sandbox client of the program: it starts the sandbox on first use and refuses calls if it cannot confine them.
 
-Where the platform cannot enforce the sandbox every request is answered with `Refused`, naming the
-missing layers and the choices: agent-written code never runs by accident.
+If the platform cannot enforce the sandbox, every request is answered with `Refused`, naming the missing layers and the
+options: agent-written code never runs by accident.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ _OWN: Final = tuple(str(Path(__file__).parents[2] / room) for room in ("agent_co
 
 
 def guarded_in(root: Path) -> tuple[str, ...]:
-    """Return the paths in a workspace that no function can ever be granted write access to."""
+    """Return the paths in a workspace to which no function can be granted write access."""
     return tuple(str(root.resolve() / name) for name in UNWRITTEN)
 
 
@@ -59,7 +59,7 @@ def limits_of(settings: "SandboxSettings") -> Limits:
 
 
 def _component_folder() -> Path | None:
-    """Return where level `portable` keeps what it builds; None for a user without a home folder."""
+    """Return where level `portable` keeps its components; None for a user without a home folder."""
     try:
         return data_folder() / "portable"
     except NoHome:
@@ -67,7 +67,7 @@ def _component_folder() -> Path | None:
 
 
 class SandboxClient:
-    """Runs functions in sandboxed workers, or says why none can run."""
+    """The client that runs functions in sandboxed workers, or returns why none can run."""
 
     def __init__(  # noqa: PLR0913 - what a call may use
         self,
@@ -82,7 +82,7 @@ class SandboxClient:
         foreign: "ForeignLibrary | None" = None,
         on_status: Callable[[str], None] | None = None,
     ) -> None:
-        """A sandbox that is `shared` stands in for one that would be started. `on_status` hears what takes long."""
+        """Create the client, which uses a `shared` sandbox if given. `on_status` is called before slow steps."""
         self.limits = limits_of(settings)
         self.settings = settings
         self.secrets = secrets or Secrets()
@@ -99,22 +99,22 @@ class SandboxClient:
         """Return the running sandbox, or why there is none; the first caller starts it."""
         if self._starting is None:
             self._starting = asyncio.create_task(self._start())
-        # Whoever waits may be interrupted; the start belongs to all of them.
+        # A waiting caller may be cancelled; the start is shared by all.
         return await asyncio.shield(self._starting)
 
     def answer_one_wall(self, *, agrees: bool) -> None:
-        """Keep whether functions of this user may run behind one wall. After a yes the next use starts them so."""
+        """Store whether functions may run behind one wall for this user; the sandbox restarts at the next use."""
         if (folder := _component_folder()) is not None:
             level.agree_to_one_wall(folder, agrees=agrees)
         self._starting = None
 
     async def shows_files(self) -> bool:
-        """Return whether a worker has by itself what was granted; if not, the host hands it over piece by piece."""
+        """Return whether a worker sees granted files directly; otherwise the host passes them on request."""
         sandbox = await self.ready()
         return isinstance(sandbox, SandboxUnavailable) or sandbox.level != "portable"
 
     async def run(self, job: Job[Work], channel: MaskedChannel | None = None) -> Outcome:
-        """Run a job. All that comes out of the worker, its requests and prints too, comes through the channel."""
+        """Run a job. All output of the worker, including requests and prints, passes through the channel."""
         sandbox = await self.ready()
         if isinstance(sandbox, SandboxUnavailable):
             return Refused(str(sandbox))
@@ -138,11 +138,11 @@ class SandboxClient:
         return over(await sandbox.attempt(replace(job, work=masked_work)))
 
     def _masking_for(self, access: Access) -> Callable[[Outcome], Outcome]:
-        """Return how outcomes without requests are masked: a preloaded package may remember its owner's calls."""
+        """Return the masking of outcomes without requests: a preloaded package may remember its owner's calls."""
         return CallSecrets(self.secrets, access.owner.rpartition(".")[2]).over
 
     async def aclose(self) -> None:
-        """End every worker, and the connections of foreign functions."""
+        """End every worker, and close the connections of foreign functions."""
         if self.foreign is not None:
             await self.foreign.aclose()
         if self._starting is not None and not isinstance(sandbox := await self._starting, SandboxUnavailable):

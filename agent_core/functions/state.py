@@ -1,6 +1,7 @@
-"""`self.state` of a function: read from the store, and held until the answer of its call is stored.
+"""The `self.state` of a function: read from the store, and held until the answer of its call is stored.
 
-A state belongs to one function, whoever calls it: the name is that of the code that runs, not one that a worker sends.
+A state belongs to one function, whoever calls it. The function is identified by the code that runs, not by a name that
+a worker sends.
 """
 
 from typing import Any, Final
@@ -12,11 +13,11 @@ from sandbox import RequestRefused
 from sandbox.wire.caps import MOST_STATE
 
 TRIES: Final = 10
-"""So often a call is made that is too late with its state, each time because another was first."""
+"""The number of attempts for a call if other calls change its state meanwhile."""
 
 
 class FunctionStates:
-    """The states of a function and of those that it calls, as one call sees and leaves them."""
+    """The states of a function and of those that it calls, as one call reads and writes them."""
 
     def __init__(self, store: FunctionStore, turn: str = "") -> None:
         self._store = store
@@ -26,7 +27,7 @@ class FunctionStates:
 
     @property
     def writes(self) -> tuple[SaveState, ...]:
-        """The writes of what was changed."""
+        """The writes of the states that changed."""
         changed = [(name, value) for name, (version, value) in self._held.items() if version]
         return tuple(SaveState(name, value, self._began[name], self._turn) for name, value in changed)
 
@@ -34,7 +35,7 @@ class FunctionStates:
         """Return the version and the value of a function's state, or hold a new value for it.
 
         Raises:
-            RequestRefused: it is no small JSON value, or a call within this one changed the state since it was read.
+            RequestRefused: the value is not small JSON, or an inner call changed the state since it was read.
         """
         if function not in self._held:
             rows = await self._store.states(function)
@@ -45,7 +46,7 @@ class FunctionStates:
             return [version, value]
         try:
             text = dump(arguments["value"])
-            new = parse_row(text)  # what cannot be read again must not be kept
+            new = parse_row(text)  # must be readable later
         except StorageError as error:
             raise RequestRefused(f"self.state takes what JSON can hold: {error.message}") from error
         if len(text.encode()) > MOST_STATE:

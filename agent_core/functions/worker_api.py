@@ -1,7 +1,7 @@
 """The host's API for a running function: show progress, call another function, use what was granted.
 
-Each request comes through the masked channel of its call, so nothing here holds a secret's value: fetches and
-secrets are answered there. Arguments are checked like a model's, and depth is limited.
+Each request comes through the masked channel of its call, which answers fetches and secrets, so no secret's value
+reaches this module. Arguments are checked like a model's, and the depth of calls is limited.
 """
 
 import ast
@@ -54,25 +54,25 @@ OnOutput = Callable[[str], None]
 
 
 class Permits(Protocol):
-    """The access rules of calls; for a missing grant they ask the user."""
+    """The access rules of calls; the user is asked for missing grants."""
 
     async def permit(self, function: "Function", snapshot: "Snapshot", caller: str = "") -> Permit | Denied:
-        """Return the permit with which a function is called, possibly by another, or the reason why it is denied."""
+        """Return the permit for a call of a function, possibly by another function, or why it is denied."""
 
     async def want(self, function: str, snapshot: "Snapshot", grants: Grants, caller: str = "") -> bool:
-        """Ask whether a running function, possibly on behalf of another, may have more from now on."""
+        """Ask whether a running function, possibly called by another, may have more grants from now on."""
 
     async def guarded(self, snapshot: "Snapshot") -> frozenset[str]:
-        """Return the functions that may be called only by those with the grant for it."""
+        """Return the functions whose callers need a grant."""
 
 
 class PathPermits(Protocol):
-    """The access rules of files that a running function opens."""
+    """The access rules for files that a running function opens."""
 
     async def want_path(
         self, function: str, snapshot: "Snapshot", grants: Grants, folder: str, doubt: str, *, caller: str = ""
     ) -> tuple[Grants, str]:
-        """Ask whether a running function may open a file. Return what was given, or why nothing was."""
+        """Ask whether a running function may open a file. Return the new grants, or why nothing was granted."""
 
     def files_of(self, function: str, permit: Permit, want: WantPath) -> FileRequests:
         """Return the handler of a call's requests for files."""
@@ -88,23 +88,23 @@ class WorkerApi:
     permits: Permits
     depth: int = 1
     broker: Broker = field(default_factory=Broker)
-    caller: str = ""  # the function that runs, …
-    grants: Grants = NOTHING  # … what it has, …
-    secrets: CallSecrets | None = None  # … and the secrets that it is given, which its callees' are masked with
-    watch: "Watch | None" = None  # who debugs and records it
-    memory: FunctionMemoryApi | None = None  # the blocks of the agent that has the turn
-    states: "FunctionStates | None" = None  # what the functions of this call keep for themselves
-    paths: PathPermits | None = None  # asks for the files that it opens
-    refusals: list[str] = field(default_factory=list)  # takes why files were refused, which a function may have hidden
-    tries: list[str] = field(default_factory=list)  # the same of reads that libraries try, and do without
-    on_output: OnOutput | None = None  # hears what the call prints, masked; not what those print that it calls
-    did: Receipt = field(default_factory=Receipt)  # takes what the call did, and those that it calls
-    on_reach: "Reach | None" = None  # hears of an address before it is reached
-    key: str = ""  # names the call, the same when it is made again
+    caller: str = ""  # the running function
+    grants: Grants = NOTHING  # its grants
+    secrets: CallSecrets | None = None  # its secrets; results of its callees are masked with them
+    watch: "Watch | None" = None  # debugs and records the call
+    memory: FunctionMemoryApi | None = None  # the blocks of the turn's agent
+    states: "FunctionStates | None" = None  # the states of the functions in this call
+    paths: PathPermits | None = None  # asks for files that the call opens
+    refusals: list[str] = field(default_factory=list)  # collects refused files, which the function may hide
+    tries: list[str] = field(default_factory=list)  # the same for reads that libraries only attempt
+    on_output: OnOutput | None = None  # gets the call's masked output, without that of its callees
+    did: Receipt = field(default_factory=Receipt)  # collects the effects of the call and its callees
+    on_reach: "Reach | None" = None  # is called before an address is first reached
+    key: str = ""  # identifies the call, even when it is made again
     callees: Iterator[int] = field(default_factory=itertools.count)  # numbers the calls that it makes
 
     async def run(self, function: "Function", arguments: Mapping[str, Any], permit: Permit) -> Outcome:  # Any: JSON
-        """Call a function and answer its requests; whatever it left open is closed, however it ends."""
+        """Call a function and answer its requests; resources are closed however the call ends."""
 
         async def want(grants: Grants) -> bool:
             return self._note_denial(await self.permits.want(function.name, self.snapshot, grants, self.caller))
@@ -144,17 +144,17 @@ class WorkerApi:
                 self.refusals.extend(files.refusals if files else ())
                 self.tries.extend(files.tries if files else ())
                 if permit.note and isinstance(outcome, Raised) and outcome.failure.type == "ModuleNotFoundError":
-                    self._note_denial(False)  # a package that it may not import is not there
+                    self._note_denial(False)  # a package that it may not import is reported as missing
                 return outcome
 
     @asynccontextmanager
     async def _noting(self, receipt: Receipt, permit: Permit, secrets: CallSecrets) -> AsyncIterator[None]:
-        """Keep what is `receipt` in the block, and what changed meanwhile of the files that the worker may write."""
+        """Add to the receipt of the call: `receipt`, and the changes to writable files while the block ran."""
         writable = permit.access.writable
         before = await asyncio.to_thread(WritableFiles.at, writable) if writable else WritableFiles()
         try:
             yield
-        finally:  # where it was interrupted, too
+        finally:  # also after an interruption
             self.did.add(receipt, secrets.words)
             if writable:
                 root = Path(permit.access.home or "/")
@@ -168,8 +168,9 @@ class WorkerApi:
         return bool(self.refusals) or is_failed_try or (self.watch is not None and self.watch.was_denied)
 
     def lacking(self, outcome: object, permit: Permit) -> str:
-        """Return what may have made a call fail, or return less than it should: missing grants and files that were
-        refused, as far as its error does not say it. What a library tried and did without counts if the call failed.
+        """Return missing grants and refused files that may explain how a call ended, unless its error names them.
+
+        Refused reads that a library only attempted count if the call failed.
         """
         if not isinstance(outcome, Returned | Raised | Killed):
             return ""
@@ -181,7 +182,7 @@ class WorkerApi:
         return "\n".join(filter(None, told))
 
     def _files(self, function: str, permit: Permit, secrets: CallSecrets) -> FileRequests | None:
-        """Return the handler of a call's requests for files."""
+        """Return the handler of a call's requests for files, or None without access rules for files."""
         if (paths := self.paths) is None:
             return None
 
@@ -203,7 +204,7 @@ class WorkerApi:
         """Answer one request, which is already masked.
 
         Raises:
-            RequestRefused: it cannot be; the message is for the function's author.
+            RequestRefused: it cannot be answered; the message is for the function's author.
         """
         match name:
             case "debug" if self.watch is not None:
@@ -281,7 +282,7 @@ class WorkerApi:
     async def _call_foreign(
         self, foreign: ForeignFunction, library: ForeignLibrary, arguments: dict[str, Any]
     ) -> Any:  # Any: JSON
-        """Call a tool of an MCP server; what comes back is masked with the secrets of the function, too."""
+        """Call a tool of an MCP server; the result is also masked with the function's secrets."""
         name = foreign.function.name
         text = await aside(bulk(arguments), arguments_text, arguments)
         checked = await aside(len(text), read_arguments, text, foreign.function.parameters)
@@ -300,7 +301,7 @@ class WorkerApi:
         return self._note_denial(has)
 
     def _note_denial(self, is_given: bool) -> bool:  # noqa: FBT001 - it is passed on
-        """Return the same, and note for the record that a grant was missing."""
+        """Return `is_given`; if it is false, record that a grant was missing."""
         if self.watch is not None and not is_given and not self._is_typed():
             self.watch.was_denied = True
         return is_given
@@ -312,9 +313,7 @@ class WorkerApi:
             raise RequestRefused(f"`{name}` {why}, and `{self.caller}` may not call it. A human grants it with: {how}")
 
     async def _permit_to_call(self, function: "Function") -> Permit:
-        """Return the permit of the other function; to call a function with grants, the caller needs the grant for
-        it.
-        """
+        """Return the permit of a callee; if the callee has grants, the caller needs a grant to call it."""
         if function.name in await self.permits.guarded(self.snapshot):
             await self._must_have_grant(function.name, "has grants of its own")
         permit = await self.permits.permit(function, self.snapshot, self.caller)
@@ -325,7 +324,7 @@ class WorkerApi:
 
 
 def _texts(arguments: object, source: str = "") -> Iterator[str]:
-    """Yield the texts of a call's arguments, and those that stand in a source."""
+    """Yield the strings in a call's arguments, and the string literals in a source."""
     waiting = [arguments]
     while waiting:
         match waiting.pop():
@@ -358,7 +357,7 @@ def arguments_text(arguments: object) -> str:
     """Return the arguments of a call as JSON.
 
     Raises:
-        RequestRefused: JSON cannot hold them.
+        RequestRefused: JSON cannot represent them.
     """
     try:
         return json.dumps(arguments, default=_as_argument)
@@ -367,7 +366,7 @@ def arguments_text(arguments: object) -> str:
 
 
 def _as_argument(value: object) -> object:
-    """Return what a schema has in place of a value that JSON cannot hold; the worker rebuilds the value."""
+    """Return the schema's form of a value that JSON cannot represent; the worker rebuilds the value."""
     match value:
         case Members():
             return list(value.items)

@@ -1,8 +1,8 @@
-"""Conversion of annotations to JSON Schema, by syntax alone (draft 2020-12).
+"""Converts annotations to JSON Schema (draft 2020-12), by syntax alone.
 
-`Converter.convert` answers for what this module's text decides and raises `Unresolved` for the rest,
-which a worker resolves by importing. Texts such as dates and paths are strings with a `format`; Decimal
-is a string or a number; bytes are base64. A recursive type becomes a local `$defs` entry.
+`Converter.convert` handles what the module's text determines and raises `Unresolved` for the rest, which a worker
+resolves by importing. Dates, paths and similar types are strings with a `format`; Decimal is a string or a number;
+bytes are base64. A recursive type becomes a local `$defs` entry.
 """
 
 import ast
@@ -27,19 +27,19 @@ _DEEPEST = 40
 
 @dataclass(slots=True)
 class TypeBudget:
-    """The number of type parts that may still be read; all functions of a module share one."""
+    """The number of type parts that may still be read; the functions of a module share one."""
 
     remaining: int = _MODULE_BUDGET
 
 
 class Converter:
-    """A converter for the annotations of one function; it collects the definitions of its recursive types."""
+    """A converter for the annotations of one function, which collects the definitions of its recursive types."""
 
     def __init__(self, scope: "Scope", budget: TypeBudget | None = None) -> None:
         self.scope = scope
         self._budget = budget or TypeBudget()
         self.definitions: dict[str, Schema] = {}
-        self._names: dict[tuple[str, str], str] = {}  # of definitions, by module and name
+        self._names: dict[tuple[str, str], str] = {}  # names of definitions, by module and name
         self._open: list[str] = []
         self._recursive: set[str] = set()
         self._left = _BUDGET
@@ -49,11 +49,11 @@ class Converter:
         """Return the schema of an annotation.
 
         Raises:
-            Unresolved: only an import can tell.
-            Impossible: no JSON value can be this.
+            Unresolved: only an import can determine it.
+            Impossible: no JSON value can represent it.
         """
         if not self._depth:
-            self._left = _BUDGET  # anew for each parameter: one that is too large costs the others nothing
+            self._left = _BUDGET  # per parameter, so that one that is too large does not affect the others
         self._left -= 1
         self._budget.remaining -= 1
         self._depth += 1
@@ -66,7 +66,7 @@ class Converter:
 
     @contextmanager
     def within(self, scope: "Scope") -> Iterator[None]:
-        """Read what is converted meanwhile as it is meant in the module of a scope."""
+        """Resolve names in the module of this scope while the block runs."""
         outer, self.scope = self.scope, scope
         try:
             yield
@@ -101,7 +101,7 @@ class Converter:
         raise Unresolved(f"`{ast.unparse(node)}` is known only after an import")
 
     def _convert_definition(self, scope: "Scope", name: str) -> Schema:
-        """Return the schema of a class or alias of the workspace; one that contains itself becomes a definition."""
+        """Return the schema of a workspace class or alias; a recursive one becomes a definition."""
         taken = set(self._names.values())
         key = self._names.setdefault((scope.module, name), name if name not in taken else f"{name}_{len(taken)}")
         reference = {"$ref": f"#/$defs/{key}"}
@@ -132,9 +132,7 @@ class Converter:
         return self.convert(value)
 
     def _convert_call(self, name: str, call: ast.Call) -> Schema:
-        """Return the schema of `NewType("Id", int)`, or of `TypeVar("T", bound=…)`, which accepts any value within its
-        bound.
-        """
+        """Return the schema of `NewType("Id", int)` or `TypeVar("T", bound=…)`; the latter is that of its bound."""
         maker = self.scope.origin(call.func).rpartition(".")[2]
         if maker == "NewType" and len(call.args) == 2:
             return self.convert(call.args[1])
@@ -148,7 +146,7 @@ class Converter:
         raise Unresolved(f"`{name}` is made by a call, so it is known only after an import")
 
     def _convert_limited(self, call: ast.Call) -> Schema:
-        """Return the schema of `conint(ge=1)`, `conlist(int, max_length=3)` and the like."""
+        """Return the schema of `conint(ge=1)`, `conlist(int, max_length=3)` and similar calls."""
         schema = typenames.LIMITED_TYPES.get(self.scope.origin(call.func))
         named = {keyword.arg or "": keyword.value for keyword in call.keywords}
         items = call.args[0] if call.args else named.pop("item_type", None)
@@ -167,9 +165,9 @@ class Converter:
         return _SUBSCRIPTED[kind](self, arguments)
 
     def union(self, members: list[ast.expr]) -> Schema:
-        """Return `anyOf` of the members, flat and without repetition; a single member as it is.
+        """Return `anyOf` of the members, flat and without duplicates; a single member is returned alone.
 
-        A member that no JSON value can be is left out, unless all are.
+        A member that no JSON value can represent is left out, unless all are.
         """
         schemas: list[Schema] = []
         reason = None
@@ -242,7 +240,7 @@ class Converter:
         return {"type": "object", **({"propertyNames": names} if names else {}), "additionalProperties": values}
 
 
-# How each kind of generic type reads its arguments.
+# The converter for the arguments of each kind of generic type.
 _SUBSCRIPTED: dict[str, Callable[[Converter, list[ast.expr]], Schema]] = {
     "union": Converter.union,
     "optional": Converter._read_optional,
@@ -257,9 +255,7 @@ _SUBSCRIPTED: dict[str, Callable[[Converter, list[ast.expr]], Schema]] = {
 
 
 def key_names(key: Schema) -> Schema:
-    """Return the rule for the names of a JSON object with keys of this type; `pattern` is for the model and the
-    worker.
-    """
+    """Return the rule for the keys of a JSON object with this key type; `pattern` is for the model and the worker."""
     if "enum" in key or "const" in key:
         values = key.get("enum", [key.get("const")])
         return {"enum": [str(value) for value in values]}
@@ -283,7 +279,7 @@ def _forward(text: str) -> ast.expr:
 
 
 def _union_members(node: ast.expr) -> list[ast.expr]:
-    """Return the members of `A | B | C`, without recursion: a chain may be longer than the stack."""
+    """Return the members of `A | B | C`, without recursion, because a chain may be longer than the stack."""
     members: list[ast.expr] = []
     while isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
         members.append(node.right)

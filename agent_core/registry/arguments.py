@@ -1,7 +1,7 @@
-"""Conversion of a model's arguments to a dictionary that matches the schema, or to every reason why not.
+"""Converts a model's arguments to a dictionary that matches the schema, or to a list of every reason why not.
 
-The text is parsed and fixed, values are coerced if that loses nothing ("3" → 3, "true" → true, one value → a list of
-one), and the rest is reported as `path: expected …, got …`. Coercing twice gives the same as once.
+The text is parsed and repaired. Values are coerced if nothing is lost ("3" → 3, "true" → true, a single value → a list
+with it). The rest is reported as `path: expected …, got …`. Coercing twice gives the same result as once.
 """
 
 import json
@@ -33,14 +33,14 @@ from .validation import (
 if TYPE_CHECKING:
     from .typenames import Schema
 
-# Explanation of what does not fit a schema, one `path: expected …, got …` per problem, made for a model to act on.
+# Explains what does not fit a schema, one `path: expected …, got …` per problem, in a form that a model can act on.
 
 WHERE = Place("arguments")
 _MOST = 20
 
 
 def problems_of(value: dict[str, Any], schema: "Schema") -> tuple[Problem, ...]:  # Any: JSON
-    """Return every problem of a value under its schema, each once; none if it is valid."""
+    """Return every distinct problem of a value under its schema; empty if it is valid."""
     validator = validator_for(schema)
     if validator.is_valid(value):
         return ()
@@ -73,7 +73,7 @@ def _explain(error: ValidationError, root: "Schema", base: tuple[Any, ...]) -> I
 
 
 def _hint(error: ValidationError) -> str | None:
-    """Return how to write a value that is nearly of its type."""
+    """Return how to write a value that is close to its type."""
     kind, value = error.validator_value, error.instance
     if kind == "boolean":
         return "send true or false"
@@ -115,7 +115,7 @@ def _unknown(error: ValidationError, path: tuple[Any, ...]) -> Problem:
 
 
 def _no_branch(error: ValidationError, root: "Schema", path: tuple[Any, ...]) -> Iterator[Problem]:
-    """Yield the problems within the only branch of the value's type, or else a problem that lists the branches."""
+    """Yield the problems in the only branch with the value's type, or else one problem that lists the branches."""
     branches: dict[Any, list[ValidationError]] = {}
     for inner in error.context or ():
         branches.setdefault(inner.relative_schema_path[0], []).append(inner)
@@ -156,7 +156,7 @@ def _describe_expected(error: ValidationError, root: "Schema") -> str:
 
 
 def describe(schema: Any, root: "Schema | None" = None) -> str:  # Any: a schema may be a boolean
-    """Return a schema in a few words, as messages describe what is expected."""
+    """Return a short description of a schema, as messages use it for what is expected."""
     if not isinstance(schema, dict):
         return "nothing" if schema is False else "any value"
     if "$ref" in schema:
@@ -186,23 +186,23 @@ def _described_type(schema: "Schema", root: "Schema | None") -> str:
 
 
 _MOST_HOPS = 50
-_SINGLE = frozenset({*SCALARS, "object"})  # types of which a list of one may mean the one
+_SINGLE = frozenset({*SCALARS, "object"})  # types whose only item may replace a list with one item
 
 
 class Coercion:
-    """One coercion under one root schema, within `checker.counted`."""
+    """One coercion under one root schema; run it within `checker.counted`."""
 
     def __init__(self, root: "Schema") -> None:
         self.root = root
         self.validator = validator_for(root)
-        self._parts: dict[int, tuple[Any, Validator]] = {}  # by identity, each with what it must stay identical to
+        self._parts: dict[int, tuple[Any, Validator]] = {}  # by ID, with the schema to keep the ID valid
         self._split: dict[int, tuple[Schema, list[Schema]]] = {}
         self.notes: list[str] = []
-        """What was read as something else than it was written as, in words."""
+        """Descriptions of values that were read as something else."""
         self._path: list[str] = []
 
     def coerce(self, value: Any, schema: Any) -> Any:  # Any: JSON in, JSON out; a schema may be a boolean
-        """Return the value as the schema requires it, as far as nothing is lost."""
+        """Return the value converted to the schema, as far as nothing is lost."""
         spend()
         if not isinstance(schema, dict):
             return value
@@ -222,7 +222,7 @@ class Coercion:
         return self._chosen(self._coerce_to(value, schema, kind), schema)
 
     def _only(self, value: list[Any], schema: "Schema") -> Any:
-        """Return the only item of a list, where the item fits and the list does not."""
+        """Return the only item of a list if the item fits and the list does not."""
         before = len(self.notes)
         item = self.coerce(value[0], schema)
         if isinstance(value[0], list) or not self.fits(item, schema):
@@ -243,7 +243,7 @@ class Coercion:
         self.notes.append(f"{'.'.join(self._path) or 'arguments'}: {text}")
 
     def resolved(self, schema: Any) -> Any:
-        """Return the schema that a reference means; another one as it is."""
+        """Return the schema that a reference points to; any other schema is returned unchanged."""
         for _hop in range(_MOST_HOPS):
             if not isinstance(schema, dict) or "$ref" not in schema:
                 return schema
@@ -256,7 +256,7 @@ class Coercion:
         return self.root.get("$defs", {}).get(reference.removeprefix("#/$defs/"), {})
 
     def fits(self, value: Any, schema: Any) -> bool:
-        """Check whether a value is valid as it is."""
+        """Check whether a value is valid without coercion."""
         spend()
         if isinstance(schema, dict) and schema.keys() == {"type"} and isinstance(schema["type"], str):
             return self.validator.is_type(value, schema["type"])
@@ -266,15 +266,15 @@ class Coercion:
         return entry[1].is_valid(value)
 
     def _union(self, value: Any, branches: list[Any]) -> Any:
-        """Return an exact match unchanged, else the result of the first branch that a coercion reaches.
+        """Return an exact match unchanged, otherwise the result of the first branch that coercion can reach.
 
-        Branches that only a repair of keys reaches count if there is no second one.
+        A branch that can only be reached by repairing keys counts if it is the only one.
         """
         for branch in branches:
             if self.fits(value, branch):
                 return self.coerce(value, branch)
         repaired = []
-        if is_null_word(value):  # before a list of that one word
+        if is_null_word(value):  # try null before a list of this word
             branches = sorted(branches, key=lambda branch: not self.fits(None, branch))
         for branch in branches:
             before = len(self.notes)
@@ -295,7 +295,7 @@ class Coercion:
             return self._array(value, schema)
         if kind == "object":
             return self._object(value, schema)
-        # A year is no date, and a number of seconds no duration: text with a format is never made of a number.
+        # A year is not a date, and a number of seconds not a duration: numbers never become text with a format.
         if kind not in SCALARS or (kind == "string" and schema.get("format", "path") != "path"):
             return value
         return SCALARS[kind](value)
@@ -319,7 +319,7 @@ class Coercion:
         return self._several(value, several, schema, wrapped if is_one else None)
 
     def _several(self, value: str, several: list[str], schema: "Schema", wrapped: list[Any] | None) -> Any:
-        """Return the items of a text if they are its only reading; both readings leave it as it is."""
+        """Return the items of a text if that is its only possible reading; otherwise leave it unchanged."""
         parts = self._items(several, schema)
         if not several or self.fits(parts, schema) == (wrapped is not None):
             return value
@@ -358,7 +358,7 @@ class Coercion:
         return coerced
 
     def _read_as_object(self, value: list[Any], schema: "Schema") -> Any:
-        """Return the object whose properties a list has in their order; the list if that does not fit."""
+        """Return a list as the object with these values in the order of its properties; the list if that is invalid."""
         for meant in by_position(value, schema)[:1]:
             before = len(self.notes)
             result = self._object(meant, schema)
@@ -369,10 +369,10 @@ class Coercion:
         return value
 
     def _stands_for_nothing(self, item: Any, own: Any) -> bool:
-        """Check whether a value for what has a default means the default: null, or its word, where neither fits."""
+        """Check whether a value stands for the default: it is null or a word for it, and neither fits the schema."""
         if item is None:
             return not self.fits(None, own)
-        if isinstance(item, str) and not item.strip():  # a blank is a text, and nothing else
+        if isinstance(item, str) and not item.strip():  # a blank is text
             return not self.fits(item, own) or (isinstance(own, dict) and own.get("format", "path") != "path")
         if not is_null_word(item) or self.fits(item, own) or self.fits(None, own):
             return False
@@ -393,16 +393,16 @@ class Coercion:
 
 
 def _distinct(items: list[Any]) -> list[Any]:
-    """Return the items of a set once each: a model's repetition means nothing."""
+    """Return the distinct items of a set: a model's repetition has no meaning."""
     return list({json.dumps(item, sort_keys=True): item for item in reversed(items)}.values())[::-1]
 
 
 def read(
     raw: str, schema: "Schema", *, limit_chars: int = LIMIT_CHARS, notes: list[str] | None = None
 ) -> dict[str, Any] | tuple[Problem, ...]:  # Any: JSON that fits the schema
-    """Return the arguments in a model's text, coerced and valid; or all problems with them.
+    """Return the arguments in a model's text, coerced and valid, or all problems with them.
 
-    `notes` gets a line for each repair that a model should know of: what was read as something else than it wrote.
+    `notes` gets a line for each repair that a model should know about: a value that was read as something else.
     """
     try:
         value, remark = _object_in(raw, limit_chars)
@@ -423,7 +423,7 @@ def read(
 
 
 def read_exactly(raw: str, schema: "Schema") -> dict[str, Any] | tuple[Problem, ...]:  # Any: JSON that fits the schema
-    """Return the object in a model's text if it fits as it is; or all problems with it. Nothing is coerced."""
+    """Return the object in a model's text if it fits without coercion, or all problems with it."""
     try:
         value, _ = _object_in(raw, LIMIT_CHARS)
     except NotJson as error:
@@ -434,8 +434,8 @@ def read_exactly(raw: str, schema: "Schema") -> dict[str, Any] | tuple[Problem, 
 
 
 def _without_keys(value: Any, schema: "Schema", characters: int) -> "_Read | None":  # Any: JSON
-    """Return the arguments that a value without the parameters' names can only mean; None if none or several."""
-    if value is None or (isinstance(value, str) and value.lstrip().startswith(("{", "["))):  # JSON, and not readable
+    """Return the only possible arguments for a value without parameter names; None if there are none or several."""
+    if value is None or (isinstance(value, str) and value.lstrip().startswith(("{", "["))):  # malformed JSON
         return None
     results = [_fit(meant, schema, characters) for meant in by_position(value, schema)]
     read = [result for result in results if isinstance(result, _Read)]
@@ -446,7 +446,7 @@ def _without_keys(value: Any, schema: "Schema", characters: int) -> "_Read | Non
 
 
 def _object_in(raw: str, limit_chars: int) -> tuple[dict[str, Any], str]:
-    """Return the object in a text, and the note that there was more around it."""
+    """Return the object in a text, and a note if there was other text around it."""
     try:
         return read_object(raw, limit_chars), ""
     except NotJson:
@@ -457,7 +457,7 @@ def _object_in(raw: str, limit_chars: int) -> tuple[dict[str, Any], str]:
 
 
 def renamed(raw: str, names: Mapping[str, str]) -> str:
-    """Return the arguments under their newer names; one given under its own name stays, and so does unreadable text."""
+    """Return the arguments with current names. Arguments that already have one, and unreadable text, are unchanged."""
     try:
         value, _ = _object_in(raw, LIMIT_CHARS)
     except NotJson:
@@ -478,14 +478,14 @@ _TOO_NESTED = Problem(
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """Arguments that fit, and what was repaired."""
+    """Valid arguments, and what was repaired."""
 
     value: dict[str, Any]
     notes: list[str]
 
 
 def misfits(value: dict[str, Any], schema: "Schema", characters: int) -> tuple[Problem, ...]:  # Any: JSON
-    """Return every problem of arguments that are taken as they are, from a text of so many characters."""
+    """Return every problem of arguments without coercion; `characters` is the length of their text."""
     try:
         with counted(characters):
             return problems_of(value, schema)

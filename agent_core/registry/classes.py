@@ -1,4 +1,4 @@
-"""JSON Schema of the classes that a workspace defines: Enum, dataclass, TypedDict, NamedTuple and pydantic's models."""
+"""JSON Schema of classes in the workspace: Enum, dataclass, TypedDict, NamedTuple and pydantic models."""
 
 import ast
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ _ANY = ast.Name("object")
 class Field:
     """One field of a class, required unless it has a default; `default` holds the default if it is a literal.
 
-    `call`: the `Field(…)` of a model, which also limits and describes it.
+    `call` is the `Field(…)` of a model's field, which also limits and describes it.
     """
 
     annotation: ast.expr
@@ -29,10 +29,10 @@ class Field:
 
 
 def schema_of(node: ast.ClassDef, types: Types) -> Schema:
-    """Return the schema of a class that the module of `types.scope` defines.
+    """Return the schema of a class that is defined in the module of `types.scope`.
 
     Raises:
-        Unresolved: it is no class with fields or members that are written out.
+        Unresolved: its fields or members are not written out.
     """
     members = enum_members(node, types.scope)
     if members is not None:
@@ -48,7 +48,7 @@ def schema_of(node: ast.ClassDef, types: Types) -> Schema:
 
 
 def of_call(name: str, call: ast.Call, scope: Scope) -> ast.ClassDef | None:
-    """Return `TypedDict("T", {"x": int})`, `NamedTuple("T", [("x", int)])` and `namedtuple("T", "x")` as a class."""
+    """Return `TypedDict("T", {"x": int})`, `NamedTuple("T", [("x", int)])` or `namedtuple("T", "x")` as a class."""
     origin, parts = scope.origin(call.func), call.args[1:]
     pairs: list[tuple[ast.expr | None, ast.expr]] = []
     match parts:
@@ -71,7 +71,7 @@ def of_call(name: str, call: ast.Call, scope: Scope) -> ast.ClassDef | None:
 
 
 def _root(node: ast.ClassDef, scope: Scope) -> ast.expr | None:
-    """Return the type that a `RootModel` of pydantic stands for; None for another class."""
+    """Return the type that a pydantic `RootModel` wraps; None for any other class."""
     match node.bases:
         case [ast.Subscript(value=base, slice=root)] if scope.origin(base) in typenames.ROOT_MODEL:
             return root
@@ -101,7 +101,7 @@ def _property(field: Field, description: str, types: Types) -> Schema:
 
 
 def is_model(node: ast.ClassDef, scope: Scope, seen: tuple[ast.ClassDef, ...] = ()) -> bool:
-    """Check whether a class is a pydantic model, or inherits from one of the workspace."""
+    """Check whether a class is a pydantic model, directly or through workspace classes."""
     for base in node.bases:
         home, origin = scope.resolve(base)
         inherited = _class(home, origin)
@@ -130,7 +130,7 @@ def _schema_of_model(node: ast.ClassDef, types: Types) -> Schema:
 
 
 def _lineage(node: ast.ClassDef, scope: Scope, seen: tuple[ast.ClassDef, ...]) -> Iterator[tuple[ast.ClassDef, Scope]]:
-    """Yield the models of the workspace that a model inherits from, and the model, each with its module's scope."""
+    """Yield a model's workspace base models and the model itself, each with its module's scope."""
     if len(node.bases) != 1 or node.decorator_list or node in seen:
         raise Unresolved(f"`{node.name}` has bases or decorators that only an import can follow")
     if any(isinstance(part, ast.FunctionDef) and part.name.startswith("__get_pydantic") for part in node.body):
@@ -145,7 +145,7 @@ def _lineage(node: ast.ClassDef, scope: Scope, seen: tuple[ast.ClassDef, ...]) -
 
 
 def _config(node: ast.ClassDef, scope: Scope) -> dict[str, Any]:
-    """Return the settings of a model, from `model_config` and the arguments of its class."""
+    """Return the settings of a model, from `model_config` and its class arguments."""
     named = [*node.keywords]
     for statement in node.body:
         match statement:
@@ -198,7 +198,7 @@ def _field_calls(annotation: ast.expr, value: ast.expr | None, scope: Scope) -> 
 
 
 def _check(name: str, value: ast.expr | None, calls: list[ast.Call], default: Default) -> None:
-    """Raise Unresolved for a field of a model whose schema syntax does not decide."""
+    """Raise Unresolved if syntax does not determine the schema of a model's field."""
     for keyword in (keyword for call in calls for keyword in call.keywords):
         if keyword.arg in typenames.CONSTRAINTS or keyword.arg in typenames.ALIASES:
             if json_literal(keyword.value) is None and not _first_choice(keyword.value):
@@ -211,24 +211,24 @@ def _check(name: str, value: ast.expr | None, calls: list[ast.Call], default: De
 
 
 def _alias_generator(origin: object) -> Callable[[str], str]:
-    """Return the generator of pydantic that is named, if one is."""
+    """Return the pydantic alias generator with this name, or `str` if there is none."""
     if origin not in typenames.ALIAS_GENERATORS:
         return str
-    from pydantic import alias_generators  # noqa: PLC0415 - this takes as long as to read fifty functions
+    from pydantic import alias_generators  # noqa: PLC0415 - importing it takes as long as reading fifty functions
 
     generator: Callable[[str], str] = getattr(alias_generators, str(origin).rpartition(".")[2])
     return generator
 
 
 def _alias(field: Field) -> str:
-    """Return the key of a field in JSON, if it is another one than its name."""
+    """Return the key of a field in JSON if it differs from its name, or an empty text."""
     named = {keyword.arg: keyword.value for keyword in field.call.keywords} if field.call else {}
     written = [named[name] for name in ("validation_alias", "alias") if name in named]
     return next((key for value in written if (key := _text(value) or _first_choice(value))), "")
 
 
 def _first_choice(node: ast.expr) -> str:
-    """Return the first of `AliasChoices("a", "b")`, by which pydantic describes a field; "" for anything else."""
+    """Return the first of `AliasChoices("a", "b")`, which pydantic uses in schemas; "" for anything else."""
     match node:
         case ast.Call(func=ast.Name(id="AliasChoices") | ast.Attribute(attr="AliasChoices"), args=[first, *_]):
             return _text(first)
@@ -236,7 +236,7 @@ def _first_choice(node: ast.expr) -> str:
 
 
 def _fields(node: ast.ClassDef, scope: Scope, seen: tuple[ast.ClassDef, ...]) -> dict[str, Field]:
-    """Return the fields of a class, those of its bases in the workspace first."""
+    """Return the fields of a class, starting with those of its workspace base classes."""
     fields: dict[str, Field] = {}
     is_known = False
     for base in node.bases:
@@ -251,7 +251,7 @@ def _fields(node: ast.ClassDef, scope: Scope, seen: tuple[ast.ClassDef, ...]) ->
     is_known |= any(_is_dataclass(decorator, scope) for decorator in node.decorator_list)
     if not is_known or any(keyword.arg == "metaclass" for keyword in node.keywords):
         raise Unresolved(f"`{node.name}` is a class of another kind")
-    is_total = not any(_is_false(keyword, "total") for keyword in node.keywords)  # of a TypedDict, or a child of one
+    is_total = not any(_is_false(keyword, "total") for keyword in node.keywords)  # of a TypedDict or its subclass
     return {**fields, **dict(_own_fields(node, scope, is_total))}
 
 

@@ -1,8 +1,8 @@
-"""The dependencies of a workspace's code: the one graph behind hashes, users, approvals, imports and rollbacks.
+"""The dependencies of a workspace's code: one graph for hashes, users, approvals, imports and rollbacks.
 
-Read from the syntax trees; nothing is run. A module is the statements at its top, and each is looked at once, in
-whichever version of its module it stands. What is computed at run time is not seen; what only bears the same name is
-taken for a use.
+It is built from syntax trees; nothing runs. A module is a list of top-level statements. Each is analyzed once and
+reused in every version of its module. Names that are computed at run time are not seen, and any equal name counts as a
+use.
 """
 
 import ast
@@ -31,19 +31,19 @@ if TYPE_CHECKING:
 
 Names: TypeAlias = frozenset[str]
 Part: TypeAlias = tuple[str, str]
-"""A module and a name in it; an empty name is what runs at the module's import."""
-_GROUND: Final = ""  # the name of what a module does besides binding names
-_ITS_IMPORT: Final = "."  # a name that nothing binds: of a package around a module, only what runs at its import
+"""A module and a name in it; an empty name stands for what runs at the module's import."""
+_GROUND: Final = ""  # the name of statements that do not bind names
+_ITS_IMPORT: Final = "."  # a name that nothing binds: selects only what runs at the import of an enclosing package
 _NOT_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """The names that a statement at the top of a module binds and mentions.
+    """The names that a top-level statement of a module binds and mentions.
 
-    `names` are all names in it, `words` also attributes and the functions that it calls by `self.call`, which are
-    `called`. `reads` leaves out the names that a function binds for itself, and has those of annotations in quotes.
-    `shows` are the names in its examples. `imports` are levels, modules and names.
+    `names` are all names in it. `words` also include attributes and the functions in `called`, which it calls by
+    `self.call`. `reads` excludes a function's local names and includes those in quoted annotations. `shows` are the
+    names in its examples. `imports` are tuples of level, module and name.
     """
 
     binds: Names
@@ -52,14 +52,14 @@ class Statement:
     called: Names
     reads: Names
     shows: Names
-    modifies: Names  # values of the module, by the text alone
-    runs: Names  # functions that are called for what they do
-    shared: Names  # by `global`
+    modifies: Names  # values of the module, judged by the text alone
+    runs: Names  # functions called for their effects
+    shared: Names  # names declared `global`
     imports: tuple[tuple[int, str, str], ...]
 
     @classmethod
     def of(cls, node: ast.stmt) -> "Statement":
-        """Return the facts of a statement."""
+        """Return the facts about a statement."""
         inner = [*ast.walk(node)]
         names = frozenset(part.id for part in inner if isinstance(part, ast.Name))
         calls = [part for part in inner if isinstance(part, ast.Call) and getattr(part.func, "attr", "") == "call"]
@@ -97,7 +97,7 @@ class Statement:
 
 @lru_cache(maxsize=4096)
 def _statement(text: str) -> Statement | None:
-    """Return the facts of a statement by its lines, which are kept over the versions of its module."""
+    """Return the facts about a statement by its text, cached across versions of its module."""
     try:
         body = syntax.parse(text).body
     except _NOT_PYTHON:
@@ -107,10 +107,10 @@ def _statement(text: str) -> Statement | None:
 
 @lru_cache(maxsize=64)
 def _statements(text: str) -> tuple[tuple[ast.stmt, Statement, str], ...]:
-    """Return the statements at the top of a text with their facts, and with their lines if nothing else is on these.
+    """Return the top-level statements of a text with their facts, and their text if they share no line.
 
     Raises:
-        SyntaxError, ValueError, RecursionError, MemoryError: it is no Python, or too deep.
+        SyntaxError, ValueError, RecursionError, MemoryError: the text is not valid Python, or too deep.
     """
     body, lines, above = tree_of(text).body, lines_of(text), 0
     statements = []
@@ -125,7 +125,7 @@ def _statements(text: str) -> tuple[tuple[ast.stmt, Statement, str], ...]:
 
 
 def _names_read(node: ast.AST) -> set[str]:
-    """Return every name in a part of a text, including names in annotations that are texts."""
+    """Return every name in a node, including names in quoted annotations."""
     names = set[str]()
     for inner in ast.walk(node):
         if isinstance(inner, ast.Name):
@@ -148,7 +148,7 @@ def _names_in(text: str, mode: str) -> set[str]:
 
 
 def _own_names(node: Definition) -> set[str]:
-    """Return the names that a function binds for itself, with which it does not mean the module's."""
+    """Return the local names of a function, which hide names of the module."""
     loops = [part.target for body in node.body for part in ast.walk(body) if isinstance(part, ast.comprehension)]
     targets = {name.id for target in loops for name in ast.walk(target) if isinstance(name, ast.Name)}
     arguments = {part.arg for part in ast.walk(node.args) if isinstance(part, ast.arg)}
@@ -156,7 +156,7 @@ def _own_names(node: Definition) -> set[str]:
 
 
 def _names_in_examples(node: ast.stmt) -> set[str]:
-    """Return the names that the examples of a function read."""
+    """Return the names that the examples in a function's docstring read."""
     words = ast.get_docstring(node) if isinstance(node, Definition) else None
     try:
         entries = list(examples.find(words)) if words and ">>>" in words else []
@@ -166,8 +166,10 @@ def _names_in_examples(node: ast.stmt) -> set[str]:
 
 
 def _modifications(node: ast.stmt) -> tuple[set[str], set[str]]:
-    """Return the names of the values that a statement modifies, also in its blocks, and the functions that it calls
-    for what they do: `TABLE["a"] = 1`, `TABLE.update(…)`, `fill(TABLE)`. Of a function, what its calls modify.
+    """Return the names of the values that a statement modifies, and the functions that it calls for their effects.
+
+    Examples are `TABLE["a"] = 1`, `TABLE.update(…)` and `fill(TABLE)`, also in nested blocks. For a function, these are
+    the names that its calls modify.
     """
     roots, runs = set[str](), set[str]()
     waiting = [node]
@@ -192,14 +194,15 @@ def _root(node: ast.expr) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
-# A module by its statements: what its functions need of it.
+# A module by its statements, and what its functions need of it.
 
 
 @dataclass(frozen=True)
 class ModuleParts:
-    """A module as statements: the names that each binds, changes and reads, and the public functions.
+    """A module as statements, with the names that each binds and changes, and the public functions.
 
-    `binds` has "*" for what is always needed, `changes` are the values of the module that a statement changes.
+    `binds` contains "*" for statements that are always needed; `changes` are the module's values that a statement
+    changes.
     """
 
     text: ParsedText
@@ -210,7 +213,7 @@ class ModuleParts:
 
     @classmethod
     def of(cls, text: str, path: str = "module", module: str = "") -> "ModuleParts | Problem":
-        """Return the parts of a text, or the problem that it cannot be read; a helper module offers no function."""
+        """Return the parts of a text, or why it cannot be parsed; a helper module has no public functions."""
         return _parts(text, path, is_helper(module))
 
     def definition(self, name: str) -> Definition:
@@ -218,14 +221,15 @@ class ModuleParts:
         return [node for node in self.text.body if isinstance(node, Definition) and node.name == name][-1]
 
     def exported(self) -> frozenset[str]:
-        """Return the texts in the module's `__all__`."""
+        """Return the strings in the module's `__all__`."""
         listed = [node for node, bound in zip(self.text.body, self.binds, strict=True) if "__all__" in bound]
         constants = (part.value for node in listed for part in ast.walk(node) if isinstance(part, ast.Constant))
         return frozenset(value for value in constants if isinstance(value, str))
 
     def needed(self, names: Iterable[str], stop: Set[str] = frozenset()) -> set[int]:
-        """Return the statements that these functions and their examples need, with their own, but not those of
-        functions in `stop`.
+        """Return the statements that these functions and their examples need, including their own.
+
+        Functions in `stop`, and what only they need, are left out.
         """
         wanted, known = {*names}, {name for bound in self.binds for name in bound}
         pairs = zip(self.binds, self.statements, strict=True)
@@ -240,19 +244,19 @@ class ModuleParts:
         return _places(changing), reading
 
     def referred(self, at: int) -> set[int]:
-        """Return the imports and private statements that a statement refers to, apart from public functions."""
+        """Return the imports and private statements that a statement refers to, without public functions."""
         functions = {other for other, node in enumerate(self.text.body) if isinstance(node, Definition)}
         public = {other for other in functions if not any(name.startswith("_") for name in self.binds[other])}
         words = [facts.names | facts.reads for facts in self.statements]
         return _reach({*words[at], "*"}, _places(self.binds), words, passed={at, *public})
 
     def lines(self, statements: Set[int]) -> set[int]:
-        """Return the lines of these statements, with their comments."""
+        """Return the lines of these statements, including their comments."""
         spans = [self.text.span(self.text.body[at]) for at in statements]
         return {line for first, last in spans for line in range(first, last + 1)}
 
     def part(self, statements: Set[int]) -> str:
-        """Return the text of these statements alone, each on the lines that it has in the module."""
+        """Return the text of these statements only, each on its original lines."""
         shown = self.lines(statements)
         kept = (line if at in shown else "\n" for at, line in enumerate(self.text.lines, 1))
         return "".join(kept).rstrip() + "\n"
@@ -274,8 +278,9 @@ def _reach(
     stop: Set[str] = frozenset(),
     passed: Set[int] = frozenset(),
 ) -> set[int]:
-    """Return the statements that names lead to, through the words of each; but for names to `stop` at, and for
-    statements that are `passed` over.
+    """Return the statements that can be reached from names through the words of each statement.
+
+    The search stops at names in `stop` and skips statements in `passed`.
     """
     found, seen = set[int](), names | stop
     waiting = [*(names - stop)]
@@ -328,7 +333,7 @@ def _is_import(node: ast.stmt) -> bool:
 
 
 def _setters(pairs: Iterable[tuple[ast.stmt, Statement]], values: Set[str]) -> dict[str, Names]:
-    """Return for each function the values of its module that a call of it modifies, itself or through another."""
+    """Return, for each function, the values of its module that a call of it modifies, directly or indirectly."""
     functions = {node.name: facts for node, facts in pairs if isinstance(node, Definition)}
     setters = {name: facts.modifies & values for name, facts in functions.items()}
     while True:
@@ -342,7 +347,7 @@ def _setters(pairs: Iterable[tuple[ast.stmt, Statement]], values: Set[str]) -> d
 
 
 def only(text: str, names: Set[str]) -> str | Problem:
-    """Return a module's text with some of its public functions and only what they need."""
+    """Return a module's text reduced to some of its public functions and what they need."""
     parts = ModuleParts.of(text)
     if isinstance(parts, Problem):
         return parts
@@ -362,8 +367,9 @@ def only(text: str, names: Set[str]) -> str | Problem:
 
 
 def running_with(text: str, name: str) -> list[ast.stmt]:
-    """Return the statements of a module that run with a function of it, in the order of the text: those that it
-    depends on, and what binds nothing. The module as a program is none of them.
+    """Return the statements of a module that run with one of its functions, in text order.
+
+    These are the statements that it depends on and those that bind nothing, without `if __name__ == "__main__"` blocks.
     """
     nodes, places, names = _running(text)
     return [nodes[at] for at in sorted(_reach({name, _GROUND}, places, names))]
@@ -382,11 +388,11 @@ def _running(text: str) -> tuple[Sequence[ast.stmt], Mapping[str, Sequence[int]]
 
 
 def is_program(node: ast.stmt) -> bool:
-    """Check whether a statement runs only where its module is the program: `if __name__ == "__main__": …`."""
+    """Check whether a statement only runs when its module is the program: `if __name__ == "__main__": …`."""
     return isinstance(node, ast.If) and not node.orelse and ast.unparse(node.test) == "__name__ == '__main__'"
 
 
-# Functions by name: who uses whom.
+# Functions by name, and their callers.
 
 
 def callers(name: str, snapshot: "Snapshot") -> list[str]:
@@ -400,7 +406,7 @@ def callers(name: str, snapshot: "Snapshot") -> list[str]:
 
 
 def dependents(names: Iterable[str], snapshot: "Snapshot") -> list[str]:
-    """Return the functions that use some functions, directly or through others; the nearest first."""
+    """Return the functions that use any of these functions, directly or indirectly; the nearest first."""
     start = list(names)
     reached = dict.fromkeys(start)
     waiting = list(start)
@@ -412,7 +418,7 @@ def dependents(names: Iterable[str], snapshot: "Snapshot") -> list[str]:
 
 
 def private_users(name: str, snapshot: "Snapshot") -> list[str]:
-    """Return the modules with code besides their functions that mentions a function by name, sorted."""
+    """Return the modules, its own included, in which code other than the function mentions it by name, sorted."""
     own = snapshot.functions[name].module
     near = [own, *(module for module, reading in snapshot.readings.items() if own in reading.imports)]
     texts = {module: snapshot.modules[module].text for module in near}
@@ -425,7 +431,7 @@ def private_users(name: str, snapshot: "Snapshot") -> list[str]:
 
 
 def importers(name: str, snapshot: "Snapshot") -> list[str]:
-    """Return the modules that import a function by its name."""
+    """Return the modules that import a function by name."""
     return [
         module
         for module, source in snapshot.modules.items()
@@ -463,9 +469,9 @@ def _mentions(text: str, name: str) -> frozenset[str]:
     return frozenset(seen)
 
 
-@lru_cache(maxsize=64)  # the functions of a module follow one another
+@lru_cache(maxsize=64)  # functions of one module are processed together
 def _defined_words(text: str) -> tuple[Mapping[str, Names], Mapping[str, str]]:
-    """Return the words of each definition of a module, and the names that it imports under others."""
+    """Return the words of each definition in a module, and the original names of renamed imports."""
     tree = tree_of(text)
     known = {id(node): facts for node, facts, _ in _statements(text)}
     found = survey(tree).definitions
@@ -474,16 +480,16 @@ def _defined_words(text: str) -> tuple[Mapping[str, Names], Mapping[str, str]]:
     return words, {alias.asname: alias.name for alias in renamed if alias.asname}
 
 
-@lru_cache(maxsize=256)  # all versions of a module are looked at for each of its functions
+@lru_cache(maxsize=256)  # all versions of a module are read for each of its functions
 def offered_sources(text: str) -> Mapping[str, str]:
-    """Return the lines of each function that a module offers, from its first decorator on."""
+    """Return the source of each function that a module offers, from its first decorator on."""
     tree, lines = parse_accepted(ModuleSource("", "", text, "")), lines_of(text)
     nodes = survey(tree).public() if isinstance(tree, ast.Module) else []
     return {node.name: "".join(lines[first_line(node) - 1 : node.end_lineno]) for node in nodes}
 
 
 def using_modules(module: str, snapshot: "Snapshot") -> list[str]:
-    """Return the modules that import a module or call its functions by name, directly or through others."""
+    """Return the modules that import a module or call its functions by name, directly or indirectly."""
     calling = {
         name: source.text.replace("'", '"') for name, source in snapshot.modules.items() if ".call(" in source.text
     }
@@ -502,7 +508,7 @@ def using_modules(module: str, snapshot: "Snapshot") -> list[str]:
 
 
 def modules_of(module: str, snapshot: "Snapshot") -> Mapping[str, ModuleSource]:
-    """Return a module with the packages around it and all its imports, recursively."""
+    """Return a module with its enclosing packages and all their imports, recursively."""
     modules: dict[str, ModuleSource] = {}
     waiting = [module]
     while waiting:
@@ -520,7 +526,7 @@ def _packages(module: str) -> Iterator[str]:
     yield from (".".join(pieces[:size]) for size in range(1, len(pieces)))
 
 
-# The code that decides a function's results: its hash is kept with what was found out about them.
+# The code that determines a function's results: its hash is stored with the findings about them.
 
 
 @dataclass(frozen=True, slots=True)
@@ -533,9 +539,9 @@ class _Piece:
 
 
 def code_hash(function: "Function", snapshot: "Snapshot") -> str:
-    """Return the hash of a function's own text and of all the workspace code that it may use.
+    """Return the hash of a function's own text and of all workspace code that it may use.
 
-    Helpers, constants and classes of its module, and functions of other modules, down to the last.
+    This includes helpers, constants and classes of its module, and functions of other modules, recursively.
     """
     digests: dict[Part, str] = {}
     waiting = [(function.module, function.name), (function.module, _GROUND)]
@@ -558,7 +564,7 @@ def code_hash(function: "Function", snapshot: "Snapshot") -> str:
 def _pieces(text: str) -> Mapping[str, _Piece]:
     pieces: dict[str, list[tuple[ast.stmt, Statement]]] = {_GROUND: []}
     for node, facts, _ in _statements(text):
-        # A decorator may have put what it stands on anywhere in the module.
+        # A decorator may store its function or class anywhere in the module.
         is_ground = not facts.binds or getattr(node, "decorator_list", None)
         for name in facts.binds | ({_GROUND} if is_ground else set()):
             pieces.setdefault(name, []).append((node, facts))
@@ -574,7 +580,7 @@ def _pieces(text: str) -> Mapping[str, _Piece]:
 
 
 def _tree_text(node: ast.stmt, lines: list[str]) -> str:
-    """Return the tree of a statement as a text, without its docstring."""
+    """Return the dump of a statement's tree without its docstring."""
     bare: ast.AST = node
     if isinstance(node, Definition) and ast.get_docstring(node, clean=False) is not None:
         bare = type(node)(**{**dict(ast.iter_fields(node)), "body": node.body[1:]})
@@ -586,9 +592,9 @@ def _tree_text(node: ast.stmt, lines: list[str]) -> str:
         return "".join(lines[node.lineno - 1 : last_line(node)])
 
 
-# The text that an approval is for: a part of a module counts if it is named, or if defining it runs something.
+# The text that an approval covers: a part of a module counts if it is named, or if defining it runs something.
 
-# Words by which a text may reach what it does not name.
+# Words by which a text may reach code that it does not name.
 _PLAIN_DUNDERS: Final = (
     "init|post_init|name|main|future|all|doc|enter|exit|iter|next|len|repr|str|eq|hash|call|slots|contains|getitem"
 )
@@ -597,7 +603,7 @@ _REACHING: Final = re.compile(
     rf"|marshal|builtins|runpy|pkgutil|pydoc|unittest|mock|doctest|traceback|tb_frame|\w+_frame|_getframe|f_globals|f_back"
     rf"|__(?!(?:{_PLAIN_DUNDERS})__)\w+__)\b"
 )
-# Words by which a text may also see where its lines are, or read them.
+# Words by which a text may see its line numbers or its own source.
 _SEEING: Final = re.compile(
     rf"{_REACHING.pattern}|\b(warnings|logging|linecache|tokenize|lineno|f?trace|profile|cProfile|tracemalloc|\w*format_map"
     r"|Formatter|help|locals|dir|ast|dis|code|symtable|faulthandler)\b"
@@ -606,18 +612,18 @@ _SEEING: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ApprovedStatement:
-    """A statement at the top of a module, with the names it binds; if it is inert, only their use makes it matter."""
+    """A top-level statement of a module with the names it binds; an inert one only matters if these are used."""
 
     text: str
-    code: str  # its text without layout, unless something in it may see the layout
+    code: str  # its text without layout; empty if something in it may see the layout
     binds: Names
     names: Names
-    imports: tuple[Part, ...]  # of the workspace: module, and name in it, or "" for all of it
+    imports: tuple[Part, ...]  # from the workspace: module, and name in it or "" for the whole module
     is_inert: bool
 
 
 def parts_of(part: Part, texts: Mapping[str, str]) -> Mapping[Part, str]:
-    """Return the text of every part that a function's behavior depends on, of these modules."""
+    """Return the text of every part, in these modules, that a function's behavior depends on."""
     parts: dict[Part, str] = {}
     for key, statements in approved_parts(part, texts).items():
         for statement in statements:
@@ -627,7 +633,7 @@ def parts_of(part: Part, texts: Mapping[str, str]) -> Mapping[Part, str]:
 
 
 def approved_parts(part: Part, texts: Mapping[str, str]) -> Mapping[Part, Sequence[ApprovedStatement]]:
-    """Return the statements of every part that a function's behavior depends on, of these modules, in their order."""
+    """Return the statements of every part, in these modules, that a function's behavior depends on, in text order."""
     parts: dict[Part, set[ApprovedStatement]] = {}
     waiting: list[Part] = [part, *((package, _ITS_IMPORT) for package in _packages(part[0]))]
     seen: set[Part] = set()
@@ -642,12 +648,12 @@ def approved_parts(part: Part, texts: Mapping[str, str]) -> Mapping[Part, Sequen
             parts.setdefault((module, min(statement.binds) if statement.is_inert else ""), set()).add(statement)
             waiting += [(module, used) for used in statement.names]
             waiting += [target for imported in statement.imports for target in _targets(*imported, texts)]
-    # Names lead to the statements of a part in any order, which is another one in each process.
+    # The search visits statements in an order that differs between processes, so sort them.
     return {key: [one for one in approved_statements(texts[key[0]], key[0]) if one in parts[key]] for key in parts}
 
 
 def _targets(module: str, name: str, texts: Mapping[str, str]) -> Iterator[Part]:
-    """Yield what an import brings in, and the packages that it runs."""
+    """Yield the target of an import, and the packages whose code it runs."""
     inner = f"{module}.{name}".strip(".")
     target = (inner, "") if inner in texts else (module, name)
     yield from ((package, _ITS_IMPORT) for package in _packages(target[0]))
@@ -656,7 +662,7 @@ def _targets(module: str, name: str, texts: Mapping[str, str]) -> Iterator[Part]
 
 @lru_cache(maxsize=512)
 def approved_statements(text: str, module: str) -> tuple[ApprovedStatement, ...]:
-    """Return the statements of a module; all of its text as one if that is no Python."""
+    """Return the statements of a module; if it is not valid Python, its whole text as one statement."""
     lines = bare_lines(text)
     try:
         found = _statements(text)
@@ -673,7 +679,7 @@ def _approved_statement(
     is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     binds = frozenset({"__doc__"}) if is_text else statement.binds
     imports = tuple(_workspace_parts(statement.imports, module))
-    if _REACHING.search(text):  # every name of its own module, then
+    if _REACHING.search(text):  # it may reach every name of its module
         imports = (*imports, (module, ""))
     code = _code_of(own) if own else _code(node, text)
     return ApprovedStatement(
@@ -698,10 +704,10 @@ def _workspace_parts(imports: Iterable[tuple[int, str, str]], module: str) -> It
             yield home.removeprefix(FOLDER).lstrip("."), "" if name == "*" else name
 
 
-# Statements that only bind names: defining them runs nothing of the workspace. Whatever is not known counts as running.
+# Statements that only bind names: they run no code of the workspace. Anything unknown counts as running code.
 
 _Decorated: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
-# Calls that run nothing of the workspace, if their arguments are values.
+# Calls that run no code of the workspace if their arguments are values.
 _VALUES: Final = frozenset(
     {"re.compile", "frozenset", "set", "dict", "list", "tuple", "decimal.Decimal", "fractions.Fraction"}
     | {"datetime.date", "datetime.datetime", "datetime.time", "datetime.timedelta", "pathlib.Path"}
@@ -714,7 +720,7 @@ _BASES: Final = frozenset(
     {"object", "typing.NamedTuple", "typing.TypedDict", "enum.Enum", "enum.IntEnum", "enum.StrEnum"}
     | {"Exception", "ValueError", "RuntimeError", "LookupError", "KeyError", "html.parser.HTMLParser"}
 )
-# Methods that run when an instance is made or used, and never because its class is defined or named.
+# Methods that run when an instance is created or used, but not when its class is defined or named.
 _METHODS: Final = frozenset(
     {"__init__", "__post_init__", "__enter__", "__exit__", "__iter__", "__next__", "__len__", "__repr__", "__str__"}
     | {"__eq__", "__hash__", "__call__", "__contains__", "__getitem__"}
@@ -723,8 +729,9 @@ _HINTS: Final = (ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.Tuple
 
 
 def _known_names(pairs: Sequence[tuple[ast.stmt, Statement]]) -> Mapping[str, str]:
-    """Return what the names that a module binds mean: for one that only an import of the standard library binds, what
-    it is there; for any other, nothing.
+    """Return the meanings of the names that a module binds.
+
+    A name that is only bound by one standard library import has its origin; any other has an empty text.
     """
     times = Counter(name for _, facts in pairs for name in facts.binds)
     imported = dict[str, str]()
@@ -738,7 +745,7 @@ def _known_names(pairs: Sequence[tuple[ast.stmt, Statement]]) -> Mapping[str, st
 
 
 def _is_inert(node: ast.stmt, known: Mapping[str, str]) -> bool:
-    """Check whether a statement binds names and does no more than that."""
+    """Check whether a statement only binds names."""
     match node:
         case ast.FunctionDef(args=args, returns=returns) | ast.AsyncFunctionDef(args=args, returns=returns):
             every = [*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg]
@@ -758,14 +765,14 @@ def _is_inert(node: ast.stmt, known: Mapping[str, str]) -> bool:
 
 
 def _is_standard(node: ast.Import | ast.ImportFrom) -> bool:
-    """Check whether an import is from the standard library alone; `__future__` changes what follows it."""
+    """Check whether an import is from the standard library; `__future__` does not count: it affects later code."""
     names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
     is_listed = all(name.partition(".")[0] in sys.stdlib_module_names for name in names)
     return is_listed and not getattr(node, "level", 0) and names != ["__future__"]
 
 
 def _is_inert_class(node: ast.ClassDef, known: Mapping[str, str]) -> bool:
-    """Check whether defining a class runs nothing of the workspace. An enumeration, say, calls its own methods."""
+    """Check whether defining a class runs no code of the workspace; defining an enumeration runs its methods."""
     bases = [_origin(base, known) for base in node.bases]
     names = {name for inner in node.body for name in bound_names(inner)}
     hooks = {name for name in names - {"__slots__"} if name.startswith("_") and name.endswith("_")}
@@ -793,7 +800,7 @@ def _are_plain(hints: Iterable[ast.expr | None], values: Iterable[ast.expr | Non
 
 
 def _origin(node: ast.expr, known: Mapping[str, str]) -> str:
-    """Return what a dotted name means: of the standard library, or built in if nothing here binds it; else ""."""
+    """Return the origin of a dotted name: the standard library, or a builtin that is not rebound; otherwise ""."""
     match node:
         case ast.Name(id=name):
             return known.get(name, "" if "*" in known else name)
@@ -804,7 +811,7 @@ def _origin(node: ast.expr, known: Mapping[str, str]) -> str:
 
 
 def _is_value(node: ast.expr, known: Mapping[str, str]) -> bool:
-    """Check whether an expression runs nothing of the workspace: a literal, or calls that make values of literals."""
+    """Check whether an expression runs no code of the workspace: a literal, or calls that make values of literals."""
     match node:
         case ast.Call(func=function, args=arguments, keywords=keywords):
             inner = [*arguments, *(word.value for word in keywords)]

@@ -1,6 +1,6 @@
-"""Descriptions from docstrings of any style: Google, NumPy, reST and Epydoc, through `docstring-parser`.
+"""Reads docstrings of any style (Google, NumPy, reST and Epydoc) with `docstring-parser`.
 
-The styles are distinguished by cheap marks first, because trying all of them costs three times as much.
+Cheap marks identify the styles first, because trying all of them takes three times as long.
 """
 
 import re
@@ -14,8 +14,8 @@ from docstring_parser.google import GoogleParser
 
 from .examples import without_examples
 
-# In order of likelihood. A docstring may mix styles, so each style with a mark in it is read. The plain
-# texts come first because a search for a pattern costs ten times as much as one for a text.
+# In order of likelihood. A docstring may mix styles, so each style with a mark is read. Plain texts are searched first,
+# because a regular expression takes ten times as long.
 _MARKS = (
     (
         DocstringStyle.GOOGLE,
@@ -31,11 +31,11 @@ _MARKS = (
     (DocstringStyle.EPYDOC, ("@",), re.compile(r"^@(param|type|return|rtype|raise)\b", re.M)),
 )
 _FIELDS = (DocstringStyle.REST, DocstringStyle.EPYDOC)
-# Headings that are left without content when the examples are taken out.
+# Headings that are empty after the examples were removed.
 _EMPTY_HEADING = re.compile(r"^(Examples?|Doctests?|Usage|Tests?)(:{0,2}[ \t]*|[ \t]*\n-{3,}[ \t]*)$", re.M | re.I)
 _BLANK_LINES = re.compile(r"\n[ \t]*(?:\n[ \t]*)+\n?")
 _LONGEST = 20_000
-_GOOGLE = GoogleParser()  # one for all: to make one takes a sixth of the time of a parse
+_GOOGLE = GoogleParser()  # shared: creating one takes a sixth of the time of a parse
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +44,14 @@ class Described:
 
     text: str = ""
     parameters: dict[str, str] = field(default_factory=dict)
-    types: dict[str, str] = field(default_factory=dict)  # as the docstring names them: advice, never a hint
+    types: dict[str, str] = field(default_factory=dict)  # as in the docstring: advice, not a hint
     returns: str = ""
     return_type: str = ""
     raises: tuple[str, ...] = ()
     styles: tuple[str, ...] = ()
 
 
-@lru_cache(maxsize=1024)  # the functions of a module are read in turn: a few too many, and none is found again
+@lru_cache(maxsize=1024)  # the functions of a module are read in turn: with fewer entries, none would be found again
 def read(docstring: str | None) -> Described:
     """Return the contents of a docstring of any style. Parts that cannot be parsed are plain text."""
     if not docstring:
@@ -68,9 +68,9 @@ def read(docstring: str | None) -> Described:
         _tidy(text[:start], has_examples=has_examples), styles=tuple(found_style.name.lower() for found_style in starts)
     )
     for style in starts:
-        # A field goes on to the next one, past a heading from which the examples were removed.
+        # A field continues to the next one, past a heading whose examples were removed.
         section = _EMPTY_HEADING.sub("", text[start:]) if has_examples and style in _FIELDS else text[start:]
-        # The line break keeps `cleandoc` from taking the first section's indentation for the margin.
+        # The line break keeps `cleandoc` from using the first section's indentation as the margin.
         described = _merge(described, _parse(f"\n{section}", style))
     return described
 

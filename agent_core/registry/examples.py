@@ -1,7 +1,7 @@
-"""The doctest examples of a docstring, as data: nothing is run.
+"""The doctest examples of a docstring, as data: nothing runs.
 
-Reads what `doctest.DocTestParser` reads, by the same rules, without importing `doctest` (which
-brings `pdb` and `unittest`, 40 ms at start). A test holds the two against each other.
+Reads what `doctest.DocTestParser` reads, by the same rules, without importing `doctest`, which imports `pdb` and
+`unittest` and takes 40 ms. A test compares the two.
 """
 
 import ast
@@ -39,8 +39,8 @@ _TRACEBACK = re.compile(
 )
 _OPTION = re.compile(r"#\s*doctest:\s*([^\n\'\"]*)$", re.MULTILINE)
 _BLANK = re.compile(r"^[ ]*(#.*)?$")
-_MOST = 1_000  # prompts that are read: each example holds all set-up before it
-_FAR = 1_000  # lines after the last prompt in which the next one is looked for
+_MOST = 1_000  # prompts that are read, because each example holds all of the setup before it
+_FAR = 1_000  # lines after the last prompt that are searched for the next one
 _NO_OPTIONS: Mapping[str, bool] = MappingProxyType({})
 
 
@@ -58,7 +58,7 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class DoctestEntry:
-    """One `>>>` entry as doctest sees it; `line` counts from 0 in the docstring."""
+    """One `>>>` entry as in doctest; `line` counts from 0 in the docstring."""
 
     source: str
     want: str
@@ -71,7 +71,7 @@ def find(docstring: str) -> Iterator[DoctestEntry]:
     """Yield every `>>>` entry of a docstring, in order.
 
     Raises:
-        ValueError: prompts are not indented alike, or have no space after them; the message says where.
+        ValueError: prompts have different indentation, or no space after them; the message says where.
     """
     text = docstring.expandtabs()
     line, position = 0, 0
@@ -86,16 +86,16 @@ def find(docstring: str) -> Iterator[DoctestEntry]:
 
 
 def without_examples(docstring: str) -> str:
-    """Return the docstring's text without any `>>>` entry and its output."""
+    """Return the docstring's text without `>>>` entries and their output."""
     return _EXAMPLE.sub("", docstring.expandtabs()) if ">>>" in docstring else docstring
 
 
 def read(docstring: str, lines: list[str], start: int, path: str) -> tuple[Example, ...] | Problem:
     """Return the examples of a docstring that begins on line `start` of a file's `lines`.
 
-    An example is an expression, or a statement, with its expected output. What stands before it without output is its
-    set-up, and stays so for the examples after it, as names do in doctest; so does what may use up or change the value
-    of such a name. An example with the directive SKIP is none.
+    An example is an expression or statement with its expected output. Code before it without output is its setup, and
+    stays the setup of later examples, as names do in doctest; so do examples that may consume or change the value of
+    such a name. Entries with the directive SKIP are left out.
     """
     if ">>>" not in docstring:
         return ()
@@ -127,8 +127,9 @@ def _examples(prompts: list[DoctestEntry], locate: "_Locator") -> Iterator[Examp
 
 
 def _before(setup: list[tuple[str, "_Shape"]], shape: "_Shape", bound: frozenset[str]) -> tuple[str, ...]:
-    """Return the set-up of an example: what binds names, and the examples that may have changed what it uses, also
-    by another name, as a `writer` changes its `buffer`.
+    """Return the setup of an example: code that binds names, and examples that may have changed what it uses.
+
+    Changes through another name count as well, as when a `writer` changes its `buffer`.
     """
     ties = [(earlier.binds | earlier.uses) & bound for _, earlier in setup if earlier.binds]
     used = shape.uses & bound
@@ -142,7 +143,7 @@ def _before(setup: list[tuple[str, "_Shape"]], shape: "_Shape", bound: frozenset
 
 
 class _Locator:
-    """A finder of a prompt's line in the file: escapes and continued lines shift a docstring's own count."""
+    """A finder of a prompt's line in the file: escapes and continued lines shift the docstring's own count."""
 
     def __init__(self, lines: list[str], start: int) -> None:
         self._lines, self._start, self._from = lines, start, start
@@ -161,8 +162,9 @@ class _Locator:
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """The kind of a source, the names that it uses, those that it binds, of these those that nothing can change
-    (a text, a number), and the names with values that it may use up or change.
+    """What a source is and does: whether it is an expression, and the names that it uses and binds.
+
+    `fixes` are bound names with immutable values (text, numbers); `changes` are names of values that it may change.
     """
 
     is_expression: bool = False
@@ -233,7 +235,7 @@ def _options(source: str) -> Mapping[str, bool]:
 
 
 def example_to_json(example: Example) -> list[Any]:  # Any: a JSON array of the fields, in order
-    """Return an example in the form of the parse cache."""
+    """Return an example in the format of the parse cache."""
     return [
         list(example.setup),
         example.call,

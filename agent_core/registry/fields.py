@@ -1,4 +1,4 @@
-"""What `Annotated[…]`, `Field(…)` and a default say of a parameter or a field: descriptions, limits, defaults."""
+"""The effects of `Annotated[…]`, `Field(…)` and defaults on a schema: descriptions, limits, default values."""
 
 import ast
 from contextlib import AbstractContextManager
@@ -25,12 +25,12 @@ class Types(Protocol):
         ...
 
     def within(self, scope: "Scope") -> AbstractContextManager[None]:
-        """Read what is converted meanwhile as it is meant in the module of a scope."""
+        """Resolve names in the module of this scope while the block runs."""
         ...
 
 
 def convert_annotated(arguments: list[ast.expr], types: Types) -> Schema:
-    """Return the schema of `Annotated[T, …]`: T with the texts, `Field(…)` and `Doc(…)` that describe and limit it."""
+    """Return the schema of `Annotated[T, …]`: that of T, described and limited by texts, `Field(…)` and `Doc(…)`."""
     schema = types.convert(arguments[0])
     for extra in arguments[1:]:
         match extra:
@@ -44,7 +44,7 @@ def convert_annotated(arguments: list[ast.expr], types: Types) -> Schema:
 
 
 def limit(schema: Schema, call: ast.Call, scope: "Scope") -> Schema:
-    """Return a schema with what a `Field(…)` says of it; of an optional type, the limits are those of its value."""
+    """Return a schema with the constraints of a `Field(…)`; for an optional type, they apply to its value."""
     extras = _constraints(call, scope, schema)
     declared = field_default(call, scope)
     if declared is not None:
@@ -59,14 +59,14 @@ def limit(schema: Schema, call: ast.Call, scope: "Scope") -> Schema:
 
 @dataclass(frozen=True, slots=True)
 class Default:
-    """The default of a value, if it has one, and the form in which a schema shows it."""
+    """The default of a value, if any, and its form in a schema."""
 
     is_required: bool
     shown: Schema
 
 
 def default_of(value: ast.expr | None, scope: "Scope") -> Default:
-    """Return the default that an assignment or a parameter has, also as `Field(…)`."""
+    """Return the default of an assignment or a parameter, including one in `Field(…)`."""
     if value is None:
         return Default(is_required=True, shown={})
     declared = field_default(value, scope)
@@ -74,7 +74,7 @@ def default_of(value: ast.expr | None, scope: "Scope") -> Default:
 
 
 def field_default(node: ast.expr | None, scope: "Scope") -> Default | None:
-    """Return the default within `Field(…)`; None for any other expression."""
+    """Return the default in a `Field(…)`; None for any other expression."""
     if not isinstance(node, ast.Call) or scope.origin(node.func) not in typenames.FIELD:
         return None
     named = {keyword.arg: keyword.value for keyword in node.keywords}
@@ -85,7 +85,7 @@ def field_default(node: ast.expr | None, scope: "Scope") -> Default | None:
 
 
 def annotated_default(annotation: ast.expr | None, scope: "Scope") -> Default | None:
-    """Return the default that `Annotated[…, Field(default=…)]` gives; None if it gives none."""
+    """Return the default in `Annotated[…, Field(default=…)]`; None if there is none."""
     if not isinstance(annotation, ast.Subscript) or not scope.origin(annotation.value).endswith(".Annotated"):
         return None
     parts = annotation.slice.elts[1:] if isinstance(annotation.slice, ast.Tuple) else []
@@ -94,7 +94,7 @@ def annotated_default(annotation: ast.expr | None, scope: "Scope") -> Default | 
 
 
 def _default_schema(value: ast.expr, scope: "Scope") -> Schema:
-    """Return a default as a schema shows it, if the text decides it."""
+    """Return a default in the form of a schema, if the text determines it."""
     written = written_value(value, scope)
     return {"default": written.value} if written else {}
 
@@ -115,7 +115,7 @@ def _constraints(call: ast.Call, scope: "Scope", schema: Schema) -> Schema:
 
 
 def _fits(keyword: str, value: Any) -> bool:
-    """Check whether a constraint's value is valid in JSON Schema: a model is shown only valid schemas."""
+    """Check whether a constraint's value is valid in JSON Schema, because a model must only get valid schemas."""
     match keyword:
         case "description" | "title" | "pattern":
             return isinstance(value, str)

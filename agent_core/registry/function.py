@@ -1,7 +1,7 @@
 """One function as the registry knows it, and the result of reading a module.
 
-Plain values: everything the model is shown, a call needs and a message names, without a syntax tree.
-`ModuleReading.to_json` and `from_json` are the parse cache's form; `Function.to_json` is the published one.
+Plain values without syntax trees: everything that the model is shown, that a call needs and that messages name.
+`ModuleReading.to_json` and `from_json` are for the parse cache; `Function.to_json` is the published shape.
 """
 
 import re
@@ -18,16 +18,16 @@ from .examples import Example, example_from_json, example_to_json
 if TYPE_CHECKING:
     from .source import ModuleSource
 
-# Goes up whenever reading changes, so that no cache outlives the reader that wrote it. The running
-# Python belongs to it: what parses on one version may not on another.
+# Increase this whenever reading changes, so that caches of older readers are dropped. The Python version is part of it,
+# because a text may parse on one version but not on another.
 CACHE_FORMAT = f"4/{sys.version_info.major}.{sys.version_info.minor}"
 
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """One callable function with its JSON Schema; `line` is the line of the first decorator or of the `def`.
+    """One callable function with its JSON Schema; `line` is that of the first decorator or of the `def`.
 
-    `rest` and `extra` are the names of its `*args` and `**kwargs`, which a call gets as a list and as an object.
+    `rest` and `extra` are the names of its `*args` and `**kwargs`, which calls pass as a list and as an object.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Function:
     extra: str = ""
 
     def to_json(self) -> dict[str, Any]:  # Any: the published shape
-        """Return the published shape of a schema."""
+        """Return the published shape of the schema."""
         return {
             "name": self.name,
             "description": self.description,
@@ -61,7 +61,7 @@ class Function:
 
 
 def reach_words(reach: Iterable[str]) -> str:
-    """Return what a function gets at besides its arguments as one phrase."""
+    """Return one phrase for what a function accesses apart from its arguments."""
     return "; ".join(reach) or "computes only"
 
 
@@ -87,8 +87,8 @@ _values_of = attrgetter(*_STORED)
 class ModuleReading:
     """The functions that a module offers, every problem found, and the workspace modules that it may import.
 
-    `parsed` is false for a module that is rejected whole: its last good version must go on. `leans` are the other
-    modules whose text decided a schema, with their versions.
+    `parsed` is false if the whole module is rejected; its last good version must then stay in force. `leans` are the
+    other modules whose text determined a schema, with their versions.
     """
 
     source: "ModuleSource"
@@ -99,11 +99,11 @@ class ModuleReading:
     leans: tuple[tuple[str, str], ...] = ()
 
     def function(self, name: str) -> Function | None:
-        """Return the function of this name, if the module offers one."""
+        """Return the function with this name if the module offers it, or None."""
         return next((function for function in self.functions if function.name == name), None)
 
     def is_outdated(self, modules: Mapping[str, "ModuleSource"]) -> bool:
-        """Check whether a module that decided a schema has another text among these modules."""
+        """Check whether a module that determined a schema has another text among these modules."""
         return any(module in modules and modules[module].version != version for module, version in self.leans)
 
     def to_json(self) -> dict[str, Any]:  # Any: JSON
@@ -134,7 +134,7 @@ class ModuleReading:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any], source: "ModuleSource") -> "ModuleReading | None":
-        """Return the cached reading of exactly this source; None if it comes from another text or another reader."""
+        """Return the cached reading of this source; None if it is of another text or from another reader version."""
         if data.get("format") != CACHE_FORMAT or data.get("version") != source.version:
             return None
         return cls(
@@ -153,7 +153,7 @@ class ModuleReading:
 def _function(row: list[Any], source: "ModuleSource") -> Function:  # Any: what `to_json` wrote, or a stranger
     name, line, end_line, description, parameters, is_async, takes_self, returns, unresolved, body_hash, *tail = row
     rest, extra, examples = tail
-    # A cache may come along with somebody's folder: what would break every request is not taken from it.
+    # A cache may come with someone else's folder: reject anything that would break every request.
     if not (_NAME.fullmatch(name) and isinstance(description, str) and parameters.get("type") == "object"):
         raise ValueError("not what a reading holds")
     return Function(

@@ -1,4 +1,4 @@
-"""The merge of a candidate's imports into a module: at its top, each one once."""
+"""Merges a candidate's imports into a module: at its top, without duplicates."""
 
 import ast
 from dataclasses import dataclass
@@ -7,24 +7,24 @@ from agent_core.base.problem import Place, Problem
 
 from .spans import LineEdit, ParsedText, bound_names, is_blank, last_line, with_newline
 
-_Key = tuple[str, str, str]  # module with its dots, name, local name
+_Key = tuple[str, str, str]  # module with leading dots, name, local name
 
 
 @dataclass(frozen=True, slots=True)
 class Brought:
-    """The imports of a candidate: the statements to be added, with those of `__future__` separate."""
+    """The import statements that a candidate adds; those of `__future__` are separate."""
 
     future: tuple[str, ...]
     plain: tuple[str, ...]
 
 
 def is_import(node: ast.stmt) -> bool:
-    """Check whether a statement does nothing but import, possibly under a condition or with a fallback."""
+    """Check whether a statement only imports, possibly under `TYPE_CHECKING` or with an alternative."""
     if isinstance(node, ast.Import | ast.ImportFrom):
         return True
     if isinstance(node, ast.If):
         return _names_type_checking(node.test) and all(is_import(inner) for inner in [*node.body, *node.orelse])
-    # `TYPE_CHECKING = False`, which saves the import of it, must stand above what it decides.
+    # `TYPE_CHECKING = False` replaces its import, and must be above its uses.
     return isinstance(node, ast.Assign) and all(map(_names_type_checking, node.targets)) and _is_false(node.value)
 
 
@@ -39,7 +39,7 @@ def _names_type_checking(test: ast.expr) -> bool:
 
 
 def brought_by(candidate_text: ParsedText, module_text: ParsedText, path: str) -> Brought | Problem:
-    """Return the candidate's imports that the module does not have, or the problem that one of their names is taken."""
+    """Return the candidate's imports that the module is missing, or the problem that one of their names is taken."""
     present = {key for node in module_text.body for key in _keys(node)}
     dumps = {ast.dump(node) for node in module_text.body if is_import(node)}
     bound = {name: node for node in module_text.body for name in bound_names(node)}
@@ -72,7 +72,7 @@ def _keys(node: ast.stmt) -> list[_Key]:
 
 
 def _clashes(key: _Key, bound: dict[str, ast.stmt]) -> bool:
-    """Check whether the local name already means another thing; `import a.b` and `import a.c` both mean `a`."""
+    """Check whether the local name already has another meaning; `import a.b` and `import a.c` both bind `a`."""
     module, name, local = key
     holder = bound.get(local)
     if holder is None or name == "*":
@@ -103,7 +103,7 @@ def _statement(node: ast.stmt, keys: list[_Key]) -> str:
 
 
 def edits(module_text: ParsedText, brought: Brought) -> list[LineEdit]:
-    """Return the insertions that add the imports to the module."""
+    """Return the edits that add the imports to the module."""
     return [
         *([_insertion(module_text, *_after_future(module_text), brought.future)] if brought.future else []),
         *([_insertion(module_text, *_after_imports(module_text), brought.plain)] if brought.plain else []),
@@ -122,7 +122,7 @@ def _insertion(module_text: ParsedText, position: int, follows_import: bool, sta
 
 
 def _after_imports(module_text: ParsedText) -> tuple[int, bool]:
-    """Return the number of lines above the place for imports, and whether the line above it is an import."""
+    """Return the number of lines above the place for imports, and whether the line above is an import."""
     last = None
     for node in module_text.body:
         if is_import(node):
@@ -146,7 +146,7 @@ def _after(module_text: ParsedText, node: ast.stmt) -> tuple[int, bool]:
 
 
 def _top(module_text: ParsedText) -> int:
-    """Return the number of lines above everything that is not the docstring or a heading comment."""
+    """Return the number of lines that the docstring or a heading comment takes."""
     if module_text.body and _is_docstring(module_text.body[0], module_text):
         return _after(module_text, module_text.body[0])[0]
     return module_text.span(module_text.body[0])[0] - 1 if module_text.body else len(module_text.lines)

@@ -1,6 +1,7 @@
-"""Values that a module's text writes out, as JSON: of defaults, enum members and constraints.
+"""Values that are written out in a module's text, as JSON: defaults, enum members and constraints.
 
-Besides literals these are constants of a module, products such as `60 * 60`, and dates, paths and the like.
+In addition to literals, these are constants of a module, products such as `60 * 60`, and dates, paths and similar
+calls.
 """
 
 import ast
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 _LONGEST = 4_000
 _MOST_KEYS = 1_000
 _LARGEST, _LARGEST_POWER = 2**53, 64
-_DEEPEST, _HOP = 10, 4  # of an expression, and what following a name costs of it
+_DEEPEST, _HOP = 10, 4  # depth of an expression, and the depth that following a name costs
 _OPERATORS: Final[dict[type[ast.operator], Callable[[Any, Any], Any]]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -41,13 +42,13 @@ _JSON_NAMES = {str: "string", bool: "boolean", int: "integer", float: "number", 
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A literal value, wrapped because None is one."""
+    """A literal value, wrapped because None is a valid value."""
 
-    value: Any  # any value that Python can write as a literal
+    value: Any  # any value of a Python literal
 
 
 def literal_value(node: ast.expr) -> Literal | None:
-    """Return the value of a literal expression; None for every other expression."""
+    """Return the value of a literal expression; None for any other expression."""
     if isinstance(node, ast.Constant):
         return Literal(node.value)
     if has_many_keys(node):
@@ -59,9 +60,9 @@ def literal_value(node: ast.expr) -> Literal | None:
 
 
 def has_many_keys(node: ast.expr) -> bool:
-    """Check whether a literal has sets or mappings so large that colliding values could take long.
+    """Check whether a literal has sets or mappings so large that hash collisions could take long.
 
-    The hash of a text cannot be chosen by who writes it, that of a number can.
+    An author cannot choose the hash of a text, but can choose that of a number.
     """
     count, waiting = 0, [node]
     while waiting and count <= _MOST_KEYS:
@@ -75,7 +76,7 @@ def has_many_keys(node: ast.expr) -> bool:
             case ast.Dict(keys=given, values=values):
                 keys = [key for key in given if key is not None]
                 waiting += [*keys, *values]
-            case _:  # no other expression holds a collection, and is a literal
+            case _:  # no other literal contains a collection
                 continue
         if not all(isinstance(key, ast.Constant) and isinstance(key.value, str | bytes) for key in keys):
             count += sum(1 for key in keys for _ in ast.walk(key))
@@ -83,7 +84,7 @@ def has_many_keys(node: ast.expr) -> bool:
 
 
 def json_literal(node: ast.expr) -> Literal | None:
-    """Return a literal's value as JSON would carry it (a tuple as a list); None if JSON cannot, or if it is long."""
+    """Return a literal's value as JSON (a tuple as a list); None if it is too long or has no JSON form."""
     literal = literal_value(node)
     if literal is None:
         return None
@@ -109,7 +110,7 @@ def _as_json(value: Any) -> Any:  # Any: a literal in, JSON out
 
 
 def written_value(node: ast.expr, scope: "Scope", depth: int = _DEEPEST) -> Literal | None:
-    """Return the JSON value of an expression, if what the text of the workspace says decides it; else None."""
+    """Return the JSON value of an expression if the text of the workspace determines it, otherwise None."""
     literal = json_literal(node)
     if literal is not None or depth <= 0:
         return literal
@@ -126,7 +127,7 @@ def written_value(node: ast.expr, scope: "Scope", depth: int = _DEEPEST) -> Lite
 
 
 def _named_value(node: ast.Name | ast.Attribute, scope: "Scope", depth: int) -> Literal | None:
-    """Return the value of a member of an enumeration, or of a constant that the module does not assign again."""
+    """Return the value of an enumeration member, or of a constant that the module assigns only once."""
     if isinstance(node, ast.Attribute):
         home, origin = scope.resolve(node.value)
         owner = home.classes.get(origin.removeprefix("."))
@@ -140,7 +141,7 @@ def _named_value(node: ast.Name | ast.Attribute, scope: "Scope", depth: int) -> 
     name = origin.removeprefix(".")
     value = home.values.get(name) if origin.startswith(".") and name not in home.reassigned else None
     if value is None or not (depth == _DEEPEST or isinstance(value, ast.Constant | ast.UnaryOp | ast.BinOp)):
-        return None  # a collection of collections by their names could be as large as one likes
+        return None  # collections nested through names could grow without bound
     return written_value(value, home, depth - _HOP)
 
 
@@ -165,7 +166,7 @@ def _list_of(parts: list[ast.expr], scope: "Scope", depth: int) -> Literal | Non
 
 
 def _constructor_value(node: ast.Call, scope: "Scope", depth: int) -> Literal | None:
-    """Return the value of `Path("a")`, `date(2026, 1, 2)`, `frozenset({1})`, as JSON has it."""
+    """Return the JSON value of `Path("a")`, `date(2026, 1, 2)`, `frozenset({1})` and similar calls."""
     origin = scope.origin(node.func)
     if node.keywords or len(node.args) > _MOST_KEYS:
         return None
@@ -193,18 +194,18 @@ def _moment(origin: str, values: list[Any]) -> Literal | None:
 
 
 def enumeration(values: list[Any]) -> dict[str, Any]:  # Any: scalars of JSON in, JSON Schema out
-    """Return `const` or `enum` for scalars, with their type if they share one."""
+    """Return `const` or `enum` for scalars, with their common type, if any."""
     kinds = {_JSON_NAMES[type(value)] for value in values}
     kind = {"type": kinds.pop()} if len(kinds) == 1 else {}
-    distinct = list({repr(value): value for value in values}.values())  # True is not 1
+    distinct = list({repr(value): value for value in values}.values())  # True is not 1 here
     return {**kind, "const": distinct[0]} if len(distinct) == 1 else {**kind, "enum": distinct}
 
 
 def enum_members(node: ast.ClassDef, scope: "Scope") -> dict[str, Any] | None:  # Any: scalars of JSON
-    """Return the members of an enumeration with their values; None for a class that is no enumeration.
+    """Return the members of an enumeration with their values; None for any other class.
 
     Raises:
-        Unresolved: a value is computed, so only an import can tell it.
+        Unresolved: a value is computed, so only an import can determine it.
     """
     bases = {scope.origin(base) for base in node.bases}
     if not bases & typenames.ENUMS:

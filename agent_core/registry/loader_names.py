@@ -1,8 +1,8 @@
-"""Names that nothing in a folder can have: those of this program's own functions, and those by which tools load modules
-of a folder or call functions in it unasked, outside of the sandbox, as their user.
+"""Names that nothing in a folder can have, because a built-in function has them or a tool would run them.
 
-Names of the standard library are none of these: workers import a function's module as `functions.NAME`, and no folder
-of functions is ever on an import path, so that `functions/json.py` takes nobody's place.
+Tools such as pytest load modules and call functions with certain names, outside of the sandbox and as the user. Names
+of the standard library are allowed: workers import a function's module as `functions.NAME`, and a folder of functions
+is never on an import path, so that `functions/json.py` hides nothing.
 """
 
 import re
@@ -60,7 +60,7 @@ OF_THE_PROGRAM: Final = frozenset(
         "trace_function",
     ]
 )
-"""The functions that run in the host. They are named here because a look at a folder must not load them."""
+"""The functions that run in the host. They are listed here, because reading a folder must not import them."""
 _OF_TESTS: Final = re.compile(r"test_.*|.*_test|tests?")
 _FUNCTIONS: Final = {
     "load_tests": "unittest",
@@ -72,7 +72,7 @@ _FUNCTIONS: Final = {
 
 
 def loader_of(module: str) -> str:
-    """Return the tool that loads a module because of a part of its dotted name; empty if none does."""
+    """Return the tool that loads a module because of a part of its dotted name, or an empty text."""
     *folders, last = module.casefold().split(".")
     if _OF_TESTS.fullmatch(last):
         return "pytest or unittest"
@@ -80,12 +80,12 @@ def loader_of(module: str) -> str:
 
 
 def caller_of(function: str) -> str:
-    """Return the tool that calls a function because of its name; empty if none does."""
+    """Return the tool that calls a function because of its name, or an empty text."""
     return "pytest" if function.startswith("pytest_") else _FUNCTIONS.get(function, "")
 
 
 def proposed(module: str) -> str:
-    """Return a dotted name like one that a tool loads, which none does."""
+    """Return a similar dotted name that no tool loads."""
     *folders, last = [
         f"{part.strip('_')}_functions" if part.casefold() in _MODULES else part for part in module.split(".")
     ]

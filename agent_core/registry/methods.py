@@ -1,6 +1,6 @@
-"""Conversion of a class's public methods to functions, read from its source text by the code for modules.
+"""Converts a class's public methods to functions; its source is read by the same code as modules.
 
-For classes of trusted humans, which are loaded already: only their text is needed here, for schemas.
+For trusted classes, which are already imported: only their text is needed here, for schemas.
 """
 
 import ast
@@ -22,9 +22,9 @@ _LIMIT = 1 << 20
 
 
 def read_methods(of: type, beyond: type = object) -> tuple[tuple["Function", ...], tuple[Problem, ...]]:
-    """Return the functions from the public methods of a class, inherited ones first, and the problems found.
+    """Return the functions for the public methods of a class, inherited ones first, and the problems found.
 
-    Classes that `beyond` derives from are not looked at.
+    `beyond` and its base classes are left out.
     """
     functions_by_name: dict[str, Function] = {}
     problems: list[Problem] = []
@@ -46,7 +46,7 @@ def _own(of: type) -> tuple[tuple["Function", ...], tuple[Problem, ...]]:
     if isinstance(tree, Problem):
         return (), (tree,)
     methods = _methods(_definition(tree, of), tree)
-    # The module without its own functions, and the methods in their place: imports and types mean what they mean there.
+    # The module with the methods in place of its functions, so that imports and types keep their meaning.
     around = [node for node in tree.body if not isinstance(node, Definition) and not _exports(node)]
     reading = read_module(source, _LIMIT, tree=ast.Module([*around, *methods], []))
     open_ended = [_open_ended(function) for function in reading.functions if function.rest or function.extra]
@@ -54,7 +54,7 @@ def _own(of: type) -> tuple[tuple["Function", ...], tuple[Problem, ...]]:
 
 
 def _open_ended(function: "Function") -> Problem:
-    """Return the problem of `*args` or `**kwargs`: no worker stands between a model and a method, to spread them."""
+    """Return the problem of `*args` or `**kwargs`: without a worker, nothing spreads them in a method call."""
     name = f"*{function.rest}" if function.rest else f"**{function.extra}"
     message = f"the method `{function.name}` takes `{name}`, which a model cannot pass"
     where = Place(function.path, function.line)
@@ -74,7 +74,7 @@ def _source(of: type) -> ModuleSource:
 
 
 def _definition(tree: ast.Module, of: type) -> ast.ClassDef:
-    """Return the class in its module's text, even one that is defined within a function."""
+    """Return the class in its module's text, even if it is defined in a function."""
     node: ast.AST = tree
     for name in of.__qualname__.split("."):
         if name != "<locals>":
@@ -89,7 +89,7 @@ def _is_named(node: ast.AST, name: str) -> bool:
 
 
 def _methods(of: ast.ClassDef, module: ast.Module) -> list[Definition]:
-    """Return what a model may call: no pydantic validators, properties or class methods."""
+    """Return the methods that a model may call, without pydantic validators, properties and class methods."""
     names = survey(module)
     return [
         node

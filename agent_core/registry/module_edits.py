@@ -1,6 +1,6 @@
-"""Edits of modules that preserve the user's text: one function's span, imports at the top, and a literal `__all__`.
+"""Edits of modules that preserve the user's text: one function, the imports at the top, and a literal `__all__`.
 
-`place_function` and `remove_function` are text → text; `save` (in `module_file`) touches one file.
+`place_function` and `remove_function` are text → text; `save` (in `module_file`) writes one file.
 """
 
 import ast
@@ -123,9 +123,9 @@ def place_function(
 ) -> str | Problem:
     """Return the module's text with the candidate's function in place of the old one, or at the end.
 
-    Missing imports go to the top of the module, missing helpers go before the function, and a name
-    that means something else in the module is a problem. A module without statements becomes the candidate.
-    `with_statements` also takes what runs when the module is imported.
+    Missing imports are added at the top of the module, and missing helpers before the function. A name with another
+    meaning in the module is a problem. A module without statements becomes the candidate. `with_statements` also adds
+    statements that run when the module is imported.
     """
     brought, module = _read(candidate, CANDIDATE), _read(module_text, path)
     if isinstance(brought, Problem):
@@ -167,7 +167,7 @@ def _place(
 
 
 def remove_function(module_text: str, name: str, *, path: str = "module") -> str | Problem:
-    """Return the module's text without one function; its imports and helpers stay, as others may use them."""
+    """Return the module's text without one function; its imports and helpers stay, because others may use them."""
     module = _read(module_text, path)
     if isinstance(module, Problem):
         return module
@@ -177,18 +177,18 @@ def remove_function(module_text: str, name: str, *, path: str = "module") -> str
     if old is None:
         return Problem("name-missing", f"`{name}` is not defined in this module", Place(path))
     text = applied(module.lines, [_removal(module, old), *dropping(module, name)])
-    result = _read(text, path)  # a comment that comes to the top may declare an encoding
+    result = _read(text, path)  # a comment that moves to the top may declare an encoding
     return result if isinstance(result, Problem) else text
 
 
 def withhold(module_text: str, names: Set[str], *, path: str = "module") -> str | Problem:
-    """Return the module's text with functions that stay in it and are not offered: its `__all__` does not name them."""
+    """Return the module's text in which some functions are no longer offered: its `__all__` does not name them."""
     module = _read(module_text, path)
     if isinstance(module, Problem):
         return module
     offered = [node.name for node in survey(syntax.parse(module_text)).public() if node.name not in names]
     listings = sum("__all__" in bound_names(node) for node in module.body)
-    if listings > 1 or (listings and _exported_names(module) is None):  # it is computed: the last word counts
+    if listings > 1 or (listings and _exported_names(module) is None):  # it is computed, so append another one
         return f"{module_text.rstrip()}\n\n__all__ = {offered!r}\n"
     if not listings:
         heads = [node for node in module.body if _is_head(node, module)]
@@ -200,7 +200,7 @@ def withhold(module_text: str, names: Set[str], *, path: str = "module") -> str 
 
 
 def remove_from_all(module_text: str, names: Set[str]) -> str:
-    """Return the module's text whose `__all__` has none of these names."""
+    """Return the module's text with these names removed from `__all__`."""
     for name in sorted(names) if "__all__" in module_text else ():
         module = ParsedText.of(module_text, syntax.parse(module_text))
         module_text = applied(module.lines, dropping(module, name))
@@ -208,15 +208,13 @@ def remove_from_all(module_text: str, names: Set[str]) -> str:
 
 
 def _is_head(node: ast.stmt, module_text: ParsedText) -> bool:
-    """Check whether a statement must stand before all others: the docstring, and imports from the future."""
+    """Check whether a statement must come before all others: the docstring, or a `__future__` import."""
     is_docstring = node is module_text.body[0] and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     return is_docstring or (isinstance(node, ast.ImportFrom) and node.module == "__future__")
 
 
 def _removal(module_text: ParsedText, old: Definition) -> LineEdit:
-    """Return the removal of the function's lines, with the blank lines that separate it from the next or previous
-    one.
-    """
+    """Return the edit that removes the function's lines and the blank lines that separate it from its neighbors."""
     start, end = module_text.span(old)
     start -= 1
     while end < len(module_text.lines) and is_blank(module_text.lines[end]):
@@ -232,7 +230,7 @@ def _read(text: str, path: str) -> ParsedText | Problem:
 
 
 def _definition(text: ParsedText, name: str, path: str) -> Definition | Problem | None:
-    """Return the only definition of a function, None if the name is free, or why a program cannot edit it."""
+    """Return the only definition of a function, None if the name is free, or why it cannot be edited."""
     holders = [node for node in text.body if name in bound_names(node)]
     if not holders:
         return None
@@ -248,8 +246,9 @@ def _definition(text: ParsedText, name: str, path: str) -> Definition | Problem 
 
 
 def _loose(candidate_text: ParsedText) -> Problem | None:
-    """Return the problem of code in a candidate that is no docstring, import, helper or function: it would run at
-    import.
+    """Return the problem of a statement in a candidate that would run at import, if any.
+
+    Docstrings, imports, helpers and functions are allowed.
     """
     for node in filter(_is_loose, candidate_text.body):
         message = f"`{bare_lines(ast.unparse(node))[0][:60]}` would run whenever the module is imported"
@@ -265,7 +264,7 @@ def _is_loose(node: ast.stmt) -> bool:
 
 
 def _statements_after(module_text: ParsedText, candidate_text: ParsedText, function: Definition) -> list[str]:
-    """Return the statements that the candidate runs once its function is there, unless the module has them."""
+    """Return the candidate's statements after the function that run at import, unless the module has them."""
     existing = {ast.dump(statement) for statement in module_text.body if _is_loose(statement)}
     behind = candidate_text.body[candidate_text.body.index(function) + 1 :]
     return [candidate_text.segment(node) for node in behind if _is_loose(node) and ast.dump(node) not in existing]
@@ -274,7 +273,7 @@ def _statements_after(module_text: ParsedText, candidate_text: ParsedText, funct
 def _helpers(
     module_text: ParsedText, candidate_text: ParsedText, function: Definition, path: str
 ) -> list[str] | Problem:
-    """Return the helpers that the module does not have, as text; or the problem that one differs from the module's."""
+    """Return the text of helpers that the module is missing, or the problem that one differs from the module's."""
     helpers, existing = [], {ast.dump(statement) for statement in module_text.body if _is_loose(statement)}
     before = candidate_text.body[: candidate_text.body.index(function)]
     for node in candidate_text.body:

@@ -1,6 +1,6 @@
-"""Writing of a module's file: only if it is still what the writer read, through a temporary file and a rename.
+"""Writes a module's file, only if it is still what the writer read, through a temporary file and a rename.
 
-`root` is the folder `functions/`, and a path is what `ModuleSource.path` says ("functions/web/pages.py").
+`root` is the folder `functions/`, and a path has the form of `ModuleSource.path` ("functions/web/pages.py").
 """
 
 import errno
@@ -30,18 +30,18 @@ def save(root: Path, path: str, text: str, expected_version: str | None) -> None
     """Write a module's file; `expected_version` is the hash of the text that the writer read, None for a new file.
 
     Raises:
-        StaleFile: the file is another than the writer read; the message shows the difference.
+        StaleFile: the file differs from what the writer read; the message shows the difference.
         WorkspaceError: the path leaves the folder, goes through a link, or cannot be written.
     """
     _save(root, path, _parts(root, path), text, expected_version)
 
 
 def save_text(root: Path, path: str, text: str, expected_version: str | None) -> None:
-    """Write a text that is no module, such as `helpers/NAME.toml` below the workspace `root`, in the same way.
+    """Write a text that is not a module, such as `helpers/NAME.toml` below the workspace `root`, in the same way.
 
     Raises:
-        StaleFile: the file is another than the writer read; the message shows the difference.
-        WorkspaceError: it goes through a link, or cannot be written.
+        StaleFile: the file differs from what the writer read; the message shows the difference.
+        WorkspaceError: the path goes through a link, or cannot be written.
     """
     _save(root, path, PurePosixPath(path).parts, text, expected_version)
 
@@ -53,7 +53,7 @@ def _save(root: Path, path: str, parts: Sequence[str], text: str, expected_versi
         content = (_BOM if before.startswith(_BOM) else b"") + text.encode("utf-8")
         temporary = target.write_beside(content, exists=expected_version is not None)
         try:
-            # Once more, as late as can be: what somebody saved meanwhile is theirs.
+            # Check again as late as possible, to keep what someone else saved meanwhile.
             target.check(text, expected_version)
             target.put(temporary, is_new=expected_version is None)
         except FileExistsError:
@@ -66,21 +66,21 @@ def _save(root: Path, path: str, parts: Sequence[str], text: str, expected_versi
 
 
 def remove(root: Path, path: str, expected_version: str) -> None:
-    """Delete a module's file, if it is still what the caller read.
+    """Delete a module's file if it is still what the caller read.
 
     Raises:
-        StaleFile: it is not.
+        StaleFile: the file has changed.
         WorkspaceError: the path leaves the folder, goes through a link, or cannot be removed.
     """
     _remove(root, path, _parts(root, path), expected_version)
 
 
 def remove_text(root: Path, path: str, expected_version: str) -> None:
-    """Delete a text that is no module, if it is still what the caller read.
+    """Delete a text that is not a module if it is still what the caller read.
 
     Raises:
-        StaleFile: it is not.
-        WorkspaceError: it goes through a link, or cannot be removed.
+        StaleFile: the file has changed.
+        WorkspaceError: the path goes through a link, or cannot be removed.
     """
     _remove(root, path, PurePosixPath(path).parts, expected_version)
 
@@ -94,7 +94,7 @@ def _remove(root: Path, path: str, parts: Sequence[str], expected_version: str) 
 
 @contextmanager
 def _folder_of(root: Path, path: str, parts: Sequence[str], expected_version: str | None) -> Iterator[int]:
-    """Yield the folder of the file, created for a new file."""
+    """Yield the descriptor of the file's folder, which is created for a new file."""
     with ExitStack() as stack:
         try:
             folder_fd = stack.enter_context(folder_access.folder(root, parts[:-1], make=expected_version is None))
@@ -120,7 +120,7 @@ def _parts(root: Path, path: str) -> tuple[str, ...]:
 
 @contextmanager
 def explained(path: str) -> Iterator[None]:
-    """Turn errors of the system into one that says which file, why, and what to check."""
+    """Convert system errors to a WorkspaceError that says which file, why, and what to check."""
     try:
         yield
     except OSError as error:
@@ -138,14 +138,18 @@ def _file_gone(path: str) -> StaleFile:
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """A file identified by the descriptor of its folder, so that the file checked is the file written."""
+    """A file identified by the descriptor of its folder, so that the checked file is the one that is written."""
 
     folder_fd: int
     name: str
     path: str
 
     def check(self, text: str, expected_version: str | None) -> bytes:
-        """Return the contents of the file, if it is still what the writer read."""
+        """Return the content of the file if it is still what the writer read.
+
+        Raises:
+            StaleFile: it has changed, is gone, or already exists.
+        """
         try:
             content = self._content()
         except FileNotFoundError:
@@ -170,8 +174,9 @@ class _File:
             return file.read()
 
     def write_beside(self, content: bytes, *, exists: bool) -> str:
-        """Write the content to a hidden file in the same folder, on disk, with the permissions of the file to be
-        replaced.
+        """Write the content to a hidden file in the same folder, with the permissions of the file that it replaces.
+
+        The content is flushed to disk.
         """
         name = f".{self.name}.{secrets.token_hex(6)}.tmp"
         mode = folders.mode_of(self.name, self.folder_fd) if exists else 0o644
@@ -190,7 +195,7 @@ class _File:
     def put(self, temporary: str, *, is_new: bool) -> None:
         """Rename the written file to its final name."""
         if is_new:
-            try:  # refuses if somebody was quicker, where a rename would overwrite
+            try:  # unlike a rename, a link fails if the file exists
                 folders.link(temporary, self.name, self.folder_fd)
             except OSError as error:
                 if error.errno not in _CANNOT_LINK:
@@ -201,8 +206,9 @@ class _File:
         folders.replace(temporary, self.name, self.folder_fd)
 
     def _close_again(self) -> None:
-        """Let the kernel tell those who watch the folder of a file that came as another name: it tells when a file is
-        closed, and of a new name only that it is there, as of a file that somebody has begun to write.
+        """Make the kernel report the new file to watchers of the folder.
+
+        They react when a file is closed. A hard link only creates a name, as for a file that someone is still writing.
         """
-        with suppress(OSError):  # it was taken away meanwhile: there is nothing to tell
+        with suppress(OSError):  # it is already gone, so there is nothing to report
             os.close(folders.open_in(self.name, self.folder_fd, os.O_WRONLY | machine.NOFOLLOW | machine.CLOEXEC))

@@ -1,7 +1,7 @@
 """The registry: the functions that can be called right now.
 
-Holds one immutable snapshot and swaps it whole, so a step never sees half a change; tells its
-listeners what became different.
+It holds one immutable snapshot and replaces it as a whole, so a step never sees half a change. It notifies its
+listeners of differences.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from agent_core.base.problem import Problem
 
 Hand = Literal["human", "agent", "user"]
-"""Who changed functions: somebody in the files, an agent, or the user by a command here."""
+"""Who changed functions: someone in the files, an agent, or the user by a command."""
 
 
 @dataclass(frozen=True, slots=True)
 class RegistryChange:
-    """The difference that a swap made: names of functions, what is newly or once more rejected, and who did it.
+    """The difference that a swap made: names of functions, problems that are new or occurred again, and who did it.
 
-    `fixed` are paths of which nothing is rejected any more; by name, `standings` says how what was judged stands,
-    `disagreeing` how examples differ, and `noted` what else is to be said of a save.
+    `fixed` are paths without remaining problems. By function, `standings` are the new standings, `disagreeing` the
+    failing examples, and `noted` other messages about a save.
     """
 
     loaded: tuple[str, ...] = ()
@@ -46,10 +46,10 @@ Listener = Callable[[RegistryChange], None]
 def difference(
     old_snapshot: Snapshot, new_snapshot: Snapshot, by: Hand = "human", change: RegistryChange | None = None
 ) -> RegistryChange:
-    """Return the differences between two snapshots, with the sentences by function from `change`.
+    """Return the differences between two snapshots, with the messages by function from `change`.
 
-    A function has changed when its own source or what the model is shown of it has; a neighbour's edit
-    in the same module is no change of it.
+    A function has changed if its own source or what the model is shown of it has; an edit of a neighbor in the same
+    module does not count.
     """
     again = () if change is None else change.rejected
     told_of = frozenset(old_snapshot.rejected) | frozenset(again)
@@ -68,12 +68,12 @@ def difference(
 
 
 def _places(settled: Collection[str], snapshot: Snapshot) -> set[str]:
-    """Return the paths of all modules, and those of folders."""
+    """Return the paths of all modules, and the settled paths of folders."""
     return {source.path for source in snapshot.modules.values()} | {path for path in settled if path.endswith("/")}
 
 
 def _others(old_snapshot: Snapshot, new_snapshot: Snapshot) -> list[str]:
-    """Return the names in both with a function that is not the very same object: of 1,000, all but one module's are."""
+    """Return the names in both snapshots with different function objects, which are few after a typical change."""
     before = old_snapshot.functions
     return [name for name, function in new_snapshot.functions.items() if before.get(name, function) is not function]
 
@@ -96,7 +96,7 @@ class Registry:
         self._listeners: list[Listener] = []
 
     def snapshot(self) -> Snapshot:
-        """Return the current snapshot; it stays unchanged, whatever happens next."""
+        """Return the current snapshot, which never changes."""
         return self._snapshot
 
     def swap(
@@ -108,7 +108,7 @@ class Registry:
     ) -> RegistryChange:
         """Make a snapshot the current one and notify the listeners, unless nothing has changed.
 
-        The sentences by function in `said` become part of it.
+        The messages by function in `known_change` become part of the change.
         """
         change = difference(self._snapshot, snapshot, by, known_change)
         self._snapshot = snapshot
@@ -118,7 +118,7 @@ class Registry:
         return change
 
     def keep_for_helpers(self, names: frozenset[str]) -> None:
-        """Keep these names of helpers from new functions."""
+        """Reserve these names of helpers, so that no new function gets them."""
         self._snapshot = replace(self._snapshot, helpers=names)
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:

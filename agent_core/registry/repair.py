@@ -1,8 +1,8 @@
-"""Repair of a model's arguments: keys that are written otherwise or at another place, and texts that mean a value.
+"""Repairs a model's arguments: keys with another spelling or place, and texts that stand for a value.
 
-A key (re-cased, dotted, flattened out of a nested object, or wrapped in `arguments`) is repaired only if it is none of
-its object's own and exactly one property can be meant that has no value yet. A text becomes a number, boolean, choice,
-null or list only if it can be nothing else. All else stays, to be reported.
+A key (re-cased, dotted, flattened out of a nested object, or wrapped in `arguments`) is only repaired if its object
+does not have it and exactly one property without a value can be meant. A text only becomes a number, boolean, choice,
+null or list if it cannot be anything else. Everything else is left unchanged, to be reported.
 """
 
 import json
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .typenames import Schema
 
 Path = tuple[str, ...]
-Resolve = Callable[[Any], Any]  # a schema → the one that its `$ref` means
+Resolve = Callable[[Any], Any]  # a schema → the one that its `$ref` refers to
 
 _WRAPPERS = frozenset({"arguments", "parameters", "args", "params", "kwargs", "input", "inputs", "properties"})
 _LABELS = frozenset({"name", "function", "tool", "type", "id"})
@@ -28,29 +28,29 @@ _SIGNS = re.compile(r"[\W_]+")
 _PARTS = re.compile(r"[.\[\]/]+")
 _INTEGER = re.compile(r"[+-]?(?:0|[1-9][0-9]*)", re.ASCII)
 _NUMBER = re.compile(r"[+-]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", re.ASCII)
-# With separators of thousands, and no other reading: several of them, or a point behind one.
+# Unambiguous thousands separators: several of them, or a decimal point after one.
 _LARGE = re.compile(r"-?[1-9]\d{0,2}(?:(?:,\d{3}){2,}(?:\.\d+)?|,\d{3}\.\d+)", re.ASCII)
 _EXACT = 2**53
 _DIGITS = 4_000
 _WORDS = {"true": True, "false": False, "yes": True, "no": False, "on": True, "off": False}
 _NULLS = frozenset({"null", "none", "undefined"})
 _QUOTES = "\"'`“”"
-_MEMBER = re.compile(r"[A-Z]\w*\.([^\W\d]\w*)")  # of an enumeration, with its name
+_MEMBER = re.compile(r"[A-Z]\w*\.([^\W\d]\w*)")  # a member of an enumeration with its class name
 _BETWEEN = re.compile(r"(?<=[^\W\d_])[\s_-]+(?=[^\W\d_])")
 _SEPARATORS = ",;|\n"
-# One number with separators of thousands, or a comma in place of the point: not certainly several.
+# One number with thousands separators or a decimal comma: possibly not several numbers.
 _GROUPED = re.compile(r"\s*-?\d{1,3}(?:,\d{3})+(?:\.\d+)?\s*", re.ASCII)
 _DECIMAL_COMMA = re.compile(r"\s*-?\d+,\d+\s*", re.ASCII)
 _GROUPED_BY_SPACES = re.compile(r"\s*-?\d{1,3}(?:\s\d{3})+\s*", re.ASCII)
 
 
 def plain(name: str) -> str:
-    """Return a name without case and separators: `fileName`, `file_name` and `File-Name` are the same."""
+    """Return a name without case and separators: `fileName`, `file_name` and `File-Name` are equal."""
     return _SIGNS.sub("", name).casefold()
 
 
 def unwrapped(value: dict[str, Any], schema: "Schema", resolve: Resolve) -> tuple[dict[str, Any], str]:  # Any: JSON
-    """Return the object within `{"arguments": {…}}`, and the key that wrapped it; the value itself without one."""
+    """Return the object within `{"arguments": {…}}` and the key that wrapped it, or the value itself and ""."""
     properties = schema.get("properties", {})
     unknown = [key for key in value if key not in properties]
     wrappers = [key for key in unknown if key.casefold() in _WRAPPERS]
@@ -68,7 +68,7 @@ def unwrapped(value: dict[str, Any], schema: "Schema", resolve: Resolve) -> tupl
 
 
 def placed(value: dict[str, Any], schema: "Schema", resolve: Resolve) -> tuple[dict[str, Any], dict[str, Path]]:
-    """Return an object with each unknown key at the one place that it can mean, and where those went."""
+    """Return an object with each unknown key moved to the only place that it can mean, and the moves."""
     properties = schema.get("properties")
     if not properties or not _is_closed(schema) or value.keys() <= properties.keys():
         return value, {}
@@ -89,7 +89,7 @@ def _is_closed(schema: "Schema") -> bool:
 
 
 def _free(value: Any, schema: "Schema", resolve: Resolve, path: Path) -> Iterator[Path]:
-    """Yield the place of each property without a value, within nested objects too."""
+    """Yield the place of each property without a value, including nested objects."""
     for name, inner in schema.get("properties", {}).items():
         place = (*path, name)
         if name not in value:
@@ -101,7 +101,7 @@ def _free(value: Any, schema: "Schema", resolve: Resolve, path: Path) -> Iterato
 
 
 def _object_of(schema: Any, resolve: Resolve) -> "Schema | None":
-    """Return the schema of the only object that a value can be, if it has properties."""
+    """Return the schema of the only object type that a value can have, if it has properties."""
     schema = resolve(schema)
     if not isinstance(schema, dict):
         return None
@@ -111,7 +111,7 @@ def _object_of(schema: Any, resolve: Resolve) -> "Schema | None":
 
 
 def _place_of_key(key: str, places: list[Path]) -> Path | None:
-    """Return the one place that a key can mean; None if there is none, or a second."""
+    """Return the only place that a key can mean; None if there is none or several."""
     parts = tuple(plain(part) for part in _PARTS.split(key) if part)
     if len(parts) > 1:
         ends = [place for place in places if tuple(map(plain, place))[-len(parts) :] == parts]
@@ -123,7 +123,7 @@ def _place_of_key(key: str, places: list[Path]) -> Path | None:
 
 
 def _put(result: dict[str, Any], place: Path, item: Any) -> None:
-    """Set the value at a place; the objects on the way are copies of those that were sent."""
+    """Set the value at a place; nested objects on the way are copied."""
     for name in place[:-1]:
         result[name] = dict(result.get(name, {}))
         result = result[name]
@@ -171,16 +171,16 @@ def _null(value: Any) -> Any:
 
 
 SCALARS = {"integer": _integer, "number": _number, "boolean": _boolean, "string": _string, "null": _null}
-"""JSON type → what makes a value of it, without loss; other values stay as they are."""
+"""JSON type → a lossless conversion to that type; values that it cannot convert are returned unchanged."""
 
 
 def is_null_word(value: Any) -> bool:  # Any: JSON
-    """Check whether a value is the word for nothing: "null" or "None"."""
+    """Check whether a value is a word for null, such as "null" or "None"."""
     return isinstance(value, str) and value.strip().casefold() in _NULLS
 
 
 def listed(value: Any, choices: list[Any]) -> Any:  # Any: JSON
-    """Return the only choice that a text means in other letters (case, separators, a number in quotes); else itself."""
+    """Return the only choice that a text matches apart from case, separators or quotes; otherwise the value itself."""
     if isinstance(value, bool) and value not in choices:
         text = listed(str(value), choices)
         return text if isinstance(text, str) and text in choices else value
@@ -205,9 +205,9 @@ def _fold_spaces(text: str) -> str:
 
 
 def pieces(text: str, kind: Any) -> list[str] | None:  # Any: the JSON type of the items
-    """Return the items of a text that is written as a list; None if it is not, or may be one number with a comma.
+    """Return the items of a text that is written as a list; None if it is not a list.
 
-    An empty list says that it may be a list, and is not one that can be read.
+    An empty result means that it may be a list but cannot be split reliably, or may be one number with separators.
     """
     if text.lstrip().startswith("["):
         return []
@@ -227,9 +227,9 @@ def _split_at_spaces(text: str) -> list[str] | None:
 
 
 def by_position(value: Any, schema: "Schema") -> list[dict[str, Any]]:  # Any: JSON
-    """Return the objects that a value without keys can mean: its items as the properties in order, or as the only one.
+    """Return the objects that a value without keys can mean: items as properties in order, or the only property.
 
-    Only properties with a type take part: any value fits the others.
+    Only properties with a type are considered, because any value fits the others.
     """
     properties, required = schema.get("properties", {}), schema.get("required", ())
     if not properties or not all(properties.values()):
@@ -241,5 +241,5 @@ def by_position(value: Any, schema: "Schema") -> list[dict[str, Any]]:  # Any: J
     if len(only) == 1:
         meant.append({only[0]: value})
     elif isinstance(value, list) and not required and next(iter(properties.values())).get("type") == "array":
-        meant.append({next(iter(properties)): value})  # as for `*items`, whose list this may be
+        meant.append({next(iter(properties)): value})  # for `*items`, the list itself
     return meant

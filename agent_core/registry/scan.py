@@ -1,4 +1,4 @@
-"""A look at a folder: the files in it that can hold functions, and which of them are new, changed or gone."""
+"""Scans a folder for files that can contain functions, and finds those that are new, changed or gone."""
 
 import os
 from collections.abc import Collection, Iterator, Mapping
@@ -11,7 +11,7 @@ SUFFIX: Final = ".py"
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """The properties of a file that change when the file does."""
+    """The file properties that change when the content does."""
 
     mtime_ns: int
     size: int
@@ -22,7 +22,7 @@ class Stamp:
 class Scanned:
     """The result of a scan: the current stamps, and how they differ from the known ones. Paths are absolute.
 
-    `closed` are folders that could not be looked at, and why: what is in them is neither changed nor removed.
+    `closed` are folders that could not be read, with the reason: the files in them count as unchanged.
     """
 
     stamps: Mapping[Path, Stamp]
@@ -32,7 +32,7 @@ class Scanned:
 
 
 def is_source(path: Path, root: Path, suffix: str = SUFFIX) -> bool:
-    """Check whether a path below the folder may hold functions: no hidden part, no cache."""
+    """Check whether a path below the folder may contain functions: it has the suffix, and no hidden or cache folder."""
     if not path.is_relative_to(root):
         return False
     parts = path.relative_to(root).parts
@@ -40,7 +40,7 @@ def is_source(path: Path, root: Path, suffix: str = SUFFIX) -> bool:
 
 
 def scan(root: Path, stamps_before: Mapping[Path, Stamp], suffix: str = SUFFIX) -> Scanned:
-    """Return the source files below `root`, and which of them are new, changed or gone since `stamps_before`."""
+    """Return the source files below `root`, and those that are new, changed or gone since `stamps_before`."""
     stamps: dict[Path, Stamp] = {}
     closed: dict[Path, str] = {}
     for folder, entries in folders_of(root, closed):
@@ -54,14 +54,14 @@ def scan(root: Path, stamps_before: Mapping[Path, Stamp], suffix: str = SUFFIX) 
 
 
 def is_below(path: Path, folders: Collection[Path]) -> bool:
-    """Check whether a path is in one of the folders, or below one."""
+    """Check whether a path is below one of the folders."""
     return bool(folders) and any(parent in folders for parent in path.parents)
 
 
 def folders_of(root: Path, closed: dict[Path, str]) -> "Iterator[tuple[Path, list[os.DirEntry[str]]]]":
-    """Yield every folder from `root` down with its entries, without recursion: they may be deeper than the stack.
+    """Yield every folder from `root` down with its entries, without recursion, as nesting may exceed the stack.
 
-    Those that cannot be listed are added to `closed`, with the reason.
+    Folders that cannot be listed are added to `closed`, with the reason.
     """
     folders = [root]
     while folders:
@@ -70,7 +70,7 @@ def folders_of(root: Path, closed: dict[Path, str]) -> "Iterator[tuple[Path, lis
             entries = _entries(folder)
         except OSError as error:
             is_file = isinstance(error, NotADirectoryError) and folder != root
-            if not is_file and not isinstance(error, FileNotFoundError):  # else it went between two looks
+            if not is_file and not isinstance(error, FileNotFoundError):  # otherwise it was removed meanwhile
                 closed[folder] = error.strerror or str(error)
             continue
         folders += [folder / entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
@@ -82,7 +82,7 @@ def _stamps(folder: Path, entries: "list[os.DirEntry[str]]", suffix: str) -> Ite
         if entry.is_dir(follow_symlinks=False):
             continue
         if entry.name.endswith(suffix) or (entry.is_symlink() and os.path.isdir(folder / entry.name)):  # noqa: PTH112 - false where it cannot be seen
-            # A link to a folder is listed, so that reading it says why it is not followed.
+            # A link to a folder is listed, so that reading it reports why links are not followed.
             stamp = _stamp(entry)
             if stamp is not None:
                 yield folder / entry.name, stamp
@@ -94,10 +94,10 @@ def _entries(folder: Path) -> "list[os.DirEntry[str]]":
 
 
 def _stamp(entry: "os.DirEntry[str]") -> Stamp | None:
-    """Return the stamp of a file, or of a link that leads nowhere; None if it went.
+    """Return the stamp of a file or a broken link; None if it is gone.
 
     Raises:
-        OSError: its folder does not let it be looked at.
+        OSError: the folder does not permit access.
     """
     try:
         status = entry.stat()

@@ -1,4 +1,4 @@
-"""Conversion of a module's text to the functions it offers and every problem that excludes others. Nothing is run."""
+"""Converts a module's text to the functions it offers and every problem that excludes others. Nothing runs."""
 
 import ast
 import hashlib
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _NAME = re.compile(r"^[a-zA-Z0-9_]{1,64}$")
 _PLAIN = frozenset({"bool", "int", "float", "str"})
 _REST: Schema = {"type": "array", "description": "Further values, each of which becomes an argument of its own."}
-_UNPASSABLE: Schema = {}  # the schema of a parameter that is not offered, as it can be left out
+_UNPASSABLE: Schema = {}  # for a parameter with a default that cannot be offered
 _EXTRA: Schema = {"type": "object", "description": "Further arguments by their names."}
 
 
@@ -38,9 +38,9 @@ def read_module(
     tree: ast.Module | None = None,
     modules: Mapping[str, ModuleSource] | None = None,
 ) -> ModuleReading:
-    """Return a module's functions, and every problem that excludes others; `tree` saves parsing it again.
+    """Return a module's functions, and every problem that excludes others; a given `tree` saves parsing.
 
-    Types of the other `modules` of the workspace are read from their text, too.
+    Types of other workspace `modules` are read from their text as well.
     """
     parsed = tree or parse(source, limit)
     if isinstance(parsed, Problem):
@@ -56,7 +56,7 @@ def read_module(
 
 
 class _Reader:
-    """A reader of one module that collects its problems on the way."""
+    """A reader of one module, which collects the problems that it finds."""
 
     def __init__(self, source: ModuleSource, scope: Scope) -> None:
         self.source, self.scope = source, scope
@@ -76,7 +76,7 @@ class _Reader:
         return ModuleReading(self.source, functions, tuple(self.problems), imports)
 
     def function(self, node: Definition) -> Function | None:
-        """Return one function, or None if it cannot be offered; the reason is among the problems."""
+        """Return one function, or None if it cannot be offered; the problems then have the reason."""
         reasons = _cannot_be_offered(node)
         for reason in reasons:
             self.refuse(*reason)
@@ -122,9 +122,7 @@ class _Reader:
     def parameters(
         self, node: Definition, arguments: list[tuple[ast.arg, ast.expr | None]], described: "Described"
     ) -> tuple[Schema, tuple[str, ...]]:
-        """Return the schema of the arguments' object, and the parameters with a type that only an import can
-        resolve.
-        """
+        """Return the schema of the arguments' object, and the parameters whose types only an import can resolve."""
         converter, name = Converter(self.scope, self.budget), node.name
         properties: Schema = {}
         unresolved = []
@@ -157,7 +155,7 @@ class _Reader:
         return parameters, tuple(unresolved)
 
     def variadic(self, node: Definition, properties: Schema, described: "Described", converter: Converter) -> Schema:
-        """Return the properties with those of `*args`, before the keyword-only ones, and of `**kwargs`, at the end."""
+        """Return the properties with `*args` inserted before the keyword-only ones, and `**kwargs` at the end."""
         schemas: Schema = {}
         for argument, schema, part in (
             (node.args.vararg, _REST, "items"),

@@ -1,7 +1,7 @@
-"""Signatures that are written as data: names with their annotations, read by the code that reads functions.
+"""Signatures that are written as data: names with annotations, read by the same code as functions.
 
-For what has a schema and no source, such as helpers. Nothing is run: an annotation is one expression and a default one
-literal, or it is a problem.
+They are for things with a schema but no source, such as helpers. Nothing runs: an annotation must be a single
+expression and a default a single literal.
 """
 
 import ast
@@ -31,7 +31,7 @@ _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 _FIX: Final = "write it as in a function: `str`, `list[str]`, `int = 5`, `Literal['a', 'b']`"
 _LONGEST: Final = 1_000
 PlaceOf = Callable[[str], Place]
-"""Returns the place of a name in the file that the signature is written in."""
+"""Returns the place of a name in the file that contains the signature."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def read_signature(signature: Signature, module: str, path: str, place: PlaceOf)
 
 
 def _parameter(name: str, written: str, place: Place) -> str | Problem:
-    """Return a parameter as source, of which only one expression and one literal were taken."""
+    """Return a parameter as source, after checking that it is only one expression and one literal."""
     shown = one_line(name, 80)
     if not _NAME.fullmatch(name) or keyword.iskeyword(name) or name == "self":
         message = f"`{shown}` cannot be the name of an input"
@@ -100,5 +100,5 @@ def _has_default(written: str) -> bool:
 
 
 def _problem_place(problem: Problem, signature: Signature, place: PlaceOf) -> Place:
-    """Return the place of what a problem is about: a parameter that it names, or the whole."""
+    """Return the place of a problem: that of a parameter that it names, or of the whole signature."""
     return next((place(name) for name in signature.inputs if f"`{name}`" in problem.message), place("purpose"))

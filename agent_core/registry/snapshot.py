@@ -1,9 +1,8 @@
-"""The immutable view of the registry: the callable functions, their sources, and what was rejected.
+"""The immutable view of the registry: the callable functions, their sources, and rejected files.
 
-A snapshot never changes; `with_…` and `without_…` give the next one and replace one module only. The
-maps are copied whole, 10 µs for 1,000 entries (benchmarks/registry.py), which is cheaper than clever;
-of a draft, which nobody else has yet, they are changed in place.
-A name is unique across the workspace: the one already there stays, and the other waits for it to go.
+A snapshot never changes; `with_…` and `without_…` return a new one with one module replaced. The maps are copied whole,
+which takes 10 µs for 1,000 entries (benchmarks/registry.py). In a draft, which only its creator has, they are changed
+in place. A name is unique across the workspace: the existing function keeps it, and others wait until it is free.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -28,15 +27,15 @@ def _without(mapping: Mapping[str, _T], key: str) -> Mapping[str, _T]:
 class Snapshot:
     """One moment of the registry. `reserved` are names that functions of the folder cannot have.
 
-    `helpers` are the names of helpers, which no new function gets. What one agent sees of a snapshot has that one as
-    its `whole`: functions call each other there.
+    `helpers` are the names of helpers, which new functions cannot get. A snapshot reduced to what one agent sees has
+    the full one as its `whole`, in which functions call each other.
     """
 
     functions: Mapping[str, "Function"]
     modules: Mapping[str, "ModuleSource"]
     readings: Mapping[str, "ModuleReading"]  # by module
     rejections: Mapping[str, tuple[Problem, ...]]  # by path
-    waiting: Mapping[str, tuple[str, ...]]  # function name → modules that would offer it too
+    waiting: Mapping[str, tuple[str, ...]]  # function name → other modules that define it
     reserved: frozenset[str] = frozenset()
     number: int = 0
     is_draft: bool = False
@@ -50,34 +49,34 @@ class Snapshot:
 
     @property
     def rejected(self) -> tuple[Problem, ...]:
-        """Every problem that excludes a file or a function, in the order of their paths."""
+        """Every problem that rejects a file or a function, sorted by path."""
         return tuple(problem for path in sorted(self.rejections) for problem in self.rejections[path])
 
     def text_of(self, function: "Function") -> str:
-        """Return the function's own lines, without the end of the last."""
+        """Return the function's source without the final line end."""
         return "\n".join(bare_lines(self.modules[function.module].text)[function.line - 1 : function.end_line])
 
     def seen(self, sees: Callable[["Function"], bool]) -> "Snapshot":
-        """Return the part of the snapshot that is seen: its functions are those that pass."""
+        """Return the snapshot reduced to the functions for which `sees` is true."""
         functions = {name: function for name, function in self.functions.items() if sees(function)}
         return replace(self, functions=functions, whole=self)
 
     @property
     def hidden(self) -> frozenset[str]:
-        """The functions that are there, and are not seen."""
+        """The functions of the whole snapshot that are not visible."""
         return frozenset(self.whole.functions.keys() - self.functions.keys()) if self.whole else frozenset()
 
     def draft(self) -> "Snapshot":
-        """Return a copy in which many modules are placed one after another; it is not shown to anyone."""
+        """Return a draft: a private copy in which many modules are placed one after another."""
         functions, modules, readings = dict(self.functions), dict(self.modules), dict(self.readings)
         return replace(self, functions=functions, modules=modules, readings=readings, is_draft=True)
 
     def finished(self) -> "Snapshot":
-        """Return a draft as a snapshot that no longer changes."""
+        """Return a draft as an immutable snapshot."""
         return replace(self, is_draft=False)
 
     def with_module(self, reading: "ModuleReading") -> "Snapshot":
-        """Return the snapshot with one module as it was read; a fully rejected module changes only the rejections."""
+        """Return the snapshot with one module as read; a fully rejected module only changes the rejections."""
         source = reading.source
         holder = self.modules.get(source.module)
         if not reading.parsed:
@@ -87,7 +86,7 @@ class Snapshot:
         return self._place(reading)
 
     def without_module(self, module: str) -> "Snapshot":
-        """Return the snapshot without one module; a function that waited for one of its names takes its place."""
+        """Return the snapshot without one module; functions that waited for its names become available."""
         if module not in self.modules:
             return self
         removed = self.readings[module]
@@ -104,18 +103,18 @@ class Snapshot:
         return bare._admit_waiting(freed)
 
     def with_rejection(self, path: str, problems: tuple[Problem, ...]) -> "Snapshot":
-        """Return the same functions with the problems of a file that was not accepted; no problems clears them."""
+        """Return the same functions with the problems of a rejected file; an empty tuple clears them."""
         rejections = {**self.rejections, path: problems} if problems else _without(self.rejections, path)
         return replace(self, rejections=rejections, number=self.number + 1)
 
     def given_to(self, name: str, module: str) -> "Snapshot":
-        """Return the snapshot with a name held by a module that waits for it; the one that held it waits."""
+        """Return the snapshot in which a waiting module gets a name, and its holder waits for it."""
         function = next(known for known in self.readings[module].functions if known.name == name)
         taken = replace(self, functions={**self.functions, name: function})
         return taken._place(self.readings[self.functions[name].module])._place(self.readings[module])
 
     def kept_out(self, reading: "ModuleReading") -> frozenset[str]:
-        """Return the functions of a file that are not in force, as another has the name, or it is reserved."""
+        """Return the functions of a file that are kept out: another function has the name, or it is reserved."""
         held = (self.functions.get(function.name) for function in reading.functions)
         own = {function.name for function in held if function is not None and function.path == reading.source.path}
         return frozenset(function.name for function in reading.functions if function.name not in own)
@@ -131,7 +130,7 @@ class Snapshot:
         for function in reading.functions:
             problem = self._refusal(function, functions)
             if problem is None:
-                functions[function.name] = function  # in the place of the old one: the order is what the model has seen
+                functions[function.name] = function  # in the old place, which keeps the order that the model has seen
                 continue
             refused.append(problem)
             if function.name not in self.reserved:
@@ -147,7 +146,7 @@ class Snapshot:
         return placed._admit_waiting(had - functions.keys())
 
     def _own(self, mapping: Mapping[str, _T], more: Mapping[str, _T] | None = None) -> dict[str, _T]:
-        """Return the mapping with more entries: a copy, or of a draft itself."""
+        """Return the mapping with more entries: a copy, or the mapping itself in a draft."""
         own = mapping if self.is_draft and isinstance(mapping, dict) else dict(mapping)
         own.update(more or {})
         return own
@@ -157,7 +156,7 @@ class Snapshot:
         return holder is not None and holder.module == module
 
     def clash(self, name: str, module: str, place: Place) -> Problem | None:
-        """Return what keeps a function of another module out: its name is taken."""
+        """Return the problem that a function's name is taken by another module, or None."""
         return _name_clash(self.functions.get(name), name, module, place)
 
     def _refusal(self, function: "Function", functions: Mapping[str, "Function"]) -> Problem | None:

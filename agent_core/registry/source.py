@@ -1,7 +1,7 @@
-"""A module's text and hash: reading of a file in `functions/`, and parsing under a size limit.
+"""A module's text and hash: reading a file in `functions/`, and parsing under a size limit.
 
-`root` is always the folder `functions/` itself; `ModuleSource.path` is what messages show
-("functions/web/pages.py"). Nothing is imported or run; what is wrong is a `Problem`.
+`root` is always the folder `functions/` itself; `ModuleSource.path` is the path in messages ("functions/web/pages.py").
+Nothing is imported or run; any failure is a `Problem`.
 """
 
 import ast
@@ -26,27 +26,27 @@ from .loader_names import loader_of, proposed
 FOLDER = "functions"
 MODULE_LIMIT = 256 * 1024
 UNREADABLE_FOLDER = "unreadable-folder"
-"""The code of the problem of a folder that cannot be looked at."""
+"""The code of the problem that a folder cannot be read."""
 _LONGEST_NAME = 200
-# Texts and comments, which the parser passes by, then what it takes its time over.
+# Strings and comments, which the parser skips quickly, then the tokens that take time.
 _TOKEN = re.compile(
     r'''"""(?:[^"\\]|\\.|"(?!""))*+(?:""")?|"(?:[^"\\\n]|\\.)*+"?'''
     r"""|'''(?:[^'\\]|\\.|'(?!''))*+(?:''')?|'(?:[^'\\\n]|\\.)*+'?|#[^\n]*+|\s++|(\w++|[^\w\s])""",
     re.DOTALL,
 )
 _FIELDS = re.compile(r"\b[rR]?[fF][rR]?['\"]")
-# In tokens: a statement has nodes of its own, and a field of a text is parsed by itself.
+# In tokens: a statement adds nodes, and a field of an f-string is parsed separately.
 _OF_A_STATEMENT, _OF_A_FIELD = 2, 12
 MOST_TOKENS = 70_000
-"""Of a text that is parsed, statements and fields counted as several: so many hold the program up for 0.1 s."""
-# Python refuses a decimal number of more than 4,300 digits; one that is written otherwise fails when it is shown.
+"""The limit of tokens in a parsed text, with statements and fields weighted; this many take 0.1 s."""
+# Python refuses decimal numbers of more than 4,300 digits; in another notation, they fail when they are shown.
 HUGE_NUMBER = re.compile(r"0[xXoObB][0-9a-fA-F_]{3500}")
 _BOM = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, slots=True)
 class ModuleSource:
-    """One module's text as it is on disk; `version` identifies exactly this text."""
+    """One module's text as it is on disk; `version` identifies this exact text."""
 
     module: str
     path: str
@@ -55,44 +55,44 @@ class ModuleSource:
 
     @classmethod
     def of(cls, module: str, text: str, path: str = "") -> "ModuleSource":
-        """Return a source with its version computed; the path is the module's usual one unless another is given."""
+        """Return a source with its version; the path is the module's usual one unless another is given."""
         return cls(module, path or path_of(module), text, hash_of(text))
 
 
 def hash_of(text: str) -> str:
-    """Return the hash of a text: SHA-256 of its UTF-8 bytes, in hex."""
+    """Return the SHA-256 hash of a text's UTF-8 bytes, in hex."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def path_of(module: str) -> str:
-    """Return the path at which a module that does not exist yet would be written."""
+    """Return the path at which a new module would be written."""
     return f"{FOLDER}/{module.replace('.', '/')}.py"
 
 
 def shown_path(path: PurePath) -> str:
-    """Return a path below `functions/` in the form that messages and sources use."""
+    """Return a path below `functions/` in the form used by messages and sources."""
     return f"{FOLDER}/{name_shown(path.as_posix())}"
 
 
 def shown_folder(path: PurePath) -> str:
-    """Return a folder below `functions/`, or that one itself, in the form that messages and problems use."""
+    """Return a folder below `functions/`, or that folder itself, in the form used by messages and problems."""
     return f"{shown_path(path)}/" if path.parts else f"{FOLDER}/"
 
 
 def folder_problem(place: str, reason: str) -> Problem:
-    """Return the problem of a folder that cannot be looked at. Nothing is known of what is in it."""
+    """Return the problem that a folder cannot be read, so that its content is unknown."""
     fix = "make it readable again (or make it again, empty, if its functions are to go)"
     message = f"the folder `{place}` cannot be read: {reason}; its functions stay what they were"
     return Problem(UNREADABLE_FOLDER, message, Place(place), fix)
 
 
 def is_helper(module: str) -> bool:
-    """Check whether a module only serves its neighbors: a part of its name begins with an underscore."""
+    """Check whether a module is private to its neighbors: a part of its name begins with an underscore."""
     return any(part.startswith("_") for part in module.split("."))
 
 
 def module_of(path: PurePath) -> str | Problem:
-    """Return the dotted module of a file path below `functions/`, or the problem that it can be none."""
+    """Return the dotted module of a file path below `functions/`, or why it cannot be a module."""
     where = Place(shown_path(path))
     if path.is_absolute() or ".." in path.parts:
         return Problem("leaves-folder", f"`{path}` leaves the folder `{FOLDER}/`", where, "name a file inside it")
@@ -110,7 +110,7 @@ def module_of(path: PurePath) -> str | Problem:
 
 
 def check_module_name(module: str) -> Problem | None:
-    """Return the problem that keeps a dotted name, such as one from a model, from naming a module; None if it can."""
+    """Return why a dotted name, for example from a model, cannot name a module; None if it can."""
     where = Place(f"{FOLDER}/")
     if "/" in module or "\\" in module or module.startswith("."):
         message = f"`{name_shown(module)}` is a path, not the name of a module in `{FOLDER}/`"
@@ -137,7 +137,7 @@ def _unusable(parts: list[str], place: Place) -> Problem | None:
 
 
 def _is_importable(part: str) -> bool:
-    """Check whether a part is an identifier as Python reads it in an `import`, which normalizes names (NFKC)."""
+    """Check whether a part is an identifier that Python's `import` leaves unchanged by normalization (NFKC)."""
     is_name = part.isidentifier() and not keyword.iskeyword(part) and not odd_in_name(part)
     return is_name and unicodedata.normalize("NFKC", part) == part
 
@@ -159,7 +159,7 @@ def read_file(root: Path, path: Path, limit: int = MODULE_LIMIT) -> ModuleSource
     """Return the source in a file of `functions/`, or why it cannot be read; at most `limit` bytes are read."""
     try:
         relative: PurePath = path.relative_to(root) if path.is_absolute() else path
-    except ValueError:  # it is elsewhere
+    except ValueError:  # outside of `root`
         relative = path
     module = module_of(relative)
     if isinstance(module, Problem):
@@ -213,7 +213,7 @@ def _content(root: Path, inside: PurePath, limit: int, place: Place) -> bytes | 
 
 
 def _real_path(root: Path, relative: PurePath) -> PurePath | None:
-    """Return the real position of the file in the folder, or None if links lead out. Paths without links are cheap."""
+    """Return the real path of a file in the folder, or None if links lead outside. Fast for paths without links."""
     if not any(os.path.islink(root / path) for path in (relative, *relative.parents[:-1])):  # noqa: PTH114 - half the time
         return relative
     real, base = (root / relative).resolve(strict=True), root.resolve()
@@ -247,7 +247,7 @@ def _problem(flaw: Flaw, path: str) -> Problem:
 
 @lru_cache(maxsize=64)
 def too_much(text: str) -> str:
-    """Return the code of the problem for which a text is not even parsed; an empty text if it is parsed."""
+    """Return the problem code for a text that is too large to parse, or an empty text."""
     if 3 * len(text) <= MOST_TOKENS:
         return ""
     tokens = sum(1 for token in _TOKEN.finditer(text) if token.lastindex)
@@ -263,9 +263,7 @@ MANY_TOKENS = f"it has more than {MOST_TOKENS:,} names, numbers and signs"
 
 
 def parse(source: ModuleSource, limit: int = MODULE_LIMIT) -> ast.Module | Problem:
-    """Return the syntax tree of a source, or the problem that there is none. A text beyond `limit` bytes is not
-    parsed.
-    """
+    """Return the syntax tree of a source, or a problem; a text beyond `limit` bytes is not parsed."""
     if problem := _too_much(source, limit):
         return problem
     if flaw := flaw_of(source.text):
@@ -277,16 +275,16 @@ def parse(source: ModuleSource, limit: int = MODULE_LIMIT) -> ast.Module | Probl
 
 @lru_cache(maxsize=64)
 def tree_of(text: str) -> ast.Module:
-    """Return the tree of a text. Trees are cached, so a tree must never be changed.
+    """Return the tree of a text. Trees are cached and must not be changed.
 
     Raises:
-        SyntaxError, ValueError, RecursionError, MemoryError: it is no Python, or too deep.
+        SyntaxError, ValueError, RecursionError, MemoryError: the text is not valid Python, or too deep.
     """
     return syntax.parse(text)
 
 
 def parse_accepted(source: ModuleSource) -> ast.Module | Problem:
-    """Return the tree of a text that was accepted once, perhaps by an older release, whatever characters it holds."""
+    """Return the tree of a text that was accepted before, perhaps by an older release, without character checks."""
     try:
         return tree_of(source.text)
     except SyntaxError as error:
@@ -299,7 +297,7 @@ def parse_accepted(source: ModuleSource) -> ast.Module | Problem:
 
 
 def _too_much(source: ModuleSource, limit: int) -> Problem | None:
-    """Return the problem for which a text is not even parsed, if any."""
+    """Return the problem that a text is too large to parse, if so."""
     where = Place(source.path)
     if len(source.text) > limit or len(source.text.encode("utf-8", "surrogatepass")) > limit:
         return too_large(where, limit)

@@ -1,4 +1,4 @@
-"""A module's text as lines and spans, for edits that do not touch what is outside.
+"""A module's text as lines and spans, for edits that leave everything else unchanged.
 
 Line numbers count from 1, and a span's end is its last line.
 """
@@ -15,36 +15,34 @@ _HEADER = re.compile(r"^#!|^[ \t\f]*#.*?coding[:=]")
 
 @dataclass(frozen=True, slots=True)
 class ParsedText:
-    """A parsed text: its lines with their ends, and its top-level statements."""
+    """A parsed text: its lines with their line ends, and its top-level statements."""
 
     lines: tuple[str, ...]
     body: tuple[ast.stmt, ...]
 
     @classmethod
     def of(cls, text: str, tree: ast.Module) -> "ParsedText":
-        """Return the text of a tree that was parsed from it."""
+        """Return the parsed text for a text and its tree."""
         return cls(tuple(lines_of(text)), tuple(tree.body))
 
     @property
     def newline(self) -> str:
-        """The ending of the first line; later lines are assumed to end alike."""
+        """The line ending of the first line; the others are assumed to be the same."""
         first = self.lines[0] if self.lines else ""
         return "\r\n" if first.endswith("\r\n") else "\n"
 
     def ended(self) -> "ParsedText":
-        """Return the same text with its last line ended."""
+        """Return the same text with a line ending on its last line."""
         if not self.lines or self.lines[-1].endswith(("\n", "\r")):
             return self
         return ParsedText((*self.lines[:-1], self.lines[-1] + self.newline), self.body)
 
     def span(self, node: ast.stmt) -> tuple[int, int]:
-        """Return the lines that belong to a statement: decorators, comments right above, indented comments at its
-        end.
-        """
+        """Return the lines of a statement: with decorators, comments right above, and indented comments at its end."""
         return self.with_comments(first_line(node)), self._with_tail(node)
 
     def with_comments(self, start: int) -> int:
-        """Return the first line of what begins on a line, including the comments right above it."""
+        """Return the first line of a statement that starts on this line, including comments right above it."""
         while start > 1 and self._is_leading_comment(start - 1):
             start -= 1
         return start
@@ -66,7 +64,7 @@ class ParsedText:
         return end
 
     def shares_a_line(self, node: ast.stmt) -> bool:
-        """Check whether another statement is on one of this statement's lines, after a semicolon."""
+        """Check whether another statement shares a line with this one, after a semicolon."""
         start, end = node.lineno, last_line(node)
         return any(
             statement is not node and statement.lineno <= end and last_line(statement) >= start
@@ -74,7 +72,7 @@ class ParsedText:
         )
 
     def segment(self, node: ast.stmt) -> str:
-        """Return a statement's own lines, with its comments and without the last line's end."""
+        """Return a statement's own lines with its comments, without the final line end."""
         if self.shares_a_line(node):
             return ast.unparse(node)
         start, end = self.span(node)
@@ -91,9 +89,7 @@ class LineEdit:
 
 
 def applied(lines: Iterable[str], edits: Iterable[LineEdit]) -> str:
-    """Return the text with non-overlapping edits applied; of two insertions at one position, the first given comes
-    first.
-    """
+    """Return the text with non-overlapping edits applied; insertions at the same position keep their order."""
     original, result, at = list(lines), [], 0
     for edit in sorted(edits, key=lambda item: item.start):
         result += [*original[at : edit.start], *edit.lines]
@@ -102,7 +98,7 @@ def applied(lines: Iterable[str], edits: Iterable[LineEdit]) -> str:
 
 
 def first_line(node: ast.stmt) -> int:
-    """Return the line on which a statement begins, including its decorators."""
+    """Return the first line of a statement, including its decorators."""
     decorators: list[ast.expr] = getattr(node, "decorator_list", [])
     return min([node.lineno, *(decorator.lineno for decorator in decorators)])
 
@@ -113,23 +109,24 @@ def last_line(node: ast.stmt) -> int:
 
 
 def column_of(line: str, byte_offset: int) -> int:
-    """Return the index of a character, from the offset in UTF-8 bytes that a syntax tree gives."""
+    """Return the index of a character for the UTF-8 byte offset of a syntax tree."""
     return len(line.encode("utf-8")[:byte_offset].decode("utf-8"))
 
 
 def is_blank(line: str) -> bool:
-    """Check whether a line shows nothing."""
+    """Check whether a line is empty or whitespace."""
     return not line.strip()
 
 
 def with_newline(text: str, newline: str) -> str:
-    """Return a text with one kind of line ending."""
+    """Return a text with uniform line endings."""
     return re.sub(r"\r\n|\r|\n", lambda _: newline, text)
 
 
 def bound_names(node: ast.stmt) -> set[str]:
-    """Return the names that a top-level statement binds, including those in its blocks, but not in functions and
-    classes. The signature of an `@overload` is for type checkers and binds nothing.
+    """Return the names that a top-level statement binds, including in its blocks, but not in functions and classes.
+
+    The signature of an `@overload` binds nothing.
     """
     marks = getattr(node, "decorator_list", ())
     if any((getattr(mark, "attr", "") or getattr(mark, "id", "")) == "overload" for mark in marks):
@@ -157,7 +154,7 @@ def _expressions(node: ast.stmt) -> Iterable[ast.AST]:
 
 
 def is_literal(node: ast.expr) -> bool:
-    """Check whether an expression is a literal, or made of literals alone."""
+    """Check whether an expression is a literal, including containers of literals."""
     try:
         ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):

@@ -1,7 +1,7 @@
-"""A function's standing: the gate's verdict, and the recorded calls of its present version. Pure; the rules are data.
+"""A function's standing: the gate's verdict combined with recorded calls of its current version. Pure; rules are data.
 
-`draft` → `trial` → `trusted` by calls that returned; `quarantined` by failures in a row, until a human releases it or
-another version takes its place.
+`draft` → `trial` → `trusted` by calls that returned; `quarantined` by consecutive failures, until a human releases it
+or another version replaces it.
 """
 
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -21,9 +21,9 @@ _DOUBTED = 2
 def standing(
     current: Standing, stats: Stats | None, standing_settings: "StandingSettings", *, is_doubted: bool = False
 ) -> Standing:
-    """Return the standing now; `current` is the gate's, `stats` are the calls of the present version.
+    """Return the current standing; `current` is the gate's, `stats` are the calls of the current version.
 
-    One that joined with open doubts is trusted after twice as many calls, over twice as many days.
+    A function that was admitted with open doubts needs twice as many calls, over twice as many days, to be trusted.
     """
     times = _DOUBTED if is_doubted else 1
     if stats is None:
@@ -42,18 +42,18 @@ def standing(
 
 
 def is_quarantined(stats: Stats, standing: "StandingSettings") -> bool:
-    """Check whether this version failed so often in a row that the model no longer sees it."""
+    """Check whether this version failed so often in a row that it is hidden from the model."""
     return 0 < standing.quarantine_failures <= stats.worst
 
 
 def is_unused(joined: float, called: float | None, now: float, standing: "StandingSettings") -> bool:
-    """Check whether a function has been unused for so long, counted from its joining, that it may be retired."""
+    """Check whether a function has been unused for so long, counted from its admission, that it may be retired."""
     since = max(joined, called or joined)
     return standing.retire_days > 0 and now - since >= standing.retire_days * _DAY
 
 
 def summed(rows: list[Stats]) -> Stats | None:
-    """Return the calls of all versions of a function together; counts in a row are those of the version called last."""
+    """Return the calls of all versions of a function combined; consecutive counts are of the last called version."""
     if not rows:
         return None
     last = max(rows, key=lambda row: row.last_called)

@@ -1,4 +1,4 @@
-"""A function as one line of Python: its signature by its schema, and what it is for."""
+"""A function as one line of Python: its signature, made from its schema, and its purpose."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -21,7 +21,7 @@ _NAMES: Final = {
     "object": "dict",
 }
 _MOST_VALUES: Final = 8
-"""So many values of an enumeration are named."""
+"""The maximum number of values that are listed of an enumeration."""
 _MOST_DEPTH: Final = 3
 _SIGNATURE_CHARS: Final = 400
 _LINE_CHARS: Final = 36
@@ -30,7 +30,7 @@ _MOST_KEYS: Final = 8
 
 
 def signature(function: "Function", seen: str = "") -> str:
-    """Return the signature as Python writes it; a parameter without a type is a `str`. `seen` is a result's type."""
+    """Return the Python signature; a parameter without a type is a `str`. `seen` is the observed type of a result."""
     required = frozenset(function.parameters.get("required", ()))
     parts = function.parameters.get("properties", {}).items()
     gives = f" -> {function.returns or 'Any'}" if function.returns or seen else ""
@@ -40,7 +40,7 @@ def signature(function: "Function", seen: str = "") -> str:
 
 
 def line_of(function: "Function", seen: str = "") -> str:
-    """Return the signature, with the type of a result that was `seen`, and the beginning of the description."""
+    """Return the signature, with the observed type of a result, and the beginning of the description."""
     about = next(iter(bare_lines(function.description)), "")
     first = about.split(". ", 1)[0].split("; ", 1)[0].rstrip(". ")
     if len(first) > _LINE_CHARS:
@@ -59,12 +59,12 @@ def _parameter(name: str, schema: object, required: Collection[str]) -> str:
 
 
 def are_keys(names: Collection[object]) -> bool:
-    """Check whether a type may name these keys of an object: they are few, short, and names."""
+    """Check whether a type can list these keys of an object: they are few, short, and identifiers."""
     return len(names) <= _MOST_KEYS and all(isinstance(name, str) and _KEY.fullmatch(name) for name in names)
 
 
 def type_of(schema: object, depth: int = 0, *, with_keys: bool = False) -> str:
-    """Return a JSON Schema as a Python type, of an object `with_keys` as `{key: type}`; `Any` for what has none."""
+    """Return a JSON Schema as a Python type, `Any` if it has none. With `with_keys`, objects list their keys."""
     inner = partial(type_of, depth=depth + 1, with_keys=with_keys)
     match schema if depth <= _MOST_DEPTH else None:
         case {"enum": [*values]}:

@@ -1,4 +1,4 @@
-"""A module's syntax tree: its functions, the meaning of its names, and the modules it imports."""
+"""A module's syntax tree: its functions, the meanings of its names, and the modules it imports."""
 
 import ast
 import builtins
@@ -14,20 +14,20 @@ from .source import FOLDER, ModuleSource, parse
 Definition = ast.FunctionDef | ast.AsyncFunctionDef
 _BUILTINS = frozenset(dir(builtins))
 _ALL = "__all__"
-_MOST_HOPS = 8  # from a name to the module that defines it, through those that pass it on
-# The names that `from … import *` brings, for the standard library modules with types that we read.
+_MOST_HOPS = 8  # from a name to the module that defines it, through re-exports
+# The names that `from … import *` binds, for the standard library modules whose types we read.
 _STARS = {"typing": typing.__all__, "datetime": datetime.__all__, "dataclasses": dataclasses.__all__}
 
 
 @dataclass(frozen=True, slots=True)
 class Neighbors:
-    """The other modules of a workspace, and the versions of those whose text decided something."""
+    """The other modules of a workspace, and the versions of those whose text affected a result."""
 
     modules: Mapping[str, ModuleSource] = field(default_factory=dict)
     used: dict[str, str] = field(default_factory=dict)
 
     def scope(self, module: str) -> "Scope | None":
-        """Return what a module binds; None if it cannot be read."""
+        """Return the scope of a module; None if it cannot be parsed."""
         source = self.modules[module]
         self.used[module] = source.version
         scope = _scope_of(source)
@@ -38,7 +38,7 @@ class Neighbors:
 class Scope:
     """The names that a module's top level binds, as far as syntax shows; filled once by `survey`, then only read.
 
-    `neighbors` are known where types of other modules are read, too.
+    `neighbors` are set if types of other modules are read as well.
     """
 
     module: str = ""
@@ -46,14 +46,14 @@ class Scope:
     imports: dict[str, str] = field(default_factory=dict)  # local name → dotted origin
     classes: dict[str, ast.ClassDef] = field(default_factory=dict)
     values: dict[str, ast.expr] = field(default_factory=dict)  # plain and type-alias assignments
-    reassigned: set[str] = field(default_factory=set)  # those of which another assignment changes the value
+    reassigned: set[str] = field(default_factory=set)  # values that a later assignment changes
     definitions: dict[str, Definition] = field(default_factory=dict)
     redefined: list[tuple[Definition, Definition]] = field(default_factory=list)  # (earlier, later)
     exported: frozenset[str] | None = None
     neighbors: Neighbors | None = None
 
     def resolve(self, node: ast.expr) -> "tuple[Scope, str]":
-        """Return the dotted origin of a name or attribute, and the scope that defines it if it is ".Name"."""
+        """Return the dotted origin of a name or attribute, and the scope that defines it if the origin is ".Name"."""
         scope, origin = self, self.origin(node)
         for _ in range(_MOST_HOPS):
             home = scope._home(origin)
@@ -66,7 +66,7 @@ class Scope:
         return scope, origin
 
     def _home(self, origin: str) -> "tuple[Scope, str] | None":
-        """Return the module of the workspace that an origin leads to, and the name there."""
+        """Return the workspace module that an origin leads to, and the name in it."""
         if self.neighbors is None or not origin.startswith(f"{FOLDER}."):
             return None
         module, _, name = origin.removeprefix(f"{FOLDER}.").rpartition(".")
@@ -77,9 +77,7 @@ class Scope:
         return (scope, name) if scope is not None and has_name else None
 
     def origin(self, node: ast.expr) -> str:
-        """Return the dotted origin of a name or attribute; "" if syntax does not show it, ".Name" for the module's
-        own.
-        """
+        """Return the dotted origin of a name or attribute; "" if it is unknown, ".Name" for the module's own."""
         if isinstance(node, ast.Name):
             if node.id in self.imports:
                 return self.imports[node.id]
@@ -92,7 +90,7 @@ class Scope:
         return ""
 
     def public(self) -> list[Definition]:
-        """Return the functions that the module offers, in the order of their lines."""
+        """Return the functions that the module offers, in line order."""
         definitions = [
             node
             for name, node in self.definitions.items()
@@ -110,7 +108,7 @@ def _scope_of(source: ModuleSource) -> Scope | None:
 def survey(tree: ast.Module, source: ModuleSource | None = None, neighbors: Neighbors | None = None) -> Scope:
     """Return what the top level of a module binds, including inside `if` and `try`.
 
-    Relative imports are read as absolute ones where the source is named.
+    With a source, relative imports are resolved.
     """
     scope = Scope(neighbors=neighbors)
     if source is not None:
@@ -121,7 +119,7 @@ def survey(tree: ast.Module, source: ModuleSource | None = None, neighbors: Neig
 
 
 def _top_level(body: list[ast.stmt]) -> Iterator[tuple[ast.stmt, bool]]:
-    """Yield each statement that runs with the module, and whether a condition decides about it."""
+    """Yield each statement that runs at import, and whether it is conditional."""
     pending = [(node, False) for node in reversed(body)]
     while pending:
         node, is_conditional = pending.pop()
@@ -161,7 +159,7 @@ def _bind(node: ast.stmt, scope: Scope, is_conditional: bool) -> None:  # noqa: 
             scope.reassigned.add(name)
             if name == _ALL and scope.exported is not None:
                 scope.exported |= _strings(value) or frozenset()
-        case _ if type(node).__name__ == "TypeAlias":  # Python 3.12: `type X = …`
+        case _ if type(node).__name__ == "TypeAlias":  # `type X = …` of Python 3.12
             scope.values[node.name.id] = node.value  # type: ignore[attr-defined] # 3.11's ast does not know it
 
 
@@ -210,10 +208,10 @@ def _define(node: Definition, scope: Scope, is_conditional: bool) -> None:  # no
 
 
 def workspace_imports(tree: ast.Module, text: str, module: str, *, is_package: bool) -> tuple[str, ...]:
-    """Return the modules of `functions/` that a module may import, at the top level or in a function's body.
+    """Return the modules of `functions/` that a module may import, at the top level or in a function.
 
-    `from functions.web import pages` may mean the module `web.pages` or a name in `web`: both are named,
-    and who has the snapshot sees which of them exists.
+    `from functions.web import pages` may mean the module `web.pages` or a name in `web`: both are returned, and the
+    snapshot shows which of them exists.
     """
     if FOLDER not in text and "from ." not in text and "from\t." not in text:
         return ()
@@ -233,7 +231,7 @@ def workspace_imports(tree: ast.Module, text: str, module: str, *, is_package: b
 
 
 def imported_module(base: str, level: int, module: str, *, is_package: bool = False) -> str:
-    """Return the module that `from … import …` means in a module with this full name; of a level, what it is above."""
+    """Return the module that a `from … import …` in this module refers to; relative levels are resolved."""
     if not level:
         return base
     parts = module.split(".")

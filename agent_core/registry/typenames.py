@@ -1,4 +1,4 @@
-"""The meaning of type names, as data: each spelling's dotted origin, and the schema or the kind it stands for."""
+"""The meanings of type names, as data: the dotted origin of each spelling, and its schema or kind."""
 
 from typing import Any
 
@@ -6,11 +6,11 @@ Schema = dict[str, Any]  # Any: JSON Schema is JSON
 
 
 class Unresolved(Exception):
-    """Error raised when syntax does not decide a type: a worker must import the module. Internal to the package."""
+    """Raised when syntax does not determine a type: a worker must import the module. Internal to the package."""
 
 
 class Impossible(Exception):
-    """Error raised when no JSON value can represent a type. Internal to the package."""
+    """Raised when no JSON value can represent a type. Internal to the package."""
 
 
 _TYPING = ("typing", "typing_extensions")
@@ -20,7 +20,7 @@ _PATH = {"type": "string", "format": "path"}
 
 
 def _everywhere(kinds: dict[str, str]) -> dict[str, str]:
-    """Return each name of `typing` under every module that has it: typing, typing_extensions, collections.abc."""
+    """Return each name of `typing` under every module that exports it."""
     homes = ("typing", "typing_extensions", "collections.abc", "collections")
     return {f"{home}.{name}": kind for home in homes for name, kind in kinds.items()}
 
@@ -88,7 +88,7 @@ SIMPLE: dict[str, Schema] = {
     "datetime.datetime": {"type": "string", "format": "date-time"},
     "datetime.time": {"type": "string", "format": "time"},
     "datetime.timedelta": {"type": "string", "format": "duration"},
-    # A number is exact for what a model writes; a string is exact for everything.
+    # A number is exact for what a model writes; a string is exact in every case.
     "decimal.Decimal": {"type": ["string", "number"], "format": "decimal"},
     "uuid.UUID": {"type": "string", "format": "uuid"},
     **{f"pathlib.{name}": _PATH for name in ("Path", "PurePath", "PosixPath", "PurePosixPath")},
@@ -102,7 +102,7 @@ _SIGNS: dict[str, Schema] = {
     "Strict": {},
 }
 _URI = {"type": "string", "format": "uri", "minLength": 1}
-# Spellings of pydantic; whoever imports them has it, so a worker can build them.
+# Types of pydantic; a module that imports them has pydantic installed, so a worker can build them.
 PYDANTIC: dict[str, Schema] = {
     **{f"{sign}Int": {"type": "integer", **limit} for sign, limit in _SIGNS.items()},
     **{f"{sign}Float": {"type": "number", **limit} for sign, limit in _SIGNS.items()},
@@ -136,7 +136,7 @@ NAMED_TUPLE = frozenset({"typing.NamedTuple", "typing_extensions.NamedTuple", "c
 MODEL = frozenset({"pydantic.BaseModel", "pydantic.main.BaseModel"})
 ROOT_MODEL = frozenset({"pydantic.RootModel", "pydantic.root_model.RootModel"})
 FIELD = frozenset({"pydantic.Field", "pydantic.fields.Field"})
-# Settings of a model that leave its schema as it is, and two that are read.
+# Settings of a model that do not change its schema, and two that are read.
 MODEL_SETTINGS = frozenset(
     {
         *(
@@ -162,7 +162,7 @@ MODEL_SETTINGS = frozenset(
 )
 ALIASES = frozenset({"alias", "validation_alias"})
 ALIAS_GENERATORS = frozenset({f"pydantic.alias_generators.to_{case}" for case in ("camel", "pascal", "snake")})
-# Keywords of `Field(…)` of a model that leave its schema as it is.
+# Keywords of a model's `Field(…)` that do not change its schema.
 FIELD_SETTINGS = frozenset(
     {
         *("default", "default_factory", "frozen", "repr", "exclude", "serialization_alias", "strict", "kw_only"),
@@ -170,7 +170,7 @@ FIELD_SETTINGS = frozenset(
     }
 )
 
-# Keywords of `Field(…)`, and classes of `annotated_types`, that JSON Schema knows.
+# Keywords of `Field(…)`, and classes of `annotated_types`, with a JSON Schema equivalent.
 CONSTRAINTS = {
     "ge": "minimum",
     "gt": "exclusiveMinimum",
@@ -185,7 +185,7 @@ CONSTRAINTS = {
     "examples": "examples",
     "deprecated": "deprecated",
 }
-# The names that their arguments have by position.
+# Names for the positional arguments of these classes.
 CONSTRAINT_CLASSES: dict[str, tuple[str, ...]] = {
     "annotated_types.Ge": ("ge",),
     "annotated_types.Gt": ("gt",),
@@ -197,10 +197,10 @@ CONSTRAINT_CLASSES: dict[str, tuple[str, ...]] = {
     "annotated_types.MaxLen": ("max_length",),
     "typing_extensions.Doc": ("description",),
 }
-# What in `Annotated[…]` replaces the schema of the type.
+# Parts of `Annotated[…]` that replace the schema of the type.
 SCHEMA_MAKERS = frozenset({"pydantic.WithJsonSchema", "pydantic.GetPydanticSchema"})
 
-# `conint(ge=1)` and the like: the type that they limit. A collection takes the type of its items, too.
+# `conint(ge=1)` and similar: the type that they limit. Collections also take the type of their items.
 LIMITED_TYPES: dict[str, Schema] = {
     "pydantic.conint": {"type": "integer"},
     "pydantic.confloat": {"type": "number"},

@@ -1,8 +1,8 @@
-"""JSON of a call's arguments, and its validation by JSON Schema: schemas from a worker, and compiled validators.
+"""Parses the JSON of a call's arguments and validates it by JSON Schema; checks schemas and compiles validators.
 
-A schema has to be valid by the standard, within limits, and without references to anything outside. `pattern` and
-`format` are never evaluated in the host (a pattern can run for years), and steps are counted: a type that contains
-itself twice is tried in 2ⁿ ways at depth n. The worker, which has its own clock, does the rest.
+A schema must be valid by the standard, within limits, and without external references. `pattern` and `format` are never
+evaluated in the host, because a pattern can run for years, and steps are counted: a type that contains itself twice is
+tried in 2ⁿ ways at depth n. The worker, which has its own time limit, checks the rest.
 """
 
 import json
@@ -25,11 +25,11 @@ from .typenames import Schema
 _MOST_NODES = 5_000
 _POINTER = re.compile("#(/|$)")
 _DEEPEST = 40
-# `$schema` too: within a schema it would bring back the keywords that `_Checker` leaves out.
+# Including `$schema`, which inside of a schema would restore the keywords that `_Checker` leaves out.
 _FOREIGN = frozenset(
     {"$schema", "$id", "$anchor", "$dynamicRef", "$dynamicAnchor", "$recursiveRef", "$recursiveAnchor", "$vocabulary"}
 )
-# Keywords with keys that the schema's author chose, not keywords; and those that hold plain values.
+# Keywords whose keys are chosen by the schema's author, and keywords with plain values.
 _NAMED = frozenset({"properties", "$defs", "definitions", "patternProperties", "dependentSchemas"})
 _VALUES = frozenset({"const", "enum", "default", "examples", "required", "dependentRequired"})
 
@@ -39,7 +39,7 @@ def check_schema(
 ) -> Problem | None:  # Any: a worker's answer, not trusted
     """Return the problem that makes a schema from a worker unusable; None if it is usable.
 
-    A `pattern` may stay in it, for the model and the worker: no validator of the host evaluates one.
+    It may contain a `pattern`, for the model and the worker; the host never evaluates one.
     """
     reason = _why_not(schema)
     if reason is None:
@@ -65,7 +65,7 @@ def _reaches_out(schema: Schema) -> str | None:
 
 def _breaks_the_standard(schema: Schema) -> str | None:
     try:
-        # No formats: the one of the meta-schema would compile every `pattern`.
+        # Without formats: the meta-schema's would compile every `pattern`.
         jsonschema.Draft202012Validator.check_schema(schema, format_checker=jsonschema.FormatChecker(formats=()))
     except jsonschema.SchemaError as error:
         return f"{error.json_path}: {error.message[:200]}"
@@ -92,7 +92,7 @@ def _too_much(schema: Any) -> str | None:
 
 
 def schemas_in(schema: Any) -> Iterator[Schema]:
-    """Yield every object in a schema that is a schema itself."""
+    """Yield every object in a schema that is itself a schema."""
     pending = [schema]
     while pending:
         node = pending.pop()
@@ -117,13 +117,13 @@ def _is_local(reference: Any, schema: Schema) -> bool:
 
 
 def leads_astray(schema: Schema) -> bool:
-    """Check whether a reference leads to nothing in the schema, or back to itself within the same part of a value."""
+    """Check whether a reference has no target in the schema, or leads back to itself without entering a value."""
     nodes = [node for node in schemas_in(schema) if _POINTER.match(str(node.get("$ref", "")))]
     return any(_target(node["$ref"], schema) is None for node in nodes) or _has_empty_cycle(nodes, schema)
 
 
 def _target(reference: str, root: Schema) -> Any:  # Any: a schema, or None
-    """Return what a reference points to, if that can be a schema."""
+    """Return the target of a reference if it can be a schema, otherwise None."""
     found: Any = root  # Any: JSON
     if not _POINTER.match(reference):
         return None
@@ -134,7 +134,7 @@ def _target(reference: str, root: Schema) -> Any:  # Any: a schema, or None
 
 
 def _has_empty_cycle(nodes: Iterable[Any], root: Schema) -> bool:  # Any: JSON
-    """Check whether references lead back to themselves without entering a part of the value; each node is seen once."""
+    """Check whether references form a cycle that does not enter a part of the value; each node is visited once."""
     entered, left = set[int](), set[int]()
     for start in nodes:
         waiting = [(start, False)]
@@ -152,7 +152,7 @@ def _has_empty_cycle(nodes: Iterable[Any], root: Schema) -> bool:  # Any: JSON
 
 
 def _beside(node: Schema, root: Schema) -> Iterator[Any]:  # Any: JSON
-    """Yield the schemas that the same part of a value has to fit."""
+    """Yield the schemas that apply to the same part of a value."""
     if isinstance(reference := node.get("$ref"), str):
         yield _target(reference, root)
     for keyword in ("anyOf", "oneOf", "allOf"):
@@ -169,12 +169,12 @@ Keyword = Callable[[Validator, Any, Any, Schema], Iterator[ValidationError] | No
 
 
 class TooManySteps(Exception):
-    """Error raised when a value cannot be checked within the steps that its size allows. Internal to the package."""
+    """Raised when a value cannot be checked within the steps that its size allows. Internal to the package."""
 
 
 @contextmanager
 def counted(characters: int) -> Iterator[None]:
-    """Allow coercion and validation a number of steps that grows with the size of the text."""
+    """Limit coercion and validation in the block to a number of steps that grows with the size of the text."""
     token = _steps_left.set([_STEPS + _STEPS_PER_CHARACTER * characters])
     try:
         yield
@@ -183,7 +183,7 @@ def counted(characters: int) -> Iterator[None]:
 
 
 def spend() -> None:
-    """Take one step.
+    """Use one step.
 
     Raises:
         TooManySteps: none is left.
@@ -203,7 +203,7 @@ def _spending(keyword: Keyword) -> Keyword:
 
 
 def _additional(validator: Validator, rule: Any, instance: Any, schema: Schema) -> Iterator[ValidationError]:
-    """Check `additionalProperties` without `patternProperties`, which hold patterns that the host does not run."""
+    """Check `additionalProperties`; skip it with `patternProperties`, whose patterns the host does not run."""
     if not isinstance(instance, dict) or "patternProperties" in schema:
         return
     for name in instance.keys() - schema.get("properties", {}).keys():
@@ -236,13 +236,13 @@ _compiled: dict[int, tuple[Schema, Validator]] = {}
 
 
 def validator_for(schema: Schema) -> Validator:
-    """Return the validator of a schema, compiled once as long as the schema object is the same one."""
+    """Return the validator of a schema, compiled once per schema object."""
     entry = _compiled.get(id(schema))
     if entry is not None and entry[0] is schema:
         return entry[1]
     while len(_compiled) >= _KEPT:
         _compiled.pop(next(iter(_compiled)), None)
-    # An empty registry of its own: nothing is ever fetched for a reference.
+    # With an empty registry, so that references are never fetched.
     validator: Validator = _Checker(schema, registry=referencing.Registry())
     _compiled[id(schema)] = (schema, validator)
     return validator
@@ -253,16 +253,16 @@ _FENCE = re.compile(r"\A```[\w-]*[ \t]*\n(.*?)\n?```\s*\Z", re.DOTALL)
 
 _WITH_LINE_BREAKS = Strictness(bare=True)
 _PART_OF_JSON = re.compile(r'[\[\]{}"=]')
-_A_KEY = re.compile(r"[\w.-]+\s*:")  # as in YAML: what follows would be its value
+_A_KEY = re.compile(r"[\w.-]+\s*:")  # as in YAML, where a value would follow
 _LEAD_IN = re.compile(r"(?:json|arguments?|parameters?|args|params|input|output|answer|result|call)\s*:", re.IGNORECASE)
 
 _NAMES = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array"}
 
 
 class NotJson(Exception):
-    """Error raised when the text is not the JSON of an object; the message says why. Internal to the package.
+    """Raised when a text is not the JSON of an object; the message says why. Internal to the package.
 
-    `value` is what it is the JSON of, if it is of anything else.
+    `value` is the parsed value if it is valid JSON of another type.
     """
 
     def __init__(self, message: str, value: Any = None) -> None:  # Any: JSON
@@ -274,7 +274,7 @@ def read_object(raw: str, limit_chars: int = LIMIT_CHARS) -> dict[str, Any]:  # 
     """Return the object in a text; an empty text and `null` mean the empty object.
 
     Raises:
-        NotJson: it holds none, holds a key twice, a number that JSON does not know, or is too large or too deep.
+        NotJson: there is no object, a key is repeated, a number is not JSON, or it is too large or too deep.
     """
     if len(raw) > limit_chars:
         raise NotJson(f"expected at most {limit_chars} characters of JSON, got {len(raw)}")
@@ -297,7 +297,7 @@ def _inner(text: str) -> Any:  # Any: JSON
 
 
 def without_prose(raw: str) -> str | None:
-    """Return the only object in a text that says something around it; None if that may be a part of the JSON."""
+    """Return the only object in a text with prose around it; None if the prose may be part of the JSON."""
     text = _remove_fence(raw)
     begin, end = text.find("{"), text.rfind("}")
     if begin < 1 and end == len(text) - 1:
@@ -312,7 +312,7 @@ def without_prose(raw: str) -> str | None:
 
 
 def read_nested(text: str, kind: type) -> Any:  # Any: JSON
-    """Return the object or list in a string, if it holds one of this kind; else the string unchanged."""
+    """Return the object or list in a string if it holds one of this kind; otherwise return the string."""
     stripped = text.strip()
     if len(stripped) > LIMIT_CHARS or not stripped.startswith("{" if kind is dict else "["):
         return text
@@ -324,7 +324,7 @@ def read_nested(text: str, kind: type) -> Any:  # Any: JSON
 
 
 def shown(value: Any) -> str:  # Any: JSON
-    """Return a value as a message shows it: short, and with its JSON type."""
+    """Return a value as messages show it: short, with its JSON type."""
     text = json.dumps(value, ensure_ascii=False, default=str) if _is_small(value) else "…"
     text = text if len(text) <= 60 else f"{text[:57]}…"
     return "null" if value is None else f"{text} ({_NAMES.get(type(value), 'object')})"
@@ -355,7 +355,7 @@ def _load(text: str) -> Any:  # Any: JSON
     fixed = nearly_json(text)
     try:
         value, end = read_next(fixed, 0, _WITH_LINE_BREAKS)
-        # More brackets are closed than were opened, or something else follows, which is an error.
+        # Surplus closing brackets are ignored; any other remaining text is an error.
         return value if not fixed[end:].strip("}] \t\r\n") else read_json(fixed, _WITH_LINE_BREAKS)
     except Malformed as error:
         raise _unreadable(fixed, error) from error
@@ -369,10 +369,10 @@ def _unreadable(text: str, error: Malformed) -> NotJson:
     return NotJson(f"expected JSON, got a mistake: {error}{ends}, near `{around}`")
 
 
-# Texts that are nearly JSON: as Python or JavaScript writes it, with comments, or with a comma or bracket too many.
-# Only what has one reading becomes JSON; whether the result is JSON, its reader says.
+# Texts that are nearly JSON: in Python or JavaScript syntax, with comments, or with a surplus comma or bracket. Only
+# unambiguous parts are converted; the reader decides whether the result is JSON.
 
-# Strings first, so that nothing inside one is touched; what is never closed is read once, to its end.
+# Strings come first, so that nothing inside of them changes; unclosed ones extend to the end.
 _TOKEN: Final = re.compile(
     r"""
     (?P<double>"(?:[^"\\]++|\\.)*+"?)
@@ -391,7 +391,7 @@ _NO_ESCAPES_OF_JSON: Final = frozenset("avNU01234567\n")
 
 
 def nearly_json(text: str) -> str:
-    """Return a text as JSON, if it is written as Python or JavaScript writes objects; else something like it."""
+    """Return a text in Python or JavaScript syntax as JSON; for other texts, the result may not be JSON."""
     text = _TOKEN.sub(_as_json, text)
     return with_plain_escapes(_TRAILING_COMMA.sub(lambda match: match[1] or "", text)).strip()
 
@@ -413,7 +413,7 @@ def _as_json(match: re.Match[str]) -> str:
 
 
 def _string(token: str) -> str:
-    """Return a string in single quotes as JSON writes it; the same if it has escapes that JSON does not know."""
+    """Return a single-quoted string as JSON; unchanged if it has escapes that JSON does not have."""
     if any(part["escaped"] in _NO_ESCAPES_OF_JSON for part in _PART.finditer(token) if part["escaped"]):
         return token
     return f'"{_PART.sub(_part, token[1:-1])}"'

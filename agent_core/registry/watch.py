@@ -1,7 +1,7 @@
-"""Changes in a folder: at once from the kernel, and by a scan of times and sizes for what was missed.
+"""Watches a folder: kernel events are reported immediately, and scans of times and sizes find what they missed.
 
-A change counts when a file is closed, moved, linked or deleted, so a slow writer is never seen half-way.
-What the kernel drops under load (and what a network folder never tells) a scan finds within seconds.
+A change counts when a file is closed, moved, linked or deleted, so a slow writer is never seen half-way. A scan finds
+within seconds what the kernel drops under load, and what a network folder never reports.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from .scan import SUFFIX, Stamp, folders_of, is_source, scan
 
 _RESCAN_S = 5.0
 _RESCAN_BLIND_S = 1.0
-# The kernel holds 16,384 events; a batch of this size says that some may have been dropped.
+# The kernel queues 16,384 events; after a batch of this size, some may have been dropped.
 _FLOOD = 2_000
 _DEEPEST = 200
 _WANTED: list[type[events.FileSystemEvent]] = [
@@ -33,7 +33,7 @@ _WANTED: list[type[events.FileSystemEvent]] = [
     events.DirMovedEvent,
     events.DirDeletedEvent,
     events.DirCreatedEvent,
-    *([] if sys.platform == "linux" else [events.FileModifiedEvent]),  # only Linux tells that a file was closed
+    *([] if sys.platform == "linux" else [events.FileModifiedEvent]),  # only Linux reports that a file was closed
 ]
 
 
@@ -48,19 +48,17 @@ class _Handler(events.FileSystemEventHandler):
         if event.is_directory:
             if isinstance(event, events.DirDeletedEvent | events.DirMovedEvent) and paths[0] == self._watcher.root:
                 self._watcher.forget_watch()
-            self._tell(())  # what is in it is found by looking
+            self._tell(())  # a scan finds the files in it
         elif not isinstance(event, events.FileCreatedEvent) or sys.platform != "linux" or _is_linked(paths[0]):
             self._tell(paths)
 
     def _tell(self, paths: Iterable[Path]) -> None:
-        with suppress(RuntimeError):  # the loop is closed: nobody is left to be told
+        with suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self._watcher.note, tuple(paths))
 
 
 def _is_linked(path: Path) -> bool:
-    """Check whether a file arrived complete, as another name of one that existed; any other new file is still to be
-    closed.
-    """
+    """Check whether a new file is complete because it is a link to an existing one; any other will still be closed."""
     try:
         return path.is_symlink() or path.stat().st_nlink > 1
     except OSError:
@@ -68,19 +66,19 @@ def _is_linked(path: Path) -> bool:
 
 
 class Watcher:
-    """A watcher of a folder while its block runs; iteration yields each batch of changed paths.
+    """A watcher of a folder while its block runs; iteration yields batches of changed paths.
 
-    A path that is in a batch was written, moved in, moved away or deleted: look at it to see. A folder in it could be
-    looked at before and cannot now, or the other way round. `is_live` is false when the system refused to watch (its
-    limit is reached), and changes are found by scans alone.
+    A path in a batch was written, moved in, moved away or deleted; read it to find out. A folder in a batch became
+    readable or unreadable. `is_live` is false if the system refused to watch (its limit is reached), so that only scans
+    find changes.
     """
 
     def __init__(self, root: Path, *, suffix: str = SUFFIX, rescan_s: float = _RESCAN_S) -> None:
-        """Create the watcher of files with this suffix. A folder that is not there yet is waited for."""
+        """Create the watcher of files with this suffix. The folder need not exist yet."""
         self.root = root
         self._suffix = suffix
         self._watched: tuple[Path, int] | None = None
-        self._watch: Any = None  # Any: as the observer
+        self._watch: Any = None  # Any: like the observer
         self._handler: _Handler | None = None
         self.is_live = False
         self._rescan_s = rescan_s
@@ -91,14 +89,14 @@ class Watcher:
         self._is_open = False
         self._news = asyncio.Event()
         self._observer: Any = (
-            None  # Any: a class that watchdog chooses by platform, made on entering as it starts a thread
+            None  # Any: a class that watchdog chooses by platform; created on entering, because it starts a thread
         )
 
     async def __aenter__(self) -> "Watcher":
-        # watchdog warns in its own thread when folders appear within one another faster than it looks; the
-        # watch is there all the same, and the terminal is not the place for it.
+        # watchdog warns in its own thread when nested folders appear faster than it can watch them. The watch works
+        # nevertheless, and the warning would go to the terminal.
         warnings.filterwarnings("ignore", message="Callback with id", category=RuntimeWarning)
-        logging.getLogger("watchdog.observers").setLevel(logging.CRITICAL)  # to be stopped is an error to it
+        logging.getLogger("watchdog.observers").setLevel(logging.CRITICAL)  # it logs being stopped as an error
         scanned = await asyncio.to_thread(scan, self.root, {}, self._suffix)
         self._known, self._closed = dict(scanned.stamps), frozenset(scanned.closed)
         self._is_open = True
@@ -111,7 +109,7 @@ class Watcher:
 
     def _start(self) -> bool:
         if any(len(folder.parts) - len(self.root.parts) > _DEEPEST for folder, _ in folders_of(self.root, {})):
-            return False  # watchdog walks by recursion
+            return False  # watchdog walks recursively
         try:
             self._follow()
             self._observer.start()
@@ -120,8 +118,8 @@ class Watcher:
         return True
 
     def _follow(self) -> None:
-        """Watch the folder, or until it has come, the one that it will be in."""
-        while (now := self._place()) != self._watched:  # once more: it may have come or gone meanwhile
+        """Watch the folder or, until it exists, its parent."""
+        while (now := self._place()) != self._watched:  # repeat, as it may have appeared or gone meanwhile
             if self._watch is not None:
                 self._observer.unschedule(self._watch)
             self._watched = self._watch = None
@@ -134,7 +132,7 @@ class Watcher:
         return place, place.stat().st_ino
 
     def forget_watch(self) -> None:
-        """Have the next look watch the folder anew: it was deleted, and a new one may have the same inode number."""
+        """Watch the folder again at the next scan: it was deleted, and a new one may have the same inode number."""
         self._watched = None
 
     async def __aexit__(
@@ -147,7 +145,7 @@ class Watcher:
             await asyncio.to_thread(self._observer.join)
 
     def note(self, paths: tuple[Path, ...]) -> None:
-        """Add the paths of an event; an empty set means "look for yourself". Belongs to the loop's thread."""
+        """Add the paths of an event; without paths, request a scan. Call it only in the loop's thread."""
         self._pending |= {path for path in paths if is_source(path, self.root, self._suffix)}
         self._must_scan |= not paths or len(self._pending) > _FLOOD
         if self._pending or self._must_scan:
@@ -178,7 +176,7 @@ class Watcher:
             self._remember(path)
         if must_scan:
             if self.is_live:
-                with suppress(OSError, RecursionError):  # then it is found by the scans alone
+                with suppress(OSError, RecursionError):  # then only scans find changes
                     await asyncio.to_thread(self._follow)
             scanned = await asyncio.to_thread(scan, self.root, dict(self._known), self._suffix)
             closed = frozenset(scanned.closed)

@@ -1,7 +1,7 @@
 """The agent: `Agent.turn` runs the loop, and every interface consumes its events.
 
-A turn is steps; a step is one model reply and the calls it asked for, and it ends with every call answered. Whatever
-ends a turn, its history is valid and on disk.
+A turn is a sequence of steps. A step is one model reply with the calls that it requests, and it ends when every call is
+answered. However a turn ends, its history is valid and on disk.
 """
 
 import asyncio
@@ -46,23 +46,23 @@ if TYPE_CHECKING:
     from .model_session import ShowsWait
 
 SaveAgentFile = Callable[[str, Path | str], Awaitable[None]]
-"""Writes the agent of a name to a file."""
+"""Writes the agent with this name to a file."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgentStatus:
-    """The figures about an agent in a bottom bar."""
+    """The figures of an agent for a status bar."""
 
     agent: str
     model: str
     context_tokens: int
     context_limit: int
     functions_shown: int
-    """The number of the workspace's that the model was last shown."""
+    """The number of workspace functions that the model was last shown."""
     functions_known: int
-    """The number of the workspace's."""
+    """The number of workspace functions."""
     functions_own: int = 0
-    """The number of the program's, which come in addition."""
+    """The number of built-in functions, which are not included in the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class RemovedTurn:
 class Agent:
     """An assistant with its conversation; it runs one turn at a time.
 
-    `helper_desk` has the verbs on helpers; only agents that have it are offered the functions about them.
+    `helper_desk` manages helpers; only agents that have one are offered the functions for that.
     """
 
     helper_desk: "MakesHelpers"
@@ -94,16 +94,16 @@ class Agent:
         save: SaveAgentFile,
         resources: AsyncExitStack | None = None,
     ) -> None:
-        """Create the agent; `resources` are closed with it."""
+        """Create the agent; it closes `resources` when it is closed."""
         self.name = name
         self.memory = memory
         self.functions = functions
         self.session = session
         self.colleagues = loop.model_session.colleagues
         self.restored = ""
-        self.spends_for: Allowance | None = None  # of the turn that called it, where it runs a helper
-        self.works_for = ""  # the agent that called it, where it runs a helper
-        self.goes_on = False  # whether a turn of the user that is cut off goes on elsewhere, or later
+        self.spends_for: Allowance | None = None  # the allowance of the calling turn if this agent is a helper
+        self.works_for = ""  # the calling agent if this agent is a helper
+        self.goes_on = False  # whether an interrupted turn of the user resumes elsewhere or later
         self._store = store
         self._loop = loop
         self._save = save
@@ -112,20 +112,20 @@ class Agent:
         self._unread = StaleView()
         self._closed = asyncio.Event()
         self._resources = resources or AsyncExitStack()
-        self._resources.callback(self._closed.set)  # without this agent, which nobody may hold any more
+        self._resources.callback(self._closed.set)  # not bound to the agent, which may be gone by then
         self._resources.push_async_callback(loop.aclose)
         self._resources.callback(functions.on_change(self._unread.heard))
 
     def __repr__(self) -> str:
-        """Return its name, its model once there is one, and how long its conversation is."""
+        """Return its name, its model if one is open, and the length of its conversation."""
         facts = [self._loop.model_session.models.name, f"{len([*self._history])} messages in the context"]
         return f"<Agent {self.name}: {one_line(', '.join(filter(None, facts)), 200)}>"
 
     @property
     def receipt(self) -> "Receipt":
-        """What the last turn did, as its `turn_ended` says: `text` for people, `to_json()` for programs.
+        """The effects of the last turn, as in its `turn_ended`: `text` for people, `to_json()` for programs.
 
-        After a turn that was cut off, and settled when the agent was opened, it is what that one had done.
+        If opening the agent settled an interrupted turn, these are the effects of that turn.
         """
         return self._turns.receipt
 
@@ -139,10 +139,10 @@ class Agent:
         return Author("agent", self.name, turn.id, model, *about)
 
     async def restore(self, *, answers: bool = False) -> None:
-        """Restore the conversation from storage and settle a turn that was cut off.
+        """Restore the conversation from storage and settle an interrupted turn.
 
-        Calls with an unseen outcome are answered as unknown, and never run again automatically. A message that no turn
-        took up is the user's to send again, unless the agent `answers`: then the next turn takes it up.
+        Calls whose end is unknown are answered as unknown and never rerun automatically. Messages of the user that no
+        turn took up have to be sent again, unless the agent `answers`: then the next turn takes them up.
         """
         await self.session.own_set.load()
         await self.session.load_pause()
@@ -166,21 +166,19 @@ class Agent:
         heard: Sequence[Post] = (),
         company: Company | None = None,
     ) -> AsyncGenerator[events.Event, None]:
-        """Run one turn, from a message until the agent hands back, and yield its events; None processes what is
-        waiting.
+        """Run one turn and yield its events; with None as `message`, process the waiting events.
 
-        `heard` is what came before the message, as events for the inbox: they are taken up in this turn.
-        `company` is the group that it is part of.
-        `approver` is asked about grants and `debugger` handles stops in this turn, instead of those of the workspace.
-        Leaving the iteration early ends the turn as an interruption does.
+        `heard` are events for the inbox that came before the message; this turn takes them up. `company` is the group
+        that the turn belongs to. `approver` is asked about grants and `debugger` handles stops in this turn, instead of
+        those of the workspace. Leaving the iteration early interrupts the turn.
 
         Raises:
-            UsageError: the message is not text in UTF-8.
-            WorkspaceError: the agent, or its workspace, was closed.
+            UsageError: the message is not valid UTF-8 text.
+            WorkspaceError: the agent or its workspace is closed.
         """
         self._must_be_open()
         posts = [*heard, *([] if message is None else [self._post(message)])]
-        if message == GO_ON:  # its receipt goes on, too
+        if message == GO_ON:  # the receipt continues, too
             for ended in await self._store.ended_turns(self.name, await self._store.last_seq(self.name) - 1):
                 posts[-1].payload[AFTER] = ended.id
         options = TurnOptions(self, approver, debugger, company, self.spends_for, self.works_for, self.goes_on)
@@ -192,10 +190,10 @@ class Agent:
         """Run one turn and return the reply.
 
         Raises:
-            TurnError: the turn ended without one.
+            TurnError: the turn ended without a reply.
         """
         warned, reason = None, "interrupted"
-        async with aclosing(self.turn(message)) as turn:  # which is over when this returns
+        async with aclosing(self.turn(message)) as turn:  # `aclosing` ends the turn before this returns
             async for event in turn:
                 if isinstance(event, events.Warned):
                     warned = event
@@ -209,14 +207,14 @@ class Agent:
         """Write this agent to a new file, as one JSON document that only its owner can read.
 
         Raises:
-            UsageError: it cannot be written; a file that is there stays as it is.
+            UsageError: it cannot be written; an existing file is left unchanged.
         """
         await self._save(self.name, path)
 
     async def interrupt(self, *, resumes: bool = False) -> None:
-        """End the running turn; it leaves a valid history and the reason `interrupted`.
+        """Interrupt the running turn. Its history stays valid, and its reason is `interrupted`.
 
-        If it `resumes`, a turn that another agent began goes on at the next start of a runner.
+        If it `resumes`, a turn that another agent began continues when a runner next starts.
         """
         self._turns.interrupt(resumes=resumes)
 
@@ -224,7 +222,7 @@ class Agent:
         """Show the user a message of the running turn, and return the answer for the model.
 
         Raises:
-            UsageError: there is nothing in it to read.
+            UsageError: the message is empty.
         """
         if not is_readable(message):
             what = "The message is empty, so the user was shown nothing."
@@ -240,22 +238,22 @@ class Agent:
         """The running turn.
 
         Raises:
-            UsageError: none is running.
+            UsageError: no turn is running.
         """
         if self._turns.turn is None:
             raise UsageError("No turn is running.")
         return self._turns.turn
 
     def left(self) -> "SpendingLimits":
-        """Return what the running turn has left of its limits."""
+        """Return the limits that remain for the running turn; without one, those of the agent's profile."""
         account = self._turns.turn.origin.account if self._turns.turn is not None else None
         return account.allowance.left() if account is not None else self.colleagues.profile.limits
 
     async def source_of_program(self, name: str, words: str) -> str:
-        """Return the source of a function that is made of the last program: a `def` of it, or all of it.
+        """Return the source of a function made from the last program: one `def` in it, or the whole program.
 
         Raises:
-            UsageError: none has come to its end, or it uses what only a program has.
+            UsageError: no program has finished, or it uses what only programs can use.
         """
         runs = await programs_like_the_last(self._store, self.name)
         if not runs:
@@ -270,9 +268,9 @@ class Agent:
         return source_of_program(name, words, runs, plain)
 
     async def ask_model(self, message: str) -> str:
-        """Return the answer of a model to one message alone: no persona, no memory, no functions.
+        """Return a model's answer to one message without persona, memory or functions.
 
-        It is the agent's own, or the one that the settings name for it.
+        The model is the agent's, or the one that the settings name for this.
 
         Raises:
             ModelError: there is no usable answer.
@@ -280,7 +278,7 @@ class Agent:
         return await self._loop.model_session.ask_alone(message, self._turns.turn)
 
     async def say_during_turn(self, message: str) -> None:
-        """Store a message on disk that the running turn picks up at its next step."""
+        """Store a message that the running turn picks up at its next step."""
         await self._store.post(self._post(message))
 
     def _post(self, message: str) -> Post:
@@ -296,7 +294,7 @@ class Agent:
     async def heartbeats(self) -> AsyncIterator[None]:
         """Yield each time a timed heartbeat is due: `turn(None)` handles it. End at once if there are none.
 
-        A host that stays alive iterates over it in a task of its own.
+        A long-running host iterates over it in a separate task.
         """
         async for _ in self.session.heartbeats(self._turns.one_at_a_time.locked):
             yield
@@ -305,34 +303,36 @@ class Agent:
         """Return one line that says which model answers and why it was chosen.
 
         Raises:
-            NoModel: nothing is configured and nothing was found.
+            NoModel: no model is configured and none was found.
         """
         await self._loop.model_session.model()
         return self._loop.model_session.models.line
 
     def window_warning(self, *, only_news: bool = False) -> str:
-        """Return that the window of the open model is assumed, and how to set it; empty if it is not.
+        """Return a warning if the open model's context window is a guess, with how to set it; otherwise an empty text.
 
-        `only_news`: also empty if this workspace assumed it before.
+        With `only_news`, also return an empty text if this workspace made the same guess before.
         """
         models = self._loop.model_session.models
         is_news = models.usual is not None and models.usual.window.is_news
         return models.window_warning if is_news or not only_news else ""
 
     async def endpoint_models(self) -> list[str] | None:
-        """Return the names of the models that the endpoint lists, none if it does not say; None without an endpoint."""
+        """Return the model names that the endpoint lists, empty if it lists none; None without an endpoint."""
         ask = self._loop.model_session.models.endpoint_names
         return None if ask is None else await ask()
 
     async def measure(self) -> None:
-        """Estimate how much of the window a resumed conversation takes, before its first reply."""
+        """Estimate how much of the context window a resumed conversation takes, before its first reply."""
         await self._loop.model_session.estimate(self._history, self._snapshot())
 
     async def prepare(self, tell: "Tell" = lambda *_: None) -> None:
-        """Prefill a slow local model's prompt cache with the prefix of every request; `tell` gets (tokens done, total).
+        """Prefill a slow local model's prompt cache with the prefix of every request.
+
+        `tell` is called with the tokens done and the total.
 
         Raises:
-            ModelError: the model cannot be had.
+            ModelError: the model is not available.
         """
         await self._loop.model_session.prepare(self._snapshot(), tell)
 
@@ -344,7 +344,7 @@ class Agent:
     async def pop(self) -> RemovedTurn | None:
         """Remove the last turn from the context (not from the record), and return what began it."""
         self._must_be_idle()
-        await self.memory.recall.catch_up()  # what is out of the context is not out of recall
+        await self.memory.recall.catch_up()  # recall keeps what leaves the context
         entries = await pop_turn(self._store, self.name)
         await resume(self._store, self.name, self._history, messages_of)
         said = next((entry for entry in entries if entry.kind == "user"), None)
@@ -353,17 +353,17 @@ class Agent:
         return RemovedTurn(text, is_message=said is not None) if entries else None
 
     async def ends_with_a_file(self) -> bool:
-        """Return whether the user's last message came with an agent's file, in which anybody may have put it."""
+        """Return whether the user's last message was imported with an agent's file, so anyone may have written it."""
         said = await self._store.history(self.name, kinds=("user",))
         return bool(said) and said[-1].is_imported
 
     async def user_texts(self) -> list[str]:
-        """Return what the user wrote in this conversation, also what a summary stands for in the context."""
+        """Return what the user wrote in this conversation, including messages that a summary replaced."""
         entries = await self._store.history(self.name, kinds=("user",))
         return [str(entry.payload["text"]) for entry in entries if not entry.payload.get("speaker")]
 
     async def begin_anew(self) -> int:
-        """Remove every turn from the context (not from the record) and return how many there were."""
+        """Remove every turn from the context (not from the record) and return their number."""
         self._must_be_idle()
         await self.memory.recall.catch_up()
         hidden = await self._store.hide_turns(self.name)
@@ -373,20 +373,20 @@ class Agent:
         return hidden
 
     async def keep_unsaved(self, waiting: "ShowsWait" = nullcontext) -> tuple[str, ...]:
-        """Ask the model which of the user's sentences to keep, if `memory.keep_unsaved` says so, and return these.
+        """Ask the model which of the user's sentences to keep, if `memory.keep_unsaved` is set, and return these.
 
-        They are an edit of the block `human`, which can be undone. A model that fails keeps nothing. `waiting` shows
-        that the model is asked, if it is.
+        They are added to the block `human`, an edit that can be undone. If the model fails, nothing is kept. `waiting`
+        shows the user that the model is being asked.
         """
         if self._turns.one_at_a_time.locked():
             return ()
         return await self._loop.model_session.keep_unsaved(self._history, None, waiting)
 
     async def tidy(self, label: str, author: "EditAuthor") -> "PlannedEdit":
-        """Ask the model to tidy a block of memory, outside of a turn, and do what loses nothing.
+        """Ask the model to tidy a block of memory outside of a turn, and apply the changes that lose nothing.
 
         Raises:
-            ModelError: the model cannot be had, is too small for it, or its plan cannot be read.
+            ModelError: the model is not available or too small, or its plan cannot be read.
         """
         self._must_be_idle()
         return await self.memory.tidy(label, self._loop.model_session.ask_large_model, author)
@@ -395,26 +395,26 @@ class Agent:
         """Summarize the older part of the conversation now, and return a sentence about the result.
 
         Raises:
-            ModelError: the model cannot be had.
+            ModelError: the model is not available.
         """
         self._must_be_idle()
         async with self._turns.alone(SUMMARY, TurnOptions(self, goes_on=self.goes_on)) as turn:
             return await self._loop.model_session.summarize(turn, self._snapshot())
 
     async def warn_memory(self) -> None:
-        """Warn the model of memory pressure: at the next step, or by `turn(None)`."""
+        """Warn the model of memory pressure, at the next step or at `turn(None)`."""
         await self._store.post(Post(self.name, "notice", {"text": PRESSURE.text}))
 
     async def read_on(self, name: str, page: int) -> str:
         """Return a page of a text that was shown in part.
 
         Raises:
-            UsageError: nothing has this name, or it has no such page.
+            UsageError: there is no text with this name or no such page.
         """
         return await PageReader(self._store, self.name, lambda: self._history.page_chars).page(name, page)
 
     async def keep(self, function: str) -> None:
-        """Add a function to this agent's own set: the agent is always shown it.
+        """Add a function to this agent's own set, which is always shown to it.
 
         Raises:
             UsageError: there is no such function.
@@ -439,21 +439,21 @@ class Agent:
         return self.session.own_set.names
 
     def own_functions(self, pattern: str = "", module: str = "") -> list["Function"]:
-        """Return the functions of the program that this agent has, those of its memory included, as in `list`."""
+        """Return the built-in functions that this agent has, including those of its memory, filtered as in `list`."""
         return matches(self._loop.model_session.shown.pinned, pattern, module)
 
     def schema_of(self, function: "Function") -> dict[str, Any]:  # Any: JSON Schema
-        """Return the schema of a function's arguments as this agent's model gets it."""
+        """Return the JSON schema of a function's arguments as this agent's model gets it."""
         return self._loop.model_session.functions.schema_of(function)
 
     def taken_names(self) -> frozenset[str]:
-        """Return the names that a function of a client cannot have: those of functions that can be called here."""
+        """Return the names that a client's function may not use, because a function here has them."""
         snapshot = self._snapshot()
         return snapshot.reserved | self._loop.model_session.functions.offered(snapshot).keys()
 
     @property
     def hidden(self) -> frozenset[str]:
-        """The functions of the workspace and of other programs that this agent does not see, or is not shown now."""
+        """The functions that this agent is not shown, including other programs' functions outside of its profile."""
         patterns = self.colleagues.profile.functions
         foreign = {} if "*" in patterns else self.functions.foreign()
         masked = self._loop.model_session.shown.masked
@@ -464,19 +464,19 @@ class Agent:
         )
 
     async def prompt(self) -> RequestPrompt:
-        """Return everything that the model would see now: the system message, the conversation and the functions.
+        """Return what the model would be sent now: the system message, the conversation and the functions.
 
         Raises:
-            ModelError: the model cannot be had, and what is shown depends on it.
+            ModelError: the model is not available, and the prompt depends on it.
         """
         return await self._loop.model_session.prompt(self._history, self._snapshot())
 
     async def history(self) -> list["Message"]:
-        """Return the conversation as it is in the context."""
+        """Return the messages of the conversation that are in the context."""
         return list(self._history)
 
     def status(self) -> AgentStatus:
-        """Return the figures for a status bar; this is cheap."""
+        """Return the figures for a status bar. This is cheap."""
         session, total = self._loop.model_session, self.functions.count()
         own, models = len(session.shown.pinned), session.models
         shown = len(session.shown.told) or min(max(len(session.functions.all()) - own, 0), total)
@@ -484,13 +484,13 @@ class Agent:
         return AgentStatus(self.name, models.name, tokens, models.context_limit, shown, total, own)
 
     def on_change(self, listener: Callable[[events.FunctionsChanged], None]) -> Callable[[], None]:
-        """Notify a listener of functions that someone else changes; the returned callable ends it."""
+        """Notify a listener when someone else changes functions; the returned callable removes the listener."""
         return self.functions.on_change(listener)
 
     async def lend(self) -> bool:
-        """Let other processes have the agent until it is taken back, and its model; False: it has to be closed.
+        """Let other processes use the agent and its model until `take_back`; return False if it must be closed.
 
-        A group cannot be lent: it holds its members as long as it is open.
+        A group cannot be lent, because it holds its members as long as it is open.
         """
         if self._loop.is_group:
             return False
@@ -499,7 +499,7 @@ class Agent:
         return True
 
     async def take_back(self) -> bool:
-        """Have the agent again, as it was; False: it was changed elsewhere, and has to be opened anew."""
+        """Take a lent agent back; return False if it was changed elsewhere and must be opened again."""
         return await self._store.take_back(self.name)
 
     async def aclose(self) -> None:

@@ -1,4 +1,4 @@
-"""The models of one agent: the one that answers, and another one that is asked alone where the settings name one."""
+"""The models of one agent: the one that answers, and optionally one for separate requests, named in the settings."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class OpenedModel:
-    """An open model, the line that says which one it is and why, and its table in the settings, if it has its own."""
+    """An open model, a line that says which one it is and why, and the settings table that it has, if any."""
 
     model: Model
     line: str
     table: str = ""
     endpoint_names: Callable[[], Awaitable[list[str]]] | None = None
-    """Asks its endpoint for the names of its models."""
+    """Asks the endpoint for the names of its models."""
     programs: "ProgramsOffer" = "auto"
 
 
@@ -32,9 +32,9 @@ class AgentModels:
     def __init__(
         self, open_model: OpenModel, release: ReleaseModel | None = None, named: Callable[[], str] = str
     ) -> None:
-        """Create them, none open yet; `release` takes them at the end, in place of closing them.
+        """Create the models, none of them open. `release` is called with them at the end, instead of closing them.
 
-        `named` is the model that the agent's file names now.
+        `named` returns the model that the agent's file names now.
         """
         self.line = ""
         self.window_warning = ""
@@ -49,26 +49,26 @@ class AgentModels:
 
     @property
     def name(self) -> str:
-        """The name of the model that answers; empty before one was needed."""
+        """The name of the model that answers; empty until one is opened."""
         return self.usual.name if self.usual else ""
 
     @property
     def context_limit(self) -> int:
-        """The window in tokens; 0 before a model was needed."""
+        """The context window in tokens; 0 until a model is opened."""
         return self.usual.context_limit if self.usual else 0
 
     @property
     def mode(self) -> Mode:
-        """The mode in which calls currently travel."""
+        """The mode in which calls are currently sent."""
         return self.usual.mode if self.usual else "native"
 
     @property
     def is_due(self) -> bool:
-        """True if the model that answers is still to be opened, or the agent's file names another one by now."""
+        """True if the model that answers is not open yet, or the agent's file names another one now."""
         return self.usual is None or self._named() != self._opened_for
 
     async def change(self, name: str | None) -> None:
-        """Open the model that answers from now on, and release the one before; keep it if the new one is not available.
+        """Open the model that answers from now on and release the previous one; if opening fails, keep it.
 
         Raises:
             ModelError: it is not available.
@@ -81,7 +81,7 @@ class AgentModels:
         self.endpoint_names, self.programs = opened.endpoint_names, opened.programs
 
     async def other(self, name: str) -> Model:
-        """Return the model that is asked alone, opened on first use.
+        """Return the model for separate requests, opened on first use.
 
         Raises:
             ModelError: it is not available.
@@ -91,7 +91,7 @@ class AgentModels:
         return self._other
 
     async def aclose(self) -> None:
-        """Release the models."""
+        """Release or close the models."""
         models, self._other = [model for model in (self.usual, self._other) if model is not None], None
         if self._release is not None:
             self.usual = None

@@ -1,4 +1,4 @@
-"""One call between its start and its answer: its input, what is recorded, and who is notified."""
+"""The record of one call, from its start to its answer: its arguments, what is stored, and who is notified."""
 
 import hashlib
 from collections import Counter
@@ -32,15 +32,15 @@ if TYPE_CHECKING:
     from agent_core.registry.function import Function
 
 MOST_CHARS = 4 << 20
-"""Of an answer are kept at all."""
+"""The maximum number of characters of a stored answer."""
 ARCHIVE: Final = "archival memory"
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedMessage:
-    """Messages to be sent with the answer to the call. If it `parks`, the turn ends until they are answered.
+    """Messages that are sent together with the answer to the call.
 
-    `brief` is that of a handoff, with which the turn ends, too.
+    If it `parks`, the turn ends until they are answered. `brief` is that of a handoff, which also ends the turn.
     """
 
     text: str
@@ -51,16 +51,16 @@ class PlannedMessage:
 
 @dataclass(frozen=True, slots=True)
 class PlannedProgram:
-    """A program to be run, whose answer is its value and what it printed."""
+    """A program to run; its answer is its value and its printed output."""
 
     code: str
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The result of one call; `arguments` and `outcome` decide whether it repeats.
+    """The result of one call; `arguments` and `outcome` decide whether it is a repetition.
 
-    `heartbeat`: the call asked for another step.
+    `heartbeat`: the call requested another step.
     """
 
     call: "Call"
@@ -76,7 +76,7 @@ class Done:
 
 
 class CallRecord:
-    """One call between its start and its answer; `number` is that in its program, if one makes it."""
+    """One call from its start to its answer; `number` is its position in the program that makes it, if any."""
 
     number = 0
 
@@ -84,18 +84,18 @@ class CallRecord:
         self._answer_chars = answer_chars
         self.call = call
         self.turn = turn
-        self.memory: FunctionMemoryApi | None = None  # holds what it edits until its answer is stored
+        self.memory: FunctionMemoryApi | None = None  # holds its edits until the answer is stored
         self.heartbeat = False
         self.repairs: list[str] = []
-        self.did = Receipt()  # what the call did, as the host saw it
+        self.did = Receipt()  # effects of the call as observed by the host
         self._clock = clock
         self._began = clock.monotonic()
-        self.stood = 0.0  # seconds in which it waited for a human, at the debugger or with a question
+        self.stood = 0.0  # seconds spent waiting for a human, at the debugger or with a question
         self._announced = False
 
     @property
     def key(self) -> str:
-        """The name of this call, which is the same when it is made again: `self.call_key` of its function."""
+        """The key of this call, the same when the call is made again; its function reads it as `self.call_key`."""
         return hashlib.sha256(f"{self.turn.id}:{self.call.id}".encode()).hexdigest()[:32]
 
     @property
@@ -104,7 +104,7 @@ class CallRecord:
         return self.turn.approvals
 
     def read(self, function: "Function") -> dict[str, Any] | tuple["Problem", ...]:
-        """Return the arguments without the request for another step, which is kept; or the problems with them."""
+        """Return the arguments, or the problems with them. A request for another step is removed and noted."""
         style, parameters = self.turn.style, function.parameters
         arguments = read_arguments(self.call.arguments, style.reading(parameters), notes=self.repairs)
         if isinstance(arguments, dict):
@@ -112,8 +112,9 @@ class CallRecord:
         return arguments
 
     async def begin(self, version: str | None, *, reaches: bool = True) -> None:
-        """Write that the call starts, with this version of its function, if that is not written yet; announce it. The
-        time until now does not count. One that `reaches` nothing can only compute.
+        """Record and announce the start of the call, unless that is done; time before it does not count.
+
+        `version` is that of its function. A call that `reaches` nothing can only compute.
         """
         if self.call.id not in self.turn.journal.started:
             await self.turn.append([call_started(self.call, version)])
@@ -122,7 +123,7 @@ class CallRecord:
         self._began = self._clock.monotonic()
 
     def seconds(self) -> float:
-        """Return how long it has run, without the time in which it waited for a human."""
+        """Return how long the call has run, without the time in which it waited for a human."""
         return max(0.0, self._clock.monotonic() - self._began - self.stood)
 
     def announce(self) -> None:
@@ -141,10 +142,10 @@ class CallRecord:
         about: Mapping[str, Any] | None = None,  # Any: JSON
         entries: Sequence[Entry] = (),
     ) -> Done:
-        """Store and report the answer: the text, or what the outcome says. None is the return of a host function.
+        """Store and report the answer: `text`, or a text for the outcome. None means that a host function returned.
 
-        `unproven` says what nobody has vouched for; `about` is kept and published with the outcome, and `entries` are
-        stored with it.
+        `unproven` is a note that no one has vouched for the result. `about` is stored and published with the outcome,
+        and `entries` are stored with it.
         """
         size = answers.size_of(outcome) if outcome is not None else 0
         full = text if text is not None else await aside(size, answers.answer, outcome or Skipped(""), MOST_CHARS)
@@ -159,8 +160,8 @@ class CallRecord:
         return await self.commit(self.memory.held if self.memory else NO_EDIT, full, word, detail, writes, entries)
 
     def close_with(self, plan: "PlannedChange") -> Done:
-        """Report a change that was carried out, whose answer is stored already."""
-        rejected = self.turn.work.refused  # for the turn's end
+        """Report a change that was carried out; its answer is already stored."""
+        rejected = self.turn.work.refused  # read when the turn ends
         if plan.completed_change is not None:
             rejected.pop(plan.completed_change[1], None)
         if plan.refused is not None:
@@ -176,9 +177,7 @@ class CallRecord:
         writes: Sequence[Write] = (),
         entries: Sequence[Entry] = (),
     ) -> Done:
-        """Commit an edit of memory together with the answer, and report it: what the edit says, after a text if there
-        is one.
-        """
+        """Commit an edit of memory with the answer, and report it: `text`, if any, followed by the edit's text."""
         detail = detail or {}
 
         def answer(edit: PlannedEdit) -> str:
@@ -192,7 +191,7 @@ class CallRecord:
         return self._report_done(answer(edit), outcome or edit.outcome, detail, edit.writes, edit.excluded)
 
     async def send(self, plan: PlannedMessage) -> Done:
-        """Send messages to other agents together with the answer, all of them or, if one is refused, none."""
+        """Send messages to other agents together with the answer; if one is refused, none is sent."""
         kinds = {"sent": [{"id": send.id, "kind": send.kind, "to": send.recipient} for send in plan.sends]}
         detail = {**kinds, "handoff": dict(plan.brief)} if plan.brief else kinds
         turn, names = self.turn, [send.recipient for send in plan.sends]
@@ -212,7 +211,7 @@ class CallRecord:
         return self._report_done(plan.text, "returned", detail)
 
     def noted(self, text: str, note: str) -> str:
-        """Return an answer with a note, placed where it is seen if only the beginning is shown."""
+        """Return an answer with a note, placed where it is visible even if only the beginning is shown."""
         return f"{text}\n{note}" if len(text) <= self._answer_chars else f"{note}\n{text}"
 
     async def record(
@@ -224,8 +223,9 @@ class CallRecord:
         entries: Sequence[Entry] = (),
         turn_receipt: Receipt | None = None,
     ) -> Receipt:
-        """Store the answer together with the writes that belong to it, and with what the call did, to which these
-        writes add what is `turn_receipt`; return what it did in all.
+        """Store the answer together with its writes and the call's effects, and return these effects.
+
+        `turn_receipt` and edits of memory in `writes` are added to the effects.
         """
         did = Receipt()
         for receipt in filter(None, (self.did, turn_receipt)):
@@ -239,17 +239,17 @@ class CallRecord:
         return did
 
     async def _answer_entry(self, text: str, word: str, detail: dict[str, Any]) -> tuple[Entry, Sequence[Write]]:
-        """Return the entry of an answer; of a long one it has the beginning, and the whole is kept for `read_on`."""
+        """Return the entry of an answer; of a long one, it has the beginning, and the whole is stored for `read_on`."""
         payload, whole = first_page(text, self._answer_chars)
         entry = result(self.call, text, word, self.seconds(), detail)
         return replace(entry, payload={**entry.payload, **payload}), whole
 
     async def note_reach(self, place: str) -> None:
-        """Write that the call is about to reach an address, in case that its end is never seen."""
+        """Record that the call is about to reach an address, in case its end is never seen."""
         await self.turn.append([Entry(REACH, {"call": self.call.id, "place": place})])
 
     def tell_progress(self, done: float, total: float | None, note: str) -> None:
-        """Report the progress."""
+        """Report progress."""
         call = self.call
         self.turn.tell(events.Progress(call_id=call.id, name=call.name, done=done, total=total, note=note))
 
@@ -266,7 +266,7 @@ class CallRecord:
         writes: Sequence[Write] = (),
         excluded: frozenset[str] = frozenset(),
     ) -> Done:
-        """Report an answer that is stored, and which memory blocks have changed."""
+        """Report a stored answer and the memory blocks that changed."""
         shown = beginning(text, self._answer_chars)
         self.tell(shown, word, detail)
         for write in writes:
@@ -291,7 +291,7 @@ class CallRecord:
 
 
 def _memory_receipt(edit: PlannedEdit) -> Receipt:
-    """Return which blocks an edit changes, and how many lines it writes."""
+    """Return the blocks that an edit changes, and the number of lines that it writes."""
     receipt = Receipt()
     for change in edit.changed:
         before, after = (Counter(value_lines(row.value) if row else []) for row in (change.before, change.after))

@@ -1,7 +1,7 @@
-"""Functions of a program that talks to an agent: the model calls them, and the program runs them and brings answers.
+"""Functions of a client: the model calls them, and the client runs them and sends the answers.
 
-A step that calls one ends the turn; its journal keeps the call as open. The next turn begins with the answers, or with
-the word that there is none, so that no request has a call without an answer.
+A step that calls one ends the turn, and the journal keeps the call as open. The next turn begins with the answers, or
+with a note that there is none, so that no request contains an unanswered call.
 """
 
 import json
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from agent_core.base.problem import Problem
 
 CLIENT: Final = "client"
-"""The kind of the entry that begins a turn in which calls are answered that were open for a client."""
+"""The kind of the entry that begins a turn in which a client's open calls are answered."""
 _MOST_CHARS: Final = 1_000
 _ALONE: Final = "the client takes one call at a time. Ask for this one again when it has answered the other."
 _BEYOND: Final = "one reply may ask for {} calls. Ask for this one again in the next step."
@@ -31,13 +31,13 @@ _UNANSWERED: Final = (
 )
 
 
-@dataclass(frozen=True)  # without slots: the functions as they are shown are made once
+@dataclass(frozen=True)  # no slots: cached properties are stored in `__dict__`
 class ClientFunctions:
-    """What a client offers in one turn. `required`: the turn has to call one of them before it may end.
+    """What a client offers in one turn. `required`: the turn must call one of its functions before it ends.
 
-    `one_at_a_time`: the client takes one call in a step. `is_client`: it talks in turns of its own. `parameters` go
-    with each request to the model, `max_tokens` bounds each of its replies, and `shape` is what the reply of the turn
-    has to be, as `response_format` says it.
+    `one_at_a_time`: the client takes one call per step. `is_client`: a client began the turn. `parameters` go with each
+    request to the model, `max_tokens` limits each reply, and `shape` is the `response_format` that the turn's reply
+    must have.
     """
 
     table: Sequence[Mapping[str, Any]] = ()  # Any: JSON; rows of `name`, `description`, `parameters`, `strict`
@@ -50,13 +50,13 @@ class ClientFunctions:
 
     @classmethod
     def of(cls, inbound: Inbound) -> "ClientFunctions":
-        """Return what came with an event."""
+        """Return the client functions that came with an event."""
         offered = inbound.payload.get("client")
         return cls.read(offered) if isinstance(offered, dict) else NO_CLIENT
 
     @classmethod
     def read(cls, offered: Mapping[str, Any]) -> "ClientFunctions":  # Any: JSON
-        """Return what a door noted of a client's request."""
+        """Return the client functions in the data that an interface stored for a client's request."""
         return cls(
             offered.get("functions") or (),
             bool(offered.get("required")),
@@ -68,13 +68,13 @@ class ClientFunctions:
         )
 
     def request(self, request: Request) -> Request:
-        """Return a request to the model with what the client asks of it."""
+        """Return a request to the model with the client's parameters, token limit and shape."""
         caps = [cap for cap in (request.max_tokens, self.max_tokens) if cap]
         cap = min(caps, default=None)
         return replace(request, max_tokens=cap, parameters=self.parameters, shape=self.shape)
 
     def shaped(self, text: str) -> str | tuple["Problem", ...]:
-        """Return a reply in the shape that the client wants, as JSON text; or what keeps it from that."""
+        """Return a reply as JSON text in the shape that the client requires, or the problems with it."""
         if self.shape is None:
             return text
         value = read_exactly(text, self.schema)
@@ -82,7 +82,7 @@ class ClientFunctions:
 
     @cached_property
     def schema(self) -> dict[str, Any]:  # Any: JSON Schema
-        """The schema of the reply, if it has to have a shape."""
+        """The schema of the reply, if it must have a shape."""
         shape = self.shape or {}
         schema: dict[str, Any] = (shape.get("json_schema") or {}).get("schema") or {"type": "object"}
         return schema
@@ -94,14 +94,14 @@ class ClientFunctions:
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """Their names."""
+        """The names of the functions."""
         return frozenset(function.name for function in self.shown)
 
     def must_fit(self, room: int) -> None:
-        """Do nothing if the functions fit.
+        """Check that the functions fit into `room` bytes.
 
         Raises:
-            ModelError: they take more than `room` bytes.
+            ModelError: they take more.
         """
         size = sum(function.size for function in self.shown)
         if size > room:
@@ -109,7 +109,7 @@ class ClientFunctions:
             raise ModelError(f"{what} {max(room, 0):,} are left for them.", fix="Send fewer, or shorter descriptions.")
 
     def split(self, calls: Sequence["Call"], most: int) -> "SplitCalls":
-        """Return whose the calls of a reply are; `most` is how many a reply may ask for."""
+        """Split the calls of a reply into ours and the client's; `most` is the limit of calls per reply."""
         theirs = [call for call in calls if call.name in self.names]
         if not theirs:
             return SplitCalls(calls)
@@ -123,7 +123,7 @@ class ClientFunctions:
         return SplitCalls([call for call in calls if call.name not in self.names], tuple(handed), refused)
 
     def _why_unfit(self, call: "Call") -> str:
-        """Return why a call of a strict function is not handed over, or nothing."""
+        """Return why a call of a strict function is not handed over, or an empty text."""
         row = next(row for row in self.table if row["name"] == call.name)
         read = read_exactly(call.arguments, row["parameters"]) if row.get("strict") else {}
         return "" if isinstance(read, dict) else f"{_UNFIT} {'; '.join(problem.message for problem in read)}"
@@ -134,7 +134,7 @@ NO_CLIENT: Final = ClientFunctions()
 
 @dataclass(frozen=True, slots=True)
 class SplitCalls:
-    """The calls of a reply: those that run here, those that are handed to the client, and answers to others."""
+    """The calls of a reply: those that run here, those handed to the client, and the answers to refused ones."""
 
     ours: Sequence["Call"]
     handed: tuple["Call", ...] = ()
@@ -142,18 +142,18 @@ class SplitCalls:
 
 
 def handed_over(calls: Sequence["Call"]) -> list[Entry]:
-    """Return the entries that keep calls as open for a client; they are the last ones of their turn."""
+    """Return the entries that record calls as open for a client; they are the last entries of their turn."""
     rows = [{"id": call.id, "name": call.name} for call in calls]
     opened = [Entry("call", {**row, "version": None, "client": True}) for row in rows]
     return [*opened, Entry("parked", {"calls": rows})]
 
 
 def beginning(inbound: Inbound, open_calls: Sequence["Call"], opening: Sequence[Entry]) -> list[Entry]:
-    """Return the first entries of a turn: answers to the calls that were open, then what else `opening` says."""
+    """Return the first entries of a turn: the answers to the calls that were open, then `opening`."""
     given, shape = _given_answers(inbound), _shape_notice(ClientFunctions.of(inbound))
     if not open_calls and not given:
         return [*opening, *shape]
-    is_silent = bool(given) and not inbound.payload.get("text")  # the client says nothing besides
+    is_silent = bool(given) and not inbound.payload.get("text")  # the client sent no text with the answers
     began = Entry(CLIENT, {"text": str(inbound.payload.get("text", "")), "event": inbound.kind})
     answers = [answered(call, given.pop(call.id, None)) for call in open_calls]
     late = [Entry("notice", {"text": _late(id, text)}) for id, text in given.items()]
@@ -161,7 +161,7 @@ def beginning(inbound: Inbound, open_calls: Sequence["Call"], opening: Sequence[
 
 
 def _shape_notice(client: ClientFunctions) -> list[Entry]:
-    """Return the entry that tells the model which shape its reply has to have: not every endpoint does."""
+    """Return the entry that tells the model the required shape, because not every endpoint enforces it."""
     if client.shape is None:
         return []
     schema = "" if client.shape["type"] == "json_object" else f" of this schema: {json.dumps(client.schema)}"
@@ -176,7 +176,7 @@ def _given_answers(inbound: Inbound) -> dict[str, str]:
 
 
 def answered(call: "Call", text: str | None) -> Entry:
-    """Return the entry of a client's answer to a call; None says that there is none."""
+    """Return the entry of a client's answer to a call; None means that there is none."""
     outcome = "returned" if text is not None else word(Unknown())
     shown = text if text is not None else _UNANSWERED
     return _entry(call, shown, outcome)

@@ -1,7 +1,7 @@
-"""Messages of one agent to others: what it may send to whom, planned as writes that go with the call's answer.
+"""Messages of one agent to others, planned as writes that are stored with the answer to the call.
 
-An ask ends the turn, which is parked: nothing stays in memory, and the answer, or the reason why there is none, is an
-event that begins the turn that goes on. What others say reaches a model as their words, never as the user's.
+A question ends the turn, which is parked: nothing stays in memory. The answer, or the reason why there is none, is an
+event that begins the turn that continues it. A model reads other agents' messages as theirs, never as the user's.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from .turn import Turn
 
 FUNCTIONS: Final = frozenset({"list_agents", "message_agent", "ask_agent", "ask_agents", "hand_off"})
-"""The functions that only an agent is shown that may talk to another."""
+"""The functions that are only shown to agents that may talk to others."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgentProfile:
-    """What the file of an agent says: patterns of what it sees and whom it may talk to, and how it works."""
+    """What the file of an agent says: patterns of the functions, helpers and agents it may use, and how it works."""
 
     purpose: str = ""
     functions: tuple[str, ...] = ("*",)
@@ -47,33 +47,33 @@ class Directory(Protocol):
     """The agents of a workspace, as their files now describe them."""
 
     def profile(self, agent: str) -> AgentProfile:
-        """Return what the file of an agent says; without a file, everything is allowed."""
+        """Return the profile in the file of an agent; without a file, everything is allowed."""
 
     def peers(self, agent: str) -> Mapping[str, str]:
-        """Return the agents that this one may talk to, each with its purpose. An agent alone has none."""
+        """Return the agents that this one may talk to, each with its purpose; empty for a single agent."""
 
     def news(self) -> Sequence[str]:
-        """Return what is wrong with the files and was not told yet."""
+        """Return the problems with the files that were not reported yet."""
 
 
 class NoPeers:
-    """The directory of an agent without others."""
+    """The directory of an agent without colleagues."""
 
     def profile(self, agent: str) -> AgentProfile:
-        """Return that everything is allowed."""
+        """Return a profile that allows everything."""
         return AgentProfile()
 
     def peers(self, agent: str) -> Mapping[str, str]:
-        """Return nobody."""
+        """Return no agents."""
         return {}
 
     def news(self) -> Sequence[str]:
-        """Return nothing."""
+        """Return no problems."""
         return ()
 
 
 class Colleagues:
-    """The other agents, as one agent reaches them."""
+    """The other agents that one agent can reach."""
 
     def __init__(
         self, agent: str, store: Store, directory: Directory, settings: "RunnerSettings", clock: "Clock"
@@ -86,32 +86,32 @@ class Colleagues:
         self._seen: tuple[AgentProfile, Mapping[str, str]] | None = None
 
     def look(self) -> None:
-        """Read the files, and hold what they say for a step: until the next look, or `look_away`."""
+        """Read the files and cache what they say until the next `look` or `look_away`."""
         self._seen = self._directory.profile(self.agent), self._directory.peers(self.agent)
 
     def look_away(self) -> None:
-        """Hold nothing any more: no turn runs."""
+        """Clear the cache, because no turn is running."""
         self._seen = None
 
     @property
     def profile(self) -> AgentProfile:
-        """What this agent's file says now, or said when the running step began."""
+        """What this agent's file says; during a turn, as it was at the start of the step."""
         return self._seen[0] if self._seen else self._directory.profile(self.agent)
 
     def peers(self) -> Mapping[str, str]:
-        """Return whom this agent may talk to, with their purposes; as long as `profile`."""
+        """Return the agents that this one may talk to, with their purposes; cached like `profile`."""
         return self._seen[1] if self._seen else self._directory.peers(self.agent)
 
     def news(self) -> Sequence[str]:
-        """Return what is wrong with the files of agents and was not told yet."""
+        """Return the problems with the files of agents that were not reported yet."""
         return self._directory.news()
 
     def withheld(self) -> frozenset[str]:
-        """Return the functions that there is nothing to use on: those for other agents, where there is none."""
+        """Return the functions that cannot be used now: those for other agents, if there are none."""
         return frozenset() if self.peers() else FUNCTIONS
 
     def section(self) -> str:
-        """Return what an agent among others reads about itself; nothing for an agent alone."""
+        """Return the section that tells an agent with colleagues who it is; empty for a single agent."""
         if not self.peers():
             return ""
         purpose = f" Your purpose: {self.profile.purpose}" if self.profile.purpose else ""
@@ -122,7 +122,7 @@ class Colleagues:
         return {name: most for name in NAMES if (most := getattr(self._settings, name)) is not None}
 
     async def listing(self) -> str:
-        """Return the agents that can be reached, a line each, with who waits for whom."""
+        """Return the agents that can be reached, one per line, with the agents that each waits for."""
         self.look()
         asks, paused = await self._store.asks(), await self._store.paused()
         waits: dict[str, list[str]] = {}
@@ -137,7 +137,7 @@ class Colleagues:
         return "\n".join(lines)
 
     def note(self, turn: "Turn", name: str, text: str, key: str = "", *, stop: bool = False) -> PlannedMessage:
-        """Return a message that nobody has to answer; with `stop`, it asks the other agent to stop.
+        """Return a message that needs no answer; with `stop`, it asks the other agent to stop.
 
         Raises:
             UsageError: there is no such agent, it may not be talked to, or the text is empty or too long.
@@ -146,10 +146,10 @@ class Colleagues:
         return PlannedMessage(f"`{name}` gets the message. You need not wait for anything.", (send,))
 
     def ask(self, turn: "Turn", names: Sequence[str], text: str, minutes: float | None = None) -> PlannedMessage:
-        """Return a question to agents, whose answers come together; the turn ends until they are there.
+        """Return a question to agents; the turn ends, and their answers arrive together.
 
         Raises:
-            UsageError: as for a note, or the time to wait is no positive number.
+            UsageError: as for a note, or no agent is named, or the time to wait is not positive.
         """
         names = [*dict.fromkeys(names)]
         if not names:
@@ -164,10 +164,10 @@ class Colleagues:
         return PlannedMessage(f"Asked {whom}. Your turn ends here; the {come} as your next message.", sends, True)
 
     def hand_off(self, turn: "Turn", name: str, brief: Mapping[str, str | Sequence[str]]) -> PlannedMessage:
-        """Return a handoff with its brief: the other agent goes on in this one's place, and the turn ends.
+        """Return a handoff with its brief: the other agent continues the work, and the turn ends.
 
         Raises:
-            UsageError: as for a note, or there is no goal.
+            UsageError: as for a note, or the goal is missing.
         """
         goal = str(brief.get("goal", "")).strip()
         if not goal:
@@ -193,7 +193,7 @@ class Colleagues:
         )
 
     def _check(self, name: str, text: str) -> None:
-        self.look()  # who may be written to is what the files say now
+        self.look()  # the files may have changed during the step
         peers = self.peers()
         if name == self.agent:
             raise UsageError("That is you: nothing was sent.", fix="Name another agent; list_agents shows them.")
@@ -208,7 +208,7 @@ class Colleagues:
 
 
 class FunctionSight:
-    """The functions of the workspace that an agent sees and may call: those that patterns name, and its own."""
+    """The workspace functions that an agent sees and may call: those that match its patterns, and its own set."""
 
     def __init__(
         self,
@@ -217,14 +217,14 @@ class FunctionSight:
         *,
         grows: bool = True,
     ) -> None:
-        """Create the sight; `own` are always seen, and if it `grows`, what is made in the turn too."""
+        """Create the sight; `own` are always seen, and if it `grows`, so are the functions made in this turn."""
         self._patterns = patterns
         self._own = own
         self._grows = grows
         self._last: tuple[object, object, Snapshot | None] = (None, None, None)
 
     def of(self, snapshot: "Snapshot", made: frozenset[str] = frozenset()) -> "Snapshot":
-        """Return what is seen of a snapshot; `made` is what the agent made in this turn.
+        """Return the visible part of a snapshot; `made` are the functions that the agent made in this turn.
 
         The same snapshot gives the same object.
         """

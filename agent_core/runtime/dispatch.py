@@ -1,8 +1,8 @@
-"""Answers each call by the function that it names, wherever that comes from.
+"""Answers each call with the function that it names, whatever its source.
 
-Every call of a reply gets exactly one answer, whatever happens to it. A source of functions gives those that the model
-can call now: those of the host, and those of the workspace, which run in sandboxed workers, each call with its permit,
-its watch and its record. Those that are parallel run at the same time, the others one after another in their order.
+Every call of a reply gets exactly one answer. A function source provides the functions that the model can call now,
+such as those of the host, or those of the workspace, which run in sandboxed workers. Parallel functions run
+concurrently, the others one after another in order.
 """
 
 import asyncio
@@ -47,10 +47,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ModelFunction:
-    """A function that the model can call: `call` takes the arguments and the record of a call, which it closes.
+    """A function that the model can call: `call` takes the arguments and the record of a call, and closes the record.
 
-    Its calls are recorded with its `version`, if it has any; those that are not parallel run one after another. One of
-    the workspace is in the version of a `snapshot`.
+    Calls are recorded with its `version`, if it has one. Functions that are not parallel run one after another. A
+    workspace function belongs to one version of a `snapshot`.
     """
 
     function: "Function"
@@ -67,15 +67,15 @@ class FunctionSource(Protocol):
         """Return the names of the functions that the model may know."""
 
     def find(self, name: str, snapshot: "Snapshot") -> ModelFunction | None:
-        """Return the function of this name, or None if it cannot be called."""
+        """Return the function with this name, or None if it cannot be called."""
 
     async def refusal(self, name: str, snapshot: "Snapshot") -> str:
-        """Return why a known function cannot be called; empty if there is none of this name."""
+        """Return why a known function cannot be called, or an empty text."""
         return ""
 
 
 class Dispatcher:
-    """Runs the calls of one reply."""
+    """The dispatcher that runs the calls of a reply."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class Dispatcher:
         *,
         aliases: Mapping[str, Alias] | None = None,
     ) -> None:
-        """Create the dispatcher: the first source that has a function gives it; `current` is the newest snapshot."""
+        """Create the dispatcher; earlier sources take precedence. `current` returns the newest snapshot."""
         self._sources = sources
         self._current = current
         self._settings = settings
@@ -112,14 +112,14 @@ class Dispatcher:
         return [done[call.id] for call in calls]
 
     def started_at_once(self, calls: Sequence[Call], snapshot: "Snapshot") -> list[Entry]:
-        """Return the entries for the calls that start as soon as the reply is on disk; they are written with it."""
+        """Return the entries of the calls that start right after the reply; they are stored with the reply."""
         meant = [self._with_current_names(call, snapshot) for call in calls[: self._settings.max_calls]]
         callees = [(call, self.find(call.name, snapshot)) for call in meant]
         starting = [call_started(call, callee.version) for call, callee in callees if callee and callee.is_parallel]
         return starting[: self._settings.parallel]
 
     async def answer(self, record: CallRecord, snapshot: "Snapshot") -> Done:
-        """Answer the call of a record, which is no part of a reply."""
+        """Answer the call of a record that is not part of a reply."""
         if (callee := self.find(record.call.name, snapshot)) is None:
             return await self._not_run(record, snapshot, is_beyond=False)
         return await self._call(record, callee)
@@ -129,12 +129,13 @@ class Dispatcher:
         return [name for source in self._sources for name in source.names(snapshot)]
 
     def find(self, name: str, snapshot: "Snapshot") -> ModelFunction | None:
-        """Return the function of a name, or None if it cannot be called."""
+        """Return the function with this name, or None if it cannot be called."""
         return next(filter(None, (source.find(name, snapshot) for source in self._sources)), None)
 
     def _with_current_names(self, call: Call, snapshot: "Snapshot") -> Call:
-        """Return the call with current names, of the function that it is to reach; a workspace function with an older
-        name is meant itself.
+        """Return the call with old function and parameter names replaced by current ones.
+
+        If a workspace function has the old name, that function is meant, and the call is returned unchanged.
         """
         call = unwrapped(call)
         alias = self._aliases.get(call.name)
@@ -166,7 +167,7 @@ class Dispatcher:
         return CallRecord(call, turn, self._clock, self._settings.answer_chars)
 
     async def _not_run(self, record: CallRecord, snapshot: "Snapshot", *, is_beyond: bool) -> Done:
-        """Answer a call beyond the limit or of an unknown name; this runs last, as other calls may have created it."""
+        """Answer a call beyond the limit or of an unknown name; runs last, as other calls may have created it."""
         call = record.call
         if is_beyond:
             limit = f"one reply may ask for {self._settings.max_calls} calls; ask for this one again in the next step."
@@ -181,7 +182,7 @@ class Dispatcher:
 
 
 class WorkspaceFunctions(FunctionSource):
-    """The functions of a snapshot, as far as they are not in quarantine; `parallel` of them run at the same time."""
+    """The functions of a snapshot that are not in quarantine; up to `parallel` of them run concurrently."""
 
     def __init__(
         self,
@@ -191,7 +192,7 @@ class WorkspaceFunctions(FunctionSource):
         blocks: "Blocks | None" = None,
         agent: str = "",
     ) -> None:
-        """Create the source; what is told of failures in calls that are not of the `agent` says only their kind."""
+        """Create the source; for failures in calls of other agents than `agent`, only their kind is disclosed."""
         self._sandbox = sandbox
         self._agent = agent
         self._functions = functions
@@ -208,7 +209,7 @@ class WorkspaceFunctions(FunctionSource):
         if function is None or self._functions.quarantine.holds(function):
             return None
         whole = snapshot.whole or snapshot
-        keeps_state = KEEPS_STATE in reach_of_function(function, whole)  # then one call goes on where the other ended
+        keeps_state = KEEPS_STATE in reach_of_function(function, whole)  # calls share state
         call = partial(self._call_with_retries, function, whole)
         return ModelFunction(function, call, function.version, not keeps_state, whole)
 
@@ -220,8 +221,9 @@ class WorkspaceFunctions(FunctionSource):
     async def _call_with_retries(
         self, function: "Function", snapshot: "Snapshot", arguments: dict[str, Any], record: CallRecord
     ) -> Done:
-        """Call a function in a worker, with what it was granted; again if another call changed its state meanwhile and
-        this one has done nothing outside.
+        """Call a function in a worker with its grants.
+
+        If another call changed the state meanwhile, try again, unless this call has already had effects outside.
         """
         for tries_left in reversed(range(TRIES)):
             try:
@@ -291,9 +293,9 @@ class WorkspaceFunctions(FunctionSource):
 
 
 class ForeignFunctions(FunctionSource):
-    """The foreign functions that one agent may call: those that patterns name, which may change.
+    """The foreign functions that one agent may call: those that match its patterns, which may change.
 
-    A function of the workspace keeps its name.
+    A workspace function hides a foreign function of the same name.
     """
 
     def __init__(
@@ -306,7 +308,7 @@ class ForeignFunctions(FunctionSource):
         self._selected: tuple[object, object, Mapping[str, ForeignFunction]] = (None, None, {})
 
     def functions(self) -> Mapping[str, ForeignFunction]:
-        """Return them by name; the same object as long as nothing changed."""
+        """Return them by name. The same object is returned until something changes."""
         offered, patterns = self._library.functions(), tuple(self._patterns())
         if "*" in patterns:
             return offered
@@ -316,11 +318,11 @@ class ForeignFunctions(FunctionSource):
         return self._selected[2]
 
     def names(self, snapshot: "Snapshot") -> Iterable[str]:
-        """Return the names of those that were approved."""
+        """Return the names of the approved functions."""
         return self.functions().keys() - snapshot.functions.keys()
 
     def find(self, name: str, snapshot: "Snapshot") -> ModelFunction | None:
-        """Return the function of this name, in the form that was approved."""
+        """Return the function with this name, as it was approved."""
         foreign = None if name in snapshot.functions else self.functions().get(name)
         if foreign is None:
             return None

@@ -1,6 +1,6 @@
-"""Helpers as the model calls them: functions whose answer is the result of a narrow agent's run.
+"""Helpers as functions that the model calls; the answer is the result of a narrow agent's run.
 
-What a run does stays in its own transcript, which the answer names; only the result enters the caller's context.
+A run has its own transcript, which the answer names. Only the result enters the caller's context.
 """
 
 import hashlib
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from agent_core.registry.snapshot import Snapshot
 
 ABOUT_HELPERS: Final = frozenset({"create_helper", "edit_helper", "delete_helper"})
-"""The functions of the host that are offered only where agents may make helpers."""
+"""The host functions that are offered only if agents may make helpers."""
 
 
 @dataclass(frozen=True, slots=True)
 class HelperRun:
-    """What came of a run: its result or why there is none, the agent with its transcript, and what it spent."""
+    """The outcome of a run: its result or failure, the agent that has its transcript, and what it spent."""
 
     agent: str
     steps: int = 0
@@ -39,7 +39,7 @@ class HelperRun:
     failure: str = ""
 
     def to_json(self) -> dict[str, Any]:  # Any: JSON
-        """Return the link to the transcript and what the run spent, as the caller's call keeps it."""
+        """Return the link to the transcript and what the run spent, for the record of the caller's call."""
         return {"agent": self.agent, "steps": self.steps, "tokens": self.tokens, "cost": self.cost}
 
 
@@ -48,31 +48,31 @@ class OfferedHelper(Protocol):
 
     @property
     def function(self) -> "Function":
-        """Its name and schema, as its caller sees them."""
+        """The name and schema that the caller sees."""
 
 
 RunHelper = Callable[[Any, dict[str, Any], CallRecord], Awaitable[HelperRun]]
-"""Runs a helper with arguments for a call. Raises a KnapperError if it may not run."""
+"""Runs a helper for a call, with these arguments. Raises a KnapperError if it may not run."""
 
 
 class HelperSet(Protocol):
     """The helpers that an agent may call."""
 
     def offered(self, snapshot: "Snapshot") -> Mapping[str, OfferedHelper]:
-        """Return them by name; the same object as long as nothing changed."""
+        """Return the helpers by name. The same object is returned until something changes."""
 
     def refusal(self, name: str) -> str:
-        """Return why a helper that is known by this name cannot be called; empty if none is."""
+        """Return why the helper with this name cannot be called; empty if there is none."""
 
 
 class MakesHelpers(Protocol):
-    """The verbs on helpers for a model, which reads their results. A rejection raises a UsageError."""
+    """Actions on helpers for a model, which reads the returned texts. A rejection raises a UsageError."""
 
     async def create(self, name: str, table: Mapping[str, Any], reason: str) -> str:  # Any: JSON
         """Propose a new helper."""
 
     async def edit(self, name: str, old_text: str, new_text: str, reason: str) -> str:
-        """Propose a change of one place in a helper's file."""
+        """Propose to replace one passage of a helper's file."""
 
     async def delete(self, name: str, reason: str) -> str:
         """Propose to delete a helper."""
@@ -80,17 +80,17 @@ class MakesHelpers(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class HelperFunctions(FunctionSource):
-    """The helpers of one agent, for its dispatcher."""
+    """The helpers of one agent as a function source."""
 
     helpers: HelperSet
     run: RunHelper
 
     def names(self, snapshot: "Snapshot") -> Iterable[str]:
-        """Return the names of those that can be called."""
+        """Return the names of the helpers that can be called."""
         return self.helpers.offered(snapshot)
 
     def find(self, name: str, snapshot: "Snapshot") -> ModelFunction | None:
-        """Return the helper of this name, in one version of its file."""
+        """Return the helper with this name, in one version of its file."""
         helper = self.helpers.offered(snapshot).get(name)
         return ModelFunction(helper.function, partial(self._call, helper), helper.function.version) if helper else None
 
@@ -99,7 +99,7 @@ class HelperFunctions(FunctionSource):
         return self.helpers.refusal(name)
 
     async def _call(self, helper: OfferedHelper, arguments: dict[str, Any], record: CallRecord) -> Done:  # Any: JSON
-        """Run a helper, and close the record with its result alone."""
+        """Run a helper, and close the record with its result only."""
         turn, function = record.turn, helper.function
         await record.begin(function.version)
         run = HelperRun(run_name(function.name, turn.id, record.call.id))
@@ -123,6 +123,6 @@ class HelperFunctions(FunctionSource):
 
 
 def run_name(helper: str, turn: str, call: str) -> str:
-    """Return the name of the agent that runs a helper for a call: the same for the same call, after a crash too."""
+    """Return the name of the agent that runs a helper for a call; it stays the same after a crash."""
     digest = hashlib.sha256(f"{turn}:{call}".encode()).hexdigest()
     return f"{HELPER_RUN}{helper[:40]}-{digest[:12]}"

@@ -1,7 +1,7 @@
-"""Functions that run in the host with the agent as `self`, read by the same loader as any other function.
+"""Functions that run in the host with the agent as `self`, read by the same loader as all other functions.
 
-Those about functions are modules of `meta_functions`; those about memory are methods of the agent's
-memory class, and come with the agent.
+Functions that manage functions are modules of `meta_functions`. Functions for memory are methods of the agent's memory
+class and come with the agent.
 """
 
 import inspect
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-# `meta_functions` is on top of this package, so its modules are named as data: the one dynamic import.
+# `meta_functions` is a layer above this package, so it is imported by name: the only dynamic import.
 META_PACKAGE = "meta_functions"
 GROWING = frozenset(
     {
@@ -53,21 +53,21 @@ GROWING = frozenset(
         *("delete_function", "rollback_function"),
     }
 )
-"""The functions that make and change functions."""
+"""The functions that create and change functions."""
 
 _ABOUT, _MAKES = "function_name", "create_function"
 
 
 @dataclass(frozen=True, slots=True)
 class HostFunction:
-    """A function that runs in the host with the agent as `self`: its schema and the function itself."""
+    """A function that runs in the host with the agent as `self`: its schema and its callable."""
 
     function: "Function"
     run: Callable[..., Awaitable[PlannedChange | PlannedEdit | PlannedMessage | PlannedProgram | str]]
 
 
 class HostFunctions(FunctionSource):
-    """The host functions of one agent, whose plans the function service carries out."""
+    """The host functions of one agent; the function service carries out their plans."""
 
     def __init__(
         self,
@@ -77,9 +77,9 @@ class HostFunctions(FunctionSource):
         programs: "Programs | None" = None,
         trigger_model: Callable[[], "Model | None"] = lambda: None,
     ) -> None:
-        """Create the source; `withheld` says which of them there is nothing to use on now.
+        """Create the source; `withheld` returns the functions that cannot be used now.
 
-        `trigger_model` is asked for which requests it would call a new function.
+        `trigger_model` returns the model that tests for which requests it would call a new function.
         """
         self._functions = functions
         self._service = service
@@ -88,11 +88,11 @@ class HostFunctions(FunctionSource):
         self._trigger_model = trigger_model
 
     def names(self, _: "Snapshot") -> Iterable[str]:
-        """Return the names, which are the same in every snapshot."""
+        """Return the names of the functions that are not withheld."""
         return self._functions.keys() - self._withheld()
 
     def find(self, name: str, snapshot: "Snapshot") -> ModelFunction | None:
-        """Return the function of this name, for an agent that sees this snapshot."""
+        """Return the function with this name, for an agent that sees this snapshot."""
         host = self._functions.get(name)
         if host is None or name in self._withheld():
             return None
@@ -105,11 +105,11 @@ class HostFunctions(FunctionSource):
         arguments: dict[str, Any],  # Any: JSON
         record: CallRecord,
     ) -> Done:
-        """Run a function with the agent of the turn, and carry out what it planned."""
+        """Run a function with the agent of the turn, and carry out its plan."""
         turn, name = record.turn, record.call.name
         await record.begin(None)
         about = arguments.get(_ABOUT)
-        if about in snapshot.hidden and name != _MAKES:  # a new one may turn out to be there
+        if about in snapshot.hidden and name != _MAKES:  # create_function must detect the conflict itself
             return await record.close(Refused(str(unknown_function(str(about), snapshot.functions))))
         try:
             async with turn.ending.interruption:
@@ -141,7 +141,7 @@ class HostFunctions(FunctionSource):
         return record.close_with(await self._service.carry_out(plan, store, Author("agent")))
 
     async def _with_trigger_advice(self, plan: PlannedChange, snapshot: "Snapshot", turn: Turn) -> PlannedChange:
-        """Return the plan; of a new function, its answer has the advice of the trigger test, if there is any."""
+        """Return the plan; for a new function, its answer includes the advice of the trigger test, if any."""
         model, asked = self._trigger_model(), turn.history.last_request()
         done, name = plan.completed_change or ("", "")
         if model is None or not asked or done != "created" or plan.change is None or plan.change.reading is None:
@@ -158,7 +158,7 @@ class HostFunctions(FunctionSource):
 
 
 def standard() -> dict[str, HostFunction]:
-    """Return the host functions that every agent may have, by name: not those about other agents and helpers."""
+    """Return the host functions that every agent may have, by name; those for other agents and helpers are excluded."""
     return {name: host for name, host in meta_functions().items() if name not in FUNCTIONS | ABOUT_HELPERS}
 
 
@@ -182,7 +182,7 @@ async def _edit(blocks: Blocks, name: str, agent: "Agent", /, **arguments: Any) 
 
 @cache
 def meta_functions() -> Mapping[str, HostFunction]:
-    """Return all host functions but those of a memory, by name."""
+    """Return all host functions except those for memory, by name."""
     modules = [import_module(f"{META_PACKAGE}.{module}") for module in import_module(META_PACKAGE).MODULES]
     functions: dict[str, HostFunction] = {}
     for module in modules:

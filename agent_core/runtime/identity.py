@@ -1,6 +1,6 @@
 """Who speaks: the words of other agents as a model reads them, and an agent's own name before its reply.
 
-What another agent says is data. No line of it passes for the user's words, the program's, or a third agent's.
+Another agent's words are data: no line of them can pass for the user's words, the program's, or a third agent's.
 """
 
 import re
@@ -24,7 +24,7 @@ AGAIN: Final = "The program was stopped in the middle of your last turn. Go on w
 
 
 def quoted(text: str) -> str:
-    """Return the words of an agent in which no line passes for the user's, the program's or another agent's."""
+    """Return an agent's words, escaped so that no line can pass for the user's, the program's or another agent's."""
     return _POSING.sub(r"\1“\2”", _PROGRAM.sub("“Knapper”", harmless(text)))
 
 
@@ -42,7 +42,7 @@ def entry_of(inbound: Inbound) -> Entry | None:
 
 
 def senders(inbound: Inbound) -> list[str]:
-    """Return the agents whose words an event brings."""
+    """Return the agents that are quoted in an event."""
     if inbound.kind in _HEADS:
         return [_name(inbound.payload)]
     return [_name(answer) for answer in _answers(inbound)] if inbound.kind == "answer" else []
@@ -69,7 +69,7 @@ def _answer(answer: Mapping[str, Any]) -> str:  # Any: JSON
 
 
 class OwnName:
-    """Strips the name of an agent from the beginning of its reply, where models write it before what they say."""
+    """A filter that strips an agent's name from the beginning of its reply, where some models write it."""
 
     def __init__(self, agent: str) -> None:
         forms = ("{}:", "[{}]:", "[from: {}]:", "[from: {}]")
@@ -83,7 +83,7 @@ class OwnName:
         return bare[len(form) :].lstrip() if form else text
 
     def piece(self, text: str) -> str:
-        """Return what can be shown now that this piece has come: a beginning that may be the name is held back."""
+        """Return the text that can be shown after this piece; a beginning that may be the name is held back."""
         if self._held is None:
             return text
         self._held += text
@@ -94,6 +94,6 @@ class OwnName:
         return self.of(held)
 
     def rest(self) -> str:
-        """Return what is still held back when a reply has ended; the next piece begins another reply."""
+        """Return the text that is still held back at the end of a reply; the next piece begins another reply."""
         held, self._held = self._held, ""
         return self.of(held or "")

@@ -1,6 +1,6 @@
-"""The loop of a turn: in each step what arrived, the model's reply, and the calls that it asked for.
+"""The loop of a turn: each step takes in what arrived, requests a reply, and runs its calls.
 
-Each phase leaves the conversation valid on disk. The turn ends where its policy (`turn_policy.py`) says so.
+After each phase the conversation on disk is valid. The policy (`turn_policy.py`) decides when the turn ends.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from .programs import Programs
 
 FIRST = "Begin with a thought of your own, and call send_message in the same reply."
-_MEASURED: Final = 8  # functions that a message probably needs, whose worth is measured
-_MOST_TOLD: Final = 3  # functions that a message probably needs and the index has no line for
+_MEASURED: Final = 8  # functions that a message probably needs, to be measured
+_MOST_TOLD: Final = 3  # functions that a message probably needs and that are missing from the index
 UNUSABLE = (
     "Use another model, or accept first replies as they come: `verify=False` of the agent (all of them),"
     " `turn.first_thought = false` (those without a thought)."
@@ -42,7 +42,7 @@ class Remembering(Protocol):
     """Memory that others may change."""
 
     async def changed_elsewhere(self, versions: Mapping[str, int] | None = None) -> list[str]:
-        """Return what someone else changed since the last call, as sentences; `versions` are those of shared blocks."""
+        """Return the changes by others since the last call, as sentences; `versions` are those of shared blocks."""
 
 
 class AgentLoop:
@@ -62,9 +62,10 @@ class AgentLoop:
         policy: Callable[[Turn, int], DirectReplyPolicy] = DirectReplyPolicy,
         programs: "Programs | None" = None,
     ) -> None:
-        """Create the loop; `sees` leaves of a snapshot what the agent may call, and what it has just made.
+        """Create the loop.
 
-        `policy` decides when turns end.
+        `sees` reduces a snapshot to what the agent may call, plus the functions that it made in this turn. `policy`
+        decides when turns end.
         """
         self.model_session = model
         self._dispatcher = dispatcher
@@ -104,7 +105,8 @@ class AgentLoop:
                 by_function = turn.style.by_function(self.model_session.models.mode)
                 policy = policy.speaking(by_function=by_function)
                 done = await self._act(turn, reply, snapshot)
-                # After a call, only a turn that a function may end has to know what arrived since the last append.
+                # After a call, the turn can only end if replies are sent by function; only then does it matter what
+                # arrived.
                 may_end = by_function or not done
                 more_waits = may_end and await self._waits(turn)
                 follows = policy.after(StepResult(reply, done, more_waits))
@@ -119,7 +121,7 @@ class AgentLoop:
             return policy.broken_off(error)
 
     async def _expect(self, turn: Turn) -> None:
-        """Show the model what the client has, and of the workspace what the last message probably needs."""
+        """Show the model the client's functions, and the workspace functions that the last message probably needs."""
         self.model_session.functions.lend(turn.origin.client)
         shown, snapshot = self.model_session.shown, self.sees(self._functions.registry.snapshot(), turn.made)
         await self._mask(turn, snapshot)
@@ -133,9 +135,9 @@ class AgentLoop:
             await turn.append([notice(f"You also have: {'; '.join(new)}.")])
 
     async def _mask(self, turn: Turn, snapshot: "Snapshot") -> None:
-        """Draw what this conversation is not shown, and keep which grown functions the message probably needs.
+        """Mask random functions for this conversation, and record which grown functions the message probably needs.
 
-        What is needed is asked of all of them, so that it does not depend on what is masked.
+        The probable need is computed over all functions, so it does not depend on what is masked.
         """
         if not (share := self.model_session.settings.growth.mask) or turn.step > 1:
             return
@@ -147,8 +149,9 @@ class AgentLoop:
             await turn.store.apply([SaveExposures(turn.id, turn.model, tuple(rows))])
 
     async def _take_up(self, turn: Turn) -> bool:
-        """Add what arrived meanwhile: messages and other events, and changes to memory and functions by someone
-        else. Return whether there was a message.
+        """Add what arrived since the last step, and return whether there was a message.
+
+        This includes messages, other events, and changes to memory and functions by someone else.
         """
         if turn.step > 1:
             self.model_session.colleagues.look()
@@ -177,16 +180,15 @@ class AgentLoop:
         return turn.taken(await turn.store.waiting(turn.agent, None if turn.origin.company else turn.origin.thread))
 
     async def _waits(self, turn: Turn) -> bool:
-        """Return whether something waits for the next step, as the last append said, and note it."""
+        """Return whether anything waits for the next step, and update the flag of the last append."""
         turn.journal.waits = turn.journal.waits and bool(await self._waiting(turn))
         return turn.journal.waits
 
     async def _ask(self, turn: Turn, snapshot: "Snapshot", excluded: frozenset[str]) -> "Reply":
-        """Return one reply; ask again for an agent's first one until it has what the style wants, a limited number of
-        times.
+        """Return one reply; request an agent's first reply again, up to a limit, until it has what the style requires.
 
         Raises:
-            ModelError: something is still missing then.
+            ModelError: something is still missing after the last attempt.
         """
         reply, style, fault = await self.model_session.ask(turn, snapshot, excluded), turn.style, ""
         for attempt in range(style.attempts + 1) if turn.origin.verify and turn.step == 1 else ():
@@ -210,10 +212,10 @@ class AgentLoop:
         return reply
 
     async def _act(self, turn: Turn, reply: "Reply", snapshot: "Snapshot") -> Sequence["Done"]:
-        """Store the reply, carry out the calls that it asks for, and return their results.
+        """Store the reply, run its calls, and return their results.
 
         Raises:
-            Interrupted: the user asked for the end.
+            Interrupted: the user ended the turn.
         """
         split = turn.origin.client.split(reply.calls, self.model_session.settings.turn.max_calls)
         if reply.text or reply.calls:
@@ -227,7 +229,7 @@ class AgentLoop:
         if not reply.calls:
             return ()
         done = await self._dispatcher.run(split.ours, snapshot, turn)
-        # Hide functions that kept failing from the model: notify the user at once, and tell the model why.
+        # Functions that kept failing are now hidden from the model: notify the user at once, and tell the model why.
         failed = {call.call.name for call in done if call.outcome in FAILURES}
         for news in await self._functions.quarantine.entered(failed, (turn.agent,)) if failed else ():
             turn.tell(news)
@@ -240,7 +242,7 @@ class AgentLoop:
         return done
 
     async def _hand_over(self, calls: Sequence[Call], turn: Turn) -> None:
-        """Keep calls as open for the client, and report them."""
+        """Record calls as open for the client, and report them."""
         if not calls:
             return
         await turn.append(handed_over(calls))

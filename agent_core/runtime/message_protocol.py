@@ -1,8 +1,7 @@
 """Message protocols of an agent: `direct`, or as in MemGPT with `send_message`, heartbeats and packed messages.
 
-A value that the loop asks at the few places where the two differ. Direct gives back what it was given.
-A model in constrained mode writes a thought and a reply at each step already: there the reply is the message, and
-every call gives another step.
+The loop asks the protocol in the few places where the two differ. `direct` changes nothing. A model in constrained mode
+already writes a thought and a reply at each step: its reply is the message, and every call leads to another step.
 """
 
 import json
@@ -27,7 +26,7 @@ _Schema: TypeAlias = dict[str, Any]  # Any: JSON Schema
 HEARTBEAT: Final = "request_heartbeat"
 _TIME: Final = "%Y-%m-%d %I:%M:%S %p %Z%z"
 _MOST_KEPT: Final = 4_096
-# Words of the program or of a model's template, in a text for a person: then the model writes what it should do.
+# Words of the program or of a chat template in a text for a person: then the model wrote a call as text.
 _RESERVED: Final = re.compile(
     rf"\b(?:{SEND}|{HEARTBEAT}|(?:function|tool)_calls?|inner[ _](?:thoughts?|monologue))\b"
     r"|<[|\uff5c][^<>\n]{1,40}[|\uff5c]>",
@@ -42,7 +41,7 @@ _ASKED: Final[_Schema] = {
 
 @dataclass(slots=True)
 class _ConversionCache:
-    """A cache of converted functions, held with their originals: the same object gives the same object."""
+    """A cache of converted functions, keyed by identity; originals are held so that their IDs stay valid."""
 
     line: Line | None = None
     mode: "Mode" = "native"
@@ -53,10 +52,10 @@ class _ConversionCache:
 
 @dataclass(frozen=True, slots=True)
 class MessageProtocol:
-    """A message protocol. `instructions` (empty: the usual ones) and `brief` (for small models) come from the preset.
+    """A message protocol. `instructions` (empty: the default) and `brief` (for small models) come from the preset.
 
-    `preset` is where it is from. `verify` wants a message in an agent's first reply, and a thought unless
-    `first_thought` waives it, and asks for it again up to `attempts` times.
+    `preset` is the name of the preset. With `verify`, an agent's first reply must have a message, and a thought unless
+    `first_thought` is off; otherwise it is requested again, up to `attempts` times.
     """
 
     name: StyleName = "direct"
@@ -74,11 +73,11 @@ class MessageProtocol:
         return self.name == "memgpt"
 
     def by_function(self, mode: "Mode") -> bool:
-        """Return whether the user is addressed by `send_message`, text is inner, and another step must be requested."""
+        """Return whether messages go through `send_message`, text is inner, and each further step must be requested."""
         return self.name == "memgpt" and mode == "native"
 
     def first_fault(self, reply: "Reply", shown: Collection[str]) -> str:
-        """Return the fault of an agent's first reply, empty if it has none; `shown` are the functions it could call."""
+        """Return the fault of an agent's first reply, or an empty text; `shown` are the functions it could call."""
         messages = list(_messages(reply))
         if not messages:
             return f"it does not call {SEND}"
@@ -94,7 +93,7 @@ class MessageProtocol:
         return ""
 
     def not_kept(self, mode: "Mode") -> str:
-        """Return a sentence for the user if this style cannot be kept in this mode, and an empty text otherwise."""
+        """Return a sentence for the user if this style cannot be kept in this mode, otherwise an empty text."""
         if not self.packs or self.by_function(mode):
             return ""
         return (
@@ -104,7 +103,7 @@ class MessageProtocol:
         )
 
     def shown(self, line: Line, mode: "Mode" = "native") -> Line:
-        """Return the functions as this style shows them. Unchanged functions give the same object."""
+        """Return the functions in this style. Unchanged functions give the same object."""
         cache = self._kept
         if not self.packs:
             return line
@@ -124,7 +123,7 @@ class MessageProtocol:
         return _with_heartbeat(parameters) if self.by_function(mode) else parameters
 
     def reading(self, parameters: _Schema) -> _Schema:
-        """Return the schema for reading a call's arguments. It accepts any value for the heartbeat."""
+        """Return the schema for reading a call's arguments, which accepts any value for the heartbeat."""
         if not self.packs or HEARTBEAT in parameters.get("properties", {}):
             return parameters
         entry = self._kept.schemas.get(id(parameters))
@@ -136,14 +135,14 @@ class MessageProtocol:
         return entry[1]
 
     def take_heartbeat(self, arguments: dict[str, Any], parameters: _Schema) -> bool:  # Any: JSON
-        """Remove the heartbeat request from a call's arguments. Return whether there was one."""
+        """Remove the heartbeat request from a call's arguments, and return whether one was made."""
         if not self.packs or HEARTBEAT in parameters.get("properties", {}):
             return False
         heartbeat = arguments.pop(HEARTBEAT, False)
         return str(heartbeat).strip().lower() in {"true", "1", "yes"}
 
     def event(self, kind: str, fields: Mapping[str, Any], now: float) -> str:  # Any: JSON
-        """Return an event as the model reads it: user_message, heartbeat, login or system_alert. Empty for direct."""
+        """Return an event as JSON for the model: user_message, heartbeat, login or system_alert; empty for `direct`."""
         if not self.packs:
             return ""
         return json.dumps({"type": kind, **fields, "time": moment(now)}, ensure_ascii=False)
@@ -153,17 +152,17 @@ DIRECT: Final = MessageProtocol()
 
 
 def moment(at: float) -> str:
-    """Return a time as packed messages show it, in the time zone of this machine."""
+    """Return a time as in packed messages, in the time zone of this machine."""
     return shown_time(at, _TIME)
 
 
 def is_readable(text: str) -> bool:
-    """Check whether a text has anything that a person can see."""
+    """Check whether a text contains any visible character."""
     return any(letter.isprintable() and not letter.isspace() for letter in text)
 
 
 def _messages(reply: "Reply") -> Iterator[str]:
-    """Yield what the reply sends to the user."""
+    """Yield the messages that the reply sends to the user."""
     for call in reply.calls:
         if call.name == SEND:
             try:
@@ -175,7 +174,7 @@ def _messages(reply: "Reply") -> Iterator[str]:
 
 
 def _holds_call(text: str, shown: Collection[str]) -> bool:
-    """Check whether a text holds a call as models write them: in tags, as an object, or as Python."""
+    """Check whether a text contains a call as models write them: in tags, as an object, or as Python."""
     if _OBJECT.search(text) or any(tag.open in text for tag in forms().tags if tag.close):
         return True
     names = "|".join(map(re.escape, shown))
@@ -184,7 +183,7 @@ def _holds_call(text: str, shown: Collection[str]) -> bool:
 
 
 def _made_of(function: FunctionShown) -> tuple[FunctionShown, FunctionShown]:
-    """Return a function and its shown form. The function is held so that its id is not reused."""
+    """Return a function and its converted form. Holding the function keeps its ID from being reused."""
     parameters = _with_heartbeat(function.parameters)
     if parameters is function.parameters:
         return function, function

@@ -1,8 +1,8 @@
-"""One request to the model: the prompt, the pieces of the reply as events, the tokens counted.
+"""The model session of one agent: it builds the prompt, streams the reply as events, and counts tokens.
 
-Holds what lasts from step to step: the open model, the functions shown, the system message of this turn, and how far
-the token estimate is off for this model. Below it stand what counts the tokens, what keeps a reply that is still
-coming in case the program is killed, and what asks which of the user's sentences are to be kept.
+It holds what lasts from step to step: the open model, the functions shown, the system message of this turn, and the
+correction of the token estimate. Also here: the token meter, the keeper of partial replies in case the program is
+killed, and the keeper of facts, which asks the model which of the user's sentences to keep.
 """
 
 import asyncio
@@ -59,9 +59,9 @@ if TYPE_CHECKING:
     from .helper_calls import HelperSet
     from .session import AgentSession
 
-# Of the room, what the conversation may take: at first, and when the endpoint said that it was too long all the same.
+# The share of the room that the conversation may take: at first, and after each context overflow.
 _SHARES: Final = (1.0, 0.5, 0.25)
-_TIGHT: Final = 0.5  # of what memory and sections may usually have of the window, once half of the room was too long
+_TIGHT: Final = 0.5  # factor on the room of memory and sections after half of the room was still too long
 _ALONE: Final = "Answer the question that you are asked, in plain text, and briefly."
 _SUMMARY_S: Final = 180.0
 _LEARNT: Final = 1.1
@@ -69,14 +69,14 @@ ShowsWait: TypeAlias = Callable[[str], AbstractContextManager[object]]
 """Shows what is waited for while the block runs."""
 SUMMARIZING: Final = "summarizing the oldest messages"
 KEEPING: Final = "asking which facts to keep in memory"
-_MOST_CHANGES: Final = 2  # of the mode, for one reply
-_CORRECTIONS: Final = (0.5, 4.0)  # how far an estimate of tokens may be off
-_EVERY_S: Final = 1.0  # in which what came of a reply is kept
-_QUIET_S: Final = 2.0  # without a piece, after which the user is told what is being done
+_MOST_CHANGES: Final = 2  # mode changes allowed for one reply
+_CORRECTIONS: Final = (0.5, 4.0)  # lower and upper bound of the correction of token estimates
+_EVERY_S: Final = 1.0  # interval for storing a partial reply
+_QUIET_S: Final = 2.0  # time without a piece after which the user is shown that the model reads
 
 
 class ModelSession:
-    """Sends requests to the model of one agent."""
+    """The session that sends requests to the model of one agent."""
 
     def __init__(  # noqa: PLR0913 - what it is made of
         self,
@@ -96,9 +96,9 @@ class ModelSession:
     ) -> None:
         """Create the session.
 
-        `compaction` overrides the settings for how this agent's past is summarized; `vectors` are those of functions
-        and messages, for a small model is shown what is near; `release` takes the models at the end, in place of
-        closing them.
+        `compaction` overrides the settings for how this agent's past is summarized. `vectors` are those of functions
+        and messages; they choose what a small model is shown. `release` is called with the models at the end, instead
+        of closing them.
         """
         self.models = AgentModels(open_model, release, lambda: colleagues.profile.model)
         self.functions = StepFunctions(shown, self.models, session, settings, colleagues, helpers, foreign)
@@ -113,11 +113,11 @@ class ModelSession:
         self._system = SystemMessage(remembered)
         self._compaction = Compaction(settings.memory, compaction)
         self._rendered_for: object = None
-        self._told_of = ""  # the turn whose message is shown in part
+        self._told_of = ""  # the turn in which the user was warned that the message is shown in part
         self._last_request: object = None
 
     async def model(self) -> Model:
-        """Return the model, opened on first use, or when the agent's file names another one."""
+        """Return the model; it is opened on first use, or when the agent's file names another one."""
         if self.models.is_due:
             await self.change(None)
         assert self.models.usual is not None, "it was opened, or an error raised"
@@ -127,7 +127,7 @@ class ModelSession:
         """Prefill the prompt cache of a slow local model with the prefix of every request; do nothing for other models.
 
         Raises:
-            ModelError: the model cannot be had.
+            ModelError: the model is not available.
         """
         model = await self.model()
         if isinstance(model, Preparing):
@@ -135,28 +135,28 @@ class ModelSession:
             await model.prepare(Request(self._system.messages, self.functions.all()), tell)
 
     async def estimate(self, history: History, snapshot: "Snapshot") -> None:
-        """Estimate how much of the window a resumed conversation takes, before its first reply."""
+        """Estimate how much of the context window a resumed conversation takes, before its first reply."""
         model = await self.model()
         if history.size and not self.meter.context_tokens:
             await self._looking(snapshot)
             self.meter.context_tokens = self._budget(model).tokens(history.size)
 
     async def _looking(self, snapshot: "Snapshot") -> Model:
-        """Return the model, with what it is shown outside of a step."""
+        """Prepare the functions and the system message outside of a step, and return the model."""
         model = await self.model()
         self.functions.choose(snapshot)
         await self._render(model)
         return model
 
     async def prompt(self, history: History, snapshot: "Snapshot") -> RequestPrompt:
-        """Return what the model would be sent now."""
+        """Return the prompt that the model would be sent now."""
         model = await self._looking(snapshot)
         return build(self._system.messages, history, self.functions.all(), self._budget(model))
 
     async def change(self, name: str | None) -> None:
-        """Switch to another model for the steps to come; keep the current one if the new one is not available.
+        """Switch to another model from the next step on; keep the current one if the new one is not available.
 
-        Without a name it is the agent's usual one.
+        Without a name, switch to the agent's usual model.
         """
         await self.models.change(name)
         self.shown.thaw()
@@ -166,8 +166,8 @@ class ModelSession:
         """Request one reply and emit its pieces as they arrive.
 
         Raises:
-            Interrupted: the user ended the turn; what had come of the text is kept.
-            ModelError: there is no usable answer; what had come of the text is kept.
+            Interrupted: the user ended the turn; the text that arrived is kept.
+            ModelError: there is no usable answer; the text that arrived is kept.
         """
         model = await self.model()
         self.functions.choose(snapshot)
@@ -179,7 +179,7 @@ class ModelSession:
             except ContextOverflow:
                 if share == _SHARES[-1]:
                     raise
-                # It has more tokens than was thought: this much at least.
+                # The prompt has more tokens than estimated: at least this factor.
                 self.meter.correct(max(model.context_limit / max(self._prompt(turn, model).tokens, 1), _LEARNT))
         raise AssertionError("the last try returns or raises")
 
@@ -187,7 +187,7 @@ class ModelSession:
         """Summarize the older part of the conversation now, and return a sentence about the result.
 
         Raises:
-            ModelError: the model cannot be had.
+            ModelError: the model is not available.
         """
         model = await self._looking(snapshot)
         try:
@@ -201,9 +201,9 @@ class ModelSession:
         return f"A summary stands for {summary.covers:,} messages now:\n{summary.text}"
 
     async def keep_unsaved(self, history: History, turn: Turn | None, waiting: ShowsWait) -> tuple[str, ...]:
-        """Ask the model which of the user's sentences that no block has are to be kept; keep and return these.
+        """Ask the model which of the user's sentences to keep that are in no block; store and return these.
 
-        `waiting` shows what is waited for, if it is.
+        `waiting` shows the user that the model is being asked.
         """
         if not self.settings.memory.keep_unsaved:
             return ()
@@ -215,7 +215,7 @@ class ModelSession:
         return await self._facts.keep(history, turn.id if turn else "", ask)
 
     async def ask_alone(self, message: str, turn: Turn | None) -> str:
-        """Return a model's answer to one message alone: no persona, no memory, no functions. The turn counts it.
+        """Return a model's answer to one message without persona, memory or functions. The turn counts its tokens.
 
         Raises:
             ModelError: there is no usable answer.
@@ -225,7 +225,7 @@ class ModelSession:
         return (await self.reply_alone(request, turn, settings.message_llm_model)).text
 
     async def reply_alone(self, request: Request, turn: Turn | None, name: str | None = None) -> Reply:
-        """Return a model's one reply to a request of its own: the agent's model, or another one. The turn counts it.
+        """Return the reply of the agent's model, or another one, to a separate request. The turn counts its tokens.
 
         Raises:
             ModelError: there is no usable answer.
@@ -233,10 +233,10 @@ class ModelSession:
         return await self._reply_to(request, await (self.models.other(name) if name else self.model()), turn)
 
     async def ask_large_model(self, request: Request) -> Reply:
-        """Return the reply of the agent's model to a request apart from the conversation, if it is no small one.
+        """Return the reply of the agent's model to a request outside of the conversation. Small models are refused.
 
         Raises:
-            ModelError: there is no usable answer, or the model is one that is only asked under a schema.
+            ModelError: there is no usable answer, or the model writes under a schema because it is small.
         """
         for _ in range(2):
             try:
@@ -250,9 +250,7 @@ class ModelSession:
         raise ModelError(f"`{self.models.name}` gave no reply.", fix="Try again.")
 
     def request_record(self, snapshot: "Snapshot") -> tuple[list["Entry"], list["Write"]]:
-        """Return what the request showed, if it differs from the previous one: with the messages it can be
-        reproduced.
-        """
+        """Return the record of a request, if it differs from the last; with the messages, it can be reproduced."""
         functions = self.functions.all()
         shown = (functions, self.models.name, self._system.sections)
         if self._last_request == shown:
@@ -264,7 +262,7 @@ class ModelSession:
         )
 
     async def _make_ready(self, turn: Turn, model: Model, share: float) -> None:
-        """Prepare the system message of this turn, and a conversation that fits next to it."""
+        """Prepare the system message of this turn, and shorten the conversation so that both fit."""
         if self._rendered_for != (turn.id, model.mode):
             turn.history.page(self._budget(model).page_chars(self.settings.memory, self.settings.turn.answer_chars))
             if self._told_of != turn.id and (cut := turn.history.cut_short(turn.id)):
@@ -312,7 +310,7 @@ class ModelSession:
         return await self._stream(turn, model, self._prompt(turn, model), excluded)
 
     def _tell_style(self, turn: Turn, mode: Mode) -> None:
-        """Tell the user, once a model, that it cannot keep the agent's style."""
+        """Warn the user, once per model, if it cannot keep the agent's style."""
         if not self._is_style_told and (sentence := self._style.not_kept(mode)):
             self._is_style_told = True
             turn.warn(sentence)
@@ -326,7 +324,7 @@ class ModelSession:
         return build(self._system.messages, turn.history, self.functions.all(), self._budget(model))
 
     async def _sum_up(self, turn: Turn, model: Model, instructions: str, material: str) -> str:
-        """Return the model's summary of the material; empty if the model fails or takes too long."""
+        """Return the model's summary of the material, or an empty text if the model fails or takes too long."""
         request = Request((System(instructions), User(material)), (), self.settings.model.max_tokens, is_apart=True)
         try:
             with turn.waiting(SUMMARIZING):
@@ -336,7 +334,7 @@ class ModelSession:
             return ""
 
     async def _reply_to(self, request: Request, model: Model, turn: Turn | None) -> Reply:
-        """Return the reply to a request whose pieces nobody watches. The turn counts it."""
+        """Return the reply to a request whose pieces are not shown. The turn counts its tokens."""
         pieces = [piece async for piece in model.stream(request)]
         reply = pieces[-1]
         assert isinstance(reply, Reply), "a model's stream ends with its reply or an error"
@@ -362,9 +360,9 @@ class ModelSession:
                         return piece
                     if isinstance(piece, TextPiece):
                         shown.add(piece.text)
-                    if not (isinstance(piece, TextPiece) and written_calls(piece.text)):  # it is no answer
+                    if not (isinstance(piece, TextPiece) and written_calls(piece.text)):  # not an answer
                         turn.tell_piece(piece, kind)
-        except (Interrupted, ModelError):  # who saw the beginning has it, also after a reload, and so has the next step
+        except (Interrupted, ModelError):  # what the user saw is stored, so that a reload and the next step have it
             if shown.text:
                 await turn.append([cut_off(shown.text)])
             raise
@@ -374,28 +372,28 @@ class ModelSession:
 
 
 class TokenMeter:
-    """The tokens and the dollars of one agent's requests; `correction` is by how much an estimate was too small."""
+    """The meter of one agent's tokens and dollars; `correction` scales token estimates."""
 
     def __init__(self, prices: Mapping[str, "NamedModel"]) -> None:
-        """Create the meter; `prices` are those of the `[models.NAME]`."""
+        """Create the meter; `prices` are the `[models.NAME]` tables."""
         self.context_tokens = 0
         self.correction = 1.0
         self._prices = prices
 
     def correct(self, factor: float) -> None:
-        """Take an estimate as too small by this factor."""
+        """Scale the correction of token estimates by this factor, within bounds."""
         least, most = _CORRECTIONS
         self.correction = min(max(self.correction * factor, least), most)
 
     def charge(self, turn: Turn, usage: TokenUsage, model: Model) -> None:
-        """Count what a request of a turn took."""
+        """Add the tokens and the cost of one request to the turn."""
         turn.count(usage, model.name, self._cost(usage, model.name))
 
     def count(self, turn: Turn, usage: TokenUsage, estimated: int, model: Model) -> None:
-        """Count a step, whose prompt was estimated at so many tokens, and report it."""
+        """Count and report the tokens of a step, and adjust the correction by the estimate of its prompt."""
         self.context_tokens = usage.prompt + usage.completion
         if not usage.estimated and estimated > 0 and usage.prompt > 0:
-            # Half of the way at a time: odd reports do not throw the estimate off.
+            # Adjust by half of the deviation: single odd reports do not throw the estimate off.
             self.correct((1 + usage.prompt / estimated) / 2)
         self.charge(turn, usage, model)
         turn.tell(
@@ -410,7 +408,7 @@ class TokenMeter:
         )
 
     def _cost(self, usage: TokenUsage, model: str) -> float:
-        """Return what a request cost in dollars; 0 where no `[models.NAME]` gives the price of the model."""
+        """Return the cost of a request in dollars; 0 if no `[models.NAME]` has the price of the model."""
         for table, named in self._prices.items():
             if named.price is not None and (named.name or table) == model:
                 price = named.price
@@ -421,12 +419,11 @@ class TokenMeter:
 
 
 class ReplyKeeper:
-    """Keeps what was shown of a reply that is still coming, in case the program is killed.
+    """The keeper of a reply's text while it arrives, in case the program is killed.
 
-    A block on it ends before the reply is appended.
-
-    Nothing is written for a reply that is there within a second, no piece waits for the disk, and the disk is not
-    waited for: what the system was given outlives the program, if not a power cut.
+    Leave its block before you append the reply. A reply that arrives within a second is not stored. No piece waits for
+    the disk, and writes are not flushed: what the system was given survives a crash of the program, but not a power
+    cut.
     """
 
     def __init__(self, turn: Turn) -> None:
@@ -441,7 +438,7 @@ class ReplyKeeper:
         return "".join(self._pieces)
 
     def add(self, text: str) -> None:
-        """Add a piece, to be kept within a second."""
+        """Add a piece, which is stored within a second."""
         self._pieces.append(text)
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(_EVERY_S, self._begin)
@@ -454,7 +451,7 @@ class ReplyKeeper:
         if before is not None:
             await asyncio.wait({before})
         turn = self._turn
-        with suppress(StorageError):  # the append that comes next says so
+        with suppress(StorageError):  # the next append reports it
             await turn.store.keep_streamed(turn.id, turn.attempt, turn.journal.n, self.text)
 
     async def __aenter__(self) -> "ReplyKeeper":
@@ -467,7 +464,7 @@ class ReplyKeeper:
             await asyncio.wait({self._work})
 
 
-_MOST_ASKED: Final = 40  # sentences, the newest
+_MOST_ASKED: Final = 40  # the newest sentences
 _KEPT: Final = 10
 _CHOICE_S: Final = 60.0
 _CHOICE_TOKENS: Final = 200
@@ -483,9 +480,9 @@ _CHOOSE: Final = (
 
 
 class FactKeeper:
-    """Keeps what the user said and no block has, by one question to the model: which of these sentences to keep?
+    """The keeper of the user's sentences that are in no block: it asks the model which ones belong in memory.
 
-    The model answers with numbers only, and what is kept are the user's own words: it can choose, and add nothing. It
+    The model answers with numbers only, and the user's exact words are stored: it can choose, but not add anything. It
     is asked about each sentence once.
     """
 
@@ -496,7 +493,7 @@ class FactKeeper:
     async def keep(
         self, messages: Iterable[Message], turn: str, ask: Callable[[Request], Awaitable[str]]
     ) -> tuple[str, ...]:
-        """Ask the model which of the user's sentences to keep; keep and return these. A model that fails keeps none."""
+        """Ask the model which of the user's sentences to keep; store and return these, none if the model fails."""
         if self._memory is None:
             return ()
         texts = [block.text for block in self._memory.blocks.memory.blocks]
@@ -517,7 +514,7 @@ class FactKeeper:
 
 
 def unkept(messages: Iterable[Message], blocks: Sequence[str]) -> list[str]:
-    """Return the sentences of the user that no block holds, oldest first: no questions, none twice."""
+    """Return the user's sentences that are in no block, oldest first, without questions and duplicates."""
     by_user = (message.text for message in messages if isinstance(message, User) and not message.speaker)
     said = (sentence.text for text in by_user for sentence in sentences(text))
     known = [_plain(text) for text in blocks]
@@ -529,13 +526,13 @@ def _plain(text: str) -> str:
     return " ".join(re.findall(r"\w+", text.casefold()))
 
 
-# The functions that a step shows: chosen, written in the agent's style, as many as fit, with those of a client.
+# The functions that a step shows: chosen, written in the agent's style, limited to the room, with those of a client.
 
 _NOTHING_JOINED: Final[tuple[object, tuple["FunctionShown", ...]]] = (None, ())
 
 
 class StepFunctions:
-    """The functions of one agent as its model is shown them. Unchanged ones give the same object."""
+    """The functions of one agent as its model is shown them. Unchanged functions give the same object."""
 
     def __init__(
         self,
@@ -571,7 +568,7 @@ class StepFunctions:
         self.shown.choose(self.offered(snapshot), self.own_names.union(self._helpers.offered(snapshot)))
 
     def withheld(self) -> frozenset[str]:
-        """Return the functions of the program that the agent does not have now."""
+        """Return the built-in functions that the agent currently does not have."""
         withheld = self._colleagues.withheld()
         return withheld | {RUN_PROGRAM} if self._models.programs == "off" else withheld
 
@@ -602,7 +599,7 @@ class StepFunctions:
         return self._joined[1]
 
     def lend(self, client: "ClientFunctions") -> None:
-        """Show the functions of a client next to the agent's own, until others are lent.
+        """Show the functions of a client along with the agent's own, until others are lent.
 
         Raises:
             ModelError: they take more than half of the room for functions.
@@ -613,24 +610,24 @@ class StepFunctions:
             self._lent, self._joined = client.shown, _NOTHING_JOINED
 
     def instructions(self, mode: "Mode") -> str:
-        """Return what the agent reads about itself first, next to the functions."""
+        """Return the instructions that come first in the system message."""
         if self._settings.instructions:
             return self._settings.instructions
-        # A model that writes under a schema is a small one: it gets fewer instructions, and is shown the rest.
+        # Only small models write under a schema: they get fewer instructions, which leaves room for the rest.
         if mode == "constrained":
             return self._protocol.brief or FOR_SMALL_MODELS
         text = self._protocol.instructions or INSTRUCTIONS
         return text.replace(PROGRAM_FIRST, "") if RUN_PROGRAM in self.withheld() else text
 
     def index(self, mode: "Mode", *, is_kept: bool) -> str:
-        """Return the index of what can be called beside the tools; none where the model is shown all as tools."""
+        """Return the index of the callable functions that are not shown as tools; empty if all are tools."""
         if mode != "native" or not self.shown.has_index:
             return ""
         most = int(self._settings.turn.index_tokens * BYTES_PER_TOKEN)
         return self.shown.index(min(most, self._whole_room() // 2), is_kept=is_kept).text
 
     def reply_tokens(self) -> int:
-        """Return how many tokens of the window a reply may take."""
+        """Return how many tokens of the context window a reply may take."""
         return self._settings.model.max_tokens or min(4096, self._models.context_limit // 4)
 
     @property
@@ -646,7 +643,8 @@ class StepFunctions:
         room = self._whole_room() - size_of(self._lent)
         line = self._protocol.shown(self.shown.line, mode)
         shown = self.shown.fitting(mode, room, line, with_programs=self._models.programs == "on")
-        # Where not even those fit that always stay, the model hears of all, and changes to the mode that needs few.
+        # If not even the permanent functions fit, show all of them: the model then changes to the mode that needs few
+        # tokens.
         return line if self._settings.model.mode == "auto" and size_of(shown) > room else shown
 
     def _whole_room(self) -> int:

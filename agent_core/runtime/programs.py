@@ -1,8 +1,8 @@
-"""Programs: lines of Python that the model writes, in a worker, whose calls go the way of every call.
+"""Programs: Python code that the model writes, run in a worker; its calls go through the usual dispatch.
 
-Each inner call is checked, asked for, granted, run in a worker of its own and recorded, and is written ahead under the
-program's key and its number. A program that was cut off is run again in the next turn: what it had called is answered
-from that journal. One that takes another way than before is ended.
+Each inner call is checked, granted, run in a separate worker and recorded. It is journaled before it runs, under the
+program's key and its number. An interrupted program runs again in the next turn, and the calls that it already made are
+answered from that journal. If the second run makes a different call, it is ended.
 """
 
 import asyncio
@@ -63,17 +63,17 @@ if TYPE_CHECKING:
     from agent_core.registry.snapshot import Snapshot
 
 MOST_CALLS: Final = 1_000
-"""Inner calls of one program."""
+"""The maximum number of inner calls of one program."""
 _TOLD: Final = 12  # inner calls that an error lists
 _SHORT: Final = 100  # characters of a value in such a list
-_TEXT: Final = 2_000  # characters of an inner answer whose value is kept next to it
-_ROOM: Final = 512 << 10  # bytes of a reply for what is kept
+_TEXT: Final = 2_000  # characters of an inner answer that is stored next to its value
+_ROOM: Final = 512 << 10  # bytes that a reply may have for the kept names
 _BEYOND: Final = {"failed": f"a program may make {MOST_CALLS:,} calls, and this is one more: do the rest in the next"}
 _CHANGES: Final = ("PlannedChange", "PlannedProgram", "PlannedMessage")
 _NO_TEXT: Final = hashlib.sha256(b"").hexdigest()
 _MODULE: Final = Code("program", "", "program.py", _NO_TEXT)
-_LOOKED_AT: Final = 30  # programs of a conversation, when one is kept
-_APPROVED: Final = 100  # calls of a function in a loop that one yes is for
+_LOOKED_AT: Final = 30  # programs of a conversation that are examined
+_APPROVED: Final = 100  # calls of a function in a loop that one approval covers
 _LIKE: Final = (
     "It is much like a program that ran before: create_function(…, from_program=true) keeps it as a function."
 )
@@ -81,25 +81,25 @@ _AGAIN: Final = "(Your program was cut off. It ran again: what it had called was
 
 
 AnswersCalls: TypeAlias = Callable[[str, Sequence[Mapping[str, Any]]], Awaitable[list[dict[str, Any]]]]  # Any: values
-"""Answers calls of one function, a row of arguments each."""
+"""Answers calls of one function, given a row of arguments for each."""
 
 
 @dataclass(frozen=True, slots=True)
 class InnerCall:
-    """One inner call as it was written ahead; `answer` is None if nobody saw its end.
+    """One journaled inner call; `answer` is None if its end was never recorded.
 
-    One that `reaches` had a grant, or was given one while it ran, so that it may have had an effect.
+    It `reaches` if it had a grant or got one while it ran, so it may have had an effect.
     """
 
     name: str
     arguments: str
     reaches: bool
-    answer: Mapping[str, Any] | None = None  # Any: what crosses: `value` or `failed`
+    answer: Mapping[str, Any] | None = None  # Any: the wire value, `value` or `failed`
 
 
 @dataclass(slots=True)
 class ProgramRun:
-    """One run of a program. `earlier` are the inner calls of runs that were cut off, by their numbers."""
+    """One run of a program. `earlier` are the inner calls of interrupted runs, by number."""
 
     record: CallRecord
     snapshot: "Snapshot"
@@ -108,40 +108,40 @@ class ProgramRun:
     text: str  # the digest of its code
     began: float
     earlier: Mapping[int, InnerCall]
-    approved: Mapping[tuple[str, str], Grants] = field(default_factory=dict)  # by function and version, for all of it
-    left: int = 0  # calls that it is approved for
+    approved: Mapping[tuple[str, str], Grants] = field(default_factory=dict)  # by function and version
+    left: int = 0  # calls that the approval still covers
     calls: int = 0
     did: Receipt = field(default_factory=Receipt)
     told: list[str] = field(default_factory=list)
     deviation: str = ""
     sealed: Sequence[str] = ("", "")  # what the user approved, and the seal
     form: str = ""  # the digest of its normal form
-    is_like: bool = False  # whether one of the same form ran before
+    is_like: bool = False  # whether a program of the same form ran before
 
     @property
     def turn(self) -> Turn:
-        """The turn that it is part of."""
+        """The turn that the program is part of."""
         return self.record.turn
 
 
 @dataclass(slots=True)
 class ProgramApprovals(Approvals):
-    """The questions of a program, or of one of its calls: of which was approved for all of it, none is asked again.
+    """The questions of a program or one of its calls; what was approved for the whole program is not asked again.
 
-    A question has the same id whenever the program runs, so that an answer finds it after its process is gone.
+    A question keeps its ID when the program runs again, so an answer still matches after the process has died.
     """
 
     run: ProgramRun = field(kw_only=True)
-    number: int = 0  # of the call, if it is one
+    number: int = 0  # of the call; 0 for the program itself
 
     @classmethod
     def of(cls, run: ProgramRun, number: int = 0) -> "ProgramApprovals":
-        """Return the questions of a program, or of the call of this number."""
+        """Return the questions of a program, or of the call with this number."""
         base = run.record.approvals
         return cls(base.queue, base.turn, base.refusals, run=run, number=number)
 
     async def ask(self, question: Question) -> Decision:
-        """Return a yes for this call if the program has it, else what the user answers."""
+        """Return a yes if the program's approval covers this call; otherwise ask the user."""
         run, decision = self.run, Decision("once", by="earlier")
         given = run.approved.get((question.function, question.version), NOTHING)
         if self.number and run.left > 0 and given.covers(question.missing):
@@ -156,34 +156,35 @@ class ProgramApprovals(Approvals):
 
 
 class InnerRecord(CallRecord):
-    """The record of one inner call: entries of the journal that are no part of the conversation."""
+    """The record of one inner call, journaled outside of the conversation."""
 
     def __init__(self, run: ProgramRun, number: int, call: Call, clock: "Clock") -> None:
         super().__init__(call, run.turn, clock, MOST_CHARS)
         self._run = run
         self.number = number
-        self.answer: dict[str, Any] = {"failed": "it has no answer"}  # Any: what crosses
+        self.answer: dict[str, Any] = {"failed": "it has no answer"}  # Any: the wire value
 
     @property
     def key(self) -> str:
-        """The name of this call, the same in each run of its program."""
+        """The key of this call, the same in each run of its program."""
         return _digest(f"{self._run.key}:{self.number}")[:32]
 
     @property
     def approvals(self) -> Approvals:
-        """The questions of the call, which may have been answered before its program ran."""
+        """The questions of the call; they may have been answered before the program ran."""
         return ProgramApprovals.of(self._run, self.number)
 
     async def begin(self, version: str | None, *, reaches: bool = True) -> None:
-        """Write that the call starts; of one that only computes, together with what is written next: a grant that it
-        gets, a place that it reaches, or its answer. The time until now does not count.
+        """Journal the start of the call; time before it does not count.
+
+        A call that only computes is journaled with the next entry: a grant, an address that it reaches, or its answer.
         """
         where = {"id": self.call.id, "program": self._run.key, "ordinal": self.number}
         what = {"name": self.call.name, "arguments": self.call.arguments, "version": version, "reaches": reaches}
         start = Entry(INNER_CALL, {**where, **what})
         if reaches:
             await self.turn.append([start])
-        else:  # nobody sees it run twice
+        else:  # running it twice has no visible effect
             self.turn.journal.unwritten.append(start)
         self._began = self._clock.monotonic()
 
@@ -196,7 +197,7 @@ class InnerRecord(CallRecord):
         entries: Sequence[Entry] = (),
         turn_receipt: Receipt | None = None,
     ) -> Receipt:
-        """Store the answer as any other, and count what the call did as done by its program."""
+        """Store the answer like any other, and add the call's effects to its program's receipt."""
         did = await super().record(text, word, detail, writes, entries, turn_receipt)
         self._run.did.add(did)
         return did
@@ -211,22 +212,22 @@ class InnerRecord(CallRecord):
         return Entry(INNER_RESULT, {**where, **what, "seconds": round(self.seconds(), 6)}), ()
 
     def announce(self) -> None:
-        """Show how many calls the program has made."""
+        """Suppress the announcement of a single call: the program is what the user sees."""
         self._announced = True
 
     def tell(self, text: str, word: str, detail: dict[str, Any]) -> None:
-        """Report the call as progress of its program, which has the one answer."""
+        """Report the call as progress of its program."""
         self._run.record.tell_progress(self.number, None, one_line(self.call.name, 60))
 
     def tell_progress(self, done: float, total: float | None, note: str) -> None:
-        """Report nothing: the program's own progress is shown."""
+        """Report nothing; only the program's own progress is shown."""
 
     def tell_printed(self, text: str) -> None:
-        """Report nothing: what a called function prints is in its record."""
+        """Report nothing; the output of a called function is in its record."""
 
 
 class Programs:
-    """Runs the programs of one agent, whose `dispatcher` answers their calls: it is set where both are made."""
+    """The runner of one agent's programs; `dispatcher` answers their calls and is set after both are created."""
 
     dispatcher: Dispatcher
 
@@ -234,10 +235,10 @@ class Programs:
         self._sandbox = sandbox
         self._functions = functions
         self._clock = clock
-        self._again: dict[str, str] = {}  # the calls that go on with a program that was cut off, and its key
+        self._again: dict[str, str] = {}  # by call ID, the key of the interrupted program that the call resumes
 
     async def go_on(self, turn: Turn, snapshot: "Snapshot") -> None:
-        """Run a program again that was cut off with the turn before, if there was one."""
+        """Run the program again that was interrupted with the previous turn, if any."""
         entries = await turn.store.load(turn.origin.continues)
         cut = next((entry.payload for entry in reversed(entries) if _is_cut(entry)), None)
         before = _asked_for(entries, str(cut["call_id"])) if cut else None
@@ -251,7 +252,7 @@ class Programs:
         await self.dispatcher.run([call], snapshot, turn)
 
     async def run(self, plan: PlannedProgram, record: CallRecord, snapshot: "Snapshot") -> Done:
-        """Run a program, and close the record of its call with its value and output, or with what went wrong."""
+        """Run a program, and close the record of its call with its value and output or its error."""
         kept = await _kept_values(record.turn)
         program = ProgramText.of(plan.code)
         if not isinstance(program, ProgramText):
@@ -271,13 +272,13 @@ class Programs:
                     return await record.close(Refused(refusal), refusal)
                 outcome = _sound(await self._sandbox.run(replace(job, on_output=record.tell_printed)))
         except StopRequested:
-            outcome = Unknown() if record.turn.is_handed_back else InterruptedCall()  # then it goes on elsewhere
+            outcome = Unknown() if record.turn.is_handed_back else InterruptedCall()  # it resumes later
         return await self._close(run, outcome, kept)
 
     def _functions_of(
         self, program: ProgramText, snapshot: "Snapshot", kept: Mapping[str, str]
     ) -> tuple[dict[str, "Function"], list[str]]:
-        """Return the functions that a program names, and those of them that no program may call."""
+        """Return the functions that a program uses, and the names of those that programs may not call."""
         functions, withheld = {}, []
         for name in program.free:
             callee = None if name in kept else self.dispatcher.find(name, snapshot)
@@ -293,7 +294,7 @@ class Programs:
     async def _begin_run(
         self, record: CallRecord, snapshot: "Snapshot", functions: Mapping[str, "Function"], program: ProgramText
     ) -> ProgramRun:
-        """Return a run whose beginning is on disk: of a program that was cut off, the same one goes on."""
+        """Return a run whose start is on disk; an interrupted program keeps its key and journal."""
         turn, text, form = record.turn, _digest(program.code), _digest(program.form())
         before = [row for row in await turn.store.history(turn.agent, kinds=(BEGAN,)) if not row.is_imported]
         key = self._again.pop(record.call.id, "") or await _cut_before(turn, before, text)
@@ -307,7 +308,7 @@ class Programs:
         return run
 
     async def _approve(self, run: ProgramRun, program: ProgramText) -> str:
-        """Ask once for all that the functions of a program lack, and return why it may not run; empty if it may."""
+        """Ask once for every grant that the program's functions need; return why it may not run, or an empty text."""
         granting = self._functions.granting.during(ProgramApprovals.of(run))
         lacking: dict[tuple[str, str], Grants] = {}
         says: list[str] = []
@@ -341,7 +342,7 @@ class Programs:
         return ""
 
     async def answers(self, run: ProgramRun, name: str, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """Return the answers to calls of one function, in order; what only computes runs side by side."""
+        """Return the answers to calls of one function, in order; calls that only compute run concurrently."""
         first, run.calls = run.calls + 1, run.calls + len(rows)
         texts = [await aside(1, arguments_text, dict(row)) for row in rows]
         calls = [self._answer(run, number, name, text) for number, text in enumerate(texts, first)]
@@ -352,14 +353,14 @@ class Programs:
         return [await call for call in calls]
 
     async def _only_computes(self, run: ProgramRun, name: str) -> bool:
-        """Return whether calls of a function change nothing and reach nothing: it needs no grant, and has none."""
+        """Return whether calls of a function only compute: it needs no grant and none guards it."""
         callee, granting = self.dispatcher.find(name, run.snapshot), self._functions.granting
         if callee is None or callee.snapshot is None or name in await granting.guarded(callee.snapshot):
             return False
         return not await granting.needs(callee.function, callee.snapshot)
 
     async def _answer(self, run: ProgramRun, number: int, name: str, text: str) -> dict[str, Any]:
-        """Return the answer to one inner call, from the journal if it has it."""
+        """Return the answer to one inner call, from the journal if it has one."""
         if number > MOST_CALLS:
             return _BEYOND
         earlier = run.earlier.get(number)
@@ -404,14 +405,14 @@ class Programs:
         )
 
     def _facts(self, run: ProgramRun) -> list[str]:
-        """Return what of a program that did not come to its end did happen."""
+        """Return the effects of a program that did not finish."""
         outside = [phrase for fact, phrase in run.did.parts(_TOLD) if fact not in INSIDE]
         changed = f"Outside it: {'; '.join(outside)}." if outside else "Nothing was changed outside."
         return [*_call_list(run.told), changed]
 
 
 def _handler(functions: Collection[str], answers: AnswersCalls) -> RequestHandler:
-    """Return the handler of a program's requests: it calls these functions, and gets nothing else."""
+    """Return the handler of a program's requests, which may only call these functions."""
 
     async def handle(name: str, arguments: dict[str, Any], /) -> Any:  # Any: values that cross
         if name != "inner":
@@ -434,10 +435,10 @@ async def run_apart(
     code: str,
     call: Callable[[str, Mapping[str, Any]], Awaitable[dict[str, Any]]],
 ) -> tuple[str, bool]:
-    """Run a program outside of a turn, and return its answer, and whether it came to its end.
+    """Run a program outside of a turn; return its answer and whether it finished.
 
-    It has the workspace's functions, to which `call` returns the answers: `value` or `failed`. It is not asked for as a
-    whole, keeps nothing, and is not run again.
+    It can call the workspace's functions through `call`, which returns `value` or `failed`. It needs no approval as a
+    whole, keeps no names, and is not run again.
     """
     program, snapshot = ProgramText.of(code), service.registry.snapshot()
     if not isinstance(program, ProgramText):
@@ -474,7 +475,7 @@ def _job(
     began: float,
     kept: Mapping[str, str],
 ) -> Job[ProgramJob]:
-    """Return the job of a program that has these functions, and whose randomness is that of its key."""
+    """Return the job of a program with these functions; its random numbers are seeded from its key."""
     parameters = {name: [*function.parameters.get("properties", {})] for name, function in functions.items()}
     limits = replace(sandbox.limits, result=sandbox.limits.result + _ROOM)
     work, around = ProgramJob(code, parameters, kept, began), CallHooks(int(key[:12], 16))
@@ -482,7 +483,7 @@ def _job(
 
 
 def _sound(outcome: Outcome) -> Outcome:
-    """Return the outcome of a program, whose reply may be one that it wrote itself: then it has none."""
+    """Return the outcome of a program; a failure if its reply, which the program may have forged, is malformed."""
     if isinstance(outcome, Returned) and not _is_reply(outcome.value):
         reason = "its reply is none that a program gives"
         return Killed(reason, outcome.output, outcome.seconds, outcome.memory, outcome.cpu_s)
@@ -507,7 +508,7 @@ def _is_json(text: str) -> bool:
 
 
 def _value_text(returned: Returned) -> str:
-    """Return what a program that came to its end says."""
+    """Return the answer of a program that finished."""
     value = returned.value["value"]
     if not returned.value["is_shown"]:
         return answers.answer(replace(returned, value=value), MOST_CHARS)
@@ -516,7 +517,7 @@ def _value_text(returned: Returned) -> str:
 
 
 async def _whole(work: Awaitable[list[dict[str, Any]]], turn: Turn) -> list[dict[str, Any]]:
-    """Do the work to its end, although whoever waits is interrupted: then its calls are, and say so."""
+    """Finish the work even if the user interrupts the turn; then its calls end as interrupted."""
     task = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(task)
@@ -528,7 +529,7 @@ async def _whole(work: Awaitable[list[dict[str, Any]]], turn: Turn) -> list[dict
 
 
 async def _kept_values(turn: Turn) -> dict[str, str]:
-    """Return the names that programs of the conversation have kept, as JSON."""
+    """Return the values that programs of the conversation have kept, by name, as JSON."""
     rows = [row for row in await turn.store.history(turn.agent, kinds=(KEPT,)) if not row.is_imported]
     values = rows[-1].payload.get("values") if rows else {}
     return {str(name): str(value) for name, value in values.items()} if isinstance(values, dict) else {}
@@ -547,7 +548,7 @@ def _beginning(run: ProgramRun) -> Entry:
 
 
 async def _cut_before(turn: Turn, rows: Sequence[Entry], text: str) -> str:
-    """Return the key of the last program if it has this text and was cut off: the model asks for it again."""
+    """Return the key of the last program if it has this text and was interrupted: the model requests it again."""
     if not rows or rows[-1].payload.get("text") != text or rows[-1].turn == turn.id:
         return ""
     before = rows[-1].payload
@@ -556,20 +557,21 @@ async def _cut_before(turn: Turn, rows: Sequence[Entry], text: str) -> str:
 
 
 async def programs_like_the_last(store: TurnStore, agent: str) -> list[SeenProgram]:
-    """Return the last program of a conversation that came to its end, after those of the same form before it."""
+    """Return the last program of a conversation that finished, after earlier ones of the same form."""
     seen = await _seen_runs(store, agent)
     return [run for _turn, run in seen[next(reversed(seen))]] if seen else []
 
 
 async def repeated_programs(store: Store) -> list[list[SeenProgram]]:
-    """Return the runs of programs that a conversation ran in several turns, those of one form together."""
+    """Return the runs of programs that a conversation ran in several turns, grouped by form."""
     found = [runs for agent in await store.agent_names() for runs in (await _seen_runs(store, agent)).values()]
     return [[run for _turn, run in runs] for runs in found if len({turn for turn, _run in runs}) > 1]
 
 
 async def _seen_runs(store: TurnStore, agent: str) -> dict[str, list[tuple[str, SeenProgram]]]:
-    """Return the newest programs of a conversation that came to their ends, with their turns, oldest first, by their
-    form; the form of the newest is the last.
+    """Return the newest finished programs of a conversation with their turns, grouped by form.
+
+    Within a form they are oldest first; the form of the newest program is the last.
     """
     rows = [row for row in await store.history(agent, kinds=(BEGAN,)) if not row.is_imported]
     runs: dict[str, list[tuple[str, SeenProgram]]] = {}
@@ -581,14 +583,14 @@ async def _seen_runs(store: TurnStore, agent: str) -> dict[str, list[tuple[str, 
 
 
 def _asked_for(entries: Sequence[Entry], call: str) -> Call | None:
-    """Return a call as the model's reply has it, or as it means it where it goes by `call_function`."""
+    """Return a call as in the model's reply; for `call_function`, the call that it wraps."""
     calls = [row for entry in entries if entry.kind == "assistant" for row in entry.payload["calls"]]
     row = next((row for row in calls if row["id"] == call), None)
     return unwrapped(Call(row["id"], row["name"], row["arguments"])) if row is not None else None
 
 
 def _seen_in(entries: Sequence[Entry], call: str) -> SeenProgram | None:
-    """Return a program as its call and result say it; None if it has no value."""
+    """Return a program from its call and result; None if it did not return a value."""
     results = [entry.payload for entry in entries if entry.kind == "result" and entry.payload["call_id"] == call]
     asked = _asked_for(entries, call)
     if asked is None or not results or results[0]["outcome"] != "returned":
@@ -603,7 +605,7 @@ def _seen_in(entries: Sequence[Entry], call: str) -> SeenProgram | None:
 
 
 def _seen_calls(seen: object) -> dict[str, list[list[str]]]:
-    """Return the calls that a worker says to have seen, as far as they have the known shape."""
+    """Return the calls that a worker reports, without rows that have another shape."""
     rows = seen.items() if isinstance(seen, dict) else ()
     noted: dict[str, list[list[str]]] = {}
     for name, calls in rows:
@@ -621,7 +623,7 @@ def _is_cut(entry: Entry, call: str = "") -> bool:
 
 
 def _journal(rows: Sequence[Entry]) -> dict[int, InnerCall]:
-    """Return the inner calls of a program that its earlier runs have made, by their numbers."""
+    """Return the inner calls that earlier runs of a program made, by number."""
     calls: dict[int, InnerCall] = {}
     for row in rows:
         payload, number = row.payload, int(row.payload.get("ordinal", 0))
@@ -636,7 +638,7 @@ def _journal(rows: Sequence[Entry]) -> dict[int, InnerCall]:
 
 
 def _stored_answer(payload: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the answer of a stored result; None where the call was interrupted, or never seen to end."""
+    """Return the answer of a stored result; None if the call was interrupted, so its end is unknown."""
     if payload["outcome"] == "returned":
         detail = payload["detail"]
         return {"value": read(detail["value"]) if "value" in detail else payload["text"]}
@@ -654,7 +656,7 @@ def _call_line(number: int, call: str, answer: Mapping[str, Any]) -> str:
 
 
 def _call_list(calls: Sequence[str]) -> list[str]:
-    """Return the first of the calls that a program had made."""
+    """Return a header and the first of the calls that a program had made."""
     head = f"It had made {len(calls) or 'no'} call{'' if len(calls) == 1 else 's'}{':' if calls else '.'}"
     more = [f"… and {len(calls) - _TOLD} more"] if len(calls) > _TOLD else []
     return [head, *map(visible, calls[:_TOLD]), *more]

@@ -1,6 +1,6 @@
-"""The result that a helper is asked for: one value of its type, by a call or as text, with one chance to fix it.
+"""The result that a helper must return: one value of its type, by call or as text, with one chance to correct it.
 
-It is read by the code that reads the arguments of every function, so that no other value reaches the caller.
+It is validated by the same code as every function's arguments, so that no other value reaches the caller.
 """
 
 import json
@@ -27,7 +27,7 @@ _LONGEST_FAULT: Final = 600
 
 @dataclass(slots=True)
 class RequestedResult:
-    """The result of one run: `function` is the call that gives it, whose parameter `result` has the type."""
+    """The result of one run; `function` is the call that returns it, and its parameter `result` has the type."""
 
     function: "Function"
     value: Any = None  # Any: JSON that fits the type
@@ -36,12 +36,12 @@ class RequestedResult:
 
     @property
     def host(self) -> HostFunction:
-        """The function as the dispatcher offers it."""
+        """The function in the form that the dispatcher offers."""
         return HostFunction(self.function, self._give)
 
     @property
     def type_name(self) -> str:
-        """The type as the helper's file writes it."""
+        """The type as written in the helper's file."""
         return self.function.returns
 
     async def _give(self, _: object, /, result: Any) -> str:  # Any: JSON that was validated as an argument
@@ -49,7 +49,7 @@ class RequestedResult:
         return "The caller has the result."
 
     def take_text(self, text: str) -> bool:
-        """Take the result from a reply without a call, if the text is one and nothing else."""
+        """Take the result from a reply without a call if the whole text is a valid value; return whether it was."""
         kinds = self.function.parameters["properties"]["result"]
         if kinds.get("type") == "string" and not kinds.keys() & {"enum", "const", "format"}:
             self.value, self.is_given = text.strip(), bool(text.strip())
@@ -68,19 +68,19 @@ class RequestedResult:
         return self.is_given
 
     def note(self, problems: tuple["Problem", ...] | str) -> None:
-        """Note a result that did not fit."""
+        """Record a result that did not fit."""
         text = problems if isinstance(problems, str) else "; ".join(problem.message for problem in problems)
         self.faults.append(shorten(text, _LONGEST_FAULT))
 
 
 @dataclass(slots=True)
 class ResultPolicy(DirectReplyPolicy):
-    """The policy of a helper's turn: it ends with the result, or when the second one did not fit either."""
+    """The policy of a helper's turn: it ends with a valid result or after the second invalid one."""
 
     request: RequestedResult | None = None
 
     def speaking(self, *, by_function: bool) -> DirectReplyPolicy:
-        """Return this policy: a helper has one way to answer."""
+        """Return this policy, because a helper has only one way to answer."""
         return self
 
     def _after_step(self, step: StepResult) -> GoOn | Ended:

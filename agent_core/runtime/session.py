@@ -1,7 +1,6 @@
 """The session of an agent with its user: the boot, logins, timed heartbeats and their pauses, and its own set.
 
-A turn that was cut off, here or in another process, is settled: each call without an answer gets one, and none is run
-again.
+It also settles interrupted turns, of this process or another: each unanswered call gets an answer, and none runs again.
 """
 
 import asyncio
@@ -71,14 +70,14 @@ OLD_NAMES: Final[Mapping[str, Alias]] = {
 TIMED: Final = "the time for it has come, and nobody has said anything. You need not answer."
 _BOOTED: Final = "I am awake, and the persona is mine. I try out whether a message reaches the user."
 GO_ON: Final = "Your last turn was cut off. Go on with what I asked for."
-"""What the user is taken to say when they resume a turn that was cut off."""
+"""The message that resumes an interrupted turn, as if the user had sent it."""
 SENT: Final = "The user was shown it."
 _FIRST: Final = "Hello! I am here."
 _BOOT: Final = "boot-"
-_MOST_TRIES: Final = 5  # in a row, in which no call was answered: what ends each process that has it is given up
-_MOST_CUTS: Final = 50  # of one message
+_MOST_TRIES: Final = 5  # in a row without an answered call; then the turn probably crashes each process that runs it
+_MOST_CUTS: Final = 50  # for one message
 _PAUSE_S: Final = 1.0
-_CLOSED: Final = ("unknown", "skipped")  # how a turn that was cut off answers its calls
+_CLOSED: Final = ("unknown", "skipped")  # how an interrupted turn answers its open calls
 STOPPED: Final = "The program was stopped here."
 
 
@@ -108,7 +107,7 @@ class OwnSet:
 class AgentSession:
     """The session of one agent with its user, in the agent's style.
 
-    With `verify`, a first reply must have a thought and a message where the style wants that.
+    With `verify`, the first reply must have a thought and a message if the style requires them.
     """
 
     def __init__(
@@ -142,20 +141,20 @@ class AgentSession:
         login_entry = login(said[-1].at if said else None, self.style, self.clock.now())
         if inbound.kind == "login":
             return [login_entry]
-        # The login first: there are endpoints that want a user's message before an assistant's.
+        # The login comes first: some endpoints require a user message before an assistant message.
         return [login_entry, *(_boot(self.clock.new_id()) if is_first else ()), began]
 
     async def post(self, kind: Kind, text: str = "") -> None:
         """Queue an event for the next turn, or for the next step of the running one.
 
-        `login`: the user is there and has not spoken, so that the agent speaks first; `heartbeat`: `text` is why;
-        `system`: `text` is what the program tells the agent.
+        `login`: the user is present but has said nothing, so the agent speaks first. `heartbeat`: `text` is the reason.
+        `system`: `text` is a message from the program.
         """
         payload = {"reason": text} if kind == "heartbeat" else {"text": text}
         await self._store.post(Post(self._agent, kind, payload))
 
     async def heartbeats(self, is_busy: Callable[[], bool]) -> AsyncIterator[None]:
-        """Yield each time that a heartbeat is due, after queuing it in the inbox. Without heartbeats, yield nothing."""
+        """Yield each time that a heartbeat is due, after queuing it; yield nothing if heartbeats are off."""
         every = self._settings.every_minutes * 60
         if not (every and self.style.packs):
             return
@@ -165,7 +164,7 @@ class AgentSession:
             wait = max(self._woken + every, self._paused_until) - self.clock.now()
             if wait > 0:
                 await asyncio.sleep(wait)
-                continue  # somebody spoke meanwhile, or it paused itself
+                continue  # meanwhile someone spoke, or the agent paused itself
             self.touch()
             if not is_busy():
                 if not any(event.kind == BEAT for event in await self._store.waiting(self._agent)):
@@ -173,11 +172,11 @@ class AgentSession:
                 yield
 
     async def load_pause(self) -> None:
-        """Read until when the agent has paused its heartbeats."""
+        """Load the time until which the agent has paused its heartbeats."""
         self._paused_until = float((await self._agent_settings()).get("paused_until") or 0)
 
     def beat(self) -> list[SetBeat]:
-        """Return the write by which the agent wakes at its time, in whatever process runs then; none if it does not."""
+        """Return the write that schedules the next heartbeat, for any process; empty if heartbeats are off."""
         every = self._settings.every_minutes * 60
         if not (every and self.style.packs):
             return []
@@ -185,11 +184,11 @@ class AgentSession:
         return [SetBeat(self._agent, due, {"reason": TIMED})]
 
     async def schedule(self) -> None:
-        """Set when the agent wakes by itself, unless a turn before has set it."""
+        """Schedule the next heartbeat, unless an earlier turn has scheduled one."""
         await self._store.apply([replace(write, stays=True) for write in self.beat()])
 
     async def pause(self, minutes: float) -> str:
-        """Pause timed heartbeats for this long, capped by the settings. Return a sentence that says the result."""
+        """Pause timed heartbeats, up to the maximum in the settings, and return a sentence about the result."""
         most = self._settings.pause_max_minutes
         for_minutes = max(min(minutes, most), 0)
         self._paused_until = self.clock.now() + for_minutes * 60
@@ -207,28 +206,29 @@ class AgentSession:
 
 
 def _boot(call_id: str) -> list[Entry]:
-    """Return an example conversation for a small model, which the user is not shown."""
+    """Return a short example conversation that shows the model how to reach the user; the user does not see it."""
     call = Call(f"{_BOOT}{call_id[-8:]}", SEND, json.dumps({"message": _FIRST}))
     return [assistant(Assistant(_BOOTED, (call,))), result(call, SENT, "returned")]
 
 
 def is_reply(message: Message) -> bool:
-    """Check whether a message of a conversation is a reply of the model, and not the example at its beginning."""
+    """Check whether a message is a reply of the model and not part of the boot example."""
     return isinstance(message, Assistant) and not any(call.id.startswith(_BOOT) for call in message.calls)
 
 
 def closing_answers(entries: Sequence[Entry]) -> list[Entry]:
-    """Return an answer for each unanswered call of a turn's last reply; one that was started may have taken effect."""
+    """Return an answer for each open call of a turn's last reply; a call that had started may have taken effect."""
     skipped = Skipped("the turn ended before it was started.")
     outcomes = [(call, Unknown() if was_started else skipped) for call, was_started in calls_without_answer(entries)]
     return [result(call, answer(outcome, 1000), word(outcome)) for call, outcome in outcomes]
 
 
 async def settle(store: Store, claimed: Claimed, session: AgentSession, *, goes_on: bool = False) -> str:
-    """Close a turn that another process left open: every call gets its one answer.
+    """Close a turn that another process left open, with one answer for every open call.
 
-    A turn that was parked stays so, and a reply to another agent that is on disk reaches it. What else another agent
-    began is begun again; if it `goes_on`, so is what the user began, unless the user ended it. A summary is given up.
+    A parked turn stays parked, and a summary is abandoned. A turn that another agent began (with `goes_on`, also one of
+    the user) is finished if its reply is on disk; otherwise it starts again, unless the user ended it. Any other turn
+    is interrupted.
     """
     if claimed.event.kind == SUMMARY:
         await store.finish(claimed.id, claimed.attempt)
@@ -267,7 +267,7 @@ async def settle(store: Store, claimed: Claimed, session: AgentSession, *, goes_
 
 
 async def _by_helpers(store: Store, turn: str, ending: Sequence[Entry]) -> list["Receipt"]:
-    """Return what the helpers did whose runs were cut off with the turn that called them."""
+    """Return the receipts of helpers whose runs were interrupted with the turn that called them."""
     cut = [entry.payload for entry in ending if entry.payload.get("outcome") == word(Unknown())]
     runs = [run_name(str(call["name"]), turn, str(call["call_id"])) for call in cut]
     receipts = [receipt_in(await store.history(run, kinds=RECEIPT_KINDS, with_removed=True)) for run in runs]
@@ -275,7 +275,7 @@ async def _by_helpers(store: Store, turn: str, ending: Sequence[Entry]) -> list[
 
 
 def closing(turn: Turn, ended: "Ended") -> tuple[list[Post], list[Write]]:
-    """Return what goes with the end of a turn: what it spent, and its reply to the agent that asked for it."""
+    """Return the posts and writes that end a turn: its spending, and its reply to the agent that asked."""
     writes = turn.origin.account.writes(is_last=True) if turn.origin.account else []
     if ended.reason == "repeated" and turn.origin.thread != turn.id:
         return [], [*writes, SetThread(turn.origin.thread, "stuck", ended.why)]
@@ -300,14 +300,14 @@ def closing(turn: Turn, ended: "Ended") -> tuple[list[Post], list[Write]]:
 
 @dataclass(frozen=True, slots=True)
 class _Cuts:
-    """The number of times that the turn of one message was cut off: in all, and in a row without an answered call."""
+    """How often the turn of one message was interrupted: in total, and in a row without an answered call."""
 
     total: int
     in_a_row: int
 
     @classmethod
     def of(cls, claimed: Claimed, entries: Sequence[Entry]) -> "_Cuts":
-        """Count one more, of a turn with these entries."""
+        """Count one more interruption, of a turn with these entries."""
         answers = [entry.payload for entry in entries if entry.kind == "result"]
         answered = any(row["outcome"] not in _CLOSED and not row["call_id"].startswith(_BOOT) for row in answers)
         total, in_a_row = (int(claimed.event.payload.get(key) or 0) for key in ("cuts", "tries"))
@@ -315,24 +315,24 @@ class _Cuts:
 
     @property
     def are_too_many(self) -> bool:
-        """True if it is likelier that the turn ends the processes than that they end by themselves."""
+        """True if the turn itself probably ends the processes that run it."""
         return self.in_a_row > _MOST_TRIES or self.total > _MOST_CUTS
 
     @property
     def said(self) -> str:
-        """The reason for the agent, and for whoever asked it."""
+        """The reason for giving up, for the agent and for the agent that asked."""
         if self.in_a_row > _MOST_TRIES:
             return f"cut off {self.in_a_row} times in a row before a call was answered"
         return f"cut off {self.total} times"
 
     def due(self, now: float) -> float | None:
-        """Return when it goes on: from the second in a row on ever later, so that turns that ran with it get ahead."""
+        """Return when the turn resumes: from the second interruption in a row with backoff, to let others run first."""
         pause = _PAUSE_S * 2 ** (self.in_a_row - 1) * random.uniform(0.5, 1.5)  # noqa: S311  (a pause)
         return now + pause if self.in_a_row > 1 else None
 
 
 def _stop_notice(cuts: _Cuts | None) -> Entry:
-    """Return the notice at the end of a turn that was cut off; the user may go on with one that ends there."""
+    """Return the notice at the end of an interrupted turn; the user can ask to resume it."""
     if cuts is not None and not cuts.are_too_many:
         return notice(STOPPED)
     given_up = f" That was {cuts.said}: it is given up." if cuts else ""
@@ -340,7 +340,7 @@ def _stop_notice(cuts: _Cuts | None) -> Entry:
 
 
 def _after(claimed: Claimed, cuts: _Cuts | None, now: float) -> tuple[list[Post], list[Write]]:
-    """Return the event that begins a turn again that was cut off, or the end of it for who asked for it."""
+    """Return the event that starts an interrupted turn again, or the failure for the agent that asked."""
     if cuts is None:
         return [], _owed_answer(claimed, AnswerAsk("", "The turn was ended by the user.", "failed"))
     if cuts.are_too_many:
@@ -352,6 +352,6 @@ def _after(claimed: Claimed, cuts: _Cuts | None, now: float) -> tuple[list[Post]
 
 
 def _owed_answer(claimed: Claimed, answer: AnswerAsk) -> list[Write]:
-    """Return the answer to the ask that a turn was for, if it was for one."""
+    """Return the answer to the question that a turn was for, if any."""
     owes = str(claimed.event.payload.get("owes") or "")
     return [replace(answer, ask=owes)] if owes else []

@@ -1,6 +1,6 @@
 """One open turn: its journal, its listeners, and its cancellation.
 
-Every entry is on disk before anybody is notified of it, and the history in memory follows the disk.
+Entries are written to disk before listeners are notified and before the history in memory changes.
 """
 
 import asyncio
@@ -37,42 +37,45 @@ if TYPE_CHECKING:
     from .turn_runner import Account
 
 HEARD: Final = "heard"
-"""The kind of an event that is what another agent said."""
+"""The kind of an event that holds what another agent said."""
 ONLY: Final = "only"
-"""The key of an event under which the agents are that whoever sent it may use, if these are not all."""
+"""The key of an event for the agents that its sender may use; absent if the sender may use all."""
 AFTER: Final = "after"
-"""The key of an event under which the turn is that it goes on with, after that was cut off."""
+"""The key of an event for the ID of the interrupted turn that it continues."""
 DID: Final = "did"
-"""The kind of an entry that says what was done: `made`, as a receipt has it."""
+"""The kind of an entry that records effects; `made` has the format of a receipt."""
 REACH: Final = "reach"
-"""The kind of an entry that says which address (`place`) a call is about to reach for the first time."""
+"""The kind of an entry written before a call reaches an address (`place`) for the first time."""
 RECEIPT: Final = "receipt"
-"""The kind of the entry with the whole receipt of a turn (`made`), at its end."""
+"""The kind of the entry at the end of a turn that holds its whole receipt (`made`)."""
 BEGAN: Final = "program"
-"""The kind of an entry that says that a program begins: the `id` of its call, its key (`program`), the digest of its
-`text`, the time of day `at` which it first ran, and what the user approved, `sealed`.
+"""The kind of an entry written when a program starts.
+
+It has the `id` of its call, its key (`program`), the digest of its `text`, the time of its first run (`at`), and what
+the user approved (`sealed`).
 """
 INNER_CALL: Final = "inner_call"
-"""The kind of an entry that says that a program's call starts: `program`, `ordinal`, `name`, `arguments`, `version`,
-and whether it `reaches` more than a value.
+"""The kind of an entry written when a program's call starts.
+
+It has `program`, `ordinal`, `name`, `arguments`, `version`, and `reaches`: whether the call may have effects.
 """
 INNER_RESULT: Final = "inner_result"
-"""The kind of an entry with the answer to it."""
+"""The kind of an entry with the answer to an inner call."""
 INNER_GIVEN: Final = "inner_given"
-"""The kind of an entry that says that a call got what it did not have when it started: `program`, `ordinal`."""
+"""The kind of an entry written when a running inner call is granted something: `program`, `ordinal`."""
 KEPT: Final = "kept"
-"""The kind of an entry with the names that programs keep, and their `values` as JSON."""
+"""The kind of an entry with the names that programs keep and their `values` as JSON."""
 RECEIPT_KINDS: Final = ("call", "result", INNER_CALL, INNER_RESULT, DID, REACH, RECEIPT)
-"""The kinds of entries of which a receipt is made."""
+"""The kinds of entries that a receipt is built from."""
 RECORD_KINDS: Final = (DID, REACH, RECEIPT)
-"""Those of them that are for the record alone: the turn came no further with them."""
+"""The kinds of entries that are for the record only and do not count as progress of the turn."""
 _NOT_RUN: Final = ("refused", "skipped")
 Emit = Callable[[events.Event], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Company:
-    """The group that a turn is part of: whose messages come into it, and what all of its turns may spend together."""
+    """The group that a turn belongs to: the names of its agents, and the allowance that its turns share."""
 
     names: Collection[str]
     allowance: "Allowance"
@@ -80,10 +83,10 @@ class Company:
 
 @dataclass(slots=True)
 class ReceiptReader:
-    """Makes the receipt of a turn from its entries, in their order, as they come to disk."""
+    """A builder of a turn's receipt from its entries, in the order in which they are stored."""
 
     receipt: Receipt = field(default_factory=Receipt)
-    _running: dict[str, list[str]] = field(default_factory=dict)  # the addresses of each call that runs, by its id
+    _running: dict[str, list[str]] = field(default_factory=dict)  # addresses of running calls, by call ID
 
     @classmethod
     def of(cls, entries: Iterable[Entry]) -> Receipt:
@@ -94,12 +97,12 @@ class ReceiptReader:
         return reader.receipt
 
     def take(self, entry: Entry) -> None:
-        """Add what an entry says that was done."""
+        """Add the effects that an entry records."""
         payload = entry.payload
         match entry.kind:
             case "call" if payload.get("client"):
                 self.receipt.note("called", str(payload.get("name")))
-            case "call" | "inner_call" if payload.get("version"):  # what has none is ours, whose effects are noted
+            case "call" | "inner_call" if payload.get("version"):  # built-in functions have none
                 self._running[str(payload.get("id"))] = []
             case kind if kind == REACH:
                 self._running.get(str(payload.get("call")), []).append(str(payload.get("place")))
@@ -122,19 +125,19 @@ class ReceiptReader:
 
 @dataclass(slots=True)
 class TurnOrigin:
-    """What began a turn, for whom, and within what limits."""
+    """What started a turn, on whose behalf, and within which limits."""
 
-    thread: str = ""  # of the messages between agents that it is part of, or begins
-    owes: str = ""  # the ask of another agent that its reply answers
-    hops: int = 0  # messages on the way from the user to here
-    is_asked: bool = True  # whether somebody waits for an answer: not where a heartbeat began it
-    is_users: bool = True  # whether the user's messages may come in: not where another agent began it
-    verify: bool = False  # whether its first reply must have a thought and a message
-    works_for: str = ""  # the agent that began it, or called it as a helper
-    trace: str = ""  # the `traceparent` that it came with
-    only: frozenset[str] = frozenset()  # the agents that whoever began it may use; none says all
-    goes_on: bool = False  # whether it goes on at the next start even if the user began it
-    continues: str = ""  # the turn that was cut off, with which this one goes on
+    thread: str = ""  # the thread of messages between agents that the turn continues or starts
+    owes: str = ""  # the question of another agent that its reply answers
+    hops: int = 0  # messages between the user and this turn
+    is_asked: bool = True  # whether someone waits for an answer; false for a heartbeat
+    is_users: bool = True  # whether it accepts messages of the user; false if another agent began it
+    verify: bool = False  # whether its first reply must contain a thought and a message
+    works_for: str = ""  # the agent that began it or called it as a helper
+    trace: str = ""  # the incoming `traceparent`
+    only: frozenset[str] = frozenset()  # the agents that the sender may use; empty means all
+    goes_on: bool = False  # whether it resumes at the next start even if the user began it
+    continues: str = ""  # the interrupted turn that this one continues
     client: ClientFunctions = NO_CLIENT
     company: Company | None = None
     account: "Account | None" = None
@@ -142,12 +145,12 @@ class TurnOrigin:
 
 @dataclass(slots=True)
 class TurnJournal:
-    """How far the journal of a turn has come in storage, where it has `n` entries."""
+    """The state of a turn's journal in storage, which has `n` entries."""
 
     n: int
-    waits: bool = True  # whether messages may wait: each append says, so that a step need not ask
-    shared: Mapping[str, int] | None = None  # the versions of shared blocks: the same
-    started: set[str] = field(default_factory=set)  # the calls that were begun
+    waits: bool = True  # whether messages may be waiting; updated by each append, which saves a query per step
+    shared: Mapping[str, int] | None = None  # the versions of shared blocks, also updated by each append
+    started: set[str] = field(default_factory=set)  # the calls that have started
     unwritten: list[Entry] = field(default_factory=list)  # usage and facts that are not on disk yet
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -157,8 +160,8 @@ class TurnWork:
     """What a turn has done and used so far."""
 
     facts: ReceiptReader = field(default_factory=ReceiptReader)
-    refused: dict[str, str] = field(default_factory=dict)  # the candidates that were, with the answers
-    function_messages: list[str] = field(default_factory=list)  # what the user was told by a function
+    refused: dict[str, str] = field(default_factory=dict)  # rejected candidates, each with the answer
+    function_messages: list[str] = field(default_factory=list)  # messages that functions showed the user
     tokens: dict[str, int] = field(
         default_factory=lambda: {"prompt_tokens": 0, "completion_tokens": 0, "cached_tokens": 0}
     )
@@ -166,7 +169,7 @@ class TurnWork:
 
 @dataclass(slots=True)
 class TurnQuestions:
-    """Whom a turn asks about grants, the user's answers that were no, and its debugger if it has its own."""
+    """Where a turn asks about grants, the answers that were no, and the turn's own debugger, if any."""
 
     queue: ApprovalQueue = field(default_factory=ApprovalQueue)
     refusals: list[Answered] = field(default_factory=list)
@@ -175,14 +178,14 @@ class TurnQuestions:
 
 @dataclass(slots=True)
 class TurnEnding:
-    """Whether and how a turn is to end, beside its reply."""
+    """Whether and how a turn will end, apart from its reply."""
 
     interruption: Interruption = field(default_factory=Interruption)
-    parked: list[str] = field(default_factory=list)  # the agents whose answers it waits for
+    parked: list[str] = field(default_factory=list)  # the agents that it waits for
     handed_to: str = ""
     stuck: str = ""  # why a person has to decide
-    resumes: bool = False  # whether it goes on at the next start, if it is interrupted
-    handed: bool = False  # whether calls are open for the client
+    resumes: bool = False  # whether it resumes at the next start if it is interrupted
+    handed: bool = False  # whether calls wait for the client
 
 
 @dataclass(slots=True)
@@ -208,9 +211,10 @@ class Turn:
     model: str = ""
 
     def taken(self, waiting: Sequence[Inbound]) -> list[Inbound]:
-        """Return which events that wait come into this turn; others begin turns of their own.
+        """Return the waiting events that this turn accepts; the others begin separate turns.
 
-        No note overtakes what the same agent said before it in the thread, which may be a question that still waits.
+        A note never overtakes an earlier message of the same agent in the same thread, such as a question that still
+        waits.
         """
         taken: list[Inbound] = []
         left: set[tuple[str, str]] = set()
@@ -229,7 +233,7 @@ class Turn:
 
     def _takes(self, inbound: Inbound) -> bool:
         if ClientFunctions.of(inbound).is_client:
-            return False  # it waits for the end of a turn of its own
+            return False  # it gets a turn to itself
         if inbound.kind in BETWEEN:
             among = self.origin.company is not None and inbound.payload.get("from") in self.origin.company.names
             in_thread = inbound.kind in ("note", "stop") and inbound.payload.get("thread") == self.origin.thread
@@ -243,16 +247,16 @@ class Turn:
 
     @property
     def works_for(self) -> str:
-        """The agent that began it, or called it as a helper."""
+        """The agent that began the turn or called it as a helper."""
         return self.origin.works_for
 
     def ask_nobody(self) -> None:
-        """Have questions answered with no for the rest of the turn: nobody is there."""
+        """Answer all questions with no for the rest of the turn, because no one is there to ask."""
         self.questions.queue = self.questions.queue.asking(None)
 
     @property
     def is_handed_back(self) -> bool:
-        """True if it goes on after its end: its program was stopped, not by the user who began it."""
+        """True if the turn resumes after its end: the program stopped it, not the user who began it."""
         return self.ending.resumes and (
             not self.origin.is_users or (self.origin.goes_on and not self.origin.client.is_client)
         )
@@ -260,9 +264,9 @@ class Turn:
     async def append(
         self, entries: Sequence[Entry], *, writes: Sequence[Write] = (), takes: Sequence[str] = ()
     ) -> None:
-        """Store entries with the writes that must be atomic with them, then add them to the history.
+        """Store entries atomically with the writes, then add them to the history.
 
-        What was used and noted since the last time goes along, before them.
+        Usage and facts noted since the last append are stored before them.
         """
         if self.style.packs:
             entries = [self._pack(entry) for entry in entries]
@@ -282,7 +286,7 @@ class Turn:
                 self.history.add(self.id, messages_of([entry]), seq, entry.payload.get("chars", 0))
 
     async def append_receipt(self, *entries: Entry) -> None:
-        """Store the last entries of the turn: these, what was used since the last ones, and the whole receipt."""
+        """Store the last entries of the turn, the usage and facts not yet written, and the whole receipt."""
         whole = ReceiptReader.of([facts_entry(self.receipt.to_json()), *self.journal.unwritten, *entries])
         await self.append([*entries, receipt_entry(whole)])
 
@@ -305,16 +309,16 @@ class Turn:
         return replace(entry, payload={**entry.payload, "packed": packed})
 
     def taken_up(self, inbound: Inbound) -> Entry:
-        """Return the entry of an event that was taken from the inbox."""
+        """Return the entry of an event from the inbox."""
         return entry_of(inbound, self.style, self.clock.now())
 
     def warn(self, message: str, fix: str = "") -> None:
-        """Show the user a warning, and what to do about it. The turn goes on."""
+        """Show the user a warning and what to do about it. The turn continues."""
         self.tell(events.Warned(message=message, fix=fix))
 
     @contextmanager
     def waiting(self, what: str) -> Iterator[None]:
-        """Show the user what is waited for while the block runs."""
+        """Show the user what the turn waits for while the block runs."""
         self.tell(events.Waiting(what=what))
         try:
             yield
@@ -322,13 +326,13 @@ class Turn:
             self.tell(events.Waiting(what=""))
 
     def tell_piece(self, piece: Piece, kind: type[events.Text | events.Thought]) -> None:
-        """Show the user a piece of the reply; `kind` is what its text is."""
+        """Show the user a piece of the reply; `kind` is the event class of its text."""
         match piece:
             case TextPiece():
                 self._tell_text(self.own_name.piece(piece.text), kind)
             case ThoughtPiece():
                 self.tell(events.Thought(text=piece.text))
-            case CallPiece() if piece.name != SEND:  # whose text is a message, shown when it is sent
+            case CallPiece() if piece.name != SEND:  # its text is a message, shown when it is sent
                 self.tell(events.Writing(place=piece.place, name=piece.name, arguments=piece.arguments))
             case RetryPiece():
                 self.warn(f"{piece.reason} Trying again in {piece.wait_s:.1f} s.")
@@ -336,20 +340,20 @@ class Turn:
                 self.tell_reading(total, done, left_s)
 
     def tell_rest(self, kind: type[events.Text | events.Thought]) -> None:
-        """Show the user what of a reply was held back, because it could have been the agent's name."""
+        """Show the user the text that was held back because it could have been the start of the agent's name."""
         self._tell_text(self.own_name.rest(), kind)
 
     def _tell_text(self, text: str, kind: type[events.Text | events.Thought]) -> None:
-        """Show a piece of text."""
+        """Show a piece of text, unless it is empty."""
         if text:
             self.tell(kind(text=text))
 
     def tell_reading(self, total: int, done: int | None = None, left_s: float | None = None) -> None:
-        """Show the user that the model's server reads the prompt, and how far it is, if it tells."""
+        """Show that the model's server is reading the prompt, with its progress if the server reports it."""
         self.tell(events.Reading(total=total, done=done, left_s=left_s))
 
     def count(self, usage: TokenUsage, model: str, cost: float) -> None:
-        """Add the tokens of one request, and the dollars that it cost, to the turn's."""
+        """Add the tokens and the cost in dollars of one request to the turn's totals."""
         self._count(usage, model)
         if self.origin.account is not None:
             self.origin.account.spend(tokens=usage.prompt + usage.completion, cost=cost)
@@ -367,18 +371,18 @@ class Turn:
         self.journal.unwritten.append(Entry(USAGE, {"model": model, **used, "estimated": usage.estimated}))
 
     def spend(self, prompt_tokens: int, completion_tokens: int, model: str) -> None:
-        """Count the tokens of a model that was asked about a function for this turn, and report them."""
+        """Count and report the tokens of a model that was asked about a function during this turn."""
         self.note_usage(events.Usage(prompt_tokens=prompt_tokens, completion_tokens=completion_tokens), model)
 
     def note_usage(self, usage: events.Usage, model: str) -> None:
-        """Count what another model used for this turn, and report it as of this step."""
+        """Count what another model used for this turn, and report it as part of this step."""
         tokens = (usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens)
         self._count(TokenUsage(*tokens, estimated=usage.estimated), model)
         self.tell(replace(usage, context_tokens=0, context_limit=0, model=model))
 
     @property
     def receipt(self) -> Receipt:
-        """What the turn did, as far as it is on disk."""
+        """The effects of the turn that are on disk."""
         return self.work.facts.receipt
 
     @property
@@ -387,17 +391,17 @@ class Turn:
         return frozenset(self.receipt.names("created", "changed"))
 
     def note_done(self, fact: Fact, name: str) -> None:
-        """Note something that was done; it comes to disk with the next entries."""
+        """Note an effect; it is stored with the next entries."""
         self.journal.unwritten.append(facts_entry({fact: [name]}))
 
     def note_made(self, receipt: Receipt) -> None:
-        """Note what another turn did that was part of this one; it comes to disk with the next entries."""
+        """Note the effects of another turn that was part of this one; they are stored with the next entries."""
         if receipt:
             self.journal.unwritten.append(facts_entry(receipt.to_json()))
 
 
 def facts_entry(made: Made) -> Entry:
-    """Return the entry of what was done."""
+    """Return the entry that records these effects."""
     return Entry(DID, {"made": made})
 
 
@@ -407,13 +411,13 @@ def receipt_entry(receipt: Receipt) -> Entry:
 
 
 def receipt_in(entries: Sequence[Entry]) -> Receipt:
-    """Return the receipt of a turn from all its entries: the whole one at its end, or what they say without it."""
+    """Return the receipt of a turn: the one stored at its end, or one built from its entries."""
     whole = next((entry.payload.get("made") for entry in reversed(entries) if entry.kind == RECEIPT), None)
     return Receipt.from_json(whole) if isinstance(whole, dict) else ReceiptReader.of(entries)
 
 
 def user(text: str, speaker: str = "") -> Entry:
-    """Return the entry of a user's message, or of the words of another agent, which reach the model as one."""
+    """Return the entry of a user's message, or of another agent's, which the model reads as a user message."""
     return Entry("user", {"text": text, "speaker": speaker} if speaker else {"text": text})
 
 
@@ -423,13 +427,13 @@ def notice(text: str) -> Entry:
 
 
 def heartbeat(reason: str, protocol: MessageProtocol, now: float) -> Entry:
-    """Return the entry of a heartbeat, which says that the agent is awake, and why."""
+    """Return the entry of a heartbeat, which gives the reason why the agent is awake."""
     packed = protocol.event("heartbeat", {"reason": reason}, now)
     return Entry("notice", {"text": f"Heartbeat: {reason}", "packed": packed})
 
 
 def login(last: float | None, protocol: MessageProtocol, now: float) -> Entry:
-    """Return the entry that says that the user is there, and when they were there last."""
+    """Return the entry that says that the user is present, and when they were last present."""
     before = "never: this is the first time" if last is None else moment(last)
     text = f"The user is here. The last time was: {before}."
     return Entry("notice", {"text": text, "packed": protocol.event("login", {"last_login": before}, now)})
@@ -454,7 +458,7 @@ def entry_of(inbound: Inbound, protocol: MessageProtocol, now: float) -> Entry:
 
 
 def said_by(inbound: Inbound) -> str:
-    """Return the text of an event: the user's message, that of another agent, or why it came."""
+    """Return the text of an event: a message, or the reason for the event."""
     if (entry := identity.entry_of(inbound)) is not None:
         return str(entry.payload["text"])
     return str(inbound.payload.get("text") or inbound.payload.get("reason") or "")
@@ -468,9 +472,10 @@ def recorded_request(
     model: str,
     parameters: Mapping[str, Any],  # Any: JSON
 ) -> tuple[list[Entry], list[Write]]:
-    """Return the entry of a request, which refers to texts by their hashes, and the texts.
+    """Return the entry of a request, which refers to texts by hash, and the writes that store the texts.
 
-    With the messages of the turn, the request can be reconstructed; a section tells of the `indexed` functions.
+    Together with the messages of the turn, the request can be reconstructed. `indexed` are the functions that a section
+    lists.
     """
     names, texts = [function.name for function in functions], [section.text for section in sections]
     known = [name for name in (*names, *sorted(indexed)) if name in snapshot.functions]
@@ -495,12 +500,12 @@ def assistant(assistant_reply: Assistant) -> Entry:
 
 
 def cut_off(text: str) -> Entry:
-    """Return the entry of a reply of which only the beginning came."""
+    """Return the entry of an incomplete reply."""
     return assistant(Assistant(f"{text} […]"))
 
 
 def call_started(call: Call, version: str | None) -> Entry:
-    """Return the entry that says that a call is about to run: from then on its effects are possible."""
+    """Return the entry written before a call runs; from then on it may have effects."""
     return Entry("call", {"id": call.id, "name": call.name, "version": version})
 
 
@@ -511,14 +516,14 @@ def result(call: Call, text: str, outcome: str, seconds: float = 0.0, detail: di
 
 
 def messages_of(entries: Sequence[Entry]) -> list[Message]:
-    """Return the messages of a turn's entries that the model reads. Entries for the record alone are skipped."""
+    """Return the messages that the model reads; skip entries that are for the record only."""
     return [
         _READERS[entry.kind](_checked_payload(entry), entry.is_imported) for entry in entries if entry.kind in _READERS
     ]
 
 
 def unwrapped(call: Call) -> Call:
-    """Return the call that `call_function` is to make, if it is one of that and says which; otherwise the call."""
+    """Return the call that a `call_function` wraps; any other call, and a malformed one, is returned unchanged."""
     if call.name != CALLER:
         return call
     try:
@@ -529,7 +534,7 @@ def unwrapped(call: Call) -> Call:
         return call
     arguments = wanted.get("arguments") or {}
     if isinstance(arguments, str) and HEARTBEAT in wanted:
-        with suppress(NotJson):  # then the text says itself what is wrong with it
+        with suppress(NotJson):  # invalid text is kept, and fails with its own error
             arguments = read_object(arguments)
     if isinstance(arguments, dict):
         if HEARTBEAT in wanted:
@@ -539,7 +544,7 @@ def unwrapped(call: Call) -> Call:
 
 
 def calls_without_answer(entries: Sequence[Entry]) -> list[tuple[Call, bool]]:
-    """Return the calls of a turn's last reply that have no answer, each with whether it had been started."""
+    """Return the unanswered calls of a turn's last reply, each with whether it had started."""
     last = max((place for place, entry in enumerate(entries) if entry.kind == "assistant"), default=None)
     if last is None:
         return []
@@ -560,7 +565,7 @@ _NEEDED: Mapping[str, Shape] = {
 
 
 def _checked_payload(entry: Entry) -> dict[str, Any]:  # Any: JSON
-    """Return the payload of an entry, which someone else may have written into the state file."""
+    """Return the payload of an entry after checking its shape; others may have edited the state file."""
     payload: dict[str, Any] = fitting(
         entry.payload, _NEEDED[entry.kind], f"An entry of the conversation (`{one_line(entry.kind, 40)}`)"
     )

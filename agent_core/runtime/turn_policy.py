@@ -1,8 +1,8 @@
-"""The policies of a turn: when it ends, when the model gets advice first, and when repetition is too much.
+"""The policies of a turn: when it ends, when the model gets advice, and how much repetition is allowed.
 
-The loop tells it what came of each step, and carries out what follows. There are two policies: for agents whose text
-is the reply, and for agents that reach the user through a function and request another step. With the second, text
-that reaches nobody is not lost: its writer is notified once; if nothing is sent then, the text is sent.
+The loop passes the result of each step to the policy and carries out the decision. One policy is for agents whose text
+is the reply. The other is for agents that reach the user through a function and request each further step: if they only
+write text, they are notified once, and if they still send nothing, the text is sent.
 """
 
 import json
@@ -49,7 +49,7 @@ _SHORTER = "Write it much shorter, or do it in parts"
 
 @dataclass(frozen=True, slots=True)
 class GoOn:
-    """Another step; `advice`, if any, is shown to the model first, and then the reason why it is awake."""
+    """Another step. The model first reads `advice`, if any, and then `heartbeat`, the reason why it is awake."""
 
     advice: str = ""
     heartbeat: str = ""
@@ -57,8 +57,9 @@ class GoOn:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The end of a turn; `warning`, and what to do about it (`fix`), are for the user, `advice` is for the model's next
-    turn.
+    """The end of a turn.
+
+    `warning` and `fix` (what to do about it) are for the user; `advice` is for the model's next turn.
     """
 
     reason: Reason
@@ -69,13 +70,13 @@ class Ended:
 
     @property
     def why(self) -> str:
-        """The warning, and what to do about it."""
+        """The warning, followed by the fix."""
         return f"{self.warning} {self.fix}".strip()
 
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """The result of a step: its reply, the calls that it asked for, and whether messages wait for the turn."""
+    """The result of a step: its reply, the calls that it requested, and whether messages wait for the turn."""
 
     reply: "Reply"
     done: Sequence["Done"]
@@ -84,10 +85,10 @@ class StepResult:
 
 @dataclass(slots=True)
 class DirectReplyPolicy:
-    """The state of one turn's policy: the advice that was given, and how often the same result was repeated.
+    """The state of one turn's policy: the advice that was given, and how often each result was repeated.
 
-    `excluded` is what the next step is not offered, where the model writes under a schema. Elsewhere the tools stay the
-    same, so that a server's cache of the requests holds.
+    `excluded` are the functions that the next step does not offer to a model that writes under a schema. For other
+    models the tools stay the same, so that the server's prompt cache stays valid.
     """
 
     turn: "Turn"
@@ -100,14 +101,14 @@ class DirectReplyPolicy:
     _times: Counter[_Same] = field(default_factory=Counter)
 
     def speaking(self, *, by_function: bool) -> "DirectReplyPolicy":
-        """Return the policy for the way in which the agent now reaches the user: this one, unless that has changed."""
+        """Return the policy for how the agent now reaches the user: this one, unless that has changed."""
         kind = SendMessagePolicy if by_function else DirectReplyPolicy
         return self if type(self) is kind else kind(self.turn, self.max_steps)
 
-    # A turn of an agent ends only where one of these three says so; that of a group, in `groups/loop.py`.
+    # A turn of an agent ends only where one of these three decides so; a group's turn ends in `groups/loop.py`.
 
     async def before_request(self) -> Ended | None:
-        """Return the end of a turn that may send no more requests: one of its limits is reached, or it was stopped."""
+        """Return the end of a turn that may send no further request: it was stopped, or a limit is reached."""
         company, account = self.turn.origin.company, self.turn.origin.account
         if company is not None:
             if why := company.allowance.broken():
@@ -132,7 +133,7 @@ class DirectReplyPolicy:
         return Ended("handed_off") if turn.ending.handed_to else self._after_step(step)
 
     def broken_off(self, error: "Interrupted | ModelError") -> Ended:
-        """Return the end of a turn whose step could not be finished. The part of its reply that arrived is shown."""
+        """Return the end of a turn whose step failed or was interrupted; show the part of its reply that arrived."""
         self._show_held_back()
         if isinstance(error, ModelError):
             return Ended("failed", warning=error.message, fix=error.fix)
@@ -140,7 +141,7 @@ class DirectReplyPolicy:
 
     def _after_step(self, step: StepResult) -> GoOn | Ended:
         """Decide what follows a step whose calls are all answered."""
-        # Calls that were all sent back are no reply.
+        # A reply whose calls were all sent back is not an answer.
         follows = self._after_calls(step) if step.done else GoOn() if step.reply.calls else self._after_reply(step)
         if isinstance(follows, Ended) and follows.reason == "replied":
             client = self.turn.origin.client
@@ -157,7 +158,7 @@ class DirectReplyPolicy:
         return follows
 
     def _after_reply(self, step: StepResult) -> GoOn | Ended:
-        """Decide after a reply without a call."""
+        """Decide what follows a reply without calls."""
         reply = step.reply
         if reply.finish == "length":
             return self._after_cut(reply)
@@ -177,7 +178,7 @@ class DirectReplyPolicy:
         return Ended("replied", reply.text)
 
     def _check_shape(self, text: str) -> GoOn | Ended:
-        """Decide where the turn would end with a reply that has to have a shape; the model may mend it once."""
+        """Decide whether a final reply has the required shape; the model may correct it once."""
         read = self.turn.origin.client.shaped(text)
         if isinstance(read, str):
             return Ended("replied", read)
@@ -185,13 +186,13 @@ class DirectReplyPolicy:
         if "shape" in self._advised:
             return Ended("failed", warning=f"The reply does not have the shape that the client asked for: {faults}.")
         self._advised.add("shape")
-        self.turn.work.function_messages.clear()  # the client has seen nothing yet
+        self.turn.work.function_messages.clear()  # the client has not been sent anything yet
         return GoOn(
             f"Your reply does not have the shape that was asked for: {faults}. Send the whole JSON object again."
         )
 
     def _after_no_call(self) -> GoOn | Ended:
-        """Decide where the turn would end without a call that the client requires."""
+        """Decide what follows when the model would end the turn without a call that the client requires."""
         names = ", ".join(f"`{name}`" for name in sorted(self.turn.origin.client.names))
         self._reminders += 1
         if self._reminders > MAX_REMINDERS:
@@ -200,15 +201,16 @@ class DirectReplyPolicy:
         return GoOn(f"The client requires a call of one of its functions: {names}. Call it now.")
 
     def _after_calls(self, step: StepResult) -> GoOn | Ended:
-        """Decide after the calls of a step.
+        """Decide what follows the calls of a step.
 
-        The same call with the same outcome: told, and not offered at the next step; again and again: the end.
+        If a call is repeated with the same outcome, the model is notified and the function is not offered at the next
+        step. Further repetition ends the turn.
         """
         done, cut = step.done, step.reply.cut
         self.excluded = frozenset().union(*(result.excluded for result in done))
         self._runs = {key: self._runs.get(key, 0) + 1 for key in map(_sameness, done)}
         self._times.update(set(map(_identity, done)))
-        again = {  # what was refused before: just now, or earlier in the turn in the same words
+        again = {  # refused again with the same text: in the previous step, or earlier in the turn
             _identity(result): result.call.name
             for result in done
             if result.outcome == "refused" and (self._runs[_sameness(result)] > 1 or self._times[_identity(result)] > 1)
@@ -231,7 +233,7 @@ class DirectReplyPolicy:
         return GoOn(f"`{name}` was refused twice for the same reason. Do something else.")
 
     def _show_held_back(self) -> None:
-        """Show the user what was held back before a turn is ended from outside; there is nothing to show here."""
+        """Show the user text that was held back, before the turn is ended from outside; here there is none."""
 
     def _after_same(self, same: _Same, times: int) -> GoOn | Ended | None:
         name, _, answer = same
@@ -269,7 +271,7 @@ def _cut_advice(cut: Sequence[str]) -> str:
 
 
 def _objections(reply: "Reply", turn: "Turn") -> Iterator[tuple[str, str]]:
-    """Yield why a reply without a call must not end the turn yet: a name for it, and the text for the model."""
+    """Yield the objections to ending the turn with this reply: a name for each, and the text for the model."""
     if not reply.text.strip():
         yield "empty", "Your reply was empty. Answer the user, or call a function."
         return
@@ -315,14 +317,15 @@ SILENT: Final = "The agent handed back without a message."
 
 @dataclass(slots=True)
 class SendMessagePolicy(DirectReplyPolicy):
-    """The turn policy in which text is inner monologue."""
+    """The turn policy of agents that write text as inner monologue."""
 
     _unheard: str = ""
     _was_told: bool = False
 
     def _after_reply(self, step: StepResult) -> GoOn | Ended:
-        """Decide after a reply without a call: a thought, if nobody waits; otherwise a message put in the wrong
-        place.
+        """Decide what follows a reply without calls.
+
+        It is a thought if no one waits for an answer; otherwise it is a message that should have been sent by function.
         """
         reply = step.reply
         if reply.finish != "length" and (self.turn.work.function_messages or not self.turn.origin.is_asked):
@@ -338,7 +341,7 @@ class SendMessagePolicy(DirectReplyPolicy):
         return self._handed_back() if self._unheard or follows.reason == "replied" else follows
 
     def _after_calls(self, step: StepResult) -> GoOn | Ended:
-        """Decide after calls: another step if one of them asked for it or failed, otherwise the end."""
+        """Decide what follows calls: another step if one of them requested it or failed, otherwise the end."""
         follows = DirectReplyPolicy._after_calls(self, step)
         if isinstance(follows, Ended):
             return self._with_unheard(follows)
@@ -352,7 +355,7 @@ class SendMessagePolicy(DirectReplyPolicy):
         return follows if follows.advice else self._handed_back()
 
     def _show_held_back(self) -> None:
-        """Show the user the text that reached nobody, if they were shown nothing else."""
+        """Show the user the text that was not sent, if they were shown nothing else."""
         turn = self.turn
         if turn.origin.is_asked and not turn.work.function_messages and self._unheard:
             turn.say(self._unheard)
@@ -361,7 +364,7 @@ class SendMessagePolicy(DirectReplyPolicy):
         return self._with_unheard(Ended("replied"))
 
     def _with_unheard(self, ended: Ended) -> Ended:
-        """Show what is still to be shown, and return the end with all that the user was shown."""
+        """Show the text that was held back, and return the end with everything that the user was shown."""
         self._show_held_back()
         turn = self.turn
         silent = turn.origin.is_asked and not turn.work.function_messages and ended.reason == "replied"

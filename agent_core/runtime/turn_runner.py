@@ -1,4 +1,4 @@
-"""Runs the turns of one agent, one at a time: each is claimed from the store, begun, run by the loop, and closed.
+"""Runs the turns of one agent, one at a time: claims each from the store, begins it, runs the loop, and closes it.
 
 However a turn ends, its history is valid and on disk.
 """
@@ -61,19 +61,20 @@ if TYPE_CHECKING:
     from .groups.loop import GroupLoop
     from .loop import AgentLoop
 
-_COUNTED: Final = tuple(name for name in NAMES if name not in ("hops", "seconds"))  # these are no sums
+_COUNTED: Final = tuple(name for name in NAMES if name not in ("hops", "seconds"))  # the others are not sums
 _log = logging.getLogger("knapper.turns")
 
 
 TurnLoop: TypeAlias = "AgentLoop | GroupLoop"
-"""What runs the turns of an agent: the steps of a model, or the members of a group."""
+"""Runs the turns of an agent: the steps of a model, or the members of a group."""
 
 
 @dataclass(frozen=True, slots=True)
 class TurnOptions:
-    """The options of one turn: who is asked about grants, who debugs, its group, and who pays for it.
+    """The options of one turn: who is asked about grants, who debugs, its group, and the allowance that pays for it.
 
-    `hand` is the `self` of its meta-functions: the agent, which a runner does not hold, so that it ends with its users.
+    `hand` is the `self` of its meta-functions, which is the agent. A runner does not hold the agent, so that the agent
+    is freed when its users are done.
     """
 
     hand: object
@@ -81,12 +82,12 @@ class TurnOptions:
     debugger: Debugger | None = None
     company: Company | None = None
     spends_for: Allowance | None = None
-    works_for: str = ""  # the agent that called this one, where it runs a helper
-    goes_on: bool = False  # whether a turn of the user that is cut off goes on
+    works_for: str = ""  # the calling agent if this agent is a helper
+    goes_on: bool = False  # whether an interrupted turn of the user resumes
 
 
 def _is_of_user(inbound: Inbound) -> bool:
-    """Return whether an event goes on with a turn that the user began: an answer to it, or what it was cut off in."""
+    """Return whether an event continues a turn that the user began: an answer to it, or its restart."""
     payload = inbound.payload
     return not payload.get("owes") and (
         inbound.kind == "answer" or (inbound.kind == "again" and not payload.get("from"))
@@ -95,7 +96,7 @@ def _is_of_user(inbound: Inbound) -> bool:
 
 @dataclass(slots=True)
 class TurnRunner:
-    """Runs the turns of one agent; `turn` is the running one."""
+    """The runner of one agent's turns; `turn` is the running turn."""
 
     name: str
     store: Store
@@ -108,12 +109,12 @@ class TurnRunner:
     turn: Turn | None = None
     receipt: Receipt = field(default_factory=Receipt)  # of the last turn
     one_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock)
-    ends_at_once: bool = False  # a turn that is about to begin was interrupted
+    ends_at_once: bool = False  # interrupt the turn that is about to begin
 
     async def run(self, posts: Sequence[Post], options: TurnOptions) -> AsyncGenerator[events.Event, None]:
-        """Post these to the inbox, run the turn that they begin, and yield its events.
+        """Post these events to the inbox, run the turn that they begin, and yield its events.
 
-        Leaving the iteration early ends the turn as an interruption does.
+        Leaving the iteration early interrupts the turn.
         """
         queue: asyncio.Queue[events.Event | None] = asyncio.Queue()
         async with self.one_at_a_time:
@@ -130,7 +131,7 @@ class TurnRunner:
                 self.ends_at_once = False
 
     def interrupt(self, *, resumes: bool) -> None:
-        """End the running turn, or the one that is about to begin."""
+        """Interrupt the running turn, or the one that is about to begin."""
         if self.turn is not None:
             self.turn.ending.resumes |= resumes
             self.turn.ending.interruption.request()
@@ -139,7 +140,7 @@ class TurnRunner:
 
     @asynccontextmanager
     async def alone(self, kind: str, options: TurnOptions) -> AsyncIterator[Turn]:
-        """Give a turn of its own to work that no message began; its event goes before all that waits."""
+        """Run a block in a turn that no message began; its event is claimed before everything that waits."""
         async with self.one_at_a_time:
             await self.store.post(Post(self.name, kind, {}, due=0.0))
             claimed = await self._next(goes_on=options.goes_on)
@@ -164,7 +165,7 @@ class TurnRunner:
             turn.warn(problem)
 
     def turn_of(self, claimed: ClaimedTurn, options: TurnOptions, emit: Emit = lambda _: None) -> Turn:
-        """Return a claimed turn with all that its steps need."""
+        """Return the turn for a claimed event, with everything that its steps need."""
         queue, session = self.functions.granting.queue, self.session
         payload, is_between = claimed.event.payload, claimed.event.kind in BETWEEN
         thread = str(payload.get("thread") or "") if is_between else ""
@@ -215,7 +216,7 @@ class TurnRunner:
     async def _run_next(self, posts: Sequence[Post], emit: Emit, options: TurnOptions) -> None:
         for post in posts:
             await self.store.post(post)
-        skip = BETWEEN if posts else ()  # the user's message goes before what others sent
+        skip = BETWEEN if posts else ()  # the user's message comes before those of other agents
         with self.functions.in_use():
             claimed = await self._next(skip, goes_on=options.goes_on)
             if claimed is None:
@@ -227,7 +228,7 @@ class TurnRunner:
                 self.colleagues.look_away()
 
     async def _next(self, skip: Collection[str] = (), *, goes_on: bool) -> ClaimedTurn | None:
-        """Return the next turn; one whose end could not be written, as on a full disk, is closed before."""
+        """Return the next turn, after closing earlier ones that could not be stored, for example on a full disk."""
         claimed = await self.store.next(self.name, self.owner, skip=skip)
         while claimed is not None and claimed.attempt > 1:
             await settle(self.store, claimed, self.session, goes_on=goes_on)
@@ -247,7 +248,7 @@ class TurnRunner:
             self.session.touch()
         if ended.warning:
             turn.warn(ended.warning, ended.fix)
-        # Show an agent that sees only some functions those that it made, from now on.
+        # An agent that sees only some functions always sees those that it made.
         if "*" not in self.colleagues.profile.functions:
             for name in turn.made & self.functions.registry.snapshot().functions.keys():
                 await self.session.own_set.add(name)
@@ -267,7 +268,7 @@ class TurnRunner:
         try:
             ended = await self.loop.run(turn)
         except Exception as error:
-            # A fault of our own: the history is made valid first, and the interface's edge records the rest.
+            # A bug: make the history valid first; the interface reports the error.
             why = f"{error.message} {error.fix}".strip() if isinstance(error, KnapperError) else "The program failed."
             await self._settle_calls(
                 turn, "The turn ended here because the program failed.", Entry(ENDED, {"text": why})
@@ -286,7 +287,7 @@ class TurnRunner:
 
 
 class Account:
-    """The budget of a turn: the limits of its agent within what is left of its thread, which others spend, too."""
+    """The budget of a turn: the agent's limits, within what its thread, shared with other agents, has left."""
 
     def __init__(
         self,
@@ -297,10 +298,10 @@ class Account:
         clock: Clock,
         parent: Allowance | SpendingLimits,
     ) -> None:
-        """Open the account; `own` are the limits in the agent's file now.
+        """Open the account; `own` returns the limits in the agent's file now.
 
-        `parent` is what pays, too: the caller's allowance, or the limits of a thread, which are this turn's alone until
-        a message makes it a thread of several.
+        `parent` also pays: the caller's allowance, or the limits of a thread. These belong to this turn alone until a
+        message makes it a thread with other agents.
         """
         self._alone = None if isinstance(parent, Allowance) else Allowance(parent)
         self.allowance = Allowance(own(), parent if isinstance(parent, Allowance) else self._alone)
@@ -314,7 +315,7 @@ class Account:
         self._before: Amounts | None = None
 
     async def broken(self) -> str | None:
-        """Return why the next request must not be sent, or None; asked before each."""
+        """Return why the next request must not be sent, or None. Call it before each request."""
         row = await self._store.thread(self.thread)
         if row is not None and row.state != "open":
             return f"The thread was stopped: {row.why}" if row.why else "The thread was stopped."
@@ -323,11 +324,11 @@ class Account:
         return self.allowance.broken()
 
     def spend(self, **amounts: int | float) -> None:
-        """Add to what was spent."""
+        """Add to the amounts spent."""
         self.allowance.spend(**amounts)
 
     def writes(self, *, is_last: bool = False) -> list[Write]:
-        """Return the write that keeps what was spent since the last time; until there is a thread, it is kept here."""
+        """Return the write of what was spent since the last one; none until a thread exists or the turn ends."""
         if self._before is None and not is_last:
             return []
         spent, saved = self._own_spent(), self._saved

@@ -1,6 +1,6 @@
-"""The debugger on the host side: breakpoints, stops with a user, records without one, traces, recorded calls.
+"""The host side of the debugger: breakpoints, stops with a user, records without one, traces, recorded calls.
 
-What comes from a worker is a claim: it is checked for shape, capped, masked and made visible before anybody has it.
+Data from a worker is untrusted: its shape is checked, and it is limited, masked and made visible before it is used.
 """
 
 from agent_core.base.late import late_names

@@ -1,8 +1,8 @@
-"""The breakpoints of a workspace; they follow their line when the function is edited above it, or in it.
+"""The breakpoints of a workspace; they follow their line when the function is edited.
 
-A function can stop at the first lines of its statements, which its text alone tells. A breakpoint is anchored to its
-function and to the text of its line; where the text stands several times, the one that is nearest to the old place
-counts. One that lost its line stays, says so, and is armed again if the line comes back.
+A function can stop at the first lines of its statements, which follow from its text. A breakpoint is anchored to its
+function and to the text of its line; if several lines have this text, the nearest to the old place is used. A
+breakpoint whose line is gone stays, reports this, and is armed again if the line returns.
 """
 
 import ast
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @lru_cache(maxsize=256)
 def stopping(text: str) -> dict[int, int]:
-    """Return the lines (from 1) at which a function stops, each with the last line of its statement."""
+    """Return the lines (from 1) at which a function can stop, each with the last line of its statement."""
     try:
         top = syntax.parse(text).body[0]
     except (SyntaxError, ValueError, IndexError, RecursionError):
@@ -41,9 +41,7 @@ def stopping(text: str) -> dict[int, int]:
 
 
 def stopping_lines(name: str, snapshot: "Snapshot") -> list[tuple[int, str]]:
-    """Return the lines of its file at which a function stops, each with its text; empty if there is no such
-    function.
-    """
+    """Return the lines of the file at which a function can stop, with their texts; empty for an unknown function."""
     function = snapshot.functions.get(name)
     if function is None:
         return []
@@ -53,14 +51,14 @@ def stopping_lines(name: str, snapshot: "Snapshot") -> list[tuple[int, str]]:
 
 
 def nearest(text: str, line: int) -> int | None:
-    """Return the stopping line for any line of the text: its statement's, else the next one; 0 gives the first."""
+    """Return the stopping line for a line of the text: that of its statement, else the next one; 0 gives the first."""
     lines = stopping(text)
     inside = [first for first, last in lines.items() if first <= line <= last]
     return max(inside) if inside else next((first for first in lines if first >= line), None)
 
 
 def _end(statement: ast.stmt) -> int:
-    """Return the last line of a statement; for a compound statement, of its head."""
+    """Return the last line of a statement, or of the head of a compound statement."""
     inner = [child.lineno for child in _statements(statement)]
     return max(statement.lineno, min(inner) - 1) if inner else statement.end_lineno or statement.lineno
 
@@ -79,9 +77,9 @@ By: TypeAlias = Literal["human", "agent"]
 
 @dataclass(frozen=True, slots=True)
 class Breakpoint:
-    """A breakpoint; `offset` is its line within the function, from 0, where it was last seen.
+    """A breakpoint; `offset` is the last known line within the function, from 0.
 
-    The first `after` hits are passed over, then each `every`-th counts; `once` takes it away when it was hit.
+    The first `after` hits are skipped, then each `every`-th counts; with `once`, it is removed after a hit.
     """
 
     id: int
@@ -100,7 +98,7 @@ class Breakpoint:
 class Placed:
     """A breakpoint at its current place; line 0 means that its line or its function is gone.
 
-    `requested_line` is the line that was asked for, if that is another one and it has just been set.
+    `requested_line` is set if the breakpoint has just been set at another line than requested.
     """
 
     breakpoint: Breakpoint
@@ -110,7 +108,7 @@ class Placed:
 
     @property
     def moved(self) -> str:
-        """The reason why it is at another line than requested; empty if it is not."""
+        """The reason why it is at another line than requested, or an empty text."""
         return (
             f"Nothing begins to run at line {self.requested_line}: it stops at {self.line}."
             if self.requested_line
@@ -133,7 +131,7 @@ class Placed:
 
 
 class Breakpoints:
-    """The breakpoints of one workspace, as long as the program runs."""
+    """The breakpoints of one workspace, kept as long as the program runs."""
 
     def __init__(self) -> None:
         self._held: dict[int, Breakpoint] = {}
@@ -143,13 +141,13 @@ class Breakpoints:
         return bool(self._held)
 
     def arm(self, breakpoint_: Breakpoint, line: int, snapshot: "Snapshot") -> Placed:
-        """Arm a breakpoint at a line of its module (0: the function's first); its id and anchor are assigned here.
+        """Arm a breakpoint at a line of its module (0: the function's first); its ID and anchor are assigned here.
 
-        It replaces one of its kind there; one that counts once is kept next to one that stays, and if that
-        stops at each hit anyway, that one is returned.
+        It replaces one of the same kind at that line. A one-time breakpoint is kept along with a permanent one; if that
+        stops at each hit anyway, the permanent one is returned.
 
         Raises:
-            UsageError: there is no such function or line, or an expression cannot be read.
+            UsageError: there is no such function or line, or an expression is invalid.
         """
         function = _function(breakpoint_.function, snapshot)
         _check_all(breakpoint_)
@@ -182,7 +180,7 @@ class Breakpoints:
         """Change the condition or counts of a breakpoint.
 
         Raises:
-            UsageError: there is none of this id, or an expression cannot be read.
+            UsageError: there is no breakpoint with this ID, or an expression is invalid.
         """
         if id not in self._held:
             raise UsageError(f"There is no breakpoint {id}.")
@@ -192,7 +190,7 @@ class Breakpoints:
         return self._place(point, snapshot)[0]
 
     def clear(self, function: str = "", line: int = 0, snapshot: "Snapshot | None" = None, id: int = 0) -> list[Placed]:
-        """Remove the breakpoints of a function, at a line of it, or with this id; all if nothing is named."""
+        """Remove the breakpoints of a function, at a line of it, or with this ID; all if nothing is named."""
         placed = self.placed(snapshot) if snapshot else [Placed(point) for point in self._held.values()]
         matches = [
             placement
@@ -206,7 +204,7 @@ class Breakpoints:
         return matches
 
     def hit(self, id: int) -> None:
-        """Record a hit; a breakpoint that counts once is removed."""
+        """Record a hit; a one-time breakpoint is removed."""
         if (point := self._held.get(id)) is not None and point.once:
             del self._held[id]
 
@@ -215,7 +213,7 @@ class Breakpoints:
         return [self._place(point, snapshot)[0] for point in list(self._held.values())]
 
     def points(self, snapshot: "Snapshot") -> Iterator[Point]:
-        """Yield the breakpoints as a worker receives them, including those in functions of nested calls."""
+        """Yield the breakpoints in the form for a worker, including those in functions of nested calls."""
         for point in list(self._held.values()):
             placed, text = self._place(point, snapshot)
             if placed.line:
@@ -250,7 +248,7 @@ class Breakpoints:
 
 
 def _always(breakpoint_: Breakpoint) -> bool:
-    """Check whether a breakpoint stops at each hit and stays."""
+    """Check whether a breakpoint stops at each hit and is permanent."""
     return not (breakpoint_.once or breakpoint_.condition or breakpoint_.after) and breakpoint_.every == 1
 
 

@@ -1,6 +1,6 @@
 """The debugger of one workspace, and its watch over one call and the calls that it makes.
 
-Stops of several calls come to the human one after another; while one waits, its clock stands still.
+The human handles the stops of several calls one at a time; while a call waits, its clock is stopped.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from .breakpoints import Placed
 
-# One stop, up to the command that ends it: the host answers some commands, the worker the others.
+# One stop, until the command that ends it: the host answers some commands, the worker the others.
 
 MOST_DIGITS: Final = 9
 _MOST_TYPED: Final = 200
@@ -57,22 +57,22 @@ QUIT: Final = "its debugger was told to end it"
 
 @dataclass(slots=True)
 class Halt:
-    """A stop, the debugger, and the expressions displayed at each stop; `snapshot` is what the call runs on."""
+    """A stop, its debugger, and the expressions that are displayed at each stop; the call runs on `snapshot`."""
 
     stop: DebugStop
     debugger: Debugger
     breakpoints: "Breakpoints"
     snapshot: "Snapshot"
     displayed: list[str]
-    waiting: Command = field(default_factory=lambda: Command(""))  # of the worker's answer
-    is_setting: bool = False  # whether that gives something another value
-    reins: DebugControl | None = None  # on the worker that stands still
-    is_asked: bool = False  # whether the human is, and no worker
-    listed: int = 0  # the last line that was listed here
-    done: str = ""  # what the host says to the last order: then the worker's words are not told
+    waiting: Command = field(default_factory=lambda: Command(""))  # the command that the worker must answer
+    is_setting: bool = False  # whether that command assigns a value
+    reins: DebugControl | None = None  # controls the stopped worker
+    is_asked: bool = False  # whether the human, not the worker, is asked
+    listed: int = 0  # the last line that was listed
+    done: str = ""  # the host's answer to the last order, shown instead of the worker's
 
     async def order(self) -> Order:
-        """Return what the worker must do next.
+        """Return the next order for the worker.
 
         Raises:
             CallEnded: the human ends the call.
@@ -94,7 +94,7 @@ class Halt:
             self.stop = replace(self.stop, message=result)
 
     def heard(self, claim: Claim, reader: Reader) -> bool:
-        """Process the worker's answer to the last order; return whether a local has changed, by whatever was typed."""
+        """Process the worker's answer to the last order; return whether a local has changed."""
         text = reader.text(claim.get("text", ""))
         has_changed = (self.is_setting and not text) or claim.get("changed") is True
         if "locals" in claim:
@@ -113,7 +113,7 @@ class Halt:
 
     @property
     def change(self) -> str:
-        """The last order as a change: where the call stood still, and what the human typed."""
+        """A line about the last change: where the call was stopped, and what the human typed."""
         typed = self.waiting.argument.strip()
         name, _, expression = typed.partition(" ")
         if self.waiting.do == "set":
@@ -181,7 +181,7 @@ class Halt:
         return self._arm_order(self.breakpoints.arm(spec, line, self.snapshot))
 
     def _arm_order(self, placed: "Placed", **more: bool) -> Order:
-        """Return the order to stop there; the answer then shows the breakpoint as it stands."""
+        """Return the order to set the breakpoint in the worker; the answer then shows the breakpoint."""
         point = next(
             worker_point
             for worker_point in self.breakpoints.points(self.snapshot)
@@ -207,7 +207,7 @@ class Halt:
         return owner.name if owner else self.stop.at.function.split(".")[0]
 
     def _owner(self, line: int = 0) -> "Function | None":
-        """Return the function that contains a line of this file; 0 means the current one."""
+        """Return the function that contains a line of this file; 0 means the current line."""
         path, functions, line = self.stop.at.path, self.snapshot.functions.values(), line or self.stop.at.line
         return next(
             (
@@ -262,7 +262,7 @@ _ACTS: Final[dict[str, Callable[[Halt, str], Order | str]]] = {
 
 
 def _short(command: CommandHelp) -> str:
-    """Return the short form of a command, if it has one."""
+    """Return the short form of a command, or an empty text."""
     return command.short if command.short != command.name else ""
 
 
@@ -277,7 +277,7 @@ def _help(name: str) -> str:
 
 
 def _range(argument: str, line: int, listed: int) -> tuple[int, int]:
-    """Return the range of lines to list: the given ones, those around one, or the next after the last listed."""
+    """Return the range of lines to list: those given, those around a line, or those after the last listed."""
     first, comma, last = (part.strip() for part in argument.partition(","))
     if not argument and listed:
         return listed + 1, listed + 11
@@ -292,10 +292,10 @@ def _range(argument: str, line: int, listed: int) -> tuple[int, int]:
 
 
 def why_of(claim: Claim, id: int) -> str:
-    """Return why a call is stopped, in the host's own words; `id` is the breakpoint's, 0 if there is none.
+    """Return why a call is stopped, in the host's words; `id` is the breakpoint's, or 0.
 
     Raises:
-        RequestRefused: a debugger does not stop for that.
+        RequestRefused: the reason is unknown.
     """
     why = claim.get("why")
     if not isinstance(why, str):
@@ -308,7 +308,7 @@ def why_of(claim: Claim, id: int) -> str:
 
 
 def begun(claim: Claim, reader: Reader, call: str, snapshot: "Snapshot", breakpoints: "Breakpoints") -> DebugStop:
-    """Return the stop that a worker claims, without its reason."""
+    """Return the stop that a worker reports, without its reason."""
     frames = reader.many(claim.get("frames"), reader.at, caps.MOST_STACK)
     value, error = claim.get("value"), claim.get("error")
     return DebugStop(
@@ -369,12 +369,12 @@ class DebuggerSeat:
 
 
 class Debugging:
-    """The breakpoints of a workspace, the human at the debugger where a turn has none, and the calls that run."""
+    """The breakpoints of a workspace, its default debugger, and the running calls."""
 
     def __init__(self, wait_s: float = WAIT_S, debugger: Debugger | None = None) -> None:
         self.breakpoints = Breakpoints()
         self.wait_s = wait_s
-        self.seat = DebuggerSeat(debugger)  # where a turn has none of its own
+        self.seat = DebuggerSeat(debugger)  # for turns without their own
         self._running: list[Watch] = []
 
     def watch(
@@ -385,13 +385,13 @@ class Debugging:
         looks_back: bool = False,
         seat: DebuggerSeat | None = None,
     ) -> "Watch":
-        """Return a watch over one call, with the human of its turn at the debugger or the usual one."""
+        """Return a watch over one call, with the debugger of its turn or the default one."""
         return Watch(self, trace, covers, looks_back=looks_back, seat=seat or self.seat)
 
     def break_now(self) -> list[str]:
         """Stop each running call at its next line, and return the functions that were reached.
 
-        A human has to sit at the debugger: without one nothing is stopped.
+        Without a human at the debugger, nothing is stopped.
         """
         return [
             watch.running[-1].function
@@ -400,7 +400,7 @@ class Debugging:
         ]
 
     def stop_evaluation(self) -> bool:
-        """End the expression that a worker evaluates for the user at a stop; return False if there is none."""
+        """Stop the expression that a worker evaluates for the user at a stop; return False if there is none."""
         return any(watch.stop_evaluation() for watch in self._running)
 
     @contextmanager
@@ -414,7 +414,7 @@ class Debugging:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A function of a call while it runs; its worker may only mention the breakpoints that it received."""
+    """A function of a call while it runs; its worker may only refer to breakpoints that it was sent."""
 
     function: str
     has_human: bool = False
@@ -424,7 +424,7 @@ class Run:
 
 
 class Watch:
-    """One call as the debugger sees it: what is sent with it, its stops, its records, and what was reported."""
+    """One call from the debugger's view: what is sent with it, its stops, its records, and reports."""
 
     def __init__(
         self,
@@ -443,15 +443,15 @@ class Watch:
         self._halts: list[Halt] = []
         self._displayed: list[str] = []
         self._stops = 0
-        self.was_quit = False  # by the human
-        self.was_denied = False  # something that it had no grant for, so that its failure says nothing of it
-        self.stood = 0.0  # seconds in which it waited for a human
-        self.running: list[Run] = []  # each called by the one before
-        self.changes: list[str] = []  # by the human, each with its place
+        self.was_quit = False  # whether the human ended it
+        self.was_denied = False  # whether a grant was missing, so that a failure does not count against the function
+        self.stood = 0.0  # seconds spent waiting for a human
+        self.running: list[Run] = []  # each called by the previous one
+        self.changes: list[str] = []  # changes by the human, each with its place
         self.records: list[BreakpointRecord] = []
-        self.passed = 0  # records beyond those that are kept
+        self.passed = 0  # number of records beyond the limit
         self.lines: tuple[TraceLine, ...] = ()
-        self.can_run: tuple[int, ...] = ()  # lines of the function with requested coverage
+        self.can_run: tuple[int, ...] = ()  # executable lines of the function whose coverage is requested
         self.is_cut = False
         self.recording = Recording(random.SystemRandom().getrandbits(48))
 
@@ -462,7 +462,7 @@ class Watch:
         snapshot: "Snapshot",
         arguments: Mapping[str, Any] | None = None,  # Any: JSON
     ) -> Iterator[CallHooks]:
-        """Yield what the worker of a function receives, while the function runs as part of the call."""
+        """Yield the hooks that the worker of a function receives, while the function runs as part of the call."""
         is_first = not self.running
         points = tuple(self._debugging.breakpoints.points(snapshot)) if self._debugging.breakpoints else ()
         human = self.seat.debugger is not None
@@ -484,7 +484,7 @@ class Watch:
         """Return the answer to a request from the debugger in the worker.
 
         Raises:
-            CallEnded: it has no known shape, or is not what its worker was sent for: no debugger of ours says that.
+            CallEnded: the request is malformed or unexpected, so it does not come from our debugger.
         """
         try:
             return self._answer(claim, snapshot)
@@ -532,13 +532,13 @@ class Watch:
             self.stood += asyncio.get_running_loop().time() - began
 
     def _require_known(self, id: int) -> int:
-        """Return the number of a breakpoint that the worker received; 0 is none of them."""
+        """Return the ID of a breakpoint that the worker was sent, or 0 for none."""
         if id and id not in self.running[-1].points:
             raise RequestRefused("the debugger hears of breakpoints that this call was sent")
         return id
 
     def _displayed_values(self, stop: DebugStop, snapshot: "Snapshot") -> tuple[tuple[str, str], ...]:
-        """Return what a stop shows of the expressions that the user displays, here or with a breakpoint."""
+        """Return the displayed expressions of a stop, including those of breakpoints."""
         placed = self._debugging.breakpoints.placed(snapshot)
         expressions = {*self._displayed, *(text for placement in placed for text in placement.breakpoint.expressions)}
         return tuple((text, value) for text, value in stop.shown if text in expressions)
@@ -565,7 +565,7 @@ class Watch:
         return await self._go_on()
 
     async def _go_on(self) -> "Order":
-        """Ask the user until the worker has something to do; the stop is over when it continues, or when it cannot."""
+        """Ask the user until there is an order for the worker; the stop ends when the call continues or cannot."""
         halt = self._halts[-1]
         order: Order = {}
         try:
@@ -592,17 +592,17 @@ class Watch:
 
     @property
     def is_halted(self) -> bool:
-        """True if the call stands at the debugger: what it does now, the user has typed."""
+        """True if the call is stopped at the debugger: what it does now was typed by the user."""
         return bool(self._halts)
 
     def note(self, snapshot: "Snapshot") -> str:
-        """Return what the breakpoints recorded and what a human changed, for a model; empty if nothing."""
+        """Return what breakpoints recorded and a human changed, for a model; empty if nothing."""
         changes = stop.changes(self.changes, self.stood)
         return "\n".join(filter(None, (changes, stop.records(self.records, self.passed, snapshot))))
 
     @property
     def was_stopped(self) -> bool:
-        """True if the user controlled the call: how it ended then says nothing about the function."""
+        """True if the user controlled the call, so that its outcome says nothing about the function."""
         return self._stops > 0
 
     def writes(
@@ -612,16 +612,16 @@ class Watch:
         arguments: Mapping[str, Any],
         report: "CallReport",
     ) -> list["SaveRecorded"]:
-        """Return what is stored of the call for a replay, if it ran to an end."""
+        """Return the record of the call for a replay, unless the user ended it."""
         return [] if self.was_quit else kept_call(self.recording, function, snapshot, arguments, report)
 
     def stop_evaluation(self) -> bool:
-        """End the evaluation in the stopped worker; return False if there is none."""
+        """Stop the evaluation in the stopped worker; return False if there is none."""
         halt = self._halts[-1] if self._halts else None
         return halt is not None and not halt.is_asked and halt.reins is not None and halt.reins.stop_now()
 
     def close(self) -> None:
-        """Close the watch after the call has ended, possibly in the middle of a stop."""
+        """Close the watch after the call has ended, possibly during a stop."""
         for halt in list(self._halts):
             self._over(halt)
 

@@ -1,7 +1,7 @@
-"""Records what a call got through `self`, so that it can be replayed; secrets by their names alone.
+"""Records the answers that a call got through `self`, so that it can be replayed; secrets only by name.
 
-Answers are kept in order, masked, up to a limit. What a replay cannot reproduce is reported: data beyond the limit,
-and uses of the clock, system randomness, threads or files that the function's text shows.
+Answers are stored in order, masked, up to a limit. What a replay cannot reproduce is reported: data beyond the limit,
+and uses of the clock, system randomness, threads or files that are visible in the function's text.
 """
 
 import ast
@@ -41,7 +41,7 @@ _KNOWN: Final = tuple((kind, re.compile(pattern)) for kind, pattern in _KINDS)
 
 
 def unrecorded_uses(function: "Function", snapshot: "Snapshot") -> list[str]:
-    """Return each such use with its place; nothing that goes through `self` is among them."""
+    """Return each use that a replay cannot reproduce, with its place; uses of `self` are not among them."""
     text = snapshot.modules[function.module].text
     used_names = uses(function, snapshot) | {function.name}
     callees = [
@@ -89,24 +89,24 @@ _SILENT: Final = frozenset({"progress", "debug"})
 
 
 class Recording:
-    """The answers that one call got; calls that it made are answers, and record nothing of their own."""
+    """The answers that one call got; calls that it makes are recorded as answers only."""
 
     def __init__(self, seed: int, zone_then: str | None = None) -> None:
         self.seed = seed
         self.turn = ""
-        self.number = 0  # of the call in its program, if one made it
-        self.zone_then = zone_then  # at a replay: the time zone of the call
+        self.number = 0  # of the call in its program, if any
+        self.zone_then = zone_then  # in a replay: the time zone of the original call
         self.zone = os.environ.get("TZ", "") if zone_then is None else zone_then
         self.heard: list[Row] = []
-        self.lacking: dict[str, None] = {}  # in its order, each once
+        self.lacking: dict[str, None] = {}  # an ordered set
         self._size = 0
 
     def seed_of(self, depth: int) -> int:
-        """Return the seed of the call, and of calls that it makes."""
+        """Return the seed for the call at this depth of nested calls."""
         return self.seed + depth
 
     def note(self, name: str, arguments: Row, value: Value, *, refused: str = "") -> None:
-        """Record an answer, or why there was none; all of it is masked."""
+        """Record an answer, or why it was refused; everything is masked."""
         if name in _SILENT or self._size > MOST_BYTES:
             return
         if name == "secret":
@@ -129,12 +129,12 @@ class Recording:
             self.heard.append(row)
 
     def lack(self, description: str) -> None:
-        """Record something that a replay will not have."""
+        """Record something that a replay will lack."""
         self.lacking[description] = None
 
 
 def first_few(lacking: Collection[str]) -> list[str]:
-    """Return the missing items, up to the limit, and how many more there are."""
+    """Return the missing items up to the limit, and the number of further ones."""
     more = len(lacking) - MOST_LACKING
     return [*list(lacking)[:MOST_LACKING], *([f"… and {more:,} more"] if more > 0 else [])]
 
@@ -165,9 +165,9 @@ def kept_call(
 
 @dataclass(frozen=True, slots=True)
 class RecordedOutcome:
-    """The parts of an outcome that a replay is compared by: how the call ended, its value, its error and its output.
+    """The parts of an outcome that a replay compares: how the call ended, its value, its error and its output.
 
-    A large value is not kept, only its `digest`; an error is kept without its frames.
+    Of a large value only the `digest` is stored; an error is stored without its frames.
     """
 
     outcome: str
@@ -178,7 +178,7 @@ class RecordedOutcome:
 
     @classmethod
     def of(cls, report: "CallReport") -> "RecordedOutcome":
-        """Return what is recorded of a call."""
+        """Return the recorded parts of a call's report."""
         text = dumps(report.value)
         return cls(
             report.outcome,
@@ -190,12 +190,12 @@ class RecordedOutcome:
 
     @classmethod
     def from_json(cls, data: Row) -> "RecordedOutcome":
-        """Return a stored one."""
+        """Return a stored outcome."""
         error = data["error"]
         failure = error and Failure(error["type"], error["message"])
         return cls(data["outcome"], data["value"], data["digest"], failure, data["output"])
 
     def to_json(self) -> Row:
-        """Return its stored and published shape."""
+        """Return the stored and published shape."""
         error = self.error and {"type": self.error.type, "message": self.error.message}
         return {**fields_to_json(replace(self, error=None)), "error": error}

@@ -1,7 +1,7 @@
-"""A stop of the debugger: how people and models read it, the commands available at it, and the debugger's protocol.
+"""A stop of the debugger: its form for people and models, its commands, and the debugger's protocol.
 
-What a worker claims about a stop, a record or a trace is parsed strictly, or refused. In the text for a model each
-value stands once, then only the changes.
+What a worker reports about a stop, a record or a trace is parsed strictly, or refused. In the text for a model, each
+value appears once, and then only its changes.
 """
 
 import re
@@ -23,7 +23,7 @@ _ASSIGNS = re.compile(r"(?:[-+*/%&|^@]|//|\*\*|<<|>>)?=(?!=)")
 
 @dataclass(frozen=True, slots=True)
 class At:
-    """One frame of the stack; `function` is the name Python gives it, `arguments` a short text of what it got."""
+    """One frame of the stack; `function` is Python's name for it, `arguments` a short text of its arguments."""
 
     path: str
     line: int
@@ -33,28 +33,26 @@ class At:
 
 @dataclass(frozen=True, slots=True)
 class DebugStop:
-    """The place where a call is stopped. Every text is masked and has no terminal control characters.
+    """The place where a call is stopped. Every text is masked and free of terminal control characters.
 
-    `frames` begin with the outermost, `current` is the number of the one that is looked at. `source` is the text of its
-    module from the host's own copy. `message` answers the last command; it is empty when the call has just stopped.
+    `frames` begin with the outermost, `current` is the index of the selected one. `source` is the text of its module
+    from the host's own copy. `message` is the answer to the last command; it is empty when the call has just stopped.
     """
 
-    call: str  # the function that was called
+    call: str  # the called function
     why: str  # breakpoint N, breakpoint(), step, return, waits, yields, exception, raised, break now
     frames: tuple[At, ...]
     current: int
     locals: tuple[tuple[str, str], ...]
-    arguments: int  # so many of the locals, the first ones, are arguments
-    names: tuple[str, ...] = ()  # what completes
-    shown: tuple[tuple[str, str], ...] = ()  # expressions that are displayed
-    value: str | None = None  # what is returned, at a return
+    arguments: int  # this many of the locals, from the first, are arguments
+    names: tuple[str, ...] = ()  # for completion
+    shown: tuple[tuple[str, str], ...] = ()  # displayed expressions
+    value: str | None = None  # the returned value, at a return
     error: str | None = None  # at an exception
     source: str = ""
     armed: frozenset[int] = frozenset()  # lines of the source with breakpoints
     message: str = ""
-    call_arguments: str = (
-        ""  # the arguments of the call as JSON, where several calls run and one has to be told from another
-    )
+    call_arguments: str = ""  # the arguments of the call as JSON, set if several calls run
 
     @property
     def at(self) -> At:
@@ -62,11 +60,11 @@ class DebugStop:
         return self.frames[self.current]
 
     def listing(self, around: int = 5) -> tuple[tuple[int, str], ...]:
-        """Return lines of the source with their numbers, around the one that runs next."""
+        """Return the numbered lines of the source around the current one."""
         return self.lines(self.at.line - around, self.at.line + around)
 
     def lines(self, first: int, last: int) -> tuple[tuple[int, str], ...]:
-        """Return the existing lines of the source in this range, with their numbers."""
+        """Return the numbered lines of the source in this range, as far as they exist."""
         lines = bare_lines(self.source)
         return tuple((number, lines[number - 1]) for number in range(max(1, first), min(len(lines), last) + 1))
 
@@ -96,7 +94,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class CommandHelp:
-    """A command as help shows it."""
+    """A command as shown by help."""
 
     name: str
     short: str
@@ -147,10 +145,10 @@ BY_NAME: Final = _NAMED | {name: _NAMED[meant] for name, meant in _ALSO.items()}
 
 
 class Debugger(Protocol):
-    """The user at a debugger, as an interface provides it."""
+    """The user at a debugger, provided by an interface."""
 
     async def stopped(self, stop: DebugStop) -> Command:
-        """Return the next command. It is asked again, with `said`, until a command lets the call continue."""
+        """Return the next command. It is called again, with a `message`, until a command resumes the call."""
 
 
 Claim: TypeAlias = Mapping[str, Any]  # Any: JSON of a worker
@@ -159,7 +157,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class BreakpointRecord:
-    """The values that were seen when a breakpoint was passed."""
+    """The values that were recorded when a breakpoint was passed."""
 
     id: int
     hits: int
@@ -179,9 +177,9 @@ class TraceLine:
 
 
 class Reader:
-    """Reads one claim, already masked and checked for its size, and makes its texts visible.
+    """A parser for a worker's report, which is already masked and limited in size; it makes texts visible.
 
-    Each method raises RequestRefused where the claim has another shape.
+    Each method raises RequestRefused if the report has another shape.
     """
 
     def text(self, value: object, most: int = caps.MOST_ANSWER) -> str:
@@ -191,11 +189,11 @@ class Reader:
         return visible(value[: most * 2])[:most]
 
     def word(self, value: object, most: int) -> str:
-        """Return a text on one line: a name, or a path."""
+        """Return a single-line text, such as a name or a path."""
         return self.text(value, most).replace("\n", "\\n")
 
     def number(self, value: object) -> int:
-        """Return a number that counts something."""
+        """Return a non-negative number."""
         if not isinstance(value, int) or not 0 <= value < 1 << 40:
             raise RequestRefused("the debugger hears a number here")
         return int(value)
@@ -207,7 +205,7 @@ class Reader:
         return tuple(read(item) for item in value[:most])
 
     def pairs(self, value: object, most: int = caps.MOST_SEEN) -> tuple[tuple[str, str], ...]:
-        """Return names with the texts of their values."""
+        """Return pairs of a name and the text of its value."""
         return self.many(value, self._pair, most)
 
     def _pair(self, value: object) -> tuple[str, str]:
@@ -251,7 +249,7 @@ Pairs = Sequence[tuple[str, str]]
 
 
 def records(entries: Sequence[BreakpointRecord], passed: int, snapshot: "Snapshot") -> str:
-    """Return what breakpoints saw in a call; empty if none was passed."""
+    """Return what breakpoints recorded in a call; empty if none was passed."""
     if not entries:
         return ""
     lines: list[str] = []
@@ -269,7 +267,7 @@ def records(entries: Sequence[BreakpointRecord], passed: int, snapshot: "Snapsho
 
 
 def changes(typed: Sequence[str], seconds: float) -> str:
-    """Return what a human changed in a call that stood still for so long; empty if nothing."""
+    """Return what a human changed in a call that was stopped for `seconds`; empty if nothing."""
     if not typed:
         return ""
     more = [f"- and {len(typed) - _MOST_TYPED} more"] if len(typed) > _MOST_TYPED else []
@@ -286,7 +284,7 @@ def changes(typed: Sequence[str], seconds: float) -> str:
 def trace(lines: Sequence[TraceLine], snapshot: "Snapshot", *, is_cut: bool = False, is_whole: bool = True) -> str:
     """Return the lines that ran, in the order of their first run, with the locals that they changed.
 
-    `is_whole` is false where the call was ended from outside: what it did last is not known then.
+    `is_whole` is false if the call was ended from outside, so that its last lines are unknown.
     """
     if not lines:
         return "No line of it ran." if is_whole else "It was ended before it told which lines ran."

@@ -1,7 +1,7 @@
 """A line that the user types at the debugger: an expression, an assignment, or a breakpoint.
 
-A breakpoint is `[FUNCTION:]LINE [if CONDITION] [after N] [every N] [once]`. Words of `pdb` that mean nothing here are
-answered with what is typed instead.
+A breakpoint is `[FUNCTION:]LINE [if CONDITION] [after N] [every N] [once]`. Commands of `pdb` that do not exist here
+are answered with the replacement.
 """
 
 import ast
@@ -16,11 +16,11 @@ from agent_core.base.untrusted import visible
 
 from .breakpoints import Breakpoint
 
-Order: TypeAlias = dict[str, Any]  # Any: JSON, for the worker
+Order: TypeAlias = dict[str, Any]  # Any: JSON for the worker
 _LISTS: Final = "`help` lists what it has."
 _ANEW: Final = "q ends this call; /debug NAME JSON starts one that stops."
 _SILENT: Final = "condition NUMBER False passes one over, clear NUMBER removes it."
-_ABSENT: Final = {  # words of `pdb`, each with what is typed here
+_ABSENT: Final = {  # commands of `pdb`, each with the replacement
     **dict.fromkeys(("j", "jump"), "No line can be skipped here; until LINE runs on to a later one."),
     **dict.fromkeys(("run", "restart", "debug"), _ANEW),
     **dict.fromkeys(("enable", "disable"), _SILENT),
@@ -33,10 +33,10 @@ _ABSENT: Final = {  # words of `pdb`, each with what is typed here
 
 
 def order_of(text: str, names: Container[str] = ()) -> Order:
-    """Return the order for an expression, or for a statement that assigns a value.
+    """Return the order for an expression or an assignment.
 
     Raises:
-        UsageError: it is neither, or a word of `pdb` that has no meaning here and is none of the `names` in scope.
+        UsageError: it is neither, or it is a missing command of `pdb` that is not among the `names` in scope.
     """
     word = text.split(" ", 1)[0].strip()
     if word in _ABSENT and (_parse(text, "eval") is None or (text.strip() == word and word not in names)):
@@ -49,7 +49,7 @@ def expression_of(text: str) -> str:
     """Return the text if it is an expression that can be evaluated while the function is stopped.
 
     Raises:
-        UsageError: it is none.
+        UsageError: it is not.
     """
     try:
         tree = _read(text, "eval")
@@ -104,7 +104,7 @@ def _parse(text: str, mode: str) -> ast.AST | None:
 
 def _read(text: str, mode: str) -> ast.AST:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what a human types is warned of nowhere else either
+        warnings.simplefilter("ignore")  # typed code needs no warnings
         return syntax.parse(text.strip(), "<debug>", mode)
 
 
@@ -117,7 +117,7 @@ def typed_breakpoint(text: str, *, once: bool = False) -> tuple[Breakpoint, int]
     """Return the breakpoint and its line; line 0 is the function's first, an empty function the stopped one.
 
     Raises:
-        UsageError: a word of it is not understood.
+        UsageError: a word is not understood.
     """
     head, has_if, condition = _halves(text.strip())
     place, _, words = head.partition(" ")
@@ -134,7 +134,7 @@ def typed_breakpoint(text: str, *, once: bool = False) -> tuple[Breakpoint, int]
 
 
 def _halves(text: str) -> tuple[str, bool, str]:
-    """Return the text before `if`, or before a comma as in `pdb`, whether there is one, and the condition."""
+    """Return the text before `if` (or before a comma as in `pdb`), whether there is one, and the condition."""
     parts = _IF.split(text, maxsplit=1)
     if len(parts) == 1:
         head, comma, condition = text.partition(",")

@@ -1,7 +1,7 @@
 """The gate, which decides whether a function is accepted.
 
-Stages in order of cost read a candidate as text, then try it in sandboxed workers; every problem is
-reported at once. May touch: registry and sandbox. A verdict is computed here, never where the candidate ran.
+Its stages, in order of cost, read a candidate as text and then try it in sandboxed workers. All problems are reported
+at once. May touch: registry and sandbox. A verdict is computed here, never where the candidate ran.
 """
 
 from agent_core.base.late import late_names

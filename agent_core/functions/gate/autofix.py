@@ -1,8 +1,8 @@
 """The stage "fix": mechanical problems are fixed; each fix is shown as a diff and can be switched off.
 
-A repair is certain from the signature and the docstring's grammar, and no sentence is read: other styles are read by
-`docstring-parser`, lines that begin with a parameter's name move under `Args:`, a type that Python can read becomes a
-hint. It stands only if the text still parses, computes the same, and keeps its examples and descriptions.
+A repair must follow from the signature and the docstring's grammar, without interpreting sentences: `docstring-parser`
+reads other styles, lines that begin with a parameter's name move under `Args:`, and a type in Python syntax becomes a
+hint. It is kept only if the text still parses, computes the same, and keeps its examples and descriptions.
 """
 
 import ast
@@ -54,12 +54,12 @@ class View:
 
     @property
     def text(self) -> str:
-        """The text that is fixed."""
+        """The text to fix."""
         return self.draft.text
 
     @property
     def missing(self) -> set[str]:
-        """The names that nothing defines."""
+        """The names that are not defined."""
         return missing_names(self.text, self.tree, self.draft.module_names)
 
     @property
@@ -68,7 +68,7 @@ class View:
         return docstring.read(ast.get_docstring(self.node, clean=False))
 
     def module_with(self, name: str) -> str:
-        """Return the other module of the workspace that has a function which can be imported; empty if none has."""
+        """Return the other workspace module that has this function and can be imported from, or an empty text."""
         function, own = self.draft.snapshot.functions.get(name), self.draft.candidate
         if function is None or function.takes_self or function.module == own.module or name == own.name:
             return ""
@@ -76,7 +76,7 @@ class View:
 
 
 def add_self(view: View) -> str:
-    """Return the text with `self` as first parameter, if the function uses it and nothing defines it."""
+    """Return the text with `self` as the first parameter, if the function uses `self` without defining it."""
     text, node = view.text, view.node
     if takes_self(node) or "self" not in view.missing:
         return text
@@ -89,7 +89,7 @@ def add_self(view: View) -> str:
 
 
 def _parentheses(text: str, node: FunctionNode) -> tuple[int, int] | None:
-    """Return the positions just after the parentheses that open and close a function's parameters."""
+    """Return the positions after the opening and the closing parenthesis of a function's parameters."""
     start = offset(text, node.lineno, node.col_offset)
     lines, depth, opened = lines_of(text[start:]), 0, 0
     try:
@@ -105,7 +105,7 @@ def _parentheses(text: str, node: FunctionNode) -> tuple[int, int] | None:
     return None
 
 
-# Imported whole where every use is `name.attribute`.
+# Imported as a whole if every use is `name.attribute`.
 _MODULES_WORDS = """math cmath re json itertools collections random statistics string textwrap functools operator
 decimal fractions calendar csv io os sys heapq bisect copy hashlib base64 binascii html unicodedata difflib uuid
 zlib struct typing enum dataclasses contextlib zoneinfo secrets types numbers array datetime time"""
@@ -144,7 +144,7 @@ _NAMES = {
 
 
 def add_imports(view: View) -> str:
-    """Return the text with an import for each missing name that can mean one thing only."""
+    """Return the text with an import for each missing name that has only one possible meaning."""
     heads: dict[str, list[str]] = {}
     for name in sorted(view.missing):
         attributes = _attributes(name, view.tree)
@@ -159,7 +159,7 @@ def add_imports(view: View) -> str:
 
 
 def _attributes(name: str, tree: ast.Module) -> set[str]:
-    """Return the attributes that are used of a name; an empty one where it is used by itself."""
+    """Return the attributes that are used of a name, including an empty one if the name is used alone."""
     nodes = nodes_of(tree)
     owners = [node for node in nodes if isinstance(node, ast.Attribute) and getattr(node.value, "id", "") == name]
     alone = sum(isinstance(node, ast.Name) and node.id == name for node in nodes) - len(owners)
@@ -167,7 +167,7 @@ def _attributes(name: str, tree: ast.Module) -> set[str]:
 
 
 def insert_imports(text: str, tree: ast.Module, imports: list[str]) -> str:
-    """Return the text with more imports, after its docstring."""
+    """Return the text with imports added below its docstring."""
     after = 0
     for node in tree.body:
         is_docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
@@ -184,7 +184,7 @@ def insert_imports(text: str, tree: ast.Module, imports: list[str]) -> str:
 
 
 def import_from_workspace(view: View) -> str:
-    """Return the text with imports of the functions of the workspace that it calls."""
+    """Return the text with imports of the workspace functions that it calls."""
     lines = lines_of(view.text)
     for node in view.tree.body:
         if corrected := _correct_import(node, view):
@@ -199,7 +199,7 @@ def import_from_workspace(view: View) -> str:
 
 
 def _correct_import(node: ast.stmt, view: View) -> str:
-    """Return an import from a module of the workspace as it must be written; nothing if it is right."""
+    """Return the corrected import from a workspace module, or an empty text if no correction is needed."""
     if not isinstance(node, ast.ImportFrom) or node.level or not node.module:
         return ""
     top = node.module.partition(".")[0]
@@ -240,7 +240,7 @@ _OTHER_STYLES = frozenset({"rest", "epydoc", "numpydoc"})
 
 
 def to_google(view: View) -> str:
-    """Return the text with a reST, Epydoc or NumPy docstring in the Google style."""
+    """Return the text with a reST, Epydoc or NumPy docstring converted to Google style."""
     written = _movable(view) if _OTHER_STYLES & {*view.described.styles} else None
     if written is None:
         return view.text
@@ -256,7 +256,7 @@ def to_google(view: View) -> str:
     hinted = _hinted_parameters(view)
     for part in parsed.meta:
         if isinstance(part, DocstringParam):
-            part.is_optional = False  # which the signature says
+            part.is_optional = False  # the signature says it
             part.type_name = None if part.arg_name in hinted else part.type_name
             part.description = " ".join((part.description or "").split())
         elif isinstance(part, DocstringReturns) and view.node.returns is not None:
@@ -267,7 +267,7 @@ def to_google(view: View) -> str:
 
 
 def _movable(view: View) -> DocstringText | None:
-    """Return the docstring, if it is alone on its lines."""
+    """Return the docstring if no code shares its lines."""
     written = DocstringText.of(view.text, view.node)
     return None if written is None or written.margin.strip() else written
 
@@ -277,7 +277,7 @@ def _hinted_parameters(view: View) -> set[str]:
 
 
 def _first_example(lines: Sequence[str]) -> int:
-    """Return the number of lines before the first example, and before the heading over it."""
+    """Return the number of lines before the first example and its heading."""
     at = next((at for at, line in enumerate(lines) if line.lstrip().startswith(">>>")), len(lines))
     while at and (
         not lines[at - 1].strip() or _UNDERLINE.match(lines[at - 1]) or lines[at - 1].strip().rstrip(":") == "Examples"
@@ -287,7 +287,7 @@ def _first_example(lines: Sequence[str]) -> int:
 
 
 def describe_parameters(view: View) -> str:
-    """Return the text with descriptions from elsewhere in the docstring (`x: …`, `- x (int): …`) under `Args:`."""
+    """Return the text with parameter descriptions from elsewhere in the docstring (`x: …`) moved under `Args:`."""
     descriptions, written = view.described.parameters, _movable(view)
     missing = [parameter.arg for parameter in parameters(view.node) if not descriptions.get(parameter.arg)]
     if written is None or not missing:
@@ -309,7 +309,7 @@ def describe_parameters(view: View) -> str:
 def _take_entries(
     lines: Sequence[str], missing: list[str], hinted: set[str]
 ) -> tuple[list[str], dict[str, list[str]], int]:
-    """Return the lines without those that begin with a parameter's name, these as entries, and where they stood."""
+    """Return the lines without parameter descriptions, these as entries, and the index where they were."""
     names = "|".join(map(re.escape, missing))
     stray = re.compile(
         rf"^(?P<indent>\s*+)(?:[-*•]\s++)?[`*]*+(?P<name>{names})[`*]*+\s*+(?P<kind>\([^)]*+\)|\{{[^}}]*+\}})?\s*+"
@@ -334,18 +334,18 @@ def _take_entries(
 
 
 def _trim(lines: list[str]) -> list[str]:
-    """Return the lines without blank ones at the beginning and the end."""
+    """Return the lines without leading and trailing blank lines."""
     written = [at for at, line in enumerate(lines) if line.strip()]
     return lines[written[0] : written[-1] + 1] if written else []
 
 
 _TYPES = frozenset(["int", "str", "float", "bool", "list", "dict", "set", "tuple", "bytes", "frozenset", "None", "Any"])
 _OLD = re.compile(r"\b(?:List|Dict|Set|Tuple|FrozenSet)\b")
-_LONGEST = 200  # characters of what a docstring calls a type
+_LONGEST = 200  # characters of a type in a docstring
 
 
 def hint_from_docstring(view: View) -> str:
-    """Return the text with the docstring's types as hints, where the signature has none."""
+    """Return the text with the docstring's types as hints where the signature has none."""
     text, node, names = view.text, view.node, view.draft.module_names | bound_names(view.tree)
     edits = list[tuple[int, str]]()
     for parameter in parameters(node):
@@ -359,13 +359,13 @@ def hint_from_docstring(view: View) -> str:
     span = _parentheses(text, node) if result else None
     edits += [(span[1], f" -> {result}")] if span else []
     for at, hint in sorted(edits, reverse=True):
-        # The equals sign of a default gets spaces around it, as a hint requires.
+        # With a hint, the equals sign of a default is surrounded by spaces.
         text = text[:at] + hint + (re.sub(r"\A\s*=\s*", " = ", text[at:]) if hint.startswith(":") else text[at:])
     return text
 
 
 def _hint(named: str, names: frozenset[str] | set[str]) -> str | None:
-    """Return the hint that a docstring's type certainly means: one that is written as Python writes it."""
+    """Return the hint for a docstring's type if it is unambiguous, that is, in Python syntax."""
     if len(named) > _LONGEST:
         return None
     words = re.sub(r",\s*(?:optional|required|default\b.*)$", "", named.strip().strip("`{}"), flags=re.IGNORECASE)
@@ -394,7 +394,7 @@ def _is_type(node: ast.expr, names: frozenset[str] | set[str]) -> bool:
 
 
 _ROUNDS = 4
-# Who asks for these sees text that is no computation elsewhere: its docstring, its hints, a name that is missing.
+# Code that uses these can depend on docstrings, hints or missing names.
 _WATCHING = frozenset(
     ["__doc__", "__annotations__", "NameError", "globals", "signature", "getfullargspec", "get_annotations"]
 ) | {"get_type_hints", "getdoc", "getsource", "validate_call", "typechecked", "beartype"}
@@ -421,7 +421,7 @@ REPAIRS: tuple[Repair, ...] = (
 
 
 def fix(draft: Draft) -> Draft:
-    """Return the draft with every fix that follows from its own text, until none is left."""
+    """Return the draft with every possible fix, repeated until nothing changes."""
     if draft.tree is None or draft.function is None:
         return draft.skip("there is no function to fix")
     repairs = [repair for repair in REPAIRS if draft.rules.makes(repair.code)]
@@ -455,7 +455,7 @@ def keeps_meaning(before: str, after: str, name: str) -> bool:
 
 @lru_cache(maxsize=8)
 def computation(tree: ast.Module) -> str:
-    """Return the tree's text without what no computation depends on: docstrings, hints, imports, an unused `self`."""
+    """Return the dump of the tree without parts that do not affect it: docstrings, hints, imports, unused `self`."""
     mentioned = [node for node in nodes_of(tree) if isinstance(node, ast.Name | ast.Attribute | ast.alias)]
     names = (getattr(node, field, "") for node in mentioned for field in ("id", "attr", "name"))
     if not _WATCHING.isdisjoint(name.rpartition(".")[2] for name in names):
@@ -484,7 +484,7 @@ def _says_no_less(old: str, new: str) -> bool:
 
 
 def _examples(words: str) -> list[tuple[str, str]]:
-    """Return the examples of a docstring that have a result; unreadable ones count as none."""
+    """Return the examples of a docstring that have a result; none if it cannot be parsed."""
     try:
         return [(example.source, example.want.partition("```")[0]) for example in find_examples(words) if example.want]
     except ValueError:

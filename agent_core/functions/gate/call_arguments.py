@@ -1,7 +1,7 @@
-"""The arguments of calls: read from examples, written as an author would write them, and put together anew.
+"""The arguments of calls: read from examples, written in the author's style, and recombined.
 
-Calls that nobody wrote are made of two things: the values of the examples in another combination, and the edges of
-the declared types. Pure: the same function gives the same calls.
+New calls are made in two ways: from the values of the examples in other combinations, and from edge values of the
+declared types. Pure: the same function gives the same calls.
 """
 
 import ast
@@ -24,7 +24,7 @@ from .tree import expression, is_bare_call, is_call_of, literal
 if TYPE_CHECKING:
     from agent_core.registry.function import Function
 
-Value: TypeAlias = Any  # what crosses to a worker
+Value: TypeAlias = Any  # a value that can be sent to a worker
 Arguments: TypeAlias = dict[str, Value]
 _MOST_BITS = 10_000
 _BASES, _MOST, _LONGEST = 3, 10, 2_000
@@ -43,7 +43,7 @@ _MADE: dict[str, type] = {
 
 
 def _check_type(validator: Validator, rule: Any, value: Value, schema: Any) -> Iterator[jsonschema.ValidationError]:
-    """Yield an error for a value of another type: a text with a format is what Python has for it."""
+    """Yield an error for a value of another type; a string with a format must be the corresponding Python type."""
     made = _MADE.get(schema.get("format") or schema.get("contentEncoding"))
     kinds = [rule] if isinstance(rule, str) else rule
     is_made = made is not None and "string" in kinds
@@ -52,7 +52,7 @@ def _check_type(validator: Validator, rule: Any, value: Value, schema: Any) -> I
 
 
 def _check_names(_validator: Validator, rule: Any, value: Value, _schema: Any) -> Iterator[jsonschema.ValidationError]:
-    kind = int if "pattern" in rule else str  # a pattern that names of a mapping have is that of whole numbers
+    kind = int if "pattern" in rule else str  # a pattern on names means integer keys
     if isinstance(value, dict) and any(type(name) is not kind for name in value):
         yield jsonschema.ValidationError("another type")
 
@@ -79,13 +79,13 @@ _PythonValues = jsonschema.validators.extend(  # type: ignore[no-untyped-call] #
 
 
 def checker(schema: Schema) -> Validator:
-    """Return the validator of a function's parameters, for values as they go to a worker."""
+    """Return the validator of a function's parameters, for Python values before they are sent to a worker."""
     validator: Validator = _PythonValues(schema, registry=referencing.Registry())  # nothing is ever fetched
     return validator
 
 
 def fits(value: Value, checker: Validator) -> bool:
-    """Check whether a value is valid: a tuple or a set is an array, a date is what its format says."""
+    """Check whether a value is valid; tuples and sets count as arrays, and dates as their formats."""
     try:
         return checker.is_valid(_rows_of(value))
     except RecursionError:
@@ -111,7 +111,7 @@ def read_calls(calls: Sequence[str], function: "Function") -> list[Arguments]:
 
 
 def read_cases(examples: Iterable[tuple[str, Value]], function: "Function") -> list[tuple[Arguments, Value]]:
-    """Return the arguments of examples that are a call of the function and nothing else, each with its result."""
+    """Return the arguments and result of each example that is nothing but a call of the function."""
     bare = [(call, value) for call, value in examples if is_bare_call(call, function.name)]
     return [(arguments, value) for call, value in bare for arguments in read_calls([call], function)[:1]]
 
@@ -133,13 +133,13 @@ def _arguments(node: ast.Call, function: "Function") -> Arguments | None:
 
 
 def _value(node: ast.expr) -> Value:
-    """Return the value of a literal, or of one of the few constructors that are as good as one."""
+    """Return the value of a literal, or of a call of one of a few constructors with literal arguments."""
     match node:
         case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=args, keywords=named) if name in _MAKERS:
             constructed = _MAKERS[name](
                 *map(_value, args), **{str(keyword.arg): _value(keyword.value) for keyword in named}
             )
-            if isinstance(constructed, Decimal) and constructed.is_snan():  # it cannot even be compared
+            if isinstance(constructed, Decimal) and constructed.is_snan():  # comparing it raises an error
                 raise ValueError
             return constructed
         case ast.List(elts=parts):
@@ -165,7 +165,7 @@ _MAKERS: dict[str, Callable[..., Value]] = {
 
 
 def write_call(function: "Function", arguments: Mapping[str, Value]) -> str:
-    """Return the call as its author would write it: positional until an argument is omitted."""
+    """Return the call in its author's style: positional until an argument is omitted."""
     parts, by_name = list[str](), False
     for parameter in function.parameters["properties"]:
         value = arguments.get(parameter)
@@ -196,8 +196,8 @@ def _source(value: Value) -> str:
 def recombine(examples: Sequence[Arguments], schema: Schema, numbers: Sequence[float] = ()) -> list[Arguments]:
     """Return the examples with one argument changed, then with all of them changed.
 
-    `numbers` are those of the code, where its answers may change; what no example gives takes another value than its
-    default.
+    `numbers` are from the code, where its behavior may change. Arguments that no example gives get values other than
+    their defaults.
     """
     calls: list[Arguments] = []
     root, rules = checker(schema), schema["properties"]
@@ -214,14 +214,14 @@ def recombine(examples: Sequence[Arguments], schema: Schema, numbers: Sequence[f
 
 
 def _other_values(rule: Schema) -> Iterator[Value]:
-    """Yield other values of an argument than the one that it has by default."""
+    """Yield values of an argument other than its default."""
     yield from (value for value in rule.get("enum", ()) if value != rule["default"])
     if isinstance(rule["default"], bool):
         yield not rule["default"]
 
 
 def _others(name: str, value: Value, examples: Sequence[Arguments], numbers: Sequence[float]) -> Iterator[Value]:
-    """Yield the values of other examples, and those that are made of the pieces of this one, in turn."""
+    """Yield the values of other examples and variations of this value, alternating."""
     seen = [example[name] for example in examples if name in example and type(example[name]) is type(value)]
     seen += [type(value)(number) for number in numbers] if type(value) in (int, float) else []
     for pair in zip_longest((other for other in seen if other != value), _variations(value, seen)):
@@ -245,7 +245,7 @@ def _variations(value: Value, seen: Sequence[Value]) -> Iterator[Value]:
 
 
 def _texts(value: str, seen: Sequence[str]) -> Iterator[str]:
-    """Yield texts of the same lines or words, and of those of the examples."""
+    """Yield texts with the same lines or words, and with those of the examples."""
     between = "\n" if "\n" in value.strip() else " " if " " in value.strip() else ""
     if not between:
         yield from (value[:-1], value + value, value[::-1], value + value[:1])
@@ -256,14 +256,14 @@ def _texts(value: str, seen: Sequence[str]) -> Iterator[str]:
 
 
 def _rows(row: list[Any], seen: Sequence[Any]) -> Iterator[list[Any]]:
-    """Yield rows of the same items: one less, turned around, one twice, those of another row at the end."""
+    """Yield variations of a list: shortened, reversed, with an item repeated, and joined with another list."""
     kinds = {*map(type, row)}
     more = next(([*other] for other in seen if [*other] != row and kinds == {*map(type, other)}), [])
     yield from (row[1:], row[::-1], [*row, *row[:1]], [*row, *more], row[:-1], [*more, *row[:1]])
 
 
 def _mappings(value: dict[Any, Any], seen: Sequence[dict[Any, Any]]) -> Iterator[dict[Any, Any]]:
-    """Yield mappings with a key less, with the values of another one, and with one value changed."""
+    """Yield variations of a mapping: without a key, with the values of another one, and with one value changed."""
     keys = [*value]
     yield from ({key: part for key, part in value.items() if key != left} for left in keys[:2])
     for other in seen:
@@ -273,7 +273,7 @@ def _mappings(value: dict[Any, Any], seen: Sequence[dict[Any, Any]]) -> Iterator
         yield from ({**value, key: new} for new in islice(_variations(value[key], parts), 2))
 
 
-# What stands at the edge of each type, and of each format of a text.
+# Edge values of each type, and of each string format.
 _EDGES: dict[str, tuple[Value, ...]] = {
     "null": (None,),
     "boolean": (True, False),
@@ -294,8 +294,10 @@ _KINDS: dict[type, str] = {int: "integer", float: "number", str: "string"}
 
 
 def edge_calls(parameters: Schema, examples: Sequence[Arguments]) -> Iterator[Arguments]:
-    """Yield calls that are valid under the schema: what has a default left out, then one argument at an edge of its
-    type, the others as in the first example, or at an edge themselves if there is none.
+    """Yield valid calls with edge values.
+
+    First, arguments with defaults are left out; then one argument is set to an edge value of its type, with the others
+    as in the first example or, without examples, at edge values too.
     """
     required = set(parameters.get("required", ()))
     for example in examples:
@@ -304,7 +306,7 @@ def edge_calls(parameters: Schema, examples: Sequence[Arguments]) -> Iterator[Ar
     edges = {name: [*edge_values(schema, check)] for name, schema in parameters["properties"].items()}
     for name in [name for name, values in edges.items() if not values and any(name in example for example in examples)]:
         kind = type(next(example[name] for example in examples if name in example))
-        edges[name] = [*_EDGES.get(_KINDS.get(kind, ""), ())]  # where nothing is declared, the examples tell
+        edges[name] = [*_EDGES.get(_KINDS.get(kind, ""), ())]  # without a declared type, use the type in the examples
     base = examples[0] if examples else {name: edges[name][0] for name in required if edges.get(name)}
     if base.keys() >= required:
         for row in zip_longest(*edges.values(), fillvalue=_NOTHING):
@@ -315,7 +317,7 @@ _NOTHING = object()
 
 
 def edge_values(schema: Schema, root: Validator, depth: int = 0) -> Iterator[Value]:
-    """Yield valid values at the edges of a schema; none if it does not say the type."""
+    """Yield valid edge values of a schema; none if it does not declare a type."""
     yield from (value for value in _edges(schema, root, depth) if fits(value, root.evolve(schema=schema)))
 
 
@@ -360,15 +362,15 @@ def _as_set(row: list[Value]) -> Value:
 
 
 def unseen(arguments: Arguments, examples: Sequence[Arguments]) -> list[str]:
-    """Return the parameters of which no example has such a value: for all else the author must answer."""
+    """Return the parameters whose values are unlike those of all examples; the author answers for the others."""
     seen = {name: [example[name] for example in examples if name in example] for name in arguments}
     return [name for name, value in arguments.items() if not _is_within(value, seen[name])]
 
 
 def _is_within(value: Value, seen: Sequence[Value]) -> bool:
-    """Check whether a value is of the types, sizes and ranges that were seen.
+    """Check whether a value is within the types, sizes and ranges of the seen values.
 
-    A text of other words than theirs may be of another format; a blank one is of none.
+    A text with words that were not seen, or a blank one, may have another format.
     """
     same = [other for other in seen if type(other) is type(value)]
     match value:

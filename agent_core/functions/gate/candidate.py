@@ -1,23 +1,26 @@
-"""The candidate: one function's text, where it belongs, and the policy it is judged under.
+"""The candidate: one function's text, its target module, and the policy under which it is judged.
 
-Plain values; nothing here reads a file or runs a line.
+Plain values; nothing here reads files or runs code.
 """
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-if TYPE_CHECKING:  # its module knows models, which a candidate does not
+if TYPE_CHECKING:  # its module depends on models, which a candidate does not need
     from .verdict import ReaderAnswer
 
 Policy = Literal["agent", "human", "import"]
 Way = Literal["absent", "none", "joining", "calling", "importing", "file"]
-"""The way the user is asked: when a function that is not there yet has been made, not at all, before a candidate is
-accepted, before a call (of what was saved or is imported), or manually in the file."""
+"""When the user is asked for a missing grant.
+
+In this order: after a function was made, never, before a candidate is accepted, before a call (of a saved function, or
+of an imported one), or by an edit of the file.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class GivenExample:
-    """An example that was sent next to the code: `call` and `expected` are Python as text. It stands on no line."""
+    """An example that was sent with the code: `call` and `expected` are Python source. It has no line."""
 
     call: str
     expected: str
@@ -29,13 +32,13 @@ class GivenExample:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A submitted function, as it was sent; `replaces` allows it to replace one of the same name.
+    """A submitted function in its original form; `replaces` allows it to replace one with the same name.
 
-    `file` is where its text stands, if it was read from one; `exact` says that its text is not to be fixed. `asked` are
-    the calls whose results its author was asked to predict. `helpers` are functions that come along by their own name
-    and are not offered. `around` is the text of its module if that is not the current one.
-    `answer` is what a reader said of its description before; an author who `insists` stands by a promise beyond the
-    code. `apart` are functions that an author told the version before it apart from.
+    `file` is the file that its text is from, if any; `exact` means that its text must not be fixed. `asked` are calls
+    whose results its author was asked to predict. `helpers` are functions that it contains under their own names and
+    that are not offered. `around` is the text of its module if that is not the current one. `answer` is an earlier
+    reader's answer about its description; an author who `insists` holds on to a promise of the description that the
+    code does not fulfill. `apart` are functions from which the author distinguished the previous version.
     """
 
     name: str
@@ -56,7 +59,5 @@ class Candidate:
 
     @property
     def path(self) -> str:
-        """The name that problems use for the text: its file, or its name while its lines are not yet those of a
-        file.
-        """
+        """The name that problems use for the text: its file, or its name if its lines are not those of a file."""
         return self.file or f"{self.name or 'candidate'}.py"

@@ -1,6 +1,6 @@
-"""The stage "capability": the grants that a function would need, compared with those that it has.
+"""The stage "capability": compares the grants that a function needs with those that it has.
 
-`reach` says the same for people, in a few words.
+`reach` describes the same for people, in a few words.
 """
 
 import ast
@@ -40,14 +40,14 @@ EFFECTS = frozenset({"call", "fetch", "secret", "memory", "now"})
 
 
 def capability(draft: D) -> D:
-    """Return the draft with every use that needs a grant, and with those that have none."""
+    """Return the draft with its needs, and findings about uses that are not granted."""
     if draft.tree is None:
         return draft.skip("the code could not be read")
     own = modules_of_workspace(draft.snapshot.modules, draft.granted)
     through = (*_through_its_module(draft, own), *_through_modules(draft, own))
     all_uses = [*uses(draft.tree, draft.rules.packages, draft.guarded, own), *through]
     missing = _missing(all_uses, draft.granted)
-    lines = [use.finding.line for use in missing if all(other.kind for other in missing)]  # else no human is asked
+    lines = [use.finding.line for use in missing if all(other.kind for other in missing)]  # otherwise no human is asked
     draft = replace(draft, needs=needs_of(all_uses), asking=tuple(dict.fromkeys(lines)))
     is_imported = draft.policy == "import" and draft.approval_mode == "absent"
     way = "importing" if is_imported else draft.approval_mode
@@ -55,10 +55,10 @@ def capability(draft: D) -> D:
 
 
 def _through_its_module(draft: D, own: frozenset[str]) -> Iterator[Use]:
-    """Yield the packages that the module which a candidate joins imports at its top, for each of its functions."""
+    """Yield the packages that the module imports at its top, which each of its functions then needs."""
     known = (*draft.rules.packages, *sorted(own))
     if draft.around is None or draft.function is None or not imported_at_the_top(draft.around.text, known):
-        return  # most modules import none, and need not be put together with the candidate
+        return  # usually none, which saves composing the module
     text, present = draft.placed, imported_at_the_top(draft.text, draft.rules.packages)
     for use in () if isinstance(text, Problem) else uses_at_import(text, known):
         if use.kind == "packages" and use.item not in present:
@@ -67,7 +67,7 @@ def _through_its_module(draft: D, own: frozenset[str]) -> Iterator[Use]:
 
 
 def _through_modules(draft: D, own: frozenset[str]) -> Iterator[Use]:
-    """Yield the packages that a candidate needs for what it uses of other modules, at the import of the first."""
+    """Yield the packages that a candidate needs through other modules, at the line of the first import."""
     imports = [node for node in ast.walk(draft.tree) if isinstance(node, ast.Import | ast.ImportFrom)]  # type: ignore[arg-type]
     node = next((node for node in imports if getattr(node, "level", 0) or "functions" in ast.unparse(node)), None)
     if node is None or not draft.candidate.name:
@@ -83,7 +83,7 @@ def _through_modules(draft: D, own: frozenset[str]) -> Iterator[Use]:
 
 @lru_cache(maxsize=512)
 def packages_used(function_part: Part, texts: tuple[tuple[str, str], ...], listed: tuple[str, ...]) -> Grants:
-    """Return the packages that a function needs for what it uses of other modules than its own."""
+    """Return the packages that a function needs because of what it uses of other modules."""
     text_of = dict(texts)
     parts = {part: text for part, text in parts_of(function_part, text_of).items() if part[0] != function_part[0]}
     used = (needs_of_text(text, listed).packages for text in parts.values())
@@ -92,19 +92,19 @@ def packages_used(function_part: Part, texts: tuple[tuple[str, str], ...], liste
 
 
 def imported_at_the_top(text: str, listed: tuple[str, ...]) -> frozenset[str]:
-    """Return the projects that importing a module with this text needs, whichever of its functions is called."""
+    """Return the projects that importing a module with this text needs, whichever function is called."""
     return frozenset(needs_of(uses_at_import(text, listed)).packages) if "import" in text else frozenset()
 
 
 @lru_cache(maxsize=512)
 def uses_at_import(text: str, listed: tuple[str, ...]) -> tuple[Use, ...]:
-    """Return the uses of what runs when a module with this text is imported."""
+    """Return the uses in statements that run when a module with this text is imported."""
     tree = parse(text)
     return tuple(uses(ast.Module([*_running(tree.body)], []), listed)) if isinstance(tree, ast.Module) else ()
 
 
 def _running(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yield the statements that run at an import: not what functions do, nor what a module does as a program."""
+    """Yield the statements that run at import, without function bodies and `if __name__` blocks."""
     for node in body:
         if isinstance(node, ast.ClassDef):
             yield from _running(node.body)
@@ -113,7 +113,7 @@ def _running(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def lacking(uses: Iterable[Use], grants: Grants, approval_mode: "Way" = "absent") -> list[Finding]:
-    """Return the findings for the uses that are not granted, and how the user is asked."""
+    """Return the findings for uses that are not granted, with how the user is asked in the fix."""
     findings: dict[tuple[int, str], Finding] = {}
     for use in _missing(uses, grants):
         fix = FIXES[approval_mode].format(use.finding.fix) if use.kind else use.finding.fix
@@ -126,7 +126,7 @@ def _missing(uses: Iterable[Use], grants: Grants) -> list[Use]:
 
 
 def uses_context(tree: ast.AST) -> frozenset[str]:
-    """Return the parts of the call's context that a function uses: `call`, `progress`, `scratch`, …"""
+    """Return the attributes of `self` that a function uses: `call`, `progress`, `scratch`, …"""
     return frozenset(
         node.attr
         for node in context_nodes(tree)
@@ -134,7 +134,7 @@ def uses_context(tree: ast.AST) -> frozenset[str]:
     )
 
 
-_REACHES = {  # by the kind of grant: what is shown of an item, and what where the text does not name it
+_REACHES = {  # by kind of grant: the phrase for items, and the phrase for items that the text does not name
     "network": ("fetches {}", "hosts that you name"),
     "read": ("reads {}", "files that you name"),
     "write": ("writes {}", "files that you name"),
@@ -147,7 +147,7 @@ _REACHES = {  # by the kind of grant: what is shown of an item, and what where t
 _MOST_ITEMS = 3
 _HARMLESS = frozenset(
     {"progress", "scratch", "state", "now", "call", "call_key", *CONTEXT}
-)  # parts of `self`; the last ones are uses
+)  # attributes of `self`; the last ones are reported as uses
 _COMPUTING = """__future__ abc array ast base64 binascii bisect calendar cmath collections colorsys copy csv dataclasses
 datetime decimal difflib enum fractions functools graphlib hashlib heapq hmac html io.BytesIO io.StringIO itertools json
 keyword math numbers operator random re secrets statistics string struct textwrap time typing unicodedata urllib.parse
@@ -156,17 +156,19 @@ _OTHER_WAYS = """open eval exec compile input breakpoint globals locals vars get
 methodcaller get_type_hints Formatter singledispatch singledispatchmethod gi_frame cr_frame ag_frame tb_frame f_back
 f_globals f_builtins f_locals"""
 COMPUTING: Final = frozenset(_COMPUTING.split())
-"""Modules, and names of modules, that open, start and evaluate nothing, but by one of the `OTHER_WAYS`."""
+"""Modules and names that have no effects, except through one of the `OTHER_WAYS`."""
 OTHER_WAYS: Final = frozenset(_OTHER_WAYS.split())
-"""Names by which code gets at more than its imports say."""
+"""Names by which code can access more than its imports show."""
 _PLAIN_DUNDERS = frozenset({"__name__", "__qualname__", "__doc__", "__class__", "__init__", "__post_init__", "__len__"})
 KEEPS_STATE: Final = "keeps a value between its calls"
 _UNCERTAIN = "may ask as it runs"
 
 
 def reach(text: str, grants: Grants = NOTHING) -> tuple[str, ...]:
-    """Return in a few words each what a function gets at besides its arguments, by its text and by `grants`, which it
-    has or needs. Empty if it only computes: nothing in the text, its imports or the grants leads out of the sandbox.
+    """Return short descriptions of what a function accesses apart from its arguments.
+
+    They follow from its text and from `grants`, which it has or needs. The result is empty if it only computes: nothing
+    in the text, its imports or the grants leads out of the sandbox.
     """
     tree = parse(text)
     if not isinstance(tree, ast.Module):
@@ -180,9 +182,9 @@ def reach(text: str, grants: Grants = NOTHING) -> tuple[str, ...]:
 
 @lru_cache(maxsize=8192)
 def reach_in(module_text: str, name: str, grants: Grants = NOTHING) -> tuple[str, ...]:
-    """Return what a function of a module gets at, with the imports, constants and helpers that it uses of it.
+    """Return what a function of a module accesses, including the imports, constants and helpers that it uses.
 
-    Kept by what it is made of: to list functions, or to describe them to a model, reads each text once.
+    The result is cached, so that listing functions reads each text once.
     """
     tree = parse(module_text)
     if not isinstance(tree, ast.Module):
@@ -191,13 +193,14 @@ def reach_in(module_text: str, name: str, grants: Grants = NOTHING) -> tuple[str
     try:
         spans = [(first_line(statement) - 1, statement.end_lineno) for statement in running_with(module_text, name)]
         return reach("".join("".join(lines[start:end]).rstrip("\n") + "\n" for start, end in spans), grants)
-    except RecursionError:  # nested too deeply to be read
+    except RecursionError:  # nested too deeply to be parsed
         return (_UNCERTAIN,)
 
 
 def reach_of(grants: Grants, missing: Iterable[str] = (), called: Iterable[str] = ()) -> tuple[str, ...]:
-    """Return in a few words each what grants let a function get at; also what it is `missing` of its module, and the
-    functions that are `called`.
+    """Return short descriptions of what grants allow a function to access.
+
+    `missing` are names that it uses of its module, and `called` are functions that it calls.
     """
     items = {kind: {*grants.items(kind)} for kind in KINDS} | {"": {*missing}}
     items["functions"] |= {*called}
@@ -213,13 +216,13 @@ def reach_of(grants: Grants, missing: Iterable[str] = (), called: Iterable[str] 
 
 @lru_cache(maxsize=2048)
 def needs_of_text(text: str, listed: tuple[str, ...] = (), guarded: frozenset[str] = frozenset()) -> Grants:
-    """Return the grants that a text needs, as far as it shows them; none for the packages that are `listed`."""
+    """Return the grants that a text visibly needs; packages in `listed` need none."""
     tree = parse(text)
     return needs_of(uses(tree, listed, guarded)) if isinstance(tree, ast.Module) else NOTHING
 
 
 def _called_functions(tree: ast.Module) -> set[str]:
-    """Return the functions of the workspace that a text imports, or calls by `self.call`."""
+    """Return the workspace functions that a text imports or calls by `self.call`."""
     called = called_by_self(tree)
     for node in nodes_of(tree):
         match node:
@@ -235,7 +238,7 @@ def _is_own(module: str) -> bool:
 
 
 def called_by_self(tree: ast.Module) -> set[str]:
-    """Return the functions that are called by `self.call`; UNSAID is one that the text does not name."""
+    """Return the functions that are called by `self.call`; UNSAID represents one that the text does not name."""
     called = set[str]()
     for node in nodes_of(tree):
         match node:
@@ -246,7 +249,7 @@ def called_by_self(tree: ast.Module) -> set[str]:
 
 
 def _is_plain(tree: ast.Module) -> bool:
-    """Check whether all that a text gets at can be read of it: it imports what computes, and hands no module on."""
+    """Check whether a text shows everything that it accesses: it only imports computing modules, and passes none on."""
     nodes = nodes_of(tree)
     imports = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
     whole = [alias for node in imports if isinstance(node, ast.Import) for alias in node.names]
@@ -271,7 +274,7 @@ def _is_plain(tree: ast.Module) -> bool:
 
 
 def _computes(dotted: str) -> bool:
-    """Check whether a name of a module only computes: modules keep what they import, as in `json.codecs.open`."""
+    """Check whether a module's name only computes: modules also expose their own imports, as in `json.codecs.open`."""
     parts = dotted.split(".")
     doors = {
         part for part in parts[1:] if part.lstrip("_") in sys.stdlib_module_names - COMPUTING or part in OTHER_WAYS
@@ -280,7 +283,7 @@ def _computes(dotted: str) -> bool:
 
 
 def _keeps_self(tree: ast.Module) -> bool:
-    """Check whether `self`, by which a call asks the host, is used by its known parts alone, and not passed on."""
+    """Check whether `self`, which gives access to the host, is only used by its known attributes and not passed on."""
     nodes = context_nodes(tree)
     known = {id(node.value) for node in nodes if isinstance(node, ast.Attribute) and node.attr in _HARMLESS}
     return all(id(node) in known for node in nodes if isinstance(node, ast.Name) and node.id == "self")

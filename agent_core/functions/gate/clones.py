@@ -1,8 +1,8 @@
-"""Functions that compute the same as a given one: a normal form of the tree, and an index of forms.
+"""Detects functions that compute the same: a normal form of the tree, and an index of these forms.
 
-Equal forms compute the same; the other way round nothing is promised. A form leaves out what a name is called, hints,
-docstrings and the order of keyword arguments. Private helpers, constants and imports of the module count by what they
-are. The index follows the snapshot: what did not change is not looked at again.
+Equal forms compute the same, but functions that compute the same may have different forms. A form ignores the names of
+variables, type hints, docstrings and the order of keyword arguments. Private helpers, constants and imports of the
+module are replaced by their meanings. The index follows the snapshot and only processes what changed.
 """
 
 import ast
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from agent_core.registry.function import Function
     from agent_core.registry.snapshot import Snapshot
 
-_SLICE_S: Final = 0.005  # so long an index may be built without letting others act
+_SLICE_S: Final = 0.005  # how long indexing may block the event loop
 _DROPPED: Final = frozenset(["annotation", "returns", "type_comment", "type_params", "ctx", "kind", "simple"])
 _LOOKS_UP: Final = frozenset(["locals", "vars", "eval", "exec", "globals", "dir"])
 _EFFECTS: Final = (ast.Call, ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr)
 
 
 Form: TypeAlias = tuple[str, ...]
-"""The words that describe what a function computes."""
+"""The words of a normal form."""
 
 
 def _digest(words: Iterable[str]) -> str:
@@ -41,9 +41,9 @@ def _digest(words: Iterable[str]) -> str:
 
 
 def normal_form(name: str, *texts: str, literals: list[str] | None = None) -> Form | None:
-    """Return the form of a function; the first text that knows a name defines it. None if there is no form.
+    """Return the normal form of a function, which the first text with its name defines; None if there is none.
 
-    With a list of `literals`, the function's own go there, and the form has their types in their places.
+    With a list of `literals`, the function's literals are appended to it and replaced by their types in the form.
     """
     scopes = tuple(scope for text in texts if (scope := _scope_of(text)))
     node = next((scope.definitions[name] for scope in scopes if name in scope.definitions), None)
@@ -60,7 +60,7 @@ def _scope_of(text: str) -> Scope | None:
 
 
 def special_ones(snapshot: "Snapshot") -> list[dict[str, tuple[str, ...]]]:
-    """Return the groups of functions that differ only in literals: literals by name, in the order of their form."""
+    """Return the groups of functions that differ only in literals: by name, their literals in the order of the form."""
     groups: dict[str, dict[str, tuple[str, ...]]] = {}
     for name, function in sorted(snapshot.functions.items()):
         text, literals = snapshot.modules[function.module].text, list[str]()
@@ -71,24 +71,25 @@ def special_ones(snapshot: "Snapshot") -> list[dict[str, tuple[str, ...]]]:
 
 
 def differing(rows: Collection[Sequence[str]]) -> list[tuple[str, ...]]:
-    """Return the columns of literals that differ between the rows; equal columns once."""
+    """Return the columns of literals that differ between the rows, without duplicates."""
     return [*dict.fromkeys(column for column in zip(*rows, strict=True) if len({*column}) > 1)]
 
 
 @dataclass(slots=True)
 class _Names:
-    """The words for the names of a function: those that it binds are numbered in the order of their first use, all
-    others are what they stand for in its module.
+    """The mapping of the names in a function to words of its form.
+
+    Names that the function binds are numbered by first use; all others are replaced by their meaning in the module.
     """
 
     scopes: Sequence[Scope]
     visiting: tuple[str, ...] = ()
     meanings: dict[str, str] = field(default_factory=dict)
     bound: frozenset[str] = frozenset()
-    inner: frozenset[str] = frozenset()  # bound in an inner scope alone: elsewhere the name means what the module says
+    inner: frozenset[str] = frozenset()  # bound only in an inner scope: elsewhere it has its meaning in the module
     imported: dict[str, str] = field(default_factory=dict)
     numbers: dict[str, str] = field(default_factory=dict)
-    literals: list[str] | None = None  # that were left out of the words, if they are
+    literals: list[str] | None = None  # collects literals that are left out of the words
 
     def form(self, node: FunctionNode, literals: list[str] | None = None) -> Form:
         """Return the form of a function of the module."""
@@ -107,7 +108,7 @@ class _Names:
         return (str(takes_self(node)), *names._parts(node))
 
     def _inside(self, name: str) -> "_Names":
-        """Return the words for what a name of the module stands for, with no names bound yet."""
+        """Return a mapping for the definition of a module name, with no names bound yet."""
         return _Names(self.scopes, (*self.visiting, name), self.meanings)
 
     def _word(self, name: str) -> str:
@@ -118,7 +119,7 @@ class _Names:
         return number if outer.startswith("?") else f"{number}{outer}"
 
     def _meaning(self, name: str) -> str:
-        """Return where a name was imported from, or the form of what it stands for."""
+        """Return where a name was imported from, or the form of its definition."""
         if name in self.visiting:
             return f"~{len(self.visiting) - self.visiting.index(name)}"
         if name not in self.meanings:
@@ -137,7 +138,7 @@ class _Names:
         yield f"@{name}" if name in BUILTINS else f"?{name}"
 
     def _words(self, node: object) -> Iterator[str]:
-        """Yield the words of a node, of several, or of what else a field holds."""
+        """Yield the words of a node, of a list of nodes, or of another field value."""
         match node:
             case ast.Name(id=name):
                 yield self._word(name)
@@ -147,14 +148,14 @@ class _Names:
             case ast.Constant(value=value):
                 yield f"{type(value).__name__}:{hex(value) if type(value) is int else repr(value)}"
             case ast.Pass() | ast.Expr(value=ast.Constant()) | ast.Import() | ast.ImportFrom():
-                pass  # what is imported counts where it is used
+                pass  # imports count where they are used
             case ast.AnnAssign(target=target, value=value):
                 yield from self._words(ast.Assign([target], value)) if value else ()
             case ast.Attribute(value=value, attr=attr):
                 inner = [*self._words(value)]
                 is_origin = len(inner) == 1 and inner[0].startswith("@")
                 yield from [f"{inner[0]}.{attr}"] if is_origin else [".", *inner, f"n:{attr}"]
-            case ast.ClassDef():  # as it stands, with what its names mean
+            case ast.ClassDef():  # literally, with the meanings of its names
                 yield _digest([ast.dump(node)])
                 yield from (self._word(inner.id) for inner in nodes_of(node) if isinstance(inner, ast.Name))
             case ast.AST():
@@ -177,13 +178,13 @@ class _Names:
                 is_free = not any(isinstance(inner, _EFFECTS) for part in value for inner in ast.walk(part))
                 value = sorted(value, key=lambda keyword: keyword.arg or "~") if is_free else value
             yield from self._words(body(node) if name == "body" and isinstance(node, FunctionNode) else value)
-        # The name of the function itself, which is being written, is no word of its form.
+        # The name of the function itself is not part of its form.
         yield from (self._word(name) for name in names if name not in self.visiting[-1:] or name in self.bound)
         yield ")"
 
 
 def literal_kind(node: ast.expr) -> str:
-    """Return the name of the type of what is a literal, or holds only literals; empty for all else."""
+    """Return the name of the type of a literal, or of a container of literals; otherwise an empty text."""
     if isinstance(node, ast.Constant | ast.UnaryOp | ast.List | ast.Tuple | ast.Set | ast.Dict):
         with suppress(ValueError, TypeError):
             return type(ast.literal_eval(node)).__name__
@@ -191,7 +192,7 @@ def literal_kind(node: ast.expr) -> str:
 
 
 def _bound_names(node: ast.AST) -> list[str]:
-    """Return the names that a node by itself binds."""
+    """Return the names that a single node binds."""
     match node:
         case ast.Name(id=name, ctx=ast.Store() | ast.Del()) | ast.arg(arg=name):
             return [name]
@@ -204,22 +205,22 @@ def _bound_names(node: ast.AST) -> list[str]:
 
 
 def sketch(name: str, *texts: str) -> tuple[str, int]:
-    """Return the hash of the form of a function, and its size in words; empty without a form."""
+    """Return the hash of a function's form, and its size in words; an empty hash if there is no form."""
     form = normal_form(name, *texts)
     return (_digest(form), len(form)) if form else ("", 0)
 
 
 class Alike:
-    """The functions of the last snapshot that was indexed, ready to be compared."""
+    """The functions of the last indexed snapshot, by form."""
 
     def __init__(self) -> None:
         self._digests: dict[str, tuple[Function, str]] = {}
         self._turn = asyncio.Lock()
 
     async def see(self, snapshot: "Snapshot", most_s: float = math.inf) -> int:
-        """Index a snapshot within the time limit, and return how many functions are left for the next time.
+        """Index a snapshot within the time limit, and return the number of functions that are left for the next time.
 
-        Nothing may be awaited between this and what is asked of it.
+        Do not await anything between this call and the queries.
         """
         async with self._turn:
             since, until = time.monotonic(), time.monotonic() + most_s

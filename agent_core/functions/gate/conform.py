@@ -1,7 +1,7 @@
-"""The stage "conform": checks that the model can be shown this function and can know how to call it.
+"""The stage "conform": checks that the function can be shown to the model, and that the model can know how to call it.
 
-Pure. What the registry finds while reading the schema counts here, weighed by the policy; beyond that a
-docstring, a return type, defaults that are not shared, names that mean what they say.
+Pure. The registry's findings about the schema are weighed by the policy. The stage also checks for a docstring, a
+return type, defaults that are not shared, and names that keep their meaning.
 """
 
 import ast
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 STAGE = "conform"
 _MUTABLE = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
 _MUTABLE_CALLS = frozenset({"list", "dict", "set", "bytearray", "defaultdict", "deque", "Counter"})
-# Builtins that hardly any body needs, so that they may name a parameter.
+# Builtins that are rarely needed in a body, so they may name a parameter.
 _RARE = frozenset(["id", "dir", "format", "hash", "license", "credits", "copyright", "help", "next", "all", "any", "_"])
 
 
@@ -42,7 +42,7 @@ def conform(draft: Draft) -> Draft:
 
 
 def weigh(problem: "Problem", draft: Draft) -> "Problem":
-    """Return a finding of the registry under the policy: what cannot be offered is always rejected."""
+    """Return the registry's finding under the policy; what cannot be offered is always rejected."""
     where = replace(problem.where, line=draft.authors_line(problem.where.line))
     if problem.severity == "refuses":
         return replace(problem, where=where)
@@ -55,7 +55,7 @@ def check(node: FunctionNode) -> list[Finding]:
 
 
 def undefined_names(draft: Draft, tree: ast.Module, known_names: frozenset[str] = frozenset()) -> Iterator[Finding]:
-    """Yield names that nothing defines: they would fail when their line is reached."""
+    """Yield names that are not defined; they fail when their line is reached."""
     missing = missing_names(draft.text, tree, known_names)
     reads = [node for node in nodes_of(tree) if isinstance(node, ast.Name)] if missing else []
     for name in sorted(missing):
@@ -68,7 +68,7 @@ def undefined_names(draft: Draft, tree: ast.Module, known_names: frozenset[str] 
 
 
 def _shape(node: FunctionNode) -> Iterator[Finding]:
-    """Yield what a model is offered in another form than the signature has: written anew, it would be plain."""
+    """Yield parameters that a model is offered in another form than in the signature."""
     for star, argument in (("*", node.args.vararg), ("**", node.args.kwarg)):
         if argument is not None:
             kind = "a list" if star == "*" else "an object with any keys"
@@ -99,7 +99,7 @@ def _docstring(node: FunctionNode) -> Iterator[Finding]:
 
 
 def _types(node: FunctionNode) -> Iterator[Finding]:
-    """Yield what is wrong with the result's type, with defaults, and with the parameters' names."""
+    """Yield problems with the return type, with defaults, and with the names of parameters."""
     if node.returns is None:
         message = f"`{node.name}` does not say what type it returns"
         fix = f"write the type that it returns: `def {node.name}(…) -> …:`"

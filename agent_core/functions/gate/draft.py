@@ -1,6 +1,6 @@
 """The state that passes through the stages: a candidate's text and tree, and the findings so far.
 
-Immutable: every stage takes one and returns another, so stages can be tested and reordered alone.
+It is immutable: every stage takes a draft and returns another, so stages can be tested and reordered independently.
 """
 
 import ast
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 NOT_IMPORTED: Final = "the module could not be imported"
 NOTHING_YET: Final = "the body does nothing yet"
 OUTSIDE: Final = "it acts on the outside, which is not tried here"
-_QUOTED = 160  # characters of a line that is shown as evidence
+_QUOTED = 160  # characters of a line that is quoted as evidence
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A problem before the policy is applied: code, message, fix and place in the text.
+    """A problem before the policy is applied: code, message, fix, and place in the text.
 
-    Without any other `evidence`, the line at that place is what can be checked.
+    Without other `evidence`, the line at that place is the evidence.
     """
 
     code: str
@@ -60,9 +60,9 @@ TOO_DEEP = Finding(
 
 @dataclass(frozen=True, slots=True)
 class TrialSubject:
-    """The promised function with the module that could be imported: what the stages in a worker run.
+    """The promised function with its importable module, which the stages run in a worker.
 
-    `tree` and `node` are of its own text, `snapshot` has the module.
+    `tree` and `node` are of its own text; `snapshot` has the module.
     """
 
     function: "Function"
@@ -72,7 +72,7 @@ class TrialSubject:
 
     @property
     def modules(self) -> "Modules":
-        """The modules of the workspace, with its own."""
+        """The modules of the workspace, including its own."""
         return self.snapshot.modules
 
 
@@ -83,14 +83,14 @@ class ExampleTrials:
     agreed: int = 0
     disagreements: tuple[Disagreement, ...] = ()
     is_unproven: bool = False
-    values: tuple[tuple[str, object], ...] = ()  # the calls that agreed, with what came back
-    slowest_s: float = 0.0  # of processor time, for one example
-    offered: Disagreement | None = None  # a call that would make too few examples enough, with what it returned
+    values: tuple[tuple[str, object], ...] = ()  # calls that agreed, with their results
+    slowest_s: float = 0.0  # processor time of the slowest example
+    offered: Disagreement | None = None  # a call, with its result, that would make too few examples enough
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A candidate on its way through the gate."""
+    """A candidate in the gate."""
 
     candidate: "Candidate"
     policy: "Policy"
@@ -101,40 +101,40 @@ class Draft:
     problems: tuple[Problem, ...] = ()
     fixes: tuple[Fix, ...] = ()
     note: str = ""
-    skipped: bool = False  # by the present stage, which could not run
-    late: bool = False  # the present stage had no time for all that it had to try
-    own: "ModuleReading | None" = None  # the candidate's text alone
+    skipped: bool = False  # the current stage could not run
+    late: bool = False  # the current stage ran out of time
+    own: "ModuleReading | None" = None  # the candidate's text, read alone
     reading: "ModuleReading | None" = None  # the module that it would become
-    trial: "Snapshot | None" = None  # the snapshot with that module, once it could be imported
+    trial: "Snapshot | None" = None  # the snapshot with that module, if it can be imported
     trials: ExampleTrials = ExampleTrials()
-    unnoticed: tuple["Mutant", ...] = ()  # the changes of the body that no example noticed, of those that were tried
+    unnoticed: tuple["Mutant", ...] = ()  # tried changes of the body that no example detected
     mutants_tried: int = 0
-    challenges: tuple[str, ...] = ()  # the calls whose results the author is to predict
+    challenges: tuple[str, ...] = ()  # calls whose results the author must predict
     answer: "ReaderAnswer | None" = None
     is_challenging: bool = False  # whether its author can be asked
     is_read: bool = False  # whether a reader is asked
     apart: frozenset[str] = frozenset()  # functions that it is not compared with
     likely: tuple[str, ...] = ()  # functions that its description finds, best first
     granted: Grants = NOTHING
-    guarded: frozenset[str] = frozenset()  # functions that have grants of their own
+    guarded: frozenset[str] = frozenset()  # functions that need a grant to be called
     approval_mode: "Way" = "absent"  # how the user is asked for missing grants
     needs: Grants = NOTHING
-    asking: tuple[int, ...] = ()  # the lines that need what is not granted
+    asking: tuple[int, ...] = ()  # lines that need grants it does not have
 
     @property
     def function(self) -> FunctionNode | None:
-        """The promised function, once the text has been parsed."""
+        """The node of the promised function, once the text has been parsed."""
         return find(self.tree, self.candidate.name) if self.tree else None
 
     @property
     def examples(self) -> "list[Example | GivenExample]":
-        """The examples of the docstring, and those that were sent next to it."""
+        """The examples in the docstring, followed by those that were sent with the code."""
         function = self.loaded.function if self.loaded else self.own_function
         return [*(function.examples if function else ()), *self.candidate.examples]
 
     @property
     def own_function(self) -> "Function | None":
-        """The promised function as its text alone has it."""
+        """The promised function, read from its own text."""
         functions = self.own.functions if self.own else ()
         return next((function for function in functions if function.name == self.candidate.name), None)
 
@@ -145,12 +145,12 @@ class Draft:
 
     @property
     def size(self) -> int:
-        """The number of characters that are checked: its own, and those of the module that it goes into."""
+        """The number of characters to check: its own and those of its module."""
         return len(self.text) + (len(self.around.text) if self.around else 0)
 
     @property
     def around(self) -> "ModuleSource | None":
-        """The module that the candidate joins, as it is; None for a new one."""
+        """The current module that the candidate joins; None for a new one."""
         return self.snapshot.modules.get(self.candidate.module)
 
     @property
@@ -162,12 +162,12 @@ class Draft:
 
     @property
     def loaded(self) -> TrialSubject | None:
-        """The promised function as its module has it, once that could be imported."""
+        """The promised function as read from its module, once that could be imported."""
         functions, own, node = self.reading.functions if self.reading else (), self.own_function, self.function
         function = next((function for function in functions if function.name == self.candidate.name), None)
         if function is None or self.own is None or self.tree is None or node is None or self.trial is None:
             return None
-        # The examples' lines are those of the candidate's text: that is what its author sees.
+        # Use the examples' lines in the candidate's text, which its author sees.
         function = replace(function, examples=own.examples) if own else function
         return TrialSubject(function, node, self.tree, self.trial)
 
@@ -178,20 +178,20 @@ class Draft:
         return frozenset(bound_names(tree)) if isinstance(tree, ast.Module) else frozenset()
 
     def has(self, *codes: str) -> bool:
-        """Check whether one of these problems was found and causes a rejection."""
+        """Check whether one of these problems was found and rejects the candidate."""
         return any(problem.code in codes and problem.severity == "refuses" for problem in self.problems)
 
     def shows(self, *codes: str) -> bool:
-        """Check whether one of these problems was found, whatever the policy makes of it."""
+        """Check whether one of these problems was found, regardless of the policy."""
         return any(problem.code in codes for problem in self.problems)
 
     @property
     def refuses(self) -> bool:
-        """True if there is a finding that causes a rejection."""
+        """True if a finding rejects the candidate."""
         return any(problem.severity == "refuses" for problem in self.problems)
 
     def with_findings(self, stage: str, findings: Iterable[Finding], *, is_mild: bool = False) -> Self:
-        """Return the draft with a stage's findings, each weighed by the policy; those that are mild only warn."""
+        """Return the draft with a stage's findings, weighed by the policy; if `is_mild`, they only warn."""
         problems = tuple(
             Problem(
                 code=finding.code,
@@ -206,14 +206,14 @@ class Draft:
         return self.with_problems(problems)
 
     def authors_line(self, line: int) -> int:
-        """Return the line of a file for one of the text, which may have been fixed; the same line without a file."""
+        """Return the line in the original file for a line of the text, which may have been fixed."""
         if not self.candidate.file or self.text == self.candidate.code or not line:
             return line
         lines = _lines_before(self.candidate.code, self.text)
         return lines[min(line, len(lines)) - 1] if lines else line
 
     def with_problems(self, problems: Iterable[Problem]) -> Self:
-        """Return the draft with these problems; one without evidence gets the line at its place."""
+        """Return the draft with these problems; a problem without evidence gets the line at its place."""
         written = self.candidate.code if self.candidate.file else self.text
         added = tuple(
             replace(problem, evidence=problem.evidence or self._line(written, problem.where.line))
@@ -222,9 +222,9 @@ class Draft:
         return replace(self, problems=self.problems + added) if added else self
 
     def _line(self, text: str, line: int) -> tuple[Evidence, ...]:
-        """Return a line of a text as evidence; without a number the one on which the function, or the text, begins.
+        """Return a line of a text as evidence; without a number, the first line of the function or the text.
 
-        What is looked at in its file has the file's lines.
+        For a function of a saved file, lines are those of the file.
         """
         lines = lines_of(self.reading.source.text if self.reading and self.own is self.reading else text)
         number = line or (self.function.lineno if self.function else 1)
@@ -232,11 +232,11 @@ class Draft:
         return (Evidence(f"line {number}: {one_line(quoted, _QUOTED)}" if quoted else "the text is empty there"),)
 
     def skip(self, reason: str) -> Self:
-        """Return the draft unchanged, with the reason why a stage could not run."""
+        """Return the draft with a note why the current stage could not run."""
         return replace(self, note=f"not run: {reason}", skipped=True)
 
     def with_fix(self, code: str, message: str, text: str) -> Self:
-        """Return the draft with a fixed text, and the fix on record with its diff."""
+        """Return the draft with a fixed text and the recorded fix with its diff."""
         tree = parse(text)
         fix = Fix(code, message, unified_diff(self.text, text, self.candidate.path))
         return replace(
@@ -245,12 +245,12 @@ class Draft:
 
 
 D = TypeVar("D", bound=Draft)
-"""A draft of one kind, a candidate's or a saved file's: the stages that judge both return what they were given."""
+"""A draft of a candidate or of a saved file; stages that judge both return the type that they were given."""
 
 
 @lru_cache(maxsize=16)
 def _lines_before(before: str, after: str) -> tuple[int, ...]:
-    """Return for each line of a text the line from which it came; a new one counts as part of the one above it."""
+    """Return the original line for each line of a text; a new line belongs to the line above it."""
     old, new = lines_of(before), lines_of(after)
     lines: list[int] = []
     for kind, start, end, first, last in SequenceMatcher(None, old, new).get_opcodes():

@@ -1,9 +1,9 @@
-"""The stage "duplicate": checks whether the function already exists, under another name or in other words.
+"""The stage "duplicate": checks whether the function already exists, with another name or other wording.
 
-An equal form is a copy; what search takes for another is said. Once the candidate runs, it is also run next to the few
-functions with such arguments that its description finds: a rewrite gives the same results, on the examples of both and
-on other calls. The override is explicit: the reason that comes with a candidate, or the docstring of one that stands in
-a file, names the function that it is not.
+A function with the same normal form is a copy, and a function that search confuses with another is reported. Once the
+candidate runs, it is also compared with a few functions that take the same kinds of arguments and that its description
+finds: a rewrite gives the same results, on the examples of both and on other calls. The author can override this: the
+reason of a candidate, or the docstring of a function in a file, names the function that it differs from.
 """
 
 import ast
@@ -39,10 +39,10 @@ if TYPE_CHECKING:
 
 STAGE = "duplicate"
 _REQUEST = 120
-_SEARCH_S = 5.0  # the first search of a process reads all functions
-SMALL = 15  # words of a form: what says so little means what its types say
+_SEARCH_S = 5.0  # the first search of a process indexes all functions
+SMALL = 15  # words of a form; below it, the types are part of the meaning
 _FOUND: Final = 200  # functions that a description finds
-_MOST, _EXAMPLES, _LEAST = 8, 4, 2  # functions that are run next to a candidate, examples of each, and the fewest
+_MOST, _EXAMPLES, _LEAST = 8, 4, 2  # functions compared by running, examples of each, and the minimum of examples
 _TEXTS, _LONGEST, _OTHERS = 24, 200, 40
 
 Sameness: TypeAlias = Literal["same", "different", "other arguments", "unknown"]
@@ -50,7 +50,7 @@ Sameness: TypeAlias = Literal["same", "different", "other arguments", "unknown"]
 
 
 async def duplicate(draft: Draft, trial: "TrialTools") -> Draft:
-    """Return the draft with the function that it repeats, if there is one."""
+    """Return the draft with a finding about the function that it repeats, if any."""
     name = draft.candidate.name
     if draft.function is None:
         return draft.skip("there is no function to compare")
@@ -68,14 +68,15 @@ async def duplicate(draft: Draft, trial: "TrialTools") -> Draft:
 
 
 async def _check_search(draft: Draft, search: "FunctionSearch") -> Draft:
-    """Return the draft with the functions that its description finds, and what is wrong if that finds another one
-    first, as far as there is time.
+    """Return the draft with the functions that its description finds, as far as time allows.
+
+    A finding is added if the description finds another function first.
     """
     own, name = draft.own_function, draft.candidate.name
     if own is None or (draft.candidate.file and name not in draft.snapshot.functions):
         return draft
     functions = draft.snapshot.functions
-    if not draft.candidate.file:  # without its module, which lacks its text: once it has joined, it is read anew
+    if not draft.candidate.file:  # not in its module yet: index it without one, and again once it is admitted
         functions = {**functions, name: replace(own, module="")}
     snapshot = replace(draft.snapshot, functions=functions)
     try:
@@ -93,7 +94,7 @@ async def _check_search(draft: Draft, search: "FunctionSearch") -> Draft:
     if pair is None or is_apart(draft, pair.other if pair.name == name else pair.name):
         return draft
     asked, other = functions[pair.name], functions[pair.other]
-    # A request that it served is some agent's, and a verdict is read by all: only the description is quoted.
+    # Quote only descriptions: a served request belongs to some agent, and everyone reads a verdict.
     is_own = pair.request == first_sentence(asked.description)
     what = f"“{one_line(pair.request, _REQUEST)}”" if is_own else f"a request that `{asked.name}` has served"
     message = f"{what} finds `{other.name}` before `{asked.name}`: {function_line(other)}"
@@ -128,7 +129,7 @@ def _finding(code: str, message: str, fix: str, draft: Draft, evidence: tuple[Ev
 
 
 def fix_of_copy(draft: Draft, existing_function: "Function") -> str:
-    """Return what to do about a function that exists already."""
+    """Return the fix for a function that already exists."""
     place = "its docstring" if draft.candidate.file else "`reason`"
     return (
         f"call `{existing_function.name}` instead, or say in {place} how yours differs from `{existing_function.name}`"
@@ -147,14 +148,14 @@ def function_line(function: "Function") -> str:
 
 
 def is_apart(draft: Draft, name: str) -> bool:
-    """Check whether a candidate says how it differs from a function, or is not compared with it."""
+    """Check whether a candidate says how it differs from a function, or is exempt from comparison with it."""
     docstring = ast.get_docstring(draft.function, clean=False) if draft.function and draft.candidate.file else None
     reason = f"{draft.candidate.reason} {docstring or ''}"
     return name in draft.apart or re.search(rf"(?<!\w){re.escape(name)}(?!\w)", reason) is not None
 
 
 def _fits(own_function: "Function | None", existing_function: "Function", *, is_small: bool) -> bool:
-    """Check whether one function takes everything that the other takes, as far as their schemas tell."""
+    """Check whether one function accepts everything that the other accepts, judged by their schemas."""
     if own_function is None:
         return True
     mine, others = (
@@ -179,7 +180,7 @@ def _kind(schema: dict[str, Any]) -> str:  # Any: JSON Schema
 
 
 async def check_rewrite(draft: Draft, subject: TrialSubject, trial: "TrialTools") -> Draft:
-    """Return the draft with the function of the workspace that it writes again, if there is one."""
+    """Return the draft with a finding about the workspace function that it rewrites, if any."""
     own, modules, wall_s = subject.function, subject.modules, draft.rules.fitted_s
     if own.takes_self or draft.shows("copy") or draft.candidate.replaces:
         return draft
@@ -217,10 +218,11 @@ async def compare_functions(  # noqa: PLR0913 - what may differ from the example
     more: tuple[object, ...] = (),
     fixed_in: "Modules | None" = None,
 ) -> Sameness:
-    """Return whether two functions give the same results, on the examples of both; if it `is_strict`, also on other
-    calls, with the literals in their code and the adjacent numbers. The second is given `more` arguments at the
-    end; its own examples are left out then. If it is the first one, fixed in these modules, calls in which the first
-    does not return say nothing.
+    """Return whether two functions give the same results on the examples of both.
+
+    If it `is_strict`, other calls are compared as well, with the literals in their code and adjacent numbers. The
+    second function gets `more` arguments at the end; its own examples are then left out. With `fixed_in`, the second is
+    the first one as fixed in these modules, and calls in which the first does not return are ignored.
     """
     if first_function.takes_self or second_function.takes_self:
         return "unknown"
@@ -247,7 +249,7 @@ async def compare_functions(  # noqa: PLR0913 - what may differ from the example
 
 
 def _same_results(first: Sequence[Outcome | None], second: Sequence[Outcome | None]) -> Sameness:
-    """Return whether two functions ended alike; a call that one of them excludes, or had no time for, says nothing."""
+    """Return whether two functions ended alike; a call that one of them refused or had no time for is ignored."""
     pairs = [
         pair
         for pair in zip(first, second, strict=True)
@@ -263,7 +265,7 @@ def _same_results(first: Sequence[Outcome | None], second: Sequence[Outcome | No
 
 
 def _calls(function: "Function") -> Iterator[tuple[object, ...]]:
-    """Yield the arguments of the examples, as far as they are given without a gap."""
+    """Yield the positional arguments of the examples that leave none out in between."""
     calls, names = [example.call for example in function.examples[:_EXAMPLES]], [*function.parameters["properties"]]
     for arguments in read_calls(calls, function):
         if [*arguments] == names[: len(arguments)]:
@@ -271,7 +273,7 @@ def _calls(function: "Function") -> Iterator[tuple[object, ...]]:
 
 
 def _alike(draft: Draft, own_function: "Function") -> Iterator["Function"]:
-    """Yield the few functions that take the same kinds of arguments; if it was searched, those that its words find."""
+    """Yield a few functions with the same kinds of arguments, among those that the description finds if searched."""
     kinds, functions = _kinds(own_function), draft.snapshot.functions
     named = (functions[name] for name in draft.likely or functions if name in functions and name != own_function.name)
     alike = (function for function in named if not function.takes_self and function.examples)
@@ -280,15 +282,13 @@ def _alike(draft: Draft, own_function: "Function") -> Iterator["Function"]:
 
 
 def _kinds(function: "Function") -> list[str]:
-    """Return the kinds of its arguments; where one takes whole numbers, another may take any."""
+    """Return the kinds of its arguments, treating integers as numbers."""
     kinds = [_kind(schema) for schema in function.parameters["properties"].values()]
     return ["number" if kind == "integer" else kind for kind in kinds]
 
 
 def _literal_examples(function: "Function") -> list[tuple[tuple[object, ...], object]]:
-    """Return the examples of a function whose arguments, by position, and result are literals; none if all results
-    are alike.
-    """
+    """Return the examples with literal positional arguments and results; empty if all results are equal."""
     examples = [(example.call, literal_value(example.expected)) for example in function.examples[:_EXAMPLES]]
     cases = read_cases(((call, result) for call, result in examples if type(result) is not object), function)
     known = [(tuple(map(_as_sent, arguments.values())), result) for arguments, result in cases]
@@ -296,7 +296,7 @@ def _literal_examples(function: "Function") -> list[tuple[tuple[object, ...], ob
 
 
 def _as_sent(value: object) -> object:
-    """Return a value as a model sends it: where one function takes a date, another may take the text of one."""
+    """Return a value as a model sends it: one function may accept a date, another its text."""
     match value:
         case date() | time():
             return value.isoformat()
@@ -321,9 +321,7 @@ def _is(outcome: Outcome | None, result: object) -> bool:
 
 
 def _others(function: "Function", trees: Sequence[object], numbers: Sequence[int] = ()) -> list[Arguments]:
-    """Return calls that no example has: of the examples' values, generated, and with the texts in these trees and the
-    numbers.
-    """
+    """Return calls that no example has: recombined and generated values, texts in these trees, and the numbers."""
     calls = read_calls([example.call for example in function.examples], function)
     more = recombine(calls, function.parameters)
     more += islice(edge_calls(function.parameters, calls), _OTHERS)

@@ -1,7 +1,7 @@
-"""A failing call: whether the function may raise that, what excuses it, and how it is described. Pure.
+"""A failing call: whether the function may raise the error, what excuses it, and how it is described. Pure.
 
-A function may raise what its docstring, an example or a `raise` names. What an exception is a kind of is known for the
-builtins and a few more; a class by another name is itself.
+A function may raise what its docstring, an example or a `raise` names. The class hierarchy is known for builtins and a
+few other exceptions; any other class only matches by its name.
 """
 
 import ast
@@ -29,9 +29,9 @@ _ENDLESS = frozenset({"count", "cycle", "repeat", "iter", "append", "extend", "a
 
 @dataclass(frozen=True, slots=True)
 class FailedCall:
-    """A failing call and how it failed; `unlike` names the parameters of which no example has such a value.
+    """A failing call and its outcome; `unlike` are the parameters whose values are unlike those of all examples.
 
-    `allowed_s` is the time limit of a call, if this one may only be slow; 0 if it looks endless.
+    `allowed_s` is the time limit of a call if this one may only be slow; 0 if it looks endless.
     """
 
     call: "Arguments"
@@ -44,11 +44,11 @@ class FailedCall:
         """The identity of a failure: the error and its line."""
         if not isinstance(self.outcome, Raised):
             return type(self.outcome).__name__, 0
-        is_endless = self.outcome.failure.type == "RecursionError"  # which may stop at any line of a cycle
+        is_endless = self.outcome.failure.type == "RecursionError"  # raised at any line of the cycle
         return self.outcome.failure.type, 0 if is_endless else line_of(self.outcome)
 
     def is_like(self, call: "FailedCall") -> bool:
-        """Return whether two failures are one: what uses up its time in one worker may use up its memory in another."""
+        """Return whether two failures are the same; running out of time and running out of memory count as one."""
         return self.kind == call.kind or (self._is_endless and call._is_endless)
 
     @property
@@ -57,12 +57,12 @@ class FailedCall:
 
     @property
     def rank(self) -> tuple[bool, int]:
-        """The sort key: failures with arguments like those of the examples first, then the shortest."""
+        """The sort key: failures with arguments like those of examples first, then the shortest."""
         return bool(self.unlike), len(repr(self.call))
 
     @property
     def code(self) -> str:
-        """The code of the problem: only a warning if no example has such arguments, and not of an undefined name."""
+        """The code of the problem; with arguments unlike all examples only a warning, except for undefined names."""
         kind = self.kind[0]
         if self._lacks_a_name:
             return "crashes"
@@ -82,13 +82,13 @@ class FailedCall:
 
 
 def line_of(outcome: Outcome) -> int:
-    """Return the line that raised; 0 if there is none."""
+    """Return the line that raised, or 0."""
     frames = outcome.failure.frames if isinstance(outcome, Raised) else ()
     return frames[-1].line if frames else 0
 
 
 def describe_failure(failed: FailedCall, call: str) -> str:
-    """Return what happens, where, and which of its arguments no example has."""
+    """Return what happens, where, and which arguments are unlike those of all examples."""
     names = " and ".join(f"`{name}`" for name in failed.unlike[:2])
     unseen = f"; no example has such a value of {names}" if names and failed.code == "fails-on" else ""
     if failed.code == "slow-on" and isinstance(failed.outcome, TimedOut):
@@ -98,7 +98,7 @@ def describe_failure(failed: FailedCall, call: str) -> str:
 
 
 def describe_outcome(outcome: Raised | TimedOut | Killed) -> str:
-    """Return how a call failed."""
+    """Return a description of how a call failed."""
     match outcome:
         case Raised(failure=failure):
             at = f" at {fence(failure.frames[-1].source.strip(), 120)}" if failure.frames else ""
@@ -110,7 +110,7 @@ def describe_outcome(outcome: Raised | TimedOut | Killed) -> str:
 
 
 def fix_of(failed: FailedCall) -> str:
-    """Return what would resolve the failure."""
+    """Return a fix for the failure."""
     kind = failed.kind[0]
     if failed.code == "slow-on":
         return "make it faster if such arguments are meant"
@@ -130,7 +130,7 @@ _FIXES = {
 }
 
 
-# Exceptions of the standard library that are meant when their base is named.
+# Standard library exceptions that a named base class covers.
 _KINDS = {
     "JSONDecodeError": "ValueError",
     "StatisticsError": "ValueError",
@@ -143,7 +143,7 @@ _KINDS = {
 
 
 def known_errors(subject: "TrialSubject") -> frozenset[str]:
-    """Return the exceptions that a function is known to raise."""
+    """Return the names of the exceptions that a function is expected to raise."""
     described = docstring.read(ast.get_docstring(subject.node)).raises
     shown = (example.raises.partition(":")[0].strip() for example in subject.function.examples)
     raised = [node.exc for node in nodes_of(subject.tree) if isinstance(node, ast.Raise) and node.exc is not None]
@@ -152,7 +152,7 @@ def known_errors(subject: "TrialSubject") -> frozenset[str]:
 
 
 def is_right(raised: Raised, names: frozenset[str]) -> bool:
-    """Check whether the exception is one of those named, a subclass of one, or marked as intended by its line."""
+    """Check whether an exception is expected: it is named, is a subclass of a named one, or comes from a `raise`."""
     frames = raised.failure.frames
     if frames and frames[-1].source.lstrip().startswith("raise "):
         return True
@@ -163,14 +163,14 @@ def is_right(raised: Raised, names: frozenset[str]) -> bool:
 
 
 def may_loop(tree: ast.Module, name: str) -> bool:
-    """Check whether code can run forever: by a `while`, by itself, by an endless iterator or a list that grows."""
+    """Check whether code may run forever: by `while`, recursion, an endless iterator or a growing list."""
     calls = [node.func for node in nodes_of(tree) if isinstance(node, ast.Call)]
     called = {func.id if isinstance(func, ast.Name) else getattr(func, "attr", "") for func in calls}
     return bool(called & (_ENDLESS | {name})) or any(isinstance(node, ast.While) for node in nodes_of(tree))
 
 
 def is_much(value: object) -> bool:
-    """Check whether arguments hold a number or a collection that may rightly take long to work through."""
+    """Check whether arguments contain a number or collection so large that processing may take long."""
     if isinstance(value, int | float):
         return abs(value) > _MUCH
     if isinstance(value, str | bytes):

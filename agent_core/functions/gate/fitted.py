@@ -1,8 +1,8 @@
-"""The stage "fitted": tables and branches that serve a function's own examples alone, found in its tree and by runs.
+"""The stage "fitted": detects tables and branches that only serve a function's own examples, in its tree and by runs.
 
 A *selector* is a constant that an argument is compared with or looked up by. A function is hard-coded if its examples
-hang on selectors, and calls made of the examples' other values all get the same answer. A table that has more than the
-examples, or one whose keys a type lists (`Literal`, `Enum`), is a table and no trick.
+depend on selectors, and calls with other combinations of the examples' values all get the same answer. A table with
+more entries than the examples, or with keys that a type lists (`Literal`, `Enum`), is legitimate.
 """
 
 import ast
@@ -26,24 +26,24 @@ if TYPE_CHECKING:
 
 STAGE: Final = "fitted"
 _MOST = 40  # calls
-_LEAST = 5  # calls that ended: fewer tell nothing
-_SHOWN = 3  # calls that are evidence
-_MORE = 2  # selectors beyond the examples: from here on it is a table of its own
+_LEAST = 5  # calls that ended; fewer prove nothing
+_SHOWN = 3  # calls shown as evidence
+_MORE = 2  # selectors beyond the examples; from here on it is a legitimate table
 _FIX = "compute the result from the arguments; a table must cover what is promised"
 
-Form: TypeAlias = Any  # a value in the form in which two are compared
-Case: TypeAlias = tuple[Arguments, Any]  # the arguments of an example, and the value that crossed
+Form: TypeAlias = Any  # a value, normalized for comparison
+Case: TypeAlias = tuple[Arguments, Any]  # the arguments of an example, and the returned value
 
 
 async def check_fitted(draft: Draft, trial: "TrialTools") -> Draft:
-    """Return the draft with the evidence that it answers its own examples only, or writes a function again."""
+    """Return the draft with evidence that it only answers its own examples, or rewrites an existing function."""
     own = draft.loaded
     if own is None:
         return draft.skip(NOT_IMPORTED)
     if draft.shows(*HOLLOW):
         return draft.skip(NOTHING_YET)
     draft = await check_rewrite(draft, own, trial)
-    # Without those that the gate asked for.
+    # Exclude the calls that the gate asked for.
     agreed = [(call, value) for call, value in draft.trials.values if call not in draft.candidate.asked]
     cases, constants = read_cases(agreed, own.function), selectors(own.tree)
     if len(cases) < _MORE or draft.trials.disagreements or not any(links(given, constants) for given, _value in cases):
@@ -66,7 +66,7 @@ def _judge(
     constants: frozenset[Form],
     calls: Sequence[tuple[Arguments, Outcome | None]],
 ) -> Finding | None:
-    """Return what is said if every call without the examples' constants got one answer, and with them that of one."""
+    """Return a finding if calls without the examples' constants all get one answer, and others an example's."""
     ended = [
         (call, _answer(call, outcome.value) if isinstance(outcome, Returned) else "an error")
         for call, outcome in calls
@@ -100,13 +100,13 @@ def _judge(
 
 
 def _answer(arguments: Arguments, value: Any) -> str:  # Any: a value that crossed
-    """Return a result as text, or that it is an argument as it came."""
+    """Return a result as text, or that it is one of the arguments unchanged."""
     is_echo = any(type(value) is type(given) and value == given for given in arguments.values())
     return "its argument" if is_echo else repr(value)[:200]
 
 
 def _enumerated_values(schema: Any) -> Iterator[Form]:  # Any: JSON Schema
-    """Yield the values that a schema enumerates: those of a `Literal` or an `Enum`, wherever it stands."""
+    """Yield the values that a schema enumerates for a `Literal` or an `Enum`, at any depth."""
     match schema:
         case dict():
             yield from map(form, schema["enum"] if isinstance(schema.get("enum"), list) else ())
@@ -117,14 +117,14 @@ def _enumerated_values(schema: Any) -> Iterator[Form]:  # Any: JSON Schema
 
 
 def _forms(cases: Sequence[Case]) -> frozenset[Form]:
-    """Return the arguments of the examples, their items, and their rows."""
+    """Return the normalized arguments of the examples, their items, and their rows."""
     values = [value for arguments, _value in cases for value in (*arguments.values(), tuple(arguments.values()))]
     items = [item for value in values if isinstance(value, list | tuple) for item in value]
     return frozenset(map(form, [*values, *items]))
 
 
 def links(arguments: Arguments, constants: frozenset[Form]) -> frozenset[Form]:
-    """Return the constants of the code that a call's arguments are, alone or together, or have among their items."""
+    """Return the constants of the code that equal a call's arguments, alone, together, or as items."""
     values = [*arguments.values()]
     values += [item for value in values if isinstance(value, list | tuple) for item in value[:8]]
     values += [tuple(arguments.values())] if len(arguments) > 1 else []
@@ -132,7 +132,7 @@ def links(arguments: Arguments, constants: frozenset[Form]) -> frozenset[Form]:
 
 
 def form(value: Any) -> Form:  # Any: a literal
-    """Return a value in the form in which two are compared: without case, space and kinds of rows."""
+    """Return a value normalized for comparison: without case and whitespace, and with lists equal to tuples."""
     match value:
         case bool() | None:
             return (type(value).__name__, value)
@@ -147,7 +147,7 @@ def form(value: Any) -> Form:  # Any: a literal
 
 
 _PLAIN: Final[frozenset[Form]] = frozenset({"", 0.0, 1.0, -1.0, *map(form, (None, True, False))})
-"""Constants that stand in any code: where a computation begins or ends."""
+"""Constants that are common in any code, such as start and end values."""
 
 
 def selectors(tree: ast.Module) -> frozenset[Form]:

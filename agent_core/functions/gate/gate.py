@@ -1,8 +1,8 @@
-"""The gate: runs the stages over a candidate or a saved file, and reports their findings.
+"""The gate: runs the stages on a candidate or a saved file, and reports their findings.
 
-The stages are data, in the order of their cost: one list for a candidate, one for a saved file, of which the functions
-then pass the candidate's other stages. Each one adds to what is known and none stops the next, which judges for
-itself whether it can still run. The verdict is made here, from values.
+The stages are data, in order of their cost: one list for a candidate, and one for a saved file, whose functions later
+pass the other stages of a candidate. Each stage adds findings, and none stops the next one, which decides itself
+whether it can run. The verdict is computed here, from values.
 """
 
 import ast
@@ -58,7 +58,7 @@ _DRAFT: Final[Standing] = "draft"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedFile(Draft):
-    """A saved file on its way through the gate: a draft of the whole module, and what is known of its functions."""
+    """A saved file in the gate: a draft of the whole module, and the results for its functions."""
 
     source: ModuleSource
     previous: ModuleReading | None = None
@@ -75,11 +75,11 @@ class SavedFile(Draft):
 
     @property
     def is_parsed(self) -> bool:
-        """True if the file is Python."""
+        """True if the file is valid Python."""
         return self.reading is not None and self.reading.parsed
 
     def verdict(self, reports: tuple[StageReport, ...]) -> ModuleVerdict:
-        """Return the answer: a file that can be imported is admitted, unless the agent's rules apply to it."""
+        """Return the verdict: an importable file is admitted, unless the agent's policy applies and refuses it."""
         admitted = self.trial is not None and not (self.refuses and self.policy == "agent")
         verdict = ModuleVerdict(self.module, admitted, self.problems, reports, self.standings, self.disagreements)
         return replace(verdict, breakages=self.breakages, policy=self.policy, previous=self.previous)
@@ -94,7 +94,7 @@ def read_file(file: SavedFile) -> SavedFile:
 
 
 def look(file: SavedFile) -> SavedFile:
-    """Return the file with the findings from its text: each function's as a candidate's, then those of the module."""
+    """Return the file with findings about its text: those of each function, then those of the module."""
     if not file.is_parsed:
         return file.skip("the file is not Python")
     if file.tree is None:
@@ -108,11 +108,11 @@ def look(file: SavedFile) -> SavedFile:
 
 
 async def try_import(file: SavedFile, trial_tools: TrialTools) -> SavedFile:
-    """Return the file after an import in a worker; one that is only missing a package is accepted, and proven later."""
+    """Return the file after an import in a worker; one that only lacks a package is accepted, and proven later."""
     if not file.is_parsed:
         return file.skip("the file is not Python")
     reading, problems = await try_module(file.module, file.snapshot, trial_tools)
-    is_typed = not any(function.unresolved for function in file.module.functions)  # else only the import says how
+    is_typed = not any(function.unresolved for function in file.module.functions)  # else the import resolves types
     if is_typed and missing_package(file.module, problems, file.snapshot, file.rules.packages):
         return replace(file, trial=file.snapshot.with_module(file.module), lacks_package=True)
     trial = None if problems else file.snapshot.with_module(reading)
@@ -120,7 +120,7 @@ async def try_import(file: SavedFile, trial_tools: TrialTools) -> SavedFile:
 
 
 async def prove_changed(file: SavedFile, trial: TrialTools) -> SavedFile:
-    """Return the file with the example results of functions with changed code, or changed code behind it."""
+    """Return the file with the example results of functions that changed, directly or in code that they use."""
     if file.trial is None:
         return file.skip("the file could not be imported")
     changed_names = await aside(file.size, _to_try_again, file, file.trial)
@@ -145,21 +145,21 @@ async def prove_changed(file: SavedFile, trial: TrialTools) -> SavedFile:
 
 
 def _to_try_again(file: SavedFile, snapshot: Snapshot) -> set[str]:
-    """Return the functions of the file that may give another result than before."""
+    """Return the functions of the file whose results may have changed."""
     own, before = _different(file), _before(file)
     offered = [function.name for function in file.module.functions]
     return {name for name in offered if before is None or name in own or _differs(name, before, snapshot)}
 
 
 def _different(file: SavedFile) -> set[str]:
-    """Return the functions that are new, deleted, or have another text."""
+    """Return the functions that are new, deleted, or changed."""
     old = {function.name: function.body_hash for function in file.previous.functions} if file.previous else {}
     new = {function.name: function.body_hash for function in file.module.functions}
     return {name for name in old.keys() | new.keys() if old.get(name) != new.get(name)}
 
 
 def _before(file: SavedFile) -> Snapshot | None:
-    """Return the snapshot with the file as it was."""
+    """Return the snapshot with the previous version of the file."""
     if file.previous is None or file.snapshot.readings.get(file.source.module) is file.previous:
         return file.snapshot if file.previous else None
     return file.snapshot.with_module(file.previous)
@@ -172,7 +172,7 @@ def _differs(name: str, snapshot: Snapshot, new_snapshot: Snapshot) -> bool:
 
 
 async def try_users(file: SavedFile, trial: TrialTools) -> SavedFile:
-    """Return the file with its effect on functions of other modules that use it, and a note of what was reached."""
+    """Return the file with its effect on functions in other modules that use it, and a note of what was checked."""
     before, now = _before(file), file.trial
     if before is None or now is None:
         return file.skip("nothing uses the file yet")
@@ -182,7 +182,7 @@ async def try_users(file: SavedFile, trial: TrialTools) -> SavedFile:
     if not users:
         return file.skip("what uses the file is unchanged")
     file, found = await try_callers(file, users, before, now, trial)
-    different = _different(file)  # in the order of the file, what was deleted last
+    different = _different(file)  # in the order of the file, deleted ones last
     names = [function.name for function in file.module.functions if function.name in different]
     changed = [*names, *sorted(different - {*names})]
     for broken in found:
@@ -197,10 +197,10 @@ async def try_users(file: SavedFile, trial: TrialTools) -> SavedFile:
 
 
 def draft_of(name: str, verdict: ModuleVerdict, snapshot: Snapshot, rules: Rules) -> Draft | None:
-    """Return a function of a judged file as a draft for the stages that a save does not wait for: as if it had come
-    alone into the module as it is, with its examples run. None if the snapshot does not have this file.
+    """Return a function of a judged file as a draft for the deferred stages, as if it had come alone.
 
-    Of copies in one file the first stays: it is not compared with those that are looked at after it.
+    Its examples have already run. Return None if the snapshot does not have this file. Among copies in one file, the
+    first one is kept: it is not compared with functions that are judged after it.
     """
     reading, standings = verdict.reading, dict(verdict.standings)
     places = {function.name: function for function in reading.functions}
@@ -235,9 +235,9 @@ Run: TypeAlias = Callable[[D, TrialTools], Awaitable[D]]
 class Stage(Generic[D]):
     """One check of the gate.
 
-    `parallel`: it runs at the same time as the one before it, and of the draft that it returns only its findings and
-    its report count. `deferred`: a save does not wait for it. `passed` tells whether a draft passed, if the stage's own
-    findings do not say so. A stage refuses unless `rules.py` names it or its finding as advice.
+    `parallel`: it runs at the same time as the previous stage, and only its findings and report are used. `deferred`: a
+    save does not wait for it. `passed` determines whether a draft passed, if this does not follow from the findings.
+    The findings of a stage refuse unless `rules.py` lists the stage or the finding as advice.
     """
 
     name: str
@@ -248,7 +248,7 @@ class Stage(Generic[D]):
 
 
 def on_text(judge: Callable[[D], D], name: str = "") -> Run[D]:
-    """Return a stage that needs no worker. `name` is the stage that says that a text is nested too deeply."""
+    """Return a stage that needs no worker. `name` is the stage that reports text that is nested too deeply."""
 
     async def run_here(draft: D, trial: TrialTools) -> D:
         try:
@@ -273,10 +273,10 @@ STAGES: tuple[Stage[Draft], ...] = (
     Stage("robust", robust, parallel=True, deferred=True),
     Stage("neighbours", neighbours),
 )
-"""The stages of a candidate. Those that are `deferred` also judge each function of a saved file, later."""
+"""The stages of a candidate. The `deferred` ones also judge each function of a saved file, later."""
 
 READER: Stage[Draft] = Stage("reader", judge_meaning)
-"""The last stage, where there is an author who can answer, or a reader is asked for."""
+"""The last stage, used if the author can answer or a reader is asked."""
 
 
 def _is_clean(file: SavedFile) -> bool:
@@ -290,11 +290,11 @@ FILE_STAGES: tuple[Stage[SavedFile], ...] = (
     Stage("examples", prove_changed, passed=_is_clean),
     Stage("neighbours", try_users, passed=_is_clean),
 )
-"""The stages of a saved file before it is taken. What one skips is not reported."""
+"""The stages of a saved file before it is accepted. Skipped stages are not reported."""
 
 
 class Gate:
-    """Judges candidates and saved files; holds the sandbox in which they are tried, and the rules."""
+    """The judge of candidates and saved files, with the rules and the sandbox in which code is tried."""
 
     def __init__(
         self,
@@ -306,9 +306,9 @@ class Gate:
         reader: DescriptionReader | None = None,
         search: FunctionSearch | None = None,
     ) -> None:
-        """Create the gate; `reader` is a model that is shown descriptions alone.
+        """Create the gate; `reader` is a model that only sees descriptions.
 
-        By the `search`, a function is held to be found by what it says of itself.
+        `search` is used to check that a function's description finds it.
         """
         self._trial = TrialTools(workers, limits or Limits(), reader=reader, finder=search)
         self._rules = rules or Rules()
@@ -316,12 +316,12 @@ class Gate:
 
     @property
     def has_reader(self) -> bool:
-        """True if there is a model that can be asked about descriptions."""
+        """True if a model can be asked about descriptions."""
         return self._trial.reader is not None
 
     @property
     def rules(self) -> Rules:
-        """The rules by which it judges."""
+        """The rules by which the gate judges."""
         return self._rules
 
     async def judge(
@@ -336,14 +336,14 @@ class Gate:
     ) -> Verdict:
         """Return the verdict on a function and its place in a module, with every problem that was found.
 
-        Of what is `granted` its workers have the packages, the time and the memory, and nothing of the world outside.
-        If it is `challenging`, its author can be asked to predict results; if it is `reading`, the reader is asked.
+        Workers get the packages, time and memory in `granted`, but no access to the outside. With `challenging`, the
+        author can be asked to predict results; with `reading`, the reader is asked.
         """
         text = candidate.code.replace("\r\n", "\n").replace("\r", "\n")
         rules = replace(self._rules, off=frozenset("*")) if candidate.exact else self._rules
         apart, names = candidate.apart, [*snapshot.functions] if candidate.replaces and policy == "import" else []
         if candidate.name in names:
-            apart = tuple(names[names.index(candidate.name) + 1 :])  # of copies that come together the first stays
+            apart = tuple(names[names.index(candidate.name) + 1 :])  # of imported copies, keep the first
         draft = Draft(
             *(candidate, rules.policy(policy), rules, snapshot, text),
             is_challenging=challenging,
@@ -369,9 +369,9 @@ class Gate:
         previous_reading: ModuleReading | None = None,
         granted: Granted = UNGRANTED,
     ) -> ModuleVerdict:
-        """Return the verdict on a saved file; examples run again only where `previous_reading` was another.
+        """Return the verdict on a saved file; examples only run if their code differs from `previous_reading`.
 
-        `granted` is what its functions have together, by the entries that propose it, with what is installed of it.
+        `granted` are the combined proposed grants of its functions, with their installed packages.
         """
         candidate = Candidate("", source.text, source.module, file=source.path, exact=True)
         file = SavedFile(
@@ -396,9 +396,9 @@ class Gate:
         *,
         reading: bool = False,
     ) -> Look:
-        """Return the findings of the stages that a save does not wait for; the snapshot already has the file.
+        """Return the findings of the deferred stages; the snapshot already has the file.
 
-        If it is `reading`, the reader is asked, too.
+        With `reading`, the reader is asked as well.
         """
         draft = draft_of(name, verdict, snapshot, self._rules)
         if draft is None:
@@ -411,14 +411,14 @@ class Gate:
         return Look(name, draft.problems[before:], tuple(reports), _survivors(draft), draft.answer)
 
     async def try_import(self, source: ModuleSource, snapshot: Snapshot) -> Problem | None:
-        """Return why a module cannot be imported next to the others, a package that it lacks included."""
+        """Return why a module cannot be imported next to the others, including missing packages; None if it can."""
         _, problems = await try_module(read_module(source), snapshot, self._trial)
         return next(iter(problems), None)
 
     async def read_again(self, reading: ModuleReading, snapshot: Snapshot) -> ModuleReading:
-        """Return the reading of a good module with the schemas that types of other modules have by now.
+        """Return the reading of a good module, with its schemas updated to the current types of other modules.
 
-        A function that no longer has one keeps the last.
+        If a function no longer has a schema, the last one is kept.
         """
         fresh = read_module(reading.source, self._rules.module_bytes, modules=snapshot.modules)
         resolved, problems = await try_module(fresh, snapshot, self._trial)
@@ -427,10 +427,10 @@ class Gate:
     async def confirm(
         self, candidate: Candidate, verdict: Verdict, snapshot: Snapshot, *, reading: bool = False
     ) -> Verdict:
-        """Return the verdict on the same source with the returned results, marked as confirmed; if it is admitted, its
-        disagreements are those that this settled.
+        """Return the verdict on the same source with the returned results, marked as confirmed.
 
-        Without an example that agreed by itself the function joins as a draft. If it is `reading`, the reader is asked.
+        If it is admitted, its disagreements are those that this settled. Without an example that agreed by itself, the
+        function becomes a draft. With `reading`, the reader is asked.
         """
         if not verdict.can_be_confirmed:
             message = "there is nothing to confirm: more than a written result stands against this candidate"
@@ -453,7 +453,7 @@ class Gate:
     async def run_examples(
         self, function: Function, snapshot: Snapshot, granted: Granted = UNGRANTED
     ) -> tuple[ExampleResult, ...]:
-        """Run the examples of an existing function again, and say which of them lack a grant."""
+        """Run the examples of an existing function again, and mark those that lack a grant."""
         trial = self._trial.reading(granted)
         return await run_examples(function.examples, function, snapshot, trial, granted.grants)
 
@@ -467,9 +467,10 @@ class Gate:
         more: tuple[object, ...] = (),
         fixed_in: Snapshot | None = None,
     ) -> Sameness:
-        """Return whether two existing functions give the same results, on the examples of both; if it `is_strict`, on
-        other calls, too. The second is given `more` arguments at the end, or is the first one as another snapshot has
-        it: then it may return where the first did not.
+        """Return whether two existing functions give the same results on the examples of both.
+
+        If it `is_strict`, other calls are compared as well. The second function gets `more` arguments at the end; or it
+        is the first one in the snapshot `fixed_in`, and may then return where the first did not.
         """
         texts, fixed, wall_s = snapshot.modules, fixed_in.modules if fixed_in else None, self._rules.fitted_s
         functions = first_function, second_function
@@ -479,9 +480,7 @@ class Gate:
 
 
 async def _ask_all(stages: Sequence[Stage[D]], draft: D, trial: TrialTools) -> tuple[D, list[StageReport]]:
-    """Run stages at the same time and return the draft with their findings; only the first may change the draft
-    otherwise.
-    """
+    """Run stages in parallel and return the draft with all findings; only the first stage may change anything else."""
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(_ask(stage, draft, trial)) for stage in stages[1:]]
         after, report = await _ask(stages[0], draft, trial)
@@ -516,7 +515,7 @@ def _survivors(draft: Draft) -> tuple[Survivor, ...]:
 
 def _verdict(draft: Draft, reports: tuple[StageReport, ...]) -> Verdict:
     admitted = not draft.refuses
-    is_bare = draft.policy == "human" and not draft.trials.agreed and draft.shows(*TOO_FEW)  # as a saved file has it
+    is_bare = draft.policy == "human" and not draft.trials.agreed and draft.shows(*TOO_FEW)  # same as for a saved file
     is_unsettled = draft.policy != "human" and draft.shows(DISPUTED, REACHES_NOTHING)
     is_draft = (
         is_bare or is_unsettled or draft.trials.is_unproven or (draft.policy == "import" and draft.shows(*UNPROVEN))

@@ -1,15 +1,15 @@
-"""The stage "reader": what follows from what a second mind says of a description, and what is left open.
+"""The stage "reader": compares the code with what a second model reads in the description, and what is left open.
 
 | the reader says | and the code | so |
 |---|---|---|
-| it must reach something | only computes | refused once; who insists gets a person's answer, or a draft |
+| it must reach something | only computes | refused once; if the author insists, the user decides, or it is a draft |
 | this call must return X | returns Y | the author is asked what it must return, and sees neither |
-| | the author says X, too | refused: the body is wrong |
-| | the author says Y | a person decides; without one it joins as a draft, with both values |
-| nothing (off, cannot tell) | has changes that no example notices | the author predicts the results of other calls |
+| | the author also says X | refused: the body is wrong |
+| | the author says Y | the user decides; without a user it becomes a draft, with both values |
+| nothing (off, cannot tell) | has changes that no example detects | the author predicts the results of other calls |
 
-An author and an example are one mind, so what they agree on proves little. The calls that the gate chooses are made of
-the examples' own values.
+The author of the code also wrote the examples, so their agreement proves little. The gate's calls are made from the
+examples' values.
 """
 
 import ast
@@ -62,14 +62,14 @@ _MEANS: Final = {
 }
 _MOST_CHANGES = 8
 _TRIED = 16
-_LONGEST = 80  # characters of a call, or of a result, that somebody can work out
+_LONGEST = 80  # characters of a call or result that can be worked out
 _LONG_NUMBER = re.compile(r"\d{8}|\.\d{5}")
 _NEXT_TO_IT: Final = frozenset({"constant", "boundary"})
-_FEW = 2  # calls that the gate chooses where none notices more than another
+_FEW = 2  # number of calls if none detects more than the others
 
 
 async def judge_meaning(draft: Draft, trial: "TrialTools") -> Draft:
-    """Return the draft with what its description leaves open, and with what a reader of it says."""
+    """Return the draft with findings on what its description leaves open, and on what a reader says about it."""
     own = draft.loaded
     if own is None:
         return draft.skip(NOT_IMPORTED)
@@ -104,7 +104,7 @@ async def judge_meaning(draft: Draft, trial: "TrialTools") -> Draft:
 
 
 def _note(draft: Draft, trial: "TrialTools") -> str:
-    """Return what the reader did, for the verdict."""
+    """Return a note for the verdict about what the reader did."""
     answer = draft.answer
     if answer is None:
         if trial.reader is None or not draft.is_read:
@@ -118,7 +118,7 @@ def _note(draft: Draft, trial: "TrialTools") -> str:
 
 
 def _wrong(draft: Draft) -> Iterator[tuple[str, Finding]]:
-    """Yield the calls, each with its finding, for which author and reader expect what the code has not."""
+    """Yield a call and a finding for each result that author and reader expect but the code does not return."""
     answer, line = draft.candidate.answer, draft.line
     returned = {disagreement.call: disagreement for disagreement in draft.trials.disagreements}
     for example in draft.candidate.examples if answer else ():
@@ -134,7 +134,7 @@ def _wrong(draft: Draft) -> Iterator[tuple[str, Finding]]:
 
 
 def _beyond(draft: Draft) -> Iterator[Finding]:
-    """Yield that the description promises what computing alone cannot do."""
+    """Yield a finding if the description promises something that computing alone cannot do."""
     answer, name = draft.answer, draft.candidate.name
     if answer is None or answer.reach not in _MEANS:
         return
@@ -148,7 +148,7 @@ def _beyond(draft: Draft) -> Iterator[Finding]:
 
 
 def _with_disputes(draft: Draft, disputed: Sequence[ExpectedCall]) -> Draft:
-    """Return the draft with what a person has to decide: an author who predicts their own code."""
+    """Return the draft with warnings about calls that a person must decide, where author and reader disagree."""
     line = draft.line
     findings = []
     for call in disputed:
@@ -159,8 +159,9 @@ def _with_disputes(draft: Draft, disputed: Sequence[ExpectedCall]) -> Draft:
 
 
 def description_of(draft: Draft, *, with_calls: bool = True) -> str:
-    """Return the name, signature and docstring of a function as a reader sees it: without the results of its examples,
-    or without these altogether.
+    """Return a function's name, signature and docstring as a reader sees it, without the results of examples.
+
+    Without `with_calls`, the examples are left out completely.
     """
     node = draft.function
     if node is None:
@@ -178,7 +179,7 @@ def description_of(draft: Draft, *, with_calls: bool = True) -> str:
 
 
 async def _answer(draft: Draft, trial: "TrialTools", chosen: Sequence[str]) -> ReaderAnswer | None:
-    """Return what a reader says, who is asked once for a description."""
+    """Return the reader's answer, which is requested once per description."""
     earlier, bare = draft.candidate.answer, description_of(draft, with_calls=False)
     of = description_id(bare)
     if earlier is not None and earlier.described == of and not earlier.error:
@@ -189,7 +190,7 @@ async def _answer(draft: Draft, trial: "TrialTools", chosen: Sequence[str]) -> R
 
 
 async def _try_calls(answer: ReaderAnswer, subject: TrialSubject, trial: "TrialTools") -> ReaderAnswer:
-    """Return the answer with what came back of its calls, which are written anew: all that they hold is arguments."""
+    """Return the answer with the results of its calls, rebuilt from their arguments so that no other code runs."""
     function = subject.function
     calls = {
         write_call(function, arguments): call.expected
@@ -204,7 +205,7 @@ async def _try_calls(answer: ReaderAnswer, subject: TrialSubject, trial: "TrialT
 
 
 def _are_same(first: str, second: str) -> bool:
-    """Check whether two results are written for the same value."""
+    """Check whether two texts denote the same value."""
     values = literal_value(first), literal_value(second)
     are_literal = not any(type(value) is object for value in values)
     return same(*values, is_float=True) if are_literal else first.strip() == second.strip()
@@ -212,7 +213,7 @@ def _are_same(first: str, second: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class TriedCall:
-    """A call with its result as an example writes it, and the changes of the body that have another result there."""
+    """A call with its result as in an example, and the indexes of the changes of the body that give another result."""
 
     text: str
     result: str
@@ -220,7 +221,7 @@ class TriedCall:
 
 
 async def _chosen(draft: Draft, subject: TrialSubject, trial: "TrialTools") -> list[str]:
-    """Return the calls that show most of what the examples leave open, if that is much."""
+    """Return the calls that reveal most of what the examples leave open, if they leave much open."""
     if not is_doubtful(draft):
         return []
     given = read_calls([example.call for example in draft.examples], subject.function)
@@ -236,9 +237,9 @@ async def _chosen(draft: Draft, subject: TrialSubject, trial: "TrialTools") -> l
 
 
 def is_doubtful(draft: Draft) -> bool:
-    """Check whether its answers may be those of its examples alone, or many changes of the body go unnoticed.
+    """Check whether the function may only serve its examples, or many changes of its body go undetected.
 
-    Values and edges next to the right ones, which few examples would notice, leave nothing open by themselves.
+    Changes of constants and boundaries, which few examples detect, do not count by themselves.
     """
     unnoticed, rules = draft.unnoticed, draft.rules
     is_weak = len(unnoticed) >= max(rules.weak_least, rules.weak_share * draft.mutants_tried)
@@ -249,7 +250,7 @@ def is_doubtful(draft: Draft) -> bool:
 async def _results(
     draft: Draft, subject: TrialSubject, calls: Sequence[Arguments], trial: "TrialTools"
 ) -> list[TriedCall]:
-    """Return the calls that end in something that somebody can work out."""
+    """Return the calls whose results a person could work out."""
     function = subject.function
     texts = [None, *(mutant.text for mutant in draft.unnoticed[:_MOST_CHANGES])]
     attempts = [Attempt(arguments, text) for arguments in calls for text in texts]
@@ -267,7 +268,7 @@ async def _results(
 
 
 def _result(outcome: Outcome | None, allowed: frozenset[str]) -> str:
-    """Return a result that somebody can work out as an example writes it; an error counts if it is meant."""
+    """Return a result in the form of an example if a person could work it out; an error counts if it is intended."""
     if isinstance(outcome, Raised):
         return outcome.failure.type if is_right(outcome, allowed) else ""
     if not isinstance(outcome, Returned) or outcome.output:
@@ -287,7 +288,7 @@ def _differ(outcome: Outcome | None, other: Outcome | None) -> bool:
 
 
 def _telling(tried: Sequence[TriedCall], known: set[str], most: int) -> Iterator[str]:
-    """Yield the calls that notice most changes together; where none notices any, those of new results."""
+    """Yield the calls that together detect the most changes; if none detects any, calls with new results."""
     results, noticed = set(known), set[int]()
     can_notice = any(call.notices for call in tried)
     for _ in range(most if can_notice else min(most, _FEW)):

@@ -1,8 +1,8 @@
 """Mutants of one function: its module's text with one small change, or with a stub as the body.
 
-Pure: text in, texts out, nothing runs. Everything but the change stays the same, byte for byte, and each mutant knows
-the kind of example that would detect it. Places that an example can hardly see are left out: the signature,
-docstrings, what is raised, asserted or reported, and f-strings, because Python does not give their inner positions.
+Pure: text in, texts out, nothing runs. Everything but the change stays the same, byte for byte, and each mutant has a
+description of the kind of example that would detect it. Places that examples can hardly detect are left out: the
+signature, docstrings, what is raised, asserted or reported, and f-strings, whose inner positions Python does not give.
 """
 
 import ast
@@ -25,7 +25,7 @@ Condition: TypeAlias = tuple[ast.expr, bool]
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """A changed text; `line` counts from the function's first, `notices` is the kind of example that would notice."""
+    """A changed text; `line` is relative to the function's first, `notices` is the kind of example that detects it."""
 
     operator: str
     text: str
@@ -43,7 +43,7 @@ class Mutant:
 
 @dataclass(frozen=True, slots=True)
 class TextChange:
-    """A piece of a text, as bytes from `start` to `end`, and its replacement."""
+    """A replacement for the bytes of a text from `start` to `end`."""
 
     start: int
     end: int
@@ -52,19 +52,19 @@ class TextChange:
 
 
 class SplicedText:
-    """A text in which the positions of its tree's nodes can be found and changed."""
+    """A text with the byte positions of its tree's nodes."""
 
     def __init__(self, text: str) -> None:
         self._bytes = text.encode()
         self._starts = [0, *(match.end() for match in re.finditer(rb"\n", self._bytes))]
 
     def start(self, node: ast.expr | ast.stmt) -> int:
-        """Return where a node begins, decorators included."""
+        """Return the start of a node, including decorators."""
         line = first_line(node) if isinstance(node, ast.stmt) else node.lineno
         return self._starts[line - 1] + node.col_offset
 
     def end(self, node: ast.expr | ast.stmt) -> int:
-        """Return where a node ends."""
+        """Return the end of a node."""
         return self._starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
 
     def piece(self, start: int, end: int) -> str:
@@ -72,28 +72,28 @@ class SplicedText:
         return self._bytes[start:end].decode()
 
     def of(self, node: ast.expr | ast.stmt) -> str:
-        """Return a node as it is written, in one line."""
+        """Return the source of a node, in one line."""
         shown = " ".join(self.piece(self.start(node), self.end(node)).split())
         return shown if len(shown) <= 60 else f"{shown[:59]}…"
 
     def line_start(self, place: int) -> int:
-        """Return where the line of a position begins."""
+        """Return the start of the line at a position."""
         return self._bytes.rfind(b"\n", 0, place) + 1
 
     def line_end(self, place: int) -> int:
-        """Return where the line of a position ends, before the line break."""
+        """Return the end of the line at a position, before the line break."""
         position = self._bytes.find(b"\n", place)
         return len(self._bytes) if position < 0 else position
 
     def mutant(self, operator: str, change: TextChange, node: FunctionNode) -> Mutant:
-        """Return the text with a change."""
+        """Return the mutant with this change."""
         ahead, behind = self._bytes[: change.start], self._bytes[change.end :]
         glue = b" " if _WORD.match(ahead[-1:]) and _WORD.match(change.new.encode()) else b""  # `return[1]`, `if(a)`
         new = ahead + glue + change.new.encode() + behind
         first, last = self.line_start(change.start), self.line_end(change.end)
         before = self.piece(first, last)
         after = new[first : last + len(new) - len(self._bytes)].decode()
-        if after.startswith(f"{before}\n"):  # a line was added
+        if after.startswith(f"{before}\n"):  # the change added a line
             before, after = "", after[len(before) + 1 :]
         elif after.endswith(f"\n{before}"):
             before, after = "", after[: -len(before) - 1]
@@ -115,7 +115,7 @@ class Site:
 
 
 def sites(function: FunctionNode) -> Iterator[Site]:
-    """Yield every place of a function's body, in the order of its text."""
+    """Yield every place in a function's body, in text order."""
     statements = body(function)
     returns = sum(isinstance(node, ast.Return) for statement in statements for node in ast.walk(statement))
     waiting = [Site(node, function, node, returns=returns) for node in reversed(statements)]
@@ -156,7 +156,7 @@ def _inside(site: Site, field: str, child: ast.AST) -> Site:
 
 
 def _is_table(site: Site) -> bool:
-    """Check for a collection of many, or for a case of many that only gives its value another name: a table, too."""
+    """Check for a large collection or a `match` with many simple cases, which count as tables."""
     match site.parent, site.node:
         case _, ast.List(elts=items) | ast.Tuple(elts=items) | ast.Set(elts=items) | ast.Dict(values=items):
             return len(items) > _MOST_IN_A_TABLE
@@ -165,18 +165,18 @@ def _is_table(site: Site) -> bool:
     return False
 
 
-MOST_ARGUMENTS: Final = 3  # that a stub hands back
+MOST_ARGUMENTS: Final = 3  # arguments that stubs return
 
 
 def _read(text: str, name: str) -> tuple[SplicedText, FunctionNode | None]:
-    """Return a text with plain line ends, and the function in it."""
+    """Return a text with plain line endings, and the function in it."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     tree = parse(text)
     return SplicedText(text), find(tree, name) if isinstance(tree, ast.Module) else None
 
 
 def stubs(text: str, name: str, constants: Sequence[str]) -> dict[str, Mutant]:
-    """Return stubs of the function that return a constant, or an argument unchanged, by what they return."""
+    """Return stubs of the function that return a constant or an unchanged argument, by returned value."""
     whole, node = _read(text, name)
     if node is None or not body(node):
         return {}
@@ -192,7 +192,7 @@ def stubs(text: str, name: str, constants: Sequence[str]) -> dict[str, Mutant]:
 
 
 def mutants(text: str, name: str, most: int) -> tuple[Mutant, ...]:
-    """Return up to `most` mutants, the most telling first: one per operator in turn, those in a `while` at the end."""
+    """Return up to `most` mutants: one per operator in turn, the most revealing first, those in a `while` last."""
     whole, node = _read(text, name)
     if node is None:
         return ()
@@ -216,7 +216,7 @@ Operator: TypeAlias = Callable[[Site, SplicedText], Iterator[TextChange]]
 
 
 def _give_else(site: Site, text: SplicedText) -> Iterator[TextChange]:
-    """Yield a change of one of several results to None, or to the other truth value."""
+    """Yield a change of one of several results to None, or to the opposite truth value."""
     value = site.node.value if isinstance(site.node, ast.Return) and site.returns > 1 else None
     if value is not None:
         answer = value.value if isinstance(value, ast.Constant) else ...
@@ -256,7 +256,7 @@ def _stop_early(site: Site, text: SplicedText) -> Iterator[TextChange]:
 
 
 def _operands(node: ast.AST) -> Iterable[tuple[ast.expr, ast.AST, ast.expr]]:
-    """Return the operators of a node that stand between two operands, which are no texts."""
+    """Return the operators between two operands that are not texts."""
     match node:
         case ast.BinOp(left=left_operand, op=op, right=right) if not (_is_text(left_operand) or _is_text(right)):
             return [(left_operand, op, right)]
@@ -270,7 +270,7 @@ def _operands(node: ast.AST) -> Iterable[tuple[ast.expr, ast.AST, ast.expr]]:
 
 
 def _swap(swaps: Mapping[type[ast.AST], tuple[str, str]], notices: str) -> Operator:
-    """Return the change that swaps an operator between two operands; `notices` is a template of what would notice."""
+    """Return the change that replaces an operator between two operands; `notices` is a template for its description."""
 
     def act(site: Site, text: SplicedText) -> Iterator[TextChange]:
         for left_operand, op, right in _operands(site.node):
@@ -347,8 +347,8 @@ _EDGES: Final[Mapping[type[ast.AST], tuple[str, str]]] = {
     ast.GtE: (">=", ">"),
 }
 _CONNECTIVES: Final[Mapping[type[ast.AST], tuple[str, str]]] = {ast.And: ("and", "or"), ast.Or: ("or", "and")}
-# Most telling first, as measured on 565 published functions: how many survivors another call tells apart
-# (80 % of the negated conditions, 73 % of the returns, about half of the sums and constants).
+# Most revealing first, as measured on 565 published functions by how many survivors another call detects (80 % of the
+# negated conditions, 73 % of the returns, about half of the sums and constants).
 OPERATORS: Final[dict[str, Operator]] = {
     "negated-condition": _negate,
     "other-return": _give_else,

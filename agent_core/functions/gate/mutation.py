@@ -1,8 +1,8 @@
-"""The stage "mutation": checks that the examples would notice other behavior.
+"""The stage "mutation": checks that the examples would detect wrong behavior.
 
-They run against stubs and small mutants of the body, many in one worker: what comes back is advice, compared
-here as in the stage "examples". A stub that passes every example refuses; survivors among the mutants are said, with
-the kind of example that would notice, for some changes make no difference at all.
+Examples run against stubs and small mutants of the body, many in one worker; their results are advice, and are compared
+as in the stage "examples". A stub that passes every example causes a refusal. Surviving mutants are reported with the
+kind of example that would detect them, because some changes make no difference.
 """
 
 from collections.abc import Generator, Iterator, Sequence
@@ -32,17 +32,17 @@ _Steps: TypeAlias = Generator[list[Attempt], Sequence[Outcome | None], T]
 STAGE: Final = "mutation"
 MOST_EXAMPLES: Final = 12
 MOST_SHOWN: Final = 2
-_AT_LEAST_S, _AT_MOST_S, _TIMES = 0.05, 0.25, 20  # what an attempt may take: times what the function itself takes
+_AT_LEAST_S, _AT_MOST_S, _TIMES = 0.05, 0.25, 20  # time limit of an attempt, relative to the function's own time
 _EMPTY: Final = ("None", "0", "0.0", '""', "[]", "{}")
 _NOTHINGS: Final = {bool: ("True", "False"), int: ("0",), float: ("0.0",), str: ('""',), list: ("[]",), dict: ("{}",)}
 
 
 @dataclass(frozen=True, slots=True)
 class MutationResult:
-    """The mutants that the examples noticed; `usable` counts the examples that also agree in a shared worker.
+    """The mutants that the examples detected; `usable` counts the examples that also agree in a shared worker.
 
-    A stub that returns one of `stubs` passes every example; what one of `weak_stubs` passes counts for nothing, and
-    without it no two different results are left.
+    A stub that returns one of `stubs` passes every example. If the examples that one of `weak_stubs` passes are
+    ignored, no two different results remain.
     """
 
     stubs: tuple[str, ...] = ()
@@ -55,12 +55,12 @@ class MutationResult:
 
     @property
     def is_whole(self) -> bool:
-        """True if all was tried that there is."""
+        """True if everything was tried."""
         return self.usable > 0 and self.tried == self.mutant_count
 
     @property
     def note(self) -> str:
-        """A note about what was tried and what was not reached."""
+        """A note on what was tried and what was not reached."""
         if not self.usable:
             return "nothing tried: time was up" if self.late else "nothing tried: its examples take too long"
         if not self.mutant_count:
@@ -75,7 +75,7 @@ class MutationResult:
 
 
 async def check_mutants(draft: Draft, trial: TrialTools) -> Draft:
-    """Return the draft with the changes that its examples would not notice."""
+    """Return the draft with findings about changes that its examples would not detect."""
     own, line = draft.loaded, draft.line
     if (reason := _unfit(draft, own)) or own is None:
         certain = findings(MutationResult(_echoed_parameters(draft)), draft.candidate.name, line)
@@ -89,7 +89,7 @@ async def check_mutants(draft: Draft, trial: TrialTools) -> Draft:
 
 
 def _echoed_parameters(draft: Draft) -> tuple[str, ...]:
-    """Return the parameters that come back in every example of a draft that waits for a package: its text tells."""
+    """Return the parameters that every example returns, for a draft that waits for a package and cannot run."""
     function, examples = draft.own_function, draft.examples
     if function is None or not draft.has("needs-packages") or draft.shows(*TOO_FEW):
         return ()
@@ -99,7 +99,7 @@ def _echoed_parameters(draft: Draft) -> tuple[str, ...]:
 
 
 def _unfit(draft: Draft, own: TrialSubject | None) -> str:
-    """Return why its examples cannot be tried on other bodies; empty if they can."""
+    """Return why its examples cannot be tried on other bodies, or an empty text."""
     if own is None:
         return NOT_IMPORTED
     count, unproven = len(draft.examples), unprovable(own)
@@ -123,12 +123,12 @@ _NO_PROOF: Final = {
 
 
 async def run_mutants(draft: Draft, subject: TrialSubject, trial: TrialTools) -> MutationResult:
-    """Return what the examples notice, tried in one worker as far as it gets."""
+    """Return what the examples detect, tried in one worker within a time limit."""
     function, text = subject.function, subject.modules[subject.function.module].text
     steps, found, known = _try_bodies(draft, function, text), list[MutationResult](), 0
 
     def more(outcomes: Sequence[Outcome | None]) -> Sequence[Attempt]:
-        """Return the next attempts, given the outcomes of all before; none at the end."""
+        """Return the next attempts, given the outcomes of all previous ones; empty at the end."""
         nonlocal known
         new, known = outcomes[known:], len(outcomes)
         try:
@@ -139,15 +139,15 @@ async def run_mutants(draft: Draft, subject: TrialSubject, trial: TrialTools) ->
 
     work = Attempts(function.name, next(steps), _AT_MOST_S, more)
     outcomes = [*await trial.attempt(function, subject.modules, work, draft.rules.mutation_s)]
-    while not found:  # what was not reached has no outcome
+    while not found:  # attempts that were not reached have no outcome
         outcomes += [None] * len(more(outcomes))
     return found[0]
 
 
 def _try_bodies(draft: Draft, function: Function, text: str) -> _Steps[MutationResult]:
-    """Try stubs on every example, then mutants on the first, then the survivors on the others.
+    """Try stubs on every example, then mutants on the first example, then the survivors on the others.
 
-    Where an example takes longer than a change may, none is tried: it would be said to pass what was not run.
+    If an example takes longer than the limit, no mutants are tried: a mutant would survive examples that did not run.
     """
     examples = draft.examples[:MOST_EXAMPLES]
     is_float, each_s = promises_floats(function.returns), _AT_MOST_S
@@ -178,7 +178,7 @@ def _try_bodies(draft: Draft, function: Function, text: str) -> _Steps[MutationR
     all_mutants = mutants(text, function.name, draft.rules.max_mutants)
     passing = tuple(value for value, row in passed.items() if all(row))
     weak_stubs = tuple(value for value, row in passed.items() if value not in passing and _spoils(value, row, examples))
-    if len(usable) < len(examples):  # which of its changes the slow ones would notice is not known
+    if len(usable) < len(examples):  # it is unknown which changes the slow examples would detect
         return MutationResult(passing, weak_stubs, mutant_count=len(all_mutants), usable=len(usable))
     verdicts = [row[0] for row in (yield from agreement(all_mutants, examples[:1]))]
     alive = [mutant for mutant, agreed in zip(all_mutants, verdicts, strict=True) if agreed]
@@ -192,7 +192,7 @@ def _try_bodies(draft: Draft, function: Function, text: str) -> _Steps[MutationR
 
 
 def _spoils(value: str, passed: Sequence[bool | None], examples: Sequence[Example | GivenExample]) -> bool:
-    """Check whether the examples that this stub fails show fewer than two results; for a yes-or-no they always do."""
+    """Check whether the examples that this stub fails have fewer than two results; boolean stubs do not count."""
     failed = [example for example, agreed in zip(examples, passed, strict=True) if not agreed]
     promises = {one.raises or one.expected.strip() for one in failed}
     return (
@@ -204,14 +204,14 @@ def _spoils(value: str, passed: Sequence[bool | None], examples: Sequence[Exampl
 
 
 def _constants(examples: Sequence[Example | GivenExample]) -> list[str]:
-    """Return the values a stub might return: None, the first expected result, and the empty values of such types."""
+    """Return values for stubs: None, the first expected result, and empty values of the expected types."""
     values = [value for value in map(literal_value, map(expectation, examples)) if type(value) in _NOTHINGS]
     nothings = [nothing for value in values for nothing in _NOTHINGS[type(value)]]
     return ["None", *map(repr, values[:1]), *nothings]
 
 
 def findings(result: MutationResult, name: str, line: int) -> Iterator[Finding]:
-    """Yield the findings about the survivors."""
+    """Yield the findings about surviving stubs and mutants."""
     for value in result.stubs[:1]:
         message = f"a `{name}` with a body of only {fence(f'return {value}', 120)} would pass every example"
         fix = f"add an example with a result other than {fence(value, 80)}"

@@ -1,7 +1,7 @@
 """The stage "neighbours": checks whether the callers of a function still work with its new version.
 
-The kept examples of every caller, direct or through others, run with the new version, each in a worker of its
-own; one that fails now and did not before is the change's. Arguments that no longer fit are read from the text.
+The stored examples of every direct or indirect caller run with the new version, each in a separate worker. An example
+that fails now but did not before is broken by the change. Arguments that no longer fit are detected in the source.
 """
 
 import ast
@@ -28,7 +28,7 @@ _AT_ONCE = 4
 
 @dataclass(frozen=True, slots=True)
 class BrokenCaller:
-    """An example of a caller that agreed with the old version and does not with the new one."""
+    """An example of a caller that agrees with the old version but not with the new one."""
 
     caller: Function
     before: ExampleResult
@@ -36,7 +36,7 @@ class BrokenCaller:
 
 
 async def neighbours(draft: Draft, trial: TrialTools) -> Draft:
-    """Return the draft with every caller that the new version would break."""
+    """Return the draft with findings about the callers that the new version would break."""
     name = draft.candidate.name
     if draft.trial is None or draft.function is None:
         return draft.skip(NOT_IMPORTED)
@@ -54,7 +54,7 @@ async def neighbours(draft: Draft, trial: TrialTools) -> Draft:
 async def try_callers(
     draft: D, names: Sequence[str], snapshot: Snapshot, new_snapshot: Snapshot, trial: TrialTools
 ) -> tuple[D, list[BrokenCaller]]:
-    """Return the draft with a note of what was reached, and the callers whose examples only the new version fails."""
+    """Return the draft with a note on progress, and the callers whose examples fail only with the new version."""
     users = [
         new_snapshot.functions[name]
         for name in names
@@ -78,7 +78,7 @@ async def try_callers(
 async def _broken(
     user_function: Function, snapshot: Snapshot, new_snapshot: Snapshot, trial: TrialTools
 ) -> list[BrokenCaller]:
-    """Return the examples of one caller that only the change can have broken."""
+    """Return the examples of one caller that the change has broken."""
     results = await run(user_function.examples[:MOST], user_function, new_snapshot, trial)
     failing = [result for result in results if not result.agreed]
     if not failing:
@@ -88,7 +88,7 @@ async def _broken(
 
 
 def caller_finding(broken: BrokenCaller, name: str) -> Finding:
-    """Return the finding about a caller that a change breaks."""
+    """Return the finding about a broken caller."""
     user = broken.caller
     message = f"`{user.name}` ({user.path}:{user.line}) uses `{name}`: {differs(broken)}"
     fix = f"keep what `{user.name}` relies on, or give the new behavior a function of its own"
@@ -97,13 +97,13 @@ def caller_finding(broken: BrokenCaller, name: str) -> Finding:
 
 
 def differs(broken: BrokenCaller) -> str:
-    """Return what a caller's example gave before, and what it gives now."""
+    """Return what a caller's example returned before, and what it returns now."""
     gave, gives = fence(broken.before.returned, 120), fence(broken.now.returned, 120)
     return f"`{broken.now.call}` gave {gave}, and now {gives}"
 
 
 def _misfits(draft: Draft, node: FunctionNode) -> Iterator[tuple[str, Finding]]:
-    """Yield the callers that pass arguments that fit the old signature and do not fit the new one."""
+    """Yield the callers whose arguments fit the old signature but not the new one."""
     name, snapshot = draft.candidate.name, draft.snapshot
     function = snapshot.functions[name]
     old = function_in(snapshot.modules[function.module].text, name)
@@ -120,7 +120,7 @@ def _misfits(draft: Draft, node: FunctionNode) -> Iterator[tuple[str, Finding]]:
 
 
 def _calls(user_function: Function, function: Function, snapshot: Snapshot) -> Iterator[ast.Call]:
-    """Yield the calls of a function inside another one that certainly mean it."""
+    """Yield the calls in a function that certainly call the other one."""
     text = snapshot.modules[user_function.module].text
     tree, body = parse(text), function_in(text, user_function.name)
     if body is None or not isinstance(tree, ast.Module):
@@ -143,7 +143,7 @@ def _calls(user_function: Function, function: Function, snapshot: Snapshot) -> I
 
 
 def misfit(call: ast.Call, node: FunctionNode) -> str:
-    """Return why a call's arguments do not fit a signature; empty if they do, or if syntax cannot tell."""
+    """Return why a call's arguments do not fit a signature; empty if they do, or if this cannot be determined."""
     if any(isinstance(argument, ast.Starred) for argument in call.args) or any(
         keyword.arg is None for keyword in call.keywords
     ):

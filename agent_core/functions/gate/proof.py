@@ -1,7 +1,7 @@
-"""The stage "examples": each example runs in a worker of its own, and its result is compared here with the docstring.
+"""The stage "examples": each example runs in a separate worker, and its result is compared with the docstring.
 
-A disagreement shows both sides and presumes neither. A pure function needs two examples with different
-results; one with effects that cannot run here is a draft, and says so.
+A disagreement shows both sides and assumes neither to be right. A pure function needs two examples with different
+results. A function with effects that cannot run here becomes a draft with a note.
 """
 
 import ast
@@ -43,15 +43,15 @@ from .verdict import TOO_FEW, Disagreement
 
 SKIP = "SKIP"
 _ELSEWHERE = frozenset({"NameError", "ImportError", "ModuleNotFoundError"})
-_ADDRESS = re.compile(r"\b0x(?:[0-9a-fA-F]{4,}\b|\.{3})")  # also where an ellipsis stands for it
+_ADDRESS = re.compile(r"\b0x(?:[0-9a-fA-F]{4,}\b|\.{3})")  # also matches an address with an ellipsis
 _TEXT_OPTIONS = (("NORMALIZE_WHITESPACE",), ("ELLIPSIS",), ("ELLIPSIS", "NORMALIZE_WHITESPACE"))
 _OPEN = re.compile(r"""\"\"\"|\'\'\'""")
 
 
 def option_for(example: Example, outcome: Outcome, *, is_float: bool) -> str:
-    """Return the doctest options under which an example agrees; an empty text if there are none.
+    """Return the doctest options under which an example agrees, or an empty text.
 
-    An error may be worded otherwise by another Python; of a literal, each character counts.
+    Another Python version may word an error differently; in a literal, each character counts.
     """
     node = expression(example.expected)
     is_plain = node is not None and not any(getattr(inner, "value", None) is ... for inner in ast.walk(node))
@@ -64,9 +64,9 @@ def option_for(example: Example, outcome: Outcome, *, is_float: bool) -> str:
 
 
 def excuse(example: Example, outcome: Outcome, again: Outcome, code: ast.Module) -> str:
-    """Return why nothing can be said of an example that does not agree; an empty text if it is simply wrong.
+    """Return why a failing example is inconclusive, or an empty text if it is wrong.
 
-    `again` is how it went when it ran once more, `code` the text with its function.
+    `again` is the outcome of a second run, `code` the module with its function.
     """
     match outcome:
         case Raised(failure=failure):
@@ -79,7 +79,7 @@ def excuse(example: Example, outcome: Outcome, again: Outcome, code: ast.Module)
 
 
 def _uncertain(example: Example, returned: Returned, again: Outcome, code: ast.Module) -> str:
-    """Return why what came back need not be what is written; empty if it must."""
+    """Return why the result may legitimately differ from the written one, or an empty text."""
     if not example.expected.strip():
         return "no result is written"
     if _ADDRESS.search(example.expected):
@@ -92,9 +92,9 @@ def _uncertain(example: Example, returned: Returned, again: Outcome, code: ast.M
 
 
 def _missing(raised: Raised) -> str:
-    """Return what an example names in vain, or a package that its function does without elsewhere."""
+    """Return that an example uses a missing name, or that its function lacks a package; otherwise an empty text."""
     frames, kind = raised.failure.frames, raised.failure.type.rpartition(".")[2]
-    is_package = kind in ("ImportError", "ModuleNotFoundError")  # also where the function says so itself
+    is_package = kind in ("ImportError", "ModuleNotFoundError")  # also when the function itself raises it
     is_own = is_package or (bool(frames) and frames[-1].path.startswith(("<example", "<setup")))
     is_module = kind == "AttributeError" and raised.failure.message.startswith("module ")
     return "it uses what is not here" if is_own and (kind in _ELSEWHERE or is_module) else ""
@@ -112,7 +112,7 @@ def with_directives(text: str, directives: Mapping[int, str]) -> str:
 
 
 def _last_line(lines: Sequence[str], number: int) -> int | None:
-    """Return the index of the last line of an example's source; None where nothing can be added."""
+    """Return the index of the last line of an example's source; None if no comment can be added there."""
     at = number - 1
     if not 0 <= at < len(lines) or not lines[at].lstrip().startswith(">>>"):
         return None
@@ -123,7 +123,7 @@ def _last_line(lines: Sequence[str], number: int) -> int | None:
 
 
 def with_docstring(draft: Draft, text: str) -> Draft | None:
-    """Return the draft with a text of which only the docstring is another one; None where that is not so."""
+    """Return the draft with a text that only changes the docstring; None if more changes."""
     fixed, module = draft.with_fix(EXCUSED, "", text), draft.candidate.module
     around, placed = fixed.around, fixed.placed
     is_same = draft.tree is not None and fixed.tree is not None and computation(fixed.tree) == computation(draft.tree)
@@ -133,7 +133,7 @@ def with_docstring(draft: Draft, text: str) -> Draft | None:
     before = {function.name: function for function in draft.reading.functions}
     if {function.name for function in reading.functions} - before.keys():
         return None
-    functions = tuple(  # what a worker reported of its types stays
+    functions = tuple(  # keep what a worker reported of its types
         replace(function, parameters=before[function.name].parameters, unresolved=before[function.name].unresolved)
         for function in reading.functions
     )
@@ -145,11 +145,11 @@ def with_docstring(draft: Draft, text: str) -> Draft | None:
 _SHUT_PATH = re.compile(r"\[Errno \d{1,3}\] [^:]{1,99}: (?P<path>'[^']{1,300}'|\"[^\"]{1,300}\")")
 _SCRATCH = re.compile(r"/scratch/|.*/knapper-scratch-")
 _DEEPEST = 5
-_MOST = 30  # functions that are called, one through another
+_MOST = 30  # functions called, directly or indirectly
 
 
 def can_be_called(tree: ast.Module, snapshot: Snapshot, guarded: frozenset[str]) -> bool:
-    """Check whether all that a function needs of `self` are calls of functions that can run in an example."""
+    """Check whether a function only uses `self` to call functions that can run in an example."""
     waiting, seen = list(called_by_self(tree)), set[str]()
     if uses_context(tree) & EFFECTS != {"call"} or not waiting:
         return False
@@ -172,7 +172,7 @@ def can_be_called(tree: ast.Module, snapshot: Snapshot, guarded: frozenset[str])
 
 @dataclass(frozen=True, slots=True)
 class Callees:
-    """The handler of an example's requests: calls of other functions are made, all else is refused, and remembered."""
+    """The handler of an example's requests: calls of other functions are made, all others refused and recorded."""
 
     snapshot: Snapshot
     trial: TrialTools
@@ -180,7 +180,7 @@ class Callees:
     refused: list[str] = field(default_factory=list)
 
     async def __call__(self, name: str, arguments: dict[str, Any]) -> Any:  # Any: values that cross the sandbox
-        """Return the result of the function that is called.
+        """Return the result of the called function.
 
         Raises:
             RequestRefused: it cannot be called, or did not return.
@@ -208,7 +208,7 @@ class Callees:
 
 
 def why_unrun(function: str, outcome: Outcome, refused: Sequence[str], grants: Grants) -> str:
-    """Return what an example needed and did not have, with the command that grants it; empty if it lacked nothing."""
+    """Return what an example needed and did not have, with the command that grants it, or an empty text."""
     path = _shut_path(outcome)
     missing = Grants(read=(path,)) if path else NOTHING
     if path and not grants.covers(missing):
@@ -217,7 +217,7 @@ def why_unrun(function: str, outcome: Outcome, refused: Sequence[str], grants: G
 
 
 def _shut_path(outcome: Outcome) -> str:
-    """Return the path that an outcome says could not be opened, as a grant names it; empty for one in scratch."""
+    """Return the path that could not be opened, as a grant names it; empty if there is none or it is in scratch."""
     failure = outcome.failure if isinstance(outcome, Raised) else None
     while failure is not None:
         match = _SHUT_PATH.match(failure.message)
@@ -229,23 +229,23 @@ def _shut_path(outcome: Outcome) -> str:
 
 
 STAGE = "examples"
-_SHUT = frozenset(  # what is raised where nothing of the world outside is granted
+_SHUT = frozenset(  # errors that are raised when access to the outside is not granted
     {"PermissionError", "FileNotFoundError", "NotADirectoryError", "URLError", "ConnectionError", "ConnectError"}
     | {"RequestException", "MaxRetryError", "OperationalError", "OSError", "gaierror"}
 )
 _ABSENT = frozenset({"ModuleNotFoundError", "ImportError"})
 EXCUSED = "example-directives"
-"""The code of the fix that writes doctest directives at a library's examples."""
+"""The code of the fix that adds doctest directives to a library's examples."""
 _ENOUGH = 2
-_MOST_OFFERED, _LONGEST = 12, 200  # calls that are tried for another result, and its characters
-MOST = 50  # examples that are run of one function
+_MOST_OFFERED, _LONGEST = 12, 200  # calls tried for another result, and the length of that result
+MOST = 50  # examples of one function that are run
 
 
 @dataclass(frozen=True, slots=True)
 class ExampleResult:
-    """One example as it ran: what is written, what it returned, and whether the two agree.
+    """The result of one example: what is written, what it returned, and whether the two agree.
 
-    `unrun` says what it reached for in vain: then it did not run, and shows nothing.
+    `unrun` says what it needed and did not have: then it did not run, and proves nothing.
     """
 
     example: Example | GivenExample
@@ -260,7 +260,7 @@ class ExampleResult:
 
     @property
     def line(self) -> int:
-        """The example's line in its text; 0 for one that was sent next to it."""
+        """The example's line in its text; 0 for one that was sent with the code."""
         return self.example.line
 
     @property
@@ -270,17 +270,17 @@ class ExampleResult:
 
     @property
     def printed(self) -> str:
-        """The output of a call that returned, with which `returned` then begins; not trusted."""
+        """The printed output of a call that returned, with which `returned` then begins; untrusted."""
         return self.outcome.output.rstrip("\n") if isinstance(self.outcome, Returned) else ""
 
     @property
     def value(self) -> str:
-        """The result without the printed output; not trusted."""
+        """The result without the printed output; untrusted."""
         return self.returned.removeprefix(self.printed).lstrip("\n") or "None"
 
     @property
     def returned(self) -> str:
-        """The result in the form in which an example writes it; not trusted."""
+        """The result as an example writes it; untrusted."""
         match self.outcome:
             case Returned():
                 return doctest_form(self.outcome).text.rstrip("\n") or "None"
@@ -300,7 +300,7 @@ async def prove(draft: Draft, trial: TrialTools) -> Draft:
     if draft.has(*HOLLOW):
         return draft.skip(NOTHING_YET)
     unproven = _unproven(draft, own)
-    line = own.node.lineno  # of the candidate's text, as its author sees it
+    line = own.node.lineno  # in the candidate's text, which its author sees
     if unproven == "effects":
         message = f"`{own.function.name}` uses what an example cannot have here, so it is added as a draft"
         draft = replace(draft, trials=ExampleTrials(is_unproven=True), note=OUTSIDE)
@@ -322,7 +322,7 @@ async def prove(draft: Draft, trial: TrialTools) -> Draft:
 
 
 def _count_examples(draft: Draft) -> Draft:
-    """Return a draft that waits for a package with what its examples lack already now: no human is asked in vain."""
+    """Return a draft that waits for a package with problems of its examples, so that a human is not asked in vain."""
     function, node = draft.own_function, draft.function
     if function is None or draft.tree is None or node is None or not draft.has("needs-packages") or draft.has(*HOLLOW):
         return draft
@@ -333,7 +333,7 @@ def _count_examples(draft: Draft) -> Draft:
 async def _run_examples(
     draft: Draft, subject: TrialSubject, trial: TrialTools
 ) -> tuple[Draft, list[Example | GivenExample], list[ExampleResult]]:
-    """Return the draft, the examples that count and their results, without those that a grant alone can give."""
+    """Return the draft, the examples that count and their results, without those that need a grant."""
     examples = draft.examples
     tried = await run(examples[:MOST], subject.function, subject.snapshot, trial)
     results = [result for result in tried if result.agreed or not lacks_grant(result.outcome, draft.needs)]
@@ -347,22 +347,23 @@ async def _run_examples(
 
 
 def _unproven(draft: Draft, subject: TrialSubject) -> Unproven:
-    """Return why its examples cannot prove a function, or not without more."""
+    """Return why a function's examples cannot prove it, or not by themselves."""
     unproven = unprovable(subject)
     if unproven == "effects" and draft.trial and can_be_called(subject.tree, draft.trial, draft.guarded):
         return "calls"
     if not unproven and (draft.needs.read or draft.needs.write):
-        return "calls"  # what it does depends on files, which an example has only if it makes them itself
+        return "calls"  # depends on files, which an example must create itself
     if not unproven and len(draft.examples) < _ENOUGH and {"scratch", "state"} & uses_context(subject.tree):
-        return "calls"  # its files and its state are those of earlier calls, which an example does not have
+        return "calls"  # depends on files and state of earlier calls, which an example does not have
     return unproven
 
 
 async def _excuse_failures(
     draft: Draft, subject: TrialSubject, results: Sequence[ExampleResult], trial: TrialTools
 ) -> tuple[Draft, list[ExampleResult] | None]:
-    """Return the draft of a library's function with directives for examples that cannot agree here, and the results
-    of the others; None if there is nothing to excuse.
+    """Return the draft of a library's function with directives for inconclusive examples, and the other results.
+
+    The results are None if there is nothing to excuse.
     """
     function, failing = subject.function, [result for result in results if not result.agreed and result.line]
     if draft.policy != "import" or not draft.rules.makes(EXCUSED) or not failing:
@@ -396,7 +397,7 @@ async def _excuse_failures(
 def _reason(
     result: ExampleResult, repeat_result: ExampleResult, code: ast.Module, *, is_float: bool, is_outward: bool
 ) -> tuple[str, str]:
-    """Return the directive for an example that does not agree, and why it is left out; both empty if it is wrong."""
+    """Return the directive for a failing example, and why it is excluded; both are empty if it is wrong."""
     assert isinstance(result.example, Example)
     options = option_for(result.example, result.outcome, is_float=is_float)
     if is_outward and not options:
@@ -418,9 +419,9 @@ def _trials(results: Sequence[ExampleResult], unproven: str) -> ExampleTrials:
 async def _other_call(
     results: Sequence[ExampleResult], subject: TrialSubject, trial: TrialTools
 ) -> Disagreement | None:
-    """Return a call with another result than the examples that agree, or than they return if none agrees.
+    """Return a call whose result differs from those of the agreeing examples, or of all examples if none agrees.
 
-    It is made of the examples' values, or stands at the edges of the types.
+    It is made from the examples' values, or from edge values of the types.
     """
     known_results = {result.returned for result in results if result.agreed}
     known_results = known_results or {disagreement.returned for disagreement in _disagreements(results)}
@@ -438,7 +439,7 @@ async def _other_call(
 
 
 def _offering(finding: Finding, offered: Disagreement | None) -> Finding:
-    """Return the finding that all results are alike, with a call in its fix that gives another."""
+    """Return the finding that all results are equal, with a fix that offers a call with another result."""
     if offered is None or finding.code not in ALIKE:
         return finding
     first = "take one of the two out; " if finding.code == "contradictory-examples" else ""
@@ -447,7 +448,7 @@ def _offering(finding: Finding, offered: Disagreement | None) -> Finding:
 
 
 def lacks_grant(outcome: Outcome, grants: Grants) -> bool:
-    """Check whether a call failed as calls do for which some of these grants are not given."""
+    """Check whether a call failed in a way that a missing grant explains."""
     if not isinstance(outcome, Raised):
         return False
     kind = outcome.failure.type.rpartition(".")[2]
@@ -461,9 +462,9 @@ async def run(
     trial: TrialTools,
     grants: Grants | None = None,
 ) -> tuple[ExampleResult, ...]:
-    """Run every example in a worker of its own, as parallel as the sandbox allows.
+    """Run every example in a separate worker, as parallel as the sandbox allows.
 
-    Of a function that has `grants`, those that lack one are said not to have run.
+    If the function has `grants`, examples that lack one are marked as not run.
     """
     is_float = promises_floats(function.returns)
 
@@ -490,7 +491,7 @@ def _disagreements(results: Sequence[ExampleResult]) -> Iterator[Disagreement]:
 
 
 def example_finding(result: ExampleResult) -> Finding:
-    """Return the finding about an example that does not agree."""
+    """Return the finding about a failing example."""
     wrote, back = (
         f"for `{result.call}` you wrote {fence(result.expected or '(no result)', 120)}",
         fence(result.returned),

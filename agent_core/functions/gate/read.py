@@ -1,6 +1,6 @@
-"""The stage "read": requires one function of the promised name, in a text of reasonable size that parses.
+"""The stage "read": requires one function with the promised name, in a text of reasonable size that parses.
 
-Pure. The wrapping around the code is taken off (each a fix); all else that is not as promised is a problem.
+Pure. Wrapping around the code is removed, each time as a fix; anything else unexpected is a problem.
 """
 
 import ast
@@ -27,7 +27,7 @@ _RAW = re.compile(r"[A-Za-z]*[rR]")
 
 
 def write_escapes(text: str, _name: str = "") -> str:
-    """Return the text with escapes in its strings; unchanged if it would compute anything else."""
+    """Return the text with invisible characters in strings replaced by escapes, if its meaning stays the same."""
     strays = stray_characters(text)
     before = parse(text) if strays else None
     if not isinstance(before, ast.Module):
@@ -42,7 +42,7 @@ def write_escapes(text: str, _name: str = "") -> str:
 
 
 def _strings(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where the strings that take escapes begin and end."""
+    """Yield the start and end of each string in which escapes work."""
     starts = [0]
     for line in lines_of(text):
         starts.append(starts[-1] + len(line))
@@ -55,15 +55,16 @@ def _strings(text: str) -> Iterator[tuple[int, int]]:
 
 
 def strip_tryouts(text: str, name: str) -> str:
-    """Return the code without what stands at its end only to try the function out: prints, asserts, `if __name__ …`,
-    and the values that only these read.
+    """Return the code without trailing statements that only try the function out.
+
+    These are prints, asserts, `if __name__ …`, and values that only these use.
     """
     tree = parse(text)
     kept = [*tree.body] if isinstance(tree, ast.Module) and find(tree, name) else []
     while len(kept) > 1 and _tries_out(kept[-1], kept[:-1], is_last=isinstance(tree, ast.Module) and kept == tree.body):
         removed = kept.pop()
         if (kept[-1].end_lineno or 0) >= removed.lineno:
-            return text  # two statements on one line
+            return text  # two statements share a line
     lines = lines_of(text)[: kept[-1].end_lineno] if kept else []
     is_whole = not isinstance(tree, ast.Module) or len(kept) in (0, len(tree.body))
     return text if is_whole else "".join(lines).rstrip("\n") + "\n"
@@ -79,13 +80,13 @@ def _tries_out(node: ast.stmt, before: Sequence[ast.stmt], *, is_last: bool) -> 
             return is_program(node)
 
 
-_MOST = 50  # helpers; with more, one asks for them rather than rename them
+_MOST = 50  # helpers; with more, ask the author instead of renaming
 
 
 def make_private(text: str, name: str) -> str:
     """Return the text with the promised function's helpers renamed to `_helper`; unchanged if that is not safe.
 
-    It is safe if each word of the code with such a name is a use of the helper: no parameter, keyword or attribute.
+    It is safe if every token with a helper's name is a use of the helper, not a parameter, keyword or attribute.
     """
     tree = parse(text)
     if not isinstance(tree, ast.Module) or not 1 < len(functions(tree)) <= _MOST:
@@ -95,7 +96,7 @@ def make_private(text: str, name: str) -> str:
     uses = [
         name for name in (*uses, *(node.name for node in nodes if isinstance(node, FunctionNode))) if name in helpers
     ]
-    # Before Python 3.12 a text with places in it is one word.
+    # Before Python 3.12, an f-string is a single token.
     is_in_text = any(isinstance(node, ast.JoinedStr) and calls_of(node, helpers) for node in nodes)
     words = [word for word in tokenize.generate_tokens(reader_of(text)) if word.string in helpers] if helpers else []
     is_safe = not is_in_text and not bound_names(tree) & {f"_{helper}" for helper in helpers}
@@ -109,7 +110,7 @@ def make_private(text: str, name: str) -> str:
 
 
 def _helpers(text: str, tree: ast.Module, name: str) -> set[str]:
-    """Return the public functions other than the promised one, if it reaches each of them."""
+    """Return the public functions other than the promised one, if it uses all of them."""
     names = [node.name for node in functions(tree)]
     reached = {node.name for node in running_with(text, name) if isinstance(node, FunctionNode)}
     public = {helper for helper in names if not helper.startswith("_")}
@@ -123,7 +124,7 @@ _FENCE = re.compile(
 
 
 def strip_fence(text: str, _name: str) -> str:
-    """Return the code between the first pair of fences that holds a function; an unclosed one ends with the text."""
+    """Return the code in the first Markdown fence that contains a function; an unclosed fence ends with the text."""
     fenced = [match["code"] for match in _FENCE.finditer(text)] if "```" in text or "~~~" in text else []
     if not fenced or _is_python(text):
         return text
@@ -149,7 +150,7 @@ NAME = re.compile(r"^[a-zA-Z_][a-zA-Z0-9_]{0,63}$", re.ASCII)
 STAGE = "read"
 _BINDING = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Assign, ast.AnnAssign)
 ESCAPES = "hidden-characters"
-Repair: TypeAlias = tuple[str, str, Callable[[str, str], str]]  # its code, what is said of it, and how it is made
+Repair: TypeAlias = tuple[str, str, Callable[[str, str], str]]  # code, message, function
 _UNWRAPPINGS: tuple[Repair, ...] = (
     ("code-fence", "took the code out of its Markdown fence", strip_fence),
     ("indentation", "removed the indentation that all lines share", strip_indentation),

@@ -1,7 +1,7 @@
-"""The reader: a model in a fresh context that is shown a function's name, signature and docstring, never its body.
+"""The reader: a model in a fresh context that sees a function's name, signature and docstring, never its body.
 
-It says what the body has to reach besides its arguments, and what some calls must return. What follows from its
-answers is decided in `meaning`. That it fails, in whatever way, is a line in the verdict.
+It says what the body must reach in addition to its arguments, and what some calls must return. `meaning` decides what
+follows from its answers. If it fails in any way, the verdict has a line about it.
 """
 
 import asyncio
@@ -102,23 +102,23 @@ _SHAPE_OF_A_SMALL_ONE: Final = {
 
 
 def description_id(text: str) -> str:
-    """Return the name of what a reader is shown, by its content."""
+    """Return an ID for what a reader is shown, by its content."""
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 class DescriptionReader:
-    """A model in a fresh context, opened when it is first asked; `name` is what the settings say."""
+    """A model in a fresh context, opened on first use; `name` is the one in the settings."""
 
     def __init__(self, name: str, open_model: Callable[[], Awaitable[Model]]) -> None:
         self.name = name
         self._open = open_model
         self._model: Model | None = None
-        self._turn = asyncio.Lock()  # a model serves one at a time
+        self._turn = asyncio.Lock()  # a model serves one request at a time
 
     async def read(self, description: str, calls: Sequence[str], bare: str) -> ReaderAnswer:
-        """Return what the model says of a description, and the results that it expects of `calls` and of its own.
+        """Return the model's answer about a description, with expected results of `calls` and of its own calls.
 
-        A small model reads the `bare` description, without the calls of the examples: these confuse it.
+        A small model reads the `bare` description without the calls of the examples, which would confuse it.
         """
         async with self._turn:
             began, error = time.perf_counter(), ""
@@ -126,7 +126,7 @@ class DescriptionReader:
                 async with asyncio.timeout(_WAIT_S):
                     if self._model is None:
                         self._model = await self._open()
-                    # A model that is asked under a schema is one that is too small to be sure of results.
+                    # A model in constrained mode is too small to be sure of results.
                     is_small = self._model.mode == "constrained"
                     asked = () if is_small else tuple(calls)
                     request = _small_request(bare) if is_small else _full_request(description, asked)
@@ -160,10 +160,10 @@ class DescriptionReader:
 
 
 async def reply_apart(model: Model, request: Request) -> Reply:
-    """Return the reply to a request that is no part of a conversation.
+    """Return the reply to a request outside of a conversation.
 
     Raises:
-        KnapperError: there is none.
+        KnapperError: there is no reply.
     """
     for _ in range(2):
         try:
@@ -186,9 +186,9 @@ def _full_request(description: str, calls: Sequence[str]) -> Request:
 
 
 def _small_request(description: str) -> Request:
-    """Return the question with its examples as earlier turns, which is what a small model goes by.
+    """Return the question with its examples as earlier turns, which a small model follows best.
 
-    It answers in the shape of a reply: a call of a function around it only distracts a model of this size.
+    The answer is plain JSON, because a surrounding function call would only distract a model of this size.
     """
     messages: list[Message] = [System(_QUESTION)]
     for shown, thought, reach in _SHOTS:
@@ -197,7 +197,7 @@ def _small_request(description: str) -> Request:
 
 
 def _answer(reply: Reply, *, is_small: bool) -> dict[str, Any] | None:
-    """Return what it answered; None if that cannot be read."""
+    """Return the answer; None if it cannot be parsed."""
     call = next((call for call in reply.calls if call.name == NAME), None)
     text = reply.text if is_small else call.arguments if call else ""
     try:
@@ -208,7 +208,7 @@ def _answer(reply: Reply, *, is_small: bool) -> dict[str, Any] | None:
 
 
 def _expected_calls(answer: Mapping[str, Any], asked: Sequence[str]) -> list[ExpectedCall]:
-    """Return the calls whose results it gave: those that it was asked about, then its own."""
+    """Return the calls with the results that it gave: first those that it was asked about, then its own."""
     results, rows = answer.get("results"), answer.get("calls")
     pairs: list[tuple[Any, Any]] = list(zip(asked, results if isinstance(results, list) else [], strict=False))
     for row in (rows if isinstance(rows, list) else [])[:_MOST_CALLS]:

@@ -1,7 +1,7 @@
 """The stage "robust": calls that the author may not have thought of, and the shortest one that fails.
 
-Many calls share a worker, so what they show is advice, confirmed in workers of their own. A failure unlike
-anything in the examples may be outside what the author promises: it is a warning that says so.
+Many calls share a worker, so their results are advice and are confirmed in separate workers. A failing call unlike any
+example may be outside of what the author promises, so the finding is a warning that says so.
 """
 
 import asyncio
@@ -37,27 +37,27 @@ if TYPE_CHECKING:
     from .trial import TrialTools
 
 STAGE = "robust"
-_MOST = 3  # failures that are reported
+_MOST = 3  # reported failures
 _USE = "use it in the body, or leave it out of the parameters and of `Args:`"
-_ALONE_S = 1.0  # for a call that seems to hang
-_FIRST = 0.5  # the part of the time in which all calls are tried once
+_ALONE_S = 1.0  # timeout of a single call that seems to hang
+_FIRST = 0.5  # share of the time in which all calls are tried once
 _LARGEST = 20_000  # characters of one call
-_PATIENT_S = 4.0  # for one that had little of a processor meanwhile
-_BUSY_S = 0.5  # on a processor: who had less of it waits for something, or for the processor
+_PATIENT_S = 4.0  # timeout of a call that got little processor time
+_BUSY_S = 0.5  # processor time; with less, a call waited for something or for the processor
 _WAITING_S = 0.05
 _LONG_TEXT = 200  # characters
-_SLOW_S = 0.05  # examples that take this long are of a function that takes its time
+_SLOW_S = 0.05  # if examples take this long, the function is slow
 
 
 EndedCall: TypeAlias = tuple[Arguments, Outcome | None]
 _PAIRS, _RESULTS, _KINDS = 10, 2, 2
 _BASES, _VALUES = 14, 6
-_REACHED = 0.9  # of the calls
+_REACHED = 0.9  # share of the calls
 _REFUSED = ""
 
 
 def _rows_of(calls: Sequence[EndedCall], name: str) -> list[dict[str, str]]:
-    """Return the answers to calls that differ in one parameter: per set of other arguments, that for each value."""
+    """Return the answers to calls that differ in one parameter: by value, for each set of other arguments."""
     rows: dict[str, dict[str, str]] = {}
     for arguments, outcome in calls:
         if name in arguments and isinstance(outcome, Returned | Raised):
@@ -68,7 +68,7 @@ def _rows_of(calls: Sequence[EndedCall], name: str) -> list[dict[str, str]]:
 
 
 def _matters(rows: Sequence[dict[str, str]]) -> bool:
-    """Check whether the parameter changes a result, or is refused beside other arguments only."""
+    """Check whether the parameter changes a result, or is refused only with some other arguments."""
     taken = {value for row in rows for value, answer in row.items() if answer != _REFUSED}
     return any(
         len({answer for answer in row.values() if answer != _REFUSED}) > 1
@@ -78,7 +78,7 @@ def _matters(rows: Sequence[dict[str, str]]) -> bool:
 
 
 def _is_telling(rows: Sequence[dict[str, str]]) -> bool:
-    """Check whether so many pairs returned, of several values and with several results, that no difference tells."""
+    """Check whether there are enough calls, values and results to conclude that the parameter has no effect."""
     returned = [{value: answer for value, answer in row.items() if answer != _REFUSED} for row in rows]
     pairs = [row for row in returned if len(row) > 1]
     results, values = {answer for row in pairs for answer in row.values()}, set().union(*pairs)
@@ -86,7 +86,7 @@ def _is_telling(rows: Sequence[dict[str, str]]) -> bool:
 
 
 def _variations(calls: Sequence[EndedCall], name: str, values: Sequence[Value]) -> Iterator[Arguments]:
-    """Yield calls that returned, of many results, with other values of a parameter: `values` first, then those seen."""
+    """Yield returned calls with other values of a parameter: first from `values`, then from other calls."""
     returned = [(call, outcome.value) for call, outcome in calls if isinstance(outcome, Returned) and name in call]
     kinds = {type(call[name]) for call, _value in returned}
     wanted = [value for value in (*values, True, False) if type(value) in kinds]
@@ -97,7 +97,7 @@ def _variations(calls: Sequence[EndedCall], name: str, values: Sequence[Value]) 
 
 
 async def robust(draft: Draft, trial: "TrialTools") -> Draft:
-    """Return the draft with the calls that fail."""
+    """Return the draft with findings about calls that fail."""
     own = draft.loaded
     reason = _why_untried(draft, own)
     if reason or own is None:
@@ -122,7 +122,7 @@ async def robust(draft: Draft, trial: "TrialTools") -> Draft:
 
 
 def _why_untried(draft: Draft, own: TrialSubject | None) -> str:
-    """Return why a function cannot be tried with other arguments; empty if it can."""
+    """Return why a function cannot be tried with other arguments, or an empty text."""
     if own is None:
         return NOT_IMPORTED
     if draft.shows(*HOLLOW):
@@ -137,32 +137,32 @@ def _why_untried(draft: Draft, own: TrialSubject | None) -> str:
 
 
 class RobustTrial:
-    """One function, the calls of its examples, and the workers in which others are tried."""
+    """The trial of one function in workers, with variations of its examples' calls."""
 
     def __init__(self, draft: Draft, subject: TrialSubject, trial: "TrialTools") -> None:
         self._draft, self._subject, self._function, self._trial = draft, subject, subject.function, trial
         self._examples = read_calls([example.call for example in draft.examples], subject.function)
         self._right = known_errors(subject)
         self._by_chance = unprovable(subject) == "chance"
-        # What a library returns for some arguments may be of no use here; for others it is.
+        # A library may return values for some arguments that cannot be sent, as long as it can for others.
         self._is_sent = any(is_bare_call(call, subject.function.name) for call, _ in draft.trials.values)
         self._may_send_nothing = draft.policy == "import" and self._is_sent
         self._until = time.monotonic() + draft.rules.robust_s
 
     def calls(self) -> Iterator[Arguments]:
-        """Yield the calls to try: of the examples' values put together anew, and at edges of the types, in turn."""
+        """Yield the calls to try: recombined values of the examples and edge values of the types, alternating."""
         schema, most = self._function.parameters, self._draft.rules.robust_calls
         anew = recombine(self._examples, schema)[: most // 2]
         in_turn = chain.from_iterable(zip_longest(anew, edge_calls(schema, self._examples)))
         calls = {repr(call): call for call in in_turn if call is not None}
         if self._is_sent:
             known = {*map(repr, self._examples)}
-        else:  # `wrapped("ab")[1]` does not show that what `wrapped` returns can be sent
+        else:  # `wrapped("ab")[1]` does not prove that the result of `wrapped` can be sent
             known, calls = set[str](), {repr(call): call for call in self._examples} | calls
         yield from islice((call for text, call in calls.items() if text not in known and len(text) <= _LARGEST), most)
 
     async def first(self, calls: Sequence[Arguments]) -> tuple[Outcome | None, ...]:
-        """Return how calls end, with enough time left over to look at failures."""
+        """Return the outcomes of the calls, leaving enough time to examine failures."""
         outcomes = await self._outcomes(calls, self._draft.rules.robust_s * _FIRST)
         is_sent = any(isinstance(outcome, Returned) for outcome in outcomes)
         self._may_send_nothing |= is_sent and self._draft.policy == "import"
@@ -171,7 +171,7 @@ class RobustTrial:
     async def _outcomes(
         self, calls: Sequence[Arguments], most_s: float = math.inf, each_s: float = 0
     ) -> tuple[Outcome | None, ...]:
-        """Return how calls end, in one worker as far as it gets; None for those that were not reached."""
+        """Return the outcomes of calls in one worker; None for those that were not reached in time."""
         most_s = min(self._until - time.monotonic(), most_s, self._trial.limits.wall_s)
         if most_s <= 0:
             return (None,) * len(calls)
@@ -196,7 +196,7 @@ class RobustTrial:
         tried = [*calls, *more]
         rows, reached = _rows_of(tried, name), sum(outcome is not None for _arguments, outcome in tried)
         if reached < _REACHED * len(tried) or _matters(rows) or not _is_telling(rows):
-            return None  # what was not reached might differ
+            return None  # a call that was not reached might differ
         telling = {
             write_call(own, call): outcome.shown
             for call, outcome in more
@@ -216,11 +216,11 @@ class RobustTrial:
 
     def _is_right(self, outcome: Raised | TimedOut | Killed) -> bool:
         return isinstance(outcome, Raised) and (
-            is_right(outcome, self._right) or lacks_grant(outcome, self._draft.needs)  # the examples say so already
+            is_right(outcome, self._right) or lacks_grant(outcome, self._draft.needs)  # reported with the examples
         )
 
     async def smallest(self, failures: Iterator[FailedCall]) -> list[FailedCall]:
-        """Return one failure of each kind, the shortest, confirmed alone."""
+        """Return the shortest failure of each kind, each confirmed alone."""
         by_kind = sorted(failures, key=lambda failure: (failure.kind, failure.rank))
         first = [next(group) for _kind, group in groupby(by_kind, key=lambda failure: failure.kind)]
         selection = sorted(first, key=lambda failure: failure.rank)[:_MOST]
@@ -229,14 +229,14 @@ class RobustTrial:
         return [failure for task in tasks if (failure := task.result())]
 
     async def _confirm(self, failed: FailedCall) -> FailedCall | None:
-        """Return a failure as it repeats itself in a worker of its own; None if it does not."""
+        """Return a failure as it repeats in a separate worker; None if it does not."""
         repeat = next(self.failures([failed.call], [await self._alone(failed.call)]), None)
         if repeat is None or not repeat.is_like(failed):
             return None
         return replace(repeat, allowed_s=self._trial.limits.wall_s) if self._is_slow(repeat) else repeat
 
     async def _alone(self, arguments: Arguments) -> Outcome | None:
-        """Return how a call ends by itself, with more time if the machine was busy."""
+        """Return the outcome of a single call, with more time if the machine was busy."""
         (outcome,) = await self._outcomes([arguments], each_s=_ALONE_S)
         if isinstance(outcome, TimedOut) and _WAITING_S <= (outcome.cpu_s or 0.0) < _BUSY_S:
             function, modules = self._function, self._subject.modules
@@ -244,7 +244,7 @@ class RobustTrial:
         return outcome
 
     def _is_slow(self, failed: FailedCall) -> bool:
-        """Check whether a call that did not end may end later: no endless loop is the only reason for it."""
+        """Check whether a call that timed out may end later, so that it is not certainly an endless loop."""
         if not isinstance(failed.outcome, TimedOut):
             return False
         cpu_s = failed.outcome.cpu_s
@@ -261,7 +261,7 @@ class RobustTrial:
         return Finding(code, describe_failure(failed, call), fix_of(failed), self._line(failed), evidence=evidence)
 
     def _line(self, failed: FailedCall) -> int:
-        """Return the line in the candidate's text, which may be further down in the module."""
+        """Return the failing line in the candidate's text, whose lines may differ from those of the module."""
         start = self._draft.own_function.line if self._draft.own_function else 0
         line = line_of(failed.outcome)
         is_inside = self._function.line <= line <= self._function.end_line

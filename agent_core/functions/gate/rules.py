@@ -1,4 +1,4 @@
-"""The gate's rules as data: which stage rejects under which policy, limits, and what can be switched off."""
+"""The gate's rules as data: which stages refuse under which policy, limits, and what can be switched off."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,24 +15,24 @@ KIB = 1024
 DISPUTED = "disputed"
 REACHES_NOTHING = "reaches-nothing"
 CONTEXT = "context"
-"""The code of what an import makes of `self` where functions were written for another agent."""
+"""The code of the fix that translates another agent's `self`."""
 
-# What weak evidence that a function is hollow is called; a doubt never refuses.
+# Findings with weak evidence that a function is hollow; a doubt never refuses.
 CHALLENGED = frozenset({"doubt-examples", "doubt-parameter"})
-"""Findings that make the author predict the results of other calls: what it was seen to do speaks for them."""
-# What shows too little of a library's function, which joins as a draft.
+"""Findings that make the author predict the results of other calls."""
+# Findings about a library's function with too little evidence, which makes it a draft.
 WEAK = TOO_FEW | {"contradictory-examples", "unproven"}
 UNPROVEN = WEAK | GRANTABLE | {"needs-terminal"}
 
-# The stages that only warn; one that is not named refuses. A human's file is refused only for what cannot be called; a
-# library that is taken over is not refused for words it never had, but must do something and show it.
+# The stages that only warn; all others refuse. A human's file is refused only for what cannot be called. A library is
+# not refused for missing words, but its functions must do something and have examples.
 _ADVICE: Mapping["Policy", str] = {
     "agent": "",
     "human": "conform substance duplicate capability examples fitted mutation robust neighbours reader",
     "import": "conform capability robust reader",
 }
-# Single findings that only warn, whatever their stage. A parameter `*rest` is offered as a list of what its hint says;
-# a stub passes the examples of a library's function that rightly gives an argument back.
+# Findings that only warn, whatever their stage. A parameter `*rest` is offered as a list of its hint's type. A stub
+# passes the examples of a library's function that rightly returns an argument.
 _MILD: Mapping["Policy", str] = {
     "agent": "doubt-examples doubt-parameter hides-builtin near-copy confusable stuffed-description rest-parameter"
     " unproven unreachable-code weak-examples fails-on slow-on",
@@ -40,7 +40,7 @@ _MILD: Mapping["Policy", str] = {
     "import": "doubt-examples doubt-parameter hides-builtin near-copy dead-parameter dynamic-code example-left-out"
     " rewrite stub-passes top-level-statement unreachable-code weak-examples",
 }
-# What no human can grant a library, and what cannot be sent.
+# What no human can grant to a library, and what cannot be sent.
 _GRAVE = frozenset({"workspace-import", "needs-processes", "native-code", "not-json"})
 
 
@@ -54,7 +54,7 @@ def severity(policy: "Policy", stage: str, code: str) -> "Severity":
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Limits and switches of one gate; `off` names disabled fixes, `*` all of them."""
+    """Limits and switches of the gate; `off` names disabled fixes, `*` all of them."""
 
     candidate_bytes: int = 64 * KIB
     module_bytes: int = 256 * KIB
@@ -64,21 +64,21 @@ class Rules:
     reserved: frozenset[str] = field(default_factory=frozenset)
     duplicate_s: float = 1.0
     fitted_s: float = 2.0
-    mutation_s: float = 0.75  # the worker's start in it
+    mutation_s: float = 0.75  # including the start of the worker
     max_mutants: int = 40
     neighbours_s: float = 2.0
     robust_s: float = 2.5
     robust_calls: int = 200
     robust_each_s: float = 0.25
-    weak_share: float = 0.3  # of the changes of the body that no example notices: from here on its author is asked
+    weak_share: float = 0.3  # of the changes of the body that no example detects; from here on, the author is asked
     weak_least: int = 2
     challenges: int = 3
     challenge_s: float = 1.0
 
     def makes(self, code: str) -> bool:
-        """Check whether this fix is switched on."""
+        """Check whether this fix is enabled."""
         return code not in self.off and "*" not in self.off
 
     def policy(self, policy: "Policy") -> "Policy":
-        """Return the policy to apply: a strict workspace holds saved files to the agent's rules."""
+        """Return the policy to apply: a strict workspace applies the agent's policy to saved files."""
         return "agent" if self.strict and policy == "human" else policy

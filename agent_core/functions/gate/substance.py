@@ -1,7 +1,7 @@
 """The stage "substance": checks that the function does something with its arguments.
 
-Pure. Looks for bodies that are empty, answer the same whatever comes in, hand an argument back, only print, or leave a
-parameter unused. What is said here is certain from the tree alone; all else is left to the examples and to running.
+Pure. It detects bodies that are empty, always return the same, return an argument unchanged, only print, or leave a
+parameter unused. Its findings are certain from the tree alone; everything else is left to examples and runs.
 """
 
 import ast
@@ -20,17 +20,17 @@ _EFFECTS = (ast.Yield, ast.YieldFrom, ast.Raise, ast.Assert)
 
 
 def substance(draft: Draft) -> Draft:
-    """Return the draft with every sign that the promised function is hollow."""
+    """Return the draft with findings that the promised function is hollow."""
     if draft.function is None:
         return draft.skip("there is no function to look at")
     findings = check(draft.function, may_have_gaps=draft.policy == "import")
     if draft.policy == "import" and draft.tree and any(use.kind for use in uses(draft.tree, draft.rules.packages)):
-        findings = [finding for finding in findings if finding.code != "constant"]  # it is called for what it reaches
+        findings = [finding for finding in findings if finding.code != "constant"]  # its effects are its purpose
     return draft.with_findings(STAGE, findings)
 
 
 def check(node: FunctionNode, *, may_have_gaps: bool = False) -> list[Finding]:
-    """Return every sign that a function is hollow. One that `may_have_gaps` does not support every argument."""
+    """Return findings that a function is hollow. With `may_have_gaps`, it need not support every argument."""
     hollow = list(_hollow(node, may_have_gaps=may_have_gaps))
     return hollow or list(_unused_parameters(node))
 
@@ -90,7 +90,7 @@ def _answers(statements: list[ast.stmt]) -> list[ast.Return]:
 
 
 def _constant(statements: list[ast.stmt], answers: list[ast.Return], names: list[ast.Name]) -> str | None:
-    """Return the text of the one literal that every path returns; None if they can differ."""
+    """Return the text of the literal that every path returns; None if the results may differ."""
     if _has_effects(statements):
         return None
     texts = {_literal_text(answer.value, statements, names) for answer in answers}
@@ -99,14 +99,14 @@ def _constant(statements: list[ast.stmt], answers: list[ast.Return], names: list
 
 
 def _literal_text(value: ast.expr | None, statements: list[ast.stmt], names: list[ast.Name]) -> str | None:
-    """Return the text of a literal, or of a local that is set to one and used for nothing else."""
+    """Return the text of a literal, or of a local variable that is only assigned a literal and returned."""
     if isinstance(value, ast.Name):
         bindings = [
             node.value
             for node in statements
             if isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == [value.id]
         ]
-        if len(bindings) != 1 or sum(name.id == value.id for name in names) != 2:  # bound once, and returned once
+        if len(bindings) != 1 or sum(name.id == value.id for name in names) != 2:  # assigned once and returned once
             return None
         value = bindings[0]
     is_literal, literal_value = literal(value)
@@ -114,26 +114,26 @@ def _literal_text(value: ast.expr | None, statements: list[ast.stmt], names: lis
 
 
 def _leaves(statements: list[ast.stmt]) -> bool:
-    """Check whether the last statement leaves, or all branches of it do."""
+    """Check whether the last statement, or every branch of it, returns or raises."""
     last = statements[-1] if statements else None
     return isinstance(last, _LEAVES) or (isinstance(last, ast.If) and _leaves(last.body) and _leaves(last.orelse))
 
 
 def _is_echoed(name: str, statements: list[ast.stmt], answers: list[ast.Return], names: list[ast.Name]) -> bool:
-    """Check whether a parameter is all that is ever returned, and is used for nothing else."""
+    """Check whether every path returns this parameter, which is not used otherwise."""
     returned = [answer.value for answer in answers if isinstance(answer.value, ast.Name) and answer.value.id == name]
     is_all = bool(returned) and len(returned) == len(answers) == sum(other.id == name for other in names)
     return is_all and _leaves(statements) and not _has_effects(statements)
 
 
 def _has_effects(statements: list[ast.stmt]) -> bool:
-    """Check whether the body yields, raises, asserts or uses the call's context: its answer is then not all it does."""
+    """Check whether the body has effects besides its result: it yields, raises, asserts or uses `self`."""
     nodes = own_nodes(statements)
     return any(isinstance(node, _EFFECTS) or (isinstance(node, ast.Name) and node.id == "self") for node in nodes)
 
 
 def _is_print(node: ast.stmt) -> bool:
-    """Check for a statement that prints, or takes a note without any progress."""
+    """Check for a statement that prints or only reports a note of progress."""
     called = node.value if isinstance(node, ast.Expr) else None
     match called:
         case (

@@ -1,6 +1,6 @@
-"""Syntax trees of a candidate's text: parse it, find its functions, walk their nodes.
+"""Syntax trees of a candidate's text: parsing, finding functions, walking nodes.
 
-Pure: text and trees in, values out; nothing is run. What cannot be parsed is an answer, not a crash.
+Pure: text and trees in, values out; nothing runs. A text that cannot be parsed gives a value, not an exception.
 """
 
 import ast
@@ -25,7 +25,7 @@ BUILTINS = frozenset(dir(builtins))
 
 @dataclass(frozen=True, slots=True)
 class Unparsable:
-    """The reason why a text is not Python, and the place of the error."""
+    """The reason why a text is not valid Python, and the position of the error."""
 
     message: str
     line: int = 0
@@ -35,7 +35,7 @@ class Unparsable:
 
 @lru_cache(maxsize=64)
 def parse(text: str) -> ast.Module | Unparsable:
-    """Return the tree of a text, or why it cannot be parsed. Trees are cached, so a tree must never be changed."""
+    """Return the tree of a text, or why it cannot be parsed. Trees are cached and must not be changed."""
     if too_much(text):
         return Unparsable(MANY_TOKENS)
     if huge := HUGE_NUMBER.search(text):
@@ -68,16 +68,16 @@ def functions(tree: ast.Module) -> list[FunctionNode]:
 
 @lru_cache(maxsize=256)
 def find(tree: ast.Module, name: str) -> FunctionNode | None:
-    """Return the top-level function of that name: the last one, which is the one that Python keeps.
+    """Return the last top-level function with this name, which is the one that Python uses.
 
-    One below an `if` or a `try` counts, as the registry offers it, too.
+    A function below an `if` or a `try` counts as well, because the registry offers it.
     """
     last = next((node for node in reversed(functions(tree)) if node.name == name), None)
     return last or survey(tree).definitions.get(name)
 
 
 def function_in(text: str, name: str) -> FunctionNode | None:
-    """Return the function of that name in a text; None if there is none."""
+    """Return the function with this name in a text, or None."""
     tree = parse(text)
     return find(tree, name) if isinstance(tree, ast.Module) else None
 
@@ -110,7 +110,7 @@ def body(node: FunctionNode) -> list[ast.stmt]:
     return node.body[1:] if has_docstring else node.body
 
 
-# Fields that hold no node worth a visit: names, values, operators and load-or-store.
+# Fields that never hold relevant nodes: names, values, operators and contexts.
 _NOT_NODES = frozenset(
     {"ctx", "op", "ops", "id", "attr", "arg", "kind", "type_comment", "rest", "kwd_attrs", "asname", "module"}
     | {"level", "simple", "conversion", "is_async", "lineno", "tag", "str"}
@@ -120,7 +120,7 @@ _INNER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
 @cache
 def _parts(kind: type) -> tuple[str, ...] | None:
-    """Return the fields of a node type that may hold nodes, last first. Return None if the type is not a node."""
+    """Return the fields of a node type that may hold nodes, last first; None if the type is not a node."""
     if not issubclass(kind, ast.AST):
         return None
     if issubclass(kind, ast.Constant | ast.Global | ast.Nonlocal | ast.alias):
@@ -129,7 +129,7 @@ def _parts(kind: type) -> tuple[str, ...] | None:
 
 
 def _walk(stack: list[Any], *, within: bool) -> Iterator[ast.AST]:  # Any: whatever a field holds
-    """Yield the nodes below those on a stack, last first; `within` also enters inner functions and classes."""
+    """Yield the nodes on a stack and below them, last first; `within` also enters inner functions and classes."""
     while stack:
         node = stack.pop()
         kind = node.__class__
@@ -139,25 +139,25 @@ def _walk(stack: list[Any], *, within: bool) -> Iterator[ast.AST]:  # Any: whate
         yield node
         if within or kind not in _INNER:
             for name in parts:
-                value = getattr(node, name, None)  # absent in a tree built manually
+                value = getattr(node, name, None)  # may be missing in a hand-built tree
                 if value.__class__ is list:
                     stack.extend(reversed(value))
                 else:
-                    stack.append(value)  # what is no node is left out when its turn comes
+                    stack.append(value)  # non-nodes are skipped when they are popped
 
 
 @lru_cache(maxsize=64)
 def nodes_of(tree: ast.AST) -> tuple[ast.AST, ...]:
     """Return every node of a tree from the top down, in text order, without operators and contexts.
 
-    Three times as fast as `ast.walk`, and kept for a while.
+    This is three times as fast as `ast.walk`, and cached.
     """
     return tuple(_walk([tree], within=True))
 
 
 @lru_cache(maxsize=64)
 def context_nodes(tree: ast.AST) -> tuple[ast.AST, ...]:
-    """Return the nodes of a tree in which `self` is the context of a call, and not an object of a class."""
+    """Return the nodes of a tree in which `self` is the context of a call rather than an instance of a class."""
     classes = [node for node in nodes_of(tree) if isinstance(node, ast.ClassDef)]
     if not classes:
         return nodes_of(tree)
@@ -193,12 +193,12 @@ def bound_names(tree: ast.Module) -> frozenset[str]:
 
 
 def calls_of(tree: ast.AST, names: set[str]) -> set[str]:
-    """Return those of the given names that a tree reads."""
+    """Return the given names that a tree reads."""
     return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id in names}
 
 
 def constants(tree: ast.AST) -> list[object]:
-    """Return the constants of a text, each once."""
+    """Return the distinct constants of a tree."""
     return [*{repr(node.value): node.value for node in nodes_of(tree) if isinstance(node, ast.Constant)}.values()]
 
 
@@ -215,7 +215,7 @@ def literal(node: ast.expr | None) -> tuple[bool, object]:
 
 
 def expression(text: str) -> ast.expr | None:
-    """Return the tree of an expression in text; None if it is none."""
+    """Return the tree of an expression, or None if the text is not one."""
     try:
         return syntax.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -223,7 +223,7 @@ def expression(text: str) -> ast.expr | None:
 
 
 def is_bare_call(text: str, name: str) -> bool:
-    """Check whether an expression is a call of a function and nothing around it: what it gives is what that returns."""
+    """Check whether a text is a call of a function and nothing else."""
     return is_call_of(expression(text), name)
 
 
@@ -237,7 +237,7 @@ _ALWAYS = BUILTINS | IMPLICIT
 
 
 def missing_names(text: str, tree: ast.Module, known_names: frozenset[str] = frozenset()) -> set[str]:
-    """Return global names read somewhere and defined nowhere; `known_names` come from the surrounding module."""
+    """Return global names that are read but not defined; `known_names` are defined by the surrounding module."""
     bound = bound_names(tree)
     return set() if "*" in bound else {*_globals_read(text)} - bound - _ALWAYS - known_names
 

@@ -1,6 +1,6 @@
-"""The stage "import": imports the module as it would be written in a worker, with its neighbors unchanged.
+"""The stage "import": imports the module in a worker, in the form in which it would be written, with its neighbors.
 
-Here are also the means that every stage in a worker uses. What a worker says is a claim, shown fenced.
+The tools of all stages that use a worker are also here. What a worker reports is untrusted, and is shown fenced.
 """
 
 import asyncio
@@ -55,13 +55,13 @@ if TYPE_CHECKING:
     from .reader import DescriptionReader
 
 STAGE = "import"
-_EACH_S = 0.25  # for one of many calls
+_EACH_S = 0.25  # timeout for one of many calls
 _NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
-_BUSY = 0.5  # of its time on a processor, or seconds of it: who had that was not kept waiting
+_BUSY = 0.5  # share of the time limit, or seconds, of processor time: with more, a call was not starved
 
 
 class Workers(Protocol):
-    """The interface that the gate needs of the sandbox, or of whatever wraps it."""
+    """The part of the sandbox interface that the gate needs."""
 
     async def run(self, job: Job[Work]) -> Outcome:
         """Run a job in a fresh worker."""
@@ -72,9 +72,9 @@ class Workers(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """The terms for judging a candidate: its grants, its package paths, and the functions that need a call grant.
+    """The terms for judging a candidate: its grants, its package paths, and the functions that need a grant.
 
-    Also how the user is asked for missing grants.
+    `approval_mode` is how the user is asked for missing grants.
     """
 
     grants: Grants = NOTHING
@@ -88,7 +88,7 @@ UNGRANTED: Final = Granted()
 
 @dataclass(frozen=True, slots=True)
 class TrialTools:
-    """The means of trying out code: the workers, what each may use, and the indexes of existing functions."""
+    """The tools to try out code: the workers with their access, and the indexes of existing functions."""
 
     sandbox: Workers
     limits: Limits
@@ -96,7 +96,7 @@ class TrialTools:
     access: Access = NO_ACCESS
     reader: "DescriptionReader | None" = None
     finder: "FunctionSearch | None" = None
-    turn: asyncio.Lock = field(default_factory=asyncio.Lock)  # of what runs alone
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)  # for work that must run alone
 
     def granted(self, granted: Granted) -> "TrialTools":
         """Return these tools with the granted packages, time and memory, but without access to the outside world."""
@@ -104,16 +104,16 @@ class TrialTools:
         return replace(self, access=access, limits=raised(self.limits, granted.grants))
 
     def reading(self, granted: Granted) -> "TrialTools":
-        """Return such tools that read the granted files, too; they write none, as nobody wants that of a test."""
+        """Return tools that can also read the granted files, but not write any, because tests must not."""
         access = granted.access
         return replace(self.granted(granted), access=replace(access, readable=access.paths, writable=()))
 
     async def run(
         self, modules: "Modules", module: str, work: Work, handler: "RequestHandler | None" = None
     ) -> Outcome:
-        """Run one piece of work in a fresh worker; the handler answers what it asks for through `self`.
+        """Run one piece of work in a fresh worker; the handler answers its requests through `self`.
 
-        What was stopped and may only have been short of a processor runs again, alone and with twice the time.
+        If it was stopped but got little processor time, it runs again, alone and with twice the time.
         """
         job = Job(modules, module, work, self.limits, self.access, handler)
         outcome = await self.sandbox.run(job)
@@ -132,20 +132,20 @@ class TrialTools:
         *,
         is_patient: bool = False,
     ) -> tuple[Outcome | None, ...]:
-        """Call a function within a time, in one worker as far as it gets; None for what was not reached."""
+        """Call a function several times in one worker within a time limit; None for calls that were not reached."""
         work = Attempts(function.name, [Attempt(call) for call in calls], each_s, is_patient=is_patient)
         return await self.attempt(function, modules, work, wall_s) if calls else ()
 
     async def attempt(
         self, function: "Function", modules: "Modules", attempts: Attempts, wall_s: float
     ) -> tuple[Outcome | None, ...]:
-        """Run many attempts within a time, in one worker as far as it gets. The results are advice."""
+        """Run many attempts in one worker within a time limit. The results are advice."""
         limits = replace(self.limits, wall_s=wall_s)
         return await self.sandbox.attempt(Job(modules, function.module, attempts, limits, self.access))
 
 
 def is_short_of_time(outcome: Outcome) -> bool:
-    """Check whether work was stopped that had not much of a processor: the machine may be busy, or nothing is wrong."""
+    """Check whether work was stopped although it got little processor time: the machine may be busy."""
     if isinstance(outcome, TimedOut):
         return outcome.cpu_s is None or outcome.cpu_s < _BUSY * outcome.limit_s
     return isinstance(outcome, Killed) and (outcome.cpu_s is None or outcome.cpu_s < _BUSY)
@@ -158,7 +158,7 @@ async def load(draft: Draft, trial: TrialTools) -> Draft:
     if draft.has("bad-name", "bad-module", "name-taken", "several-functions", "star-parameter", *FLAWS):
         return draft.skip("its name, its shape or a character of it has no place in a module")
     around, text = draft.around, draft.placed
-    # A library's function may import a package later, when it is called.
+    # A library's function may import a package when it is called.
     is_due = draft.policy != "import" or imported_at_the_top(draft.text, draft.rules.packages)
     lacking = "it needs the grant `packages`" if is_due and draft.shows("needs-packages") else ""
     if isinstance(text, Problem):
@@ -176,7 +176,7 @@ async def load(draft: Draft, trial: TrialTools) -> Draft:
 
 
 async def _import_draft(draft: Draft, reading: "ModuleReading", trial_tools: TrialTools) -> Draft:
-    """Return the draft after an import; a library's function joins if that lacks a package, which a call asks for."""
+    """Return the draft after an import; a library's function may lack a package, which a call then asks for."""
     function = next((function for function in reading.functions if function.name == draft.candidate.name), None)
     own, is_typed = (function.line, not function.unresolved) if function else (0, False)
     reading, problems = await try_module(reading, draft.snapshot, trial_tools)
@@ -187,7 +187,7 @@ async def _import_draft(draft: Draft, reading: "ModuleReading", trial_tools: Tri
         return replace(draft, reading=reading).with_findings("capability", [needed]).skip(f"it needs `{package}`")
     problems = tuple(p for p in problems if p.code != "inexpressible-type" or p.where.line == own)  # not of others
     trial = None if problems else draft.snapshot.with_module(reading)
-    # A line counts if the candidate is the whole module.
+    # Lines only count if the candidate is the whole module.
     is_part = bool((draft.around is not None and draft.around.text.strip()) or draft.fixes)
     above, path = draft.text[: -len(draft.text.lstrip())].count("\n"), draft.candidate.path
     lines = [0 if is_part or not problem.where.line else problem.where.line + above for problem in problems]
@@ -198,7 +198,7 @@ async def _import_draft(draft: Draft, reading: "ModuleReading", trial_tools: Tri
 async def try_module(
     reading: "ModuleReading", snapshot: "Snapshot", trial: TrialTools
 ) -> tuple["ModuleReading", tuple[Problem, ...]]:
-    """Import a module in a worker, and let the worker resolve the types that the text does not decide."""
+    """Import a module in a worker, and let the worker resolve types that the text does not determine."""
     modules = snapshot.with_module(reading).modules
     unresolved = [function.name for function in reading.functions if function.unresolved]
     work = SchemaRequest(unresolved) if unresolved else ModuleImport()
@@ -211,8 +211,9 @@ async def try_module(
 def missing_package(
     reading: "ModuleReading", problems: tuple[Problem, ...], snapshot: "Snapshot", listed: tuple[str, ...]
 ) -> str:
-    """Return the package for which alone an import failed, which it or a module it imports needs: the user may grant
-    it. Empty if there is none.
+    """Return the package that is the only reason for a failed import, if the module needs it; otherwise an empty text.
+
+    The user may grant it.
     """
     match = _NO_MODULE.search(problems[0].message) if len(problems) == 1 else None
     if match is None:
@@ -224,7 +225,7 @@ def missing_package(
 
 
 def import_problem(outcome: Outcome, known_place: Place, modules: Collection[str]) -> Problem | None:
-    """Return why a module could not be imported beside these, or None if it could."""
+    """Return why a module could not be imported together with these, or None if it could."""
     match outcome:
         case Returned():
             return None
@@ -235,7 +236,8 @@ def import_problem(outcome: Outcome, known_place: Place, modules: Collection[str
             place = Place(known_place.path, frame.line) if frame else known_place
             error = fence(f"{failure.type}: {failure.message}")
             at = f" at {fence(frame.source.strip(), 120)}" if frame else ""
-            # What can be parsed and not compiled is nested too deeply, or misplaced, such as a `return` outside.
+            # Code that parses but does not compile is nested too deeply or misplaced, such as a `return` outside a
+            # function.
             is_text = failure.type == "SyntaxError"
             fix = "split what is nested too deeply into smaller parts" if is_text else "fix what runs at the top level"
             missing = _NO_MODULE.fullmatch(f"{failure.type}: {failure.message}")
@@ -269,14 +271,14 @@ def resolve(
 
 
 def with_schemas(function: "Function", answer: Any) -> "Function | Problem":  # Any: a worker's claim
-    """Return the function with the worker's schemas in place of those that its text left open."""
+    """Return the function with the worker's schemas for the types that its text left open."""
     where = Place(function.path, function.line)
     properties = dict(function.parameters["properties"])
     definitions = dict(function.parameters.get("$defs", {}))
     for name in function.unresolved:
         schema = answer.get(name) if isinstance(answer, dict) else answer
         if isinstance(schema, str) and name not in function.parameters["required"] and isinstance(answer, dict):
-            del properties[name]  # no model can pass it, and it keeps its default
+            del properties[name]  # no model can pass it, and it has a default
             continue
         if check_schema(schema, where) or not isinstance(schema, dict):
             why = f": {fence(schema, 200)}" if isinstance(schema, str) else ""

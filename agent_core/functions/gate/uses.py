@@ -1,8 +1,8 @@
-"""Every use in a module that needs a grant, or that no grant allows, inferred from the module's syntax tree.
+"""Finds every use in a module that needs a grant, or that no grant allows, in the module's syntax tree.
 
-Pure. Modules and names are listed by the grant that the user would have to give; names that are bound once are followed
-to the host or path that they hold, and what cannot be followed is unsaid. What lies below `self.scratch` needs none.
-This is advice for a human's decision and a clear message to the model: the sandbox enforces it.
+Pure. Modules and names are listed by the grant that they need. Names that are bound once are followed to their host or
+path; if that is not possible, the item stays unnamed. Files below `self.scratch` need no grant. The result informs the
+human's decision and gives the model a clear message; the sandbox is what enforces grants.
 """
 
 import ast
@@ -40,7 +40,7 @@ _BY_GRANT = {
     " concurrent.futures.ProcessPoolExecutor",
     "secrets": "os.environ os.environb os.getenv getpass keyring",
 }
-# A longer entry wins over a shorter one.
+# A longer entry takes precedence over a shorter one.
 GRANTS: Mapping[str, str] = {name: grant for grant, names in _BY_GRANT.items() for name in names.split()}
 WITHOUT_GRANT = frozenset(
     {"tempfile.SpooledTemporaryFile", "shutil.get_terminal_size", "glob.escape", "glob.translate", "signal.Signals"}
@@ -62,14 +62,14 @@ FIXES: Mapping["Way", str] = {
 }
 CONTEXT: Mapping[str, str] = {"fetch": "network", "secret": "secrets", "memory": "memory"}
 
-# What the broker carries out of the sandbox; every other way to the network stays shut, whatever is granted.
+# The broker carries these out of the sandbox; any other way to the network stays closed, whatever is granted.
 BROKERED = frozenset({"urllib.request", "http.client", "requests", "httpx", "urllib3", "functions._requests"})
-# Modules and functions that only look at files.
+# Modules and functions that only read file metadata or content.
 READING = frozenset(
     {"glob", "linecache", "os.listdir", "os.scandir", "os.walk", "os.stat"}
     | {"os.path.exists", "os.path.getsize", "os.path.isfile", "os.path.isdir"}
 )
-# What no human can grant, and what to do instead.
+# What no human can grant, with an alternative.
 INSTEAD: Mapping[str, str] = {
     "network": "use `self.fetch(url)`, the only way out",
     "files": "keep files below `self.scratch`",
@@ -79,7 +79,7 @@ INSTEAD: Mapping[str, str] = {
 
 
 def grant_of(name: str) -> str | None:
-    """Return the grant that a dotted name needs: for the name itself, or for the modules that contain it."""
+    """Return the grant that a dotted name needs, by the name itself or by a module that contains it."""
     if name in WITHOUT_GRANT:
         return None
     return next((GRANTS[head] for head in heads(name) if head in GRANTS), None)
@@ -91,13 +91,13 @@ def is_in(name: str, names: frozenset[str]) -> bool:
 
 
 def heads(name: str) -> list[str]:
-    """Return a dotted name and the modules that contain it, the longest first."""
+    """Return a dotted name and its prefixes, the longest first."""
     parts = name.split(".")
     return [".".join(parts[:size]) for size in range(len(parts), 0, -1)]
 
 
 Held = Mapping[str, Sequence[ast.expr]]
-"""The values that a text binds to each name; a part of a value is starred."""
+"""The values that a text binds to each name; part of a value is marked as starred."""
 _DEPTH = 12
 _ADDRESS = re.compile(r"(https?)://([^/?#\s]+)([/?#]|$)")
 _WILD = re.compile(r"[*?\[]")
@@ -107,8 +107,9 @@ _SIDE = frozenset({"resolve", "absolute", "expanduser", "rstrip", "strip", "lstr
 
 
 def values_of(tree: ast.AST) -> Held:
-    """Return the names that a text binds, each with its values: a parameter with a text that is its default, or with
-    its type.
+    """Return the names that a text binds, each with its values.
+
+    For a parameter, the value is its default if that is a non-empty constant, otherwise its type.
     """
     held: dict[str, list[ast.expr]] = {}
     for node in nodes_of(tree):
@@ -136,15 +137,16 @@ def _bindings(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
             by_name = defaults(node)
             for parameter in [*node.posonlyargs, *node.args, *node.kwonlyargs]:
                 default = by_name.get(parameter.arg)
-                if isinstance(default, ast.Constant) and default.value:  # a text, which the user can be asked about
+                if isinstance(default, ast.Constant) and default.value:  # something that the user can be asked about
                     yield parameter.arg, default
                 else:
                     yield parameter.arg, ast.Starred(parameter.annotation or ast.Constant(None))
 
 
 def reads(node: ast.AST, words: frozenset[str], held: Held) -> bool:
-    """Check whether an expression reads one of these names, or `self.scratch` if that is among them, by itself or by
-    what its names are bound to.
+    """Check whether an expression reads one of these names, directly or through the values of its names.
+
+    `self.scratch` may be one of the names.
     """
     waiting, seen = [node], set[str]()
     while waiting:
@@ -160,7 +162,7 @@ def reads(node: ast.AST, words: frozenset[str], held: Held) -> bool:
 
 
 def text_prefix(node: ast.expr | None, held: Held, depth: int = _DEPTH) -> tuple[str, bool]:
-    """Return the beginning of the text that an expression gives, if any, and whether that is all of it."""
+    """Return the known beginning of an expression's text, and whether that is the whole text."""
     parts, is_path = list[ast.expr](), False
     match node:
         case ast.Constant(value=str(text)):
@@ -181,7 +183,7 @@ def text_prefix(node: ast.expr | None, held: Held, depth: int = _DEPTH) -> tuple
 
 
 def _prefix_of_call(func: ast.expr, arguments: list[ast.expr], held: Held, depth: int) -> tuple[str, bool]:
-    """Return the beginning of the text, or of the path, that a call gives."""
+    """Return the known beginning of the text or path that a call returns."""
     parts = list[ast.expr]()
     match func:
         case ast.Attribute(attr="join", value=ast.Attribute(attr="path") | ast.Name(id="path")):
@@ -205,7 +207,7 @@ def _prefix_of_call(func: ast.expr, arguments: list[ast.expr], held: Held, depth
 
 
 def _join_prefixes(parts: list[ast.expr], held: Held, depth: int, *, is_path: bool = False) -> tuple[str, bool]:
-    """Return the beginning of what expressions give one after another, or of the path that they are parts of."""
+    """Return the known beginning of the joined texts of expressions, or of the path that they are parts of."""
     text = ""
     for part in parts if depth else ():
         more, is_all = text_prefix(part, held, depth - 1)
@@ -224,7 +226,7 @@ def _folder(text: str) -> str:
 
 
 def host_of(node: ast.expr | None, held: Held) -> str | None:
-    """Return the host that an address names; None if it names one that cannot be granted."""
+    """Return the host of an address; None if it cannot be granted."""
     text, is_all = text_prefix(node, held)
     match = _ADDRESS.match(text)
     if match is None or not (match[3] or is_all):
@@ -234,14 +236,14 @@ def host_of(node: ast.expr | None, held: Held) -> str | None:
 
 
 def hosts_in(nodes: Iterable[ast.AST], held: Held) -> list[str]:
-    """Return the hosts of all addresses in a text."""
+    """Return the hosts of all addresses in these nodes."""
     texts = [node for node in nodes if isinstance(node, ast.Constant | ast.JoinedStr | ast.BinOp)]
     hosts = {host_of(node, held) for node in texts} | {_host_of_connection(node, held) for node in nodes}
     return sorted(host for host in hosts if host not in (None, UNSAID))
 
 
 def _host_of_connection(node: ast.AST, held: Held) -> str | None:
-    """Return the place that `http.client.HTTPSConnection("example.org", 8443)` names, which is no address."""
+    """Return the host of `http.client.HTTPSConnection("example.org", 8443)`, which is not written as an address."""
     match node:
         case ast.Call(
             func=ast.Attribute(attr="HTTPConnection" | "HTTPSConnection")
@@ -256,7 +258,7 @@ def _host_of_connection(node: ast.AST, held: Held) -> str | None:
 
 
 def path_of(node: ast.expr | None, held: Held) -> str | None:
-    """Return the file or folder that an expression names; None if it names one that cannot be granted."""
+    """Return the file or folder that an expression names; None if it cannot be granted."""
     text, is_all = text_prefix(node, held)
     if not text:
         return UNSAID
@@ -270,7 +272,7 @@ _PATHS = frozenset({"Path", "pathlib"})
 
 
 def local_names(function: ast.AST) -> set[str]:
-    """Return every name that a function binds, parameters included."""
+    """Return every name that a function binds, including parameters."""
     stored = {node.id for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     return stored | {node.arg for node in ast.walk(function) if isinstance(node, ast.arg)}
 
@@ -280,16 +282,16 @@ _WRITING = frozenset({"write_text", "write_bytes", "unlink", "mkdir", "rmdir", "
 _FILE_METHODS = _PATH_METHODS | _WRITING | {"open", "iterdir", "glob", "rglob", "exists", "is_file", "is_dir", "stat"}
 _BUILTINS = frozenset({"open", "eval", "exec", "compile", "__import__", "input"})
 _SUSPECTS = _BUILTINS | _FILE_METHODS | {"import_module"}
-_IN_MEMORY = ":memory:"  # a database that is no file
-_ELSEWHERE = re.compile(r"version|PY_?\d|platform|TYPE_CHECKING|os\.name")  # tests that are false where it runs
-_PLAIN = ("os", "asyncio", "concurrent.futures")  # their import says nothing yet
+_IN_MEMORY = ":memory:"  # a database without a file
+_ELSEWHERE = re.compile(r"version|PY_?\d|platform|TYPE_CHECKING|os\.name")  # tests that are false in the sandbox
+_PLAIN = ("os", "asyncio", "concurrent.futures")  # importing these alone reaches nothing
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
     """One use: the kind of grant (empty if no grant allows it), the item, and the gate's finding.
 
-    The fix of the finding is how to do without.
+    The fix of the finding says how to avoid the use.
     """
 
     kind: str
@@ -298,7 +300,7 @@ class Use:
 
     @property
     def is_asked_later(self) -> bool:
-        """True for a host or file that the text does not name: a call asks for it once it names it."""
+        """True for a host or file that the text does not name: the call asks for it when it is known."""
         return self.kind in LATER and self.item == UNSAID
 
     @property
@@ -309,7 +311,7 @@ class Use:
 
 @dataclass(frozen=True)
 class _Text:
-    """A module in the form in which uses are looked for in it."""
+    """A module prepared for finding uses."""
 
     tree: ast.Module
     packages: tuple[str, ...]
@@ -318,32 +320,32 @@ class _Text:
 
     @cached_property
     def nodes(self) -> tuple[ast.AST, ...]:
-        """Every node of the text."""
+        """All nodes of the text."""
         return nodes_of(self.tree)
 
     @cached_property
     def calls(self) -> dict[int, ast.Call]:
-        """The calls, by the id of what is called."""
+        """The calls, by the ID of the called node."""
         return {id(node.func): node for node in self.nodes if isinstance(node, ast.Call)}
 
     @cached_property
     def imports(self) -> list[ast.Import | ast.ImportFrom]:
-        """All imports, wherever they stand."""
+        """All imports, at any level."""
         return [node for node in self.nodes if isinstance(node, ast.Import | ast.ImportFrom)]
 
     @cached_property
     def scope(self) -> Scope:
-        """What the imported names stand for, such as `os.path.join`."""
+        """The meanings of imported names, such as `os.path.join`."""
         return survey(ast.Module([*self.imports], []))
 
     @cached_property
     def names(self) -> Held:
-        """The names and the values they are bound to."""
+        """The names with the values that are bound to them."""
         return values_of(self.tree)
 
     @cached_property
     def optional(self) -> frozenset[int]:
-        """The imports, by id, without which the text goes on: `try: import …`, or for another Python or system."""
+        """The imports, by ID, that are optional: in a `try`, or for another Python version or system."""
         tries = [node for node in self.nodes if isinstance(node, ast.Try) and any(map(_takes_absence, node.handlers))]
         tests = [node for node in self.nodes if isinstance(node, ast.If)]
         tests = [node for node in tests if _ELSEWHERE.search(ast.unparse(node.test)) or is_program(node)]
@@ -362,7 +364,7 @@ def _takes_absence(handler: ast.ExceptHandler) -> bool:
 
 
 def modules_of_workspace(modules: Iterable[str], grants: Grants = NOTHING) -> frozenset[str]:
-    """Return the names that an import without `functions.` means a workspace's module by: no package of a stranger."""
+    """Return the names by which an import without `functions.` means a module of the workspace instead of a package."""
     return frozenset(module.partition(".")[0] for module in modules) - {*grants.packages} - sys.stdlib_module_names
 
 
@@ -372,8 +374,9 @@ def uses(
     guarded: frozenset[str] = frozenset(),
     own: frozenset[str] = frozenset(),
 ) -> list[Use]:
-    """Return every use in a module, in text order. Calls of `guarded` functions need a grant; `own` are the modules of
-    the workspace.
+    """Return every use in a module, in text order.
+
+    Calls of `guarded` functions need a grant; `own` are the modules of the workspace.
     """
     text = _Text(tree, packages, guarded, own)
     all_uses = [
@@ -386,12 +389,12 @@ def uses(
 
 
 def needs_of(all_uses: Iterable[Use]) -> Grants:
-    """Return all the grants that these uses need together."""
+    """Return the combined grants that these uses need."""
     return joined(use.needs for use in all_uses)
 
 
 def _use(kind: str, item: str | None, shown: str, node: ast.AST) -> Use:
-    """Return the use of a grant. If `item` is None, no grant allows it."""
+    """Return a use that needs a grant. If `item` is None, no grant allows it."""
     grant = "files" if kind in ("read", "write") else kind
     if item is None:
         return _never(grant, shown, node)
@@ -440,7 +443,7 @@ def _uses_of_import(name: str, shown: str, node: ast.Import | ast.ImportFrom, te
 
 
 def _use_of_own_module(shown: str, node: ast.Import | ast.ImportFrom) -> Use:
-    """Return the use of a module of the workspace by an import that does not find it."""
+    """Return the use of a workspace module by an import that does not find it."""
     names = ", ".join(ast.unparse(alias) for alias in node.names)
     source = f"functions.{node.module}" if isinstance(node, ast.ImportFrom) else "functions"
     message = f"`{shown}` does not find the module of this workspace, which lies in `functions`"
@@ -452,7 +455,7 @@ def _uses_of_grant(grant: str, name: str, shown: str, node: ast.Import | ast.Imp
     is_brokered = grant == "network" and is_in(name, BROKERED)
     is_of_files = grant == "files" and not is_in(name, frozenset({"tempfile"}))
     if (is_brokered or is_of_files) and not text.reads(node):
-        return  # to import it alone reaches nothing
+        return  # the import alone reaches nothing
     if is_brokered:
         for host in hosts_in(text.nodes, text.names) or [UNSAID]:
             yield _use("network", host, shown, node)
@@ -468,7 +471,7 @@ def _uses_of_grant(grant: str, name: str, shown: str, node: ast.Import | ast.Imp
 
 
 def _paths_given(name: str, text: _Text) -> list[str | None]:
-    """Return the paths passed in calls of a module, or of a name in it."""
+    """Return the paths that are passed to a module's calls, or to calls of one name in it."""
     path_items = []
     for call in text.calls.values():
         dotted = text.scope.origin(call.func)
@@ -484,10 +487,10 @@ def _attributes(text: _Text) -> Iterator[Use]:
     members = {id(member) for node in text.nodes if isinstance(node, ast.Set) for member in node.elts}
     for node in attributes:
         if id(node) in members:
-            continue  # a set is looked into: that is how code keeps `os.system` out
+            continue  # members of a set are usually names to block, such as `os.system`
         dotted = text.scope.origin(node) if id(node) not in inner else ""
         grant = grant_of(dotted)
-        # What its import already says is not said again at each use.
+        # Other modules are reported once, at their import.
         if grant and dotted.partition(".")[0] in ("os", "io", "asyncio", "concurrent"):
             yield from _uses_of_attribute(grant, dotted, node, text)
 
@@ -565,7 +568,7 @@ def _context(text: _Text) -> Iterator[Use]:
 
 
 def _requested_item(part: str, node: ast.Attribute, text: _Text) -> str | None:
-    """Return the item requested from the context: a host, the name of a secret, or the label of a block."""
+    """Return the item that `self` is asked for: a host, the name of a secret, or the label of a block."""
     call = text.calls.get(id(node))
     if part == "memory":  # `self.memory.read("human")`
         call = next(

@@ -18,24 +18,24 @@ Standing = Literal["draft", "trial", "trusted", "quarantined", ""]
 GRANTABLE: Final = frozenset(
     f"needs-{grant}" for grant in ("network", "files", "secrets", "packages", "memory", "functions")
 )
-"""Findings that a human's yes may settle."""
+"""Findings that the user's approval can resolve."""
 
 TOO_FEW: Final = frozenset({"too-few-examples", "one-sided-examples", "same-results"})
-"""Findings about what is missing from the examples."""
+"""Findings about missing examples."""
 
 
 def refusing(problems: Iterable["Problem"]) -> tuple["Problem", ...]:
-    """Return the problems that refuse, and last those that a human's yes may settle: it is asked for after the rest."""
+    """Return the problems that refuse; those that the user's approval can resolve come last."""
     return tuple(sorted((one for one in problems if one.severity == "refuses"), key=lambda one: one.code in GRANTABLE))
 
 
 Reach: TypeAlias = Literal["nothing", "network", "files", "device", "understanding", "knowledge", "unknown"]
-"""The resource that a body needs besides its arguments; `unknown` if the description does not tell."""
+"""The resource that a body needs in addition to its arguments; `unknown` if the description does not say."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExpectedCall:
-    """One call, the result that the reader expects, and the one that came back; `agreed` if these are the same."""
+    """One call with the result that the reader expects and the returned one; `agreed` if these are the same."""
 
     call: str
     expected: str
@@ -45,11 +45,11 @@ class ExpectedCall:
 
 @dataclass(frozen=True, slots=True)
 class ReaderAnswer:
-    """A reader's answer about a description, with its cost; with `error`, the reason why there is none.
+    """A reader's answer about a description, with its cost; `error` is the reason why there is none.
 
-    `described` is the hash of what it was shown: a description is read once. `asked` are the gate's own calls that it
-    was asked about; those that it could not tell are not among `calls`. A model that `is_small` was asked for the reach
-    alone.
+    `described` is the hash of what it was shown, so that a description is read once. `asked` are the gate's calls that
+    it was asked about; those that it could not answer are not in `calls`. A model that `is_small` was only asked for
+    the reach.
     """
 
     model: str
@@ -66,18 +66,18 @@ class ReaderAnswer:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "ReaderAnswer":  # Any: JSON
-        """Return the answer in the JSON of a verdict."""
+        """Return the answer from the JSON of a verdict."""
         calls = tuple(ExpectedCall(**row) for row in data["calls"])
         return cls(**{**data, "calls": calls, "asked": tuple(data["asked"])})
 
     def expects(self, call: str) -> str:
-        """Return the result that it expects of a call; empty if it was not asked, or could not tell."""
+        """Return the result that it expects of a call; empty if it was not asked or could not tell."""
         return next((expected.expected for expected in self.calls if expected.call == call), "")
 
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """One automatic fix, shown as a unified diff."""
+    """One automatic fix, with its unified diff."""
 
     code: str
     message: str
@@ -86,8 +86,9 @@ class Fix:
 
 @dataclass(frozen=True, slots=True)
 class StageReport:
-    """The result of one stage. `note` says what it saw, or why it did not run; `beside` that it ran alongside another,
-    `late` that its time was up before it was through: what it did not reach has not passed.
+    """The result of one stage. `note` says what it found, or why it did not run.
+
+    `beside`: it ran in parallel with another stage. `late`: its time was up, and what it did not reach is unchecked.
     """
 
     stage: str
@@ -100,7 +101,7 @@ class StageReport:
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """An example with a written result that differs from the returned one. Neither is presumed right."""
+    """An example whose written result differs from the returned one. Neither is assumed to be right."""
 
     call: str
     expected: str
@@ -110,7 +111,7 @@ class Disagreement:
 
 @dataclass(frozen=True, slots=True)
 class Survivor:
-    """A change of the body that no example noticed, and the kind of example that would notice it."""
+    """A change of the body that no example detected, and the kind of example that would detect it."""
 
     diff: str
     kind_of_example: str
@@ -119,7 +120,7 @@ class Survivor:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The gate's answer about one candidate. If the candidate is rejected, `standing` is empty."""
+    """The gate's answer about one candidate. `standing` is empty if the candidate is rejected."""
 
     name: str
     module: str
@@ -138,31 +139,31 @@ class Verdict:
     survivors: tuple[Survivor, ...] = ()
     offered: Disagreement | None = None
     needs: Grants = NOTHING
-    asking: tuple[tuple[int, str], ...] = ()  # the lines that need what is not granted
-    challenges: tuple[str, ...] = ()  # the calls whose results its author has yet to predict
-    predicted: tuple[str, ...] = ()  # those whose results its author has predicted
+    asking: tuple[tuple[int, str], ...] = ()  # lines that need grants it does not have
+    challenges: tuple[str, ...] = ()  # calls whose results its author must still predict
+    predicted: tuple[str, ...] = ()  # calls whose results its author has predicted
     answer: ReaderAnswer | None = None
-    reach: tuple[str, ...] = ()  # what it gets at besides its arguments, in words; none: it only computes
+    reach: tuple[str, ...] = ()  # descriptions of what it accesses; empty if it only computes
 
     @property
     def lacks_only_grants(self) -> bool:
-        """True if the candidate is rejected only because of missing grants that the user could give."""
+        """True if only missing grants, which the user could give, reject the candidate."""
         codes = {problem.code for problem in self.refusals}
         return bool(codes and self.asking) and codes <= GRANTABLE
 
     @property
     def refusals(self) -> tuple["Problem", ...]:
-        """The problems that keep the candidate out, in the order of `refusing`."""
+        """The problems that reject the candidate, in the order of `refusing`."""
         return refusing(self.problems)
 
     @property
     def can_be_confirmed(self) -> bool:
-        """True if only example results keep the candidate out: written ones that differ, or a missing one."""
+        """True if only example results reject the candidate: written ones that differ, or a missing one."""
         return bool(self.to_confirm)
 
     @property
     def to_confirm(self) -> tuple[Disagreement, ...]:
-        """The calls that would let the candidate in if their results were confirmed as returned."""
+        """The calls that would admit the candidate if their returned results were confirmed."""
         codes = {problem.code for problem in self.refusals}
         missing = (self.offered,) if self.offered and codes & TOO_FEW else ()
         if not codes <= {"example-disagrees", *TOO_FEW} or bool(codes & TOO_FEW) != bool(missing):
@@ -170,7 +171,7 @@ class Verdict:
         return (*self.disagreements, *missing) if codes else ()
 
     def to_json(self) -> dict[str, Any]:
-        """Return the published shape of a verdict."""
+        """Return the published shape."""
         lists = {"challenges": self.challenges, "predicted": self.predicted}
         return {
             **{name: to_json(getattr(self, name)) for name in _PUBLISHED.split()},
@@ -187,7 +188,7 @@ _PUBLISHED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """The findings about one function of a file from the stages that take longer than a save."""
+    """The findings about one function of a file from the stages that a save does not wait for."""
 
     name: str
     problems: tuple["Problem", ...] = ()
@@ -198,10 +199,10 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Breakage:
-    """A function in another file that has failing examples because of a save.
+    """A function in another file whose examples fail because of a save.
 
-    `name` is what was changed (an empty text: no function, but what stands around them), `code` the hash of all the
-    code with which they do not hold.
+    `name` is the changed function, or empty if code around functions changed. `code` is the hash of all the code with
+    which the examples fail.
     """
 
     name: str
@@ -212,8 +213,9 @@ class Breakage:
 
 @dataclass(frozen=True, slots=True)
 class ModuleVerdict:
-    """The gate's answer about a saved file: the functions it offers, their standing, and those with differing
-    examples; also the policy that was applied, and what was there before.
+    """The gate's answer about a saved file: its functions with their standings, and differing examples.
+
+    It also has the policy that was applied, and the previous reading.
     """
 
     reading: "ModuleReading"
@@ -228,7 +230,7 @@ class ModuleVerdict:
 
     @property
     def refusals(self) -> tuple["Problem", ...]:
-        """The problems that keep the file out."""
+        """The problems that reject the file."""
         return tuple(problem for problem in self.problems if problem.severity == "refuses")
 
     def to_json(self) -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""Functions that other programs offer: tools of MCP servers, under an approval of their exact schemas."""
+"""Functions of other programs: tools of MCP servers, each approved with its exact schema."""

@@ -1,7 +1,7 @@
-"""Starts an MCP server behind Landlock: it reads the system and what was named, and writes in its own folder.
+"""Starts an MCP server confined by Landlock: it can read the system and named paths, and write to its own folder.
 
-A program of its own: `python -m agent_core.functions.mcp.confined READABLE WRITABLE COMMAND…`, paths separated as
-in PATH. Where the kernel cannot do it, nothing is started.
+It runs as a separate program: `python -m agent_core.functions.mcp.confined READABLE WRITABLE COMMAND…`, with paths
+separated as in PATH. If the kernel does not support this, nothing is started.
 """
 
 import os
@@ -20,7 +20,7 @@ _DEVICES: Final = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom")
 
 
 def main() -> None:
-    """Confine this process, and become the server."""
+    """Confine this process, then replace it by the server."""
     readable, writable, *command = sys.argv[1:]
     version = syscall("landlock", _CREATE, None, 0, 1)
     rights = _RIGHTS.get(version, (1 << 15) - 1)
@@ -31,7 +31,7 @@ def main() -> None:
         _allow(rules, path, rights & ~(_MAKE_CHAR | _MAKE_BLOCK))
     prctl("no_new_privs", PR_SET_NO_NEW_PRIVS, 1)
     syscall("landlock_restrict_self", _RESTRICT, rules, 0)
-    os.environ.pop("PYTHONPATH", None)  # it was for this start, and not for the server
+    os.environ.pop("PYTHONPATH", None)  # only needed for this start
     os.execvp(command[0], command)  # noqa: S606 - what it is for: the command that the user approved
 
 

@@ -1,7 +1,7 @@
-"""The one connection to an MCP server: started when it is needed, and again when it ended, ever more slowly.
+"""The connection to an MCP server: opened when it is needed, and reopened after it ends, with growing pauses.
 
-The package `mcp` is imported with the first connection. A task of its own holds the connection; whoever calls waits for
-it for a while, and is told why there is none.
+The package `mcp` is imported with the first connection. A separate task holds the connection. Callers wait for it for a
+limited time, and get the reason if there is none.
 """
 
 import asyncio
@@ -33,18 +33,18 @@ if TYPE_CHECKING:
     from .entry import ServerEntry
     from .line_wire import Intake
 
-_WAIT_S: Final = 60.0  # for a program, which may have to be fetched first
+_WAIT_S: Final = 60.0  # for a program, which may have to be downloaded first
 _WAIT_FOR_ADDRESS_S: Final = 20.0
 _LISTING_S: Final = 15.0
 _CALL_S: Final = 120.0
 _CLOSING_S: Final = 2.0
-_ENDING_S: Final = 1.0  # for what a program that ends is still to say
+_ENDING_S: Final = 1.0  # for the last output of a program that ends
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
-_CLOSED: Final = "Connection closed"  # as the SDK says it
-_REFUSED: Final = ("Server returned an error response", "Not Found", "Session terminated")  # the same
+_CLOSED: Final = "Connection closed"  # in the words of the SDK
+_REFUSED: Final = ("Server returned an error response", "Not Found", "Session terminated")  # also from the SDK
 _MOST_PAGES: Final = 50
-_MOST_LISTED: Final = 8 << 20  # characters of all pages
-_MOST_ERRORS: Final = 16 << 10  # bytes of standard error that are kept, its end
+_MOST_LISTED: Final = 8 << 20  # characters of all pages together
+_MOST_ERRORS: Final = 16 << 10  # bytes kept of the end of standard error
 _HEARING_S: Final = 0.01
 _NOWHERE: Final = logging.NullHandler()
 _LAST_LINES, _MOST_IN_LINE, _MOST_SHOWN = 8, 200, 1_600
@@ -64,21 +64,21 @@ _SYSTEM: Final = (
 
 
 class ServerUnavailable(KnapperError):
-    """There is no connection to a server."""
+    """There is no connection to the server."""
 
     code = "mcp-server"
 
 
 @dataclass(slots=True)
 class _Ending:
-    """How a started server ended by itself, and the end of what it wrote to standard error."""
+    """How a started server ended by itself, and the last part of its standard error."""
 
     code: int | None = None
     errors: bytearray = field(default_factory=bytearray)
 
     @property
     def why(self) -> str:
-        """How it ended, in words; empty if it did not end by itself."""
+        """A phrase that says how it ended; empty if it did not end by itself."""
         if self.code is None:
             return ""
         if self.code >= 0:
@@ -89,9 +89,9 @@ class _Ending:
 
 @dataclass(frozen=True, slots=True)
 class ServerPlace:
-    """Where a server belongs: its workspace and the folder that it may write. `mask` hides secrets in a text of it.
+    """The surroundings of a server: its workspace and the folder that it may write to. `mask` hides secrets in a text.
 
-    `note` hears after each try why there is no connection, in one line; nothing where there is one.
+    `note` is called after each attempt with one line on why there is no connection, or with an empty text.
     """
 
     root: Path
@@ -101,7 +101,7 @@ class ServerPlace:
 
 
 class ServerConnection:
-    """The connection to one server, as long as it is open."""
+    """The connection to one server; it is reopened until it is closed."""
 
     def __init__(self, name: str, entry: "ServerEntry", place: ServerPlace, secrets: Mapping[str, str]) -> None:
         self.name = name
@@ -120,17 +120,17 @@ class ServerConnection:
         self._over = asyncio.Event()
 
     async def aclose(self) -> None:
-        """End the connection, and the server if it was started here."""
+        """Close the connection, and end the server if it was started here."""
         if self._work is not None:
             self._work.cancel()
             await asyncio.gather(self._work, return_exceptions=True)
             self._work = None
 
     async def client(self) -> "Client":
-        """Return the client, connected.
+        """Return the connected client.
 
         Raises:
-            ServerUnavailable: there is none; the message says why.
+            ServerUnavailable: there is no connection; the message says why.
         """
         if self._work is None:
             self._work = asyncio.create_task(self._stay_connected())
@@ -166,7 +166,7 @@ class ServerConnection:
         except _errors() as error:
             why, _ = self._reason(error)
             if _CLOSED in str(error) or (self._intake and self._intake.trouble):
-                self._lost.set()  # its process may live on, with nobody who reads what it says
+                self._lost.set()  # its process may still run, but no one reads its output
                 with suppress(TimeoutError):
                     async with asyncio.timeout(_CLOSING_S + 2 * _ENDING_S):
                         await over.wait()
@@ -189,7 +189,7 @@ class ServerConnection:
                     failure = next((error for task in done if (error := task.exception())), None)
             except failures as error:
                 task = asyncio.current_task()
-                if task is not None and task.cancelling():  # closing failed, which took the place of the cancellation
+                if task is not None and task.cancelling():  # an error while closing replaced the cancellation
                     raise
                 failure = error
             finally:
@@ -204,7 +204,7 @@ class ServerConnection:
             self._trouble = ""
 
     def _reason(self, failure: BaseException | None) -> tuple[str, str]:
-        """Return why there is no connection, with the end of what a program wrote to standard error, and shortly."""
+        """Return why there is no connection, in full with the last lines of standard error, and in a short form."""
         why = (self._intake.trouble if self._intake else "") or self._ending.why or self._cause(failure)
         said = self._place.mask(self._ending.errors.decode("utf-8", "replace"))
         lines = [shorten(text, _MOST_IN_LINE) for text in bare_lines(_COLORS.sub("", said)) if text.strip()]
@@ -229,7 +229,7 @@ class ServerConnection:
         return f"{self._address()} cannot be reached: {why}" if _is_unreached(failure) else why
 
     def _address(self) -> str:
-        """Return where it is, without what may be secret in its address."""
+        """Return the server's address without parts that may be secret."""
         parts = urlsplit(self.entry.url)
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
@@ -243,7 +243,7 @@ class ServerConnection:
         return _WAIT_FOR_ADDRESS_S if self.entry.url else _WAIT_S
 
     async def _connect(self, stack: AsyncExitStack) -> Awaitable[tuple[set[asyncio.Task[Any]], object]]:
-        """Connect, and return what is done when the connection has ended."""
+        """Connect, and return an awaitable that completes when the connection ends."""
         import mcp_types as wire  # noqa: PLC0415 - loaded with the first connection
         from mcp import Client  # noqa: PLC0415 - the same
 
@@ -267,20 +267,20 @@ class ServerConnection:
         return asyncio.wait((following, lost, ended), return_when=asyncio.FIRST_COMPLETED)
 
     async def _follow(self, client: "Client") -> None:
-        """Read the list again whenever the server says that it changed."""
+        """Read the list of tools again whenever the server reports a change."""
         listening = asyncio.create_task(self._listen(client))
         try:
             while True:
                 await self._relist.wait()
                 self._relist.clear()
                 self.listing = await _listing(client)
-                await asyncio.sleep(_FIRST_PAUSE_S)  # a server may say so without end
+                await asyncio.sleep(_FIRST_PAUSE_S)  # a server may report changes without end
         finally:
             await _end(listening)
 
     async def _listen(self, client: "Client") -> None:
         if client.protocol_version >= "2026-07-28":
-            with suppress(*_errors()):  # it need not serve this
+            with suppress(*_errors()):  # servers need not support this
                 async with client.listen(tools_list_changed=True) as changes:
                     async for _ in changes:
                         self._relist.set()
@@ -310,7 +310,7 @@ class ServerConnection:
         return streamable_http_client(self.entry.url, http_client=http, max_sse_event_size=None)
 
     def command(self) -> list[str]:
-        """Return the command that is really started.
+        """Return the command that is actually started.
 
         Raises:
             ServerUnavailable: there is no such program.
@@ -332,11 +332,11 @@ class ServerConnection:
         return [*_SYSTEM, *own_files, *python, *self._whole(self.entry.read)]
 
     def _whole(self, paths: Sequence[str]) -> list[str]:
-        """Return paths of the entry as seen from the workspace: the server starts elsewhere."""
+        """Return paths of the entry relative to the workspace; the server's working directory is another one."""
         return [str(self._place.root / path) for path in paths]
 
     def _advice(self) -> str:
-        """Return the command that lets a confined server read what its own command names, if it may not."""
+        """Return the command that lets a confined server read what its command names, if it cannot yet."""
         program = shutil.which(self.entry.command[0]) if self.entry.confined and self.entry.command else None
         if program is None:
             return ""
@@ -366,11 +366,11 @@ class ServerConnection:
         return f"{why}\nknapper mcp add {self.name} {shlex.join([*given, '--', *command])}"
 
     def _is_narrow(self, folder: Path) -> bool:
-        """Check that a folder has a purpose of its own: neither the user's home folder nor the workspace lies in it."""
+        """Check that a folder is specific: neither the user's home folder nor the workspace is inside of it."""
         return not any(own and own.resolve().is_relative_to(folder) for own in (home(), self._place.root))
 
     def _path_in(self, word: str) -> Path | None:
-        """Return the file or folder that a word of the command names, if it is none of where the server starts."""
+        """Return the file or folder that a word of the command names, if it is outside the server's folder."""
         if Path(word).is_absolute():
             return Path(word).resolve() if _is_there(Path(word)) else None
         if _is_there(self._place.home / word):
@@ -386,7 +386,7 @@ class ServerConnection:
 
 
 def _around(program: Path) -> Path:
-    """Return what a program reads as its own: the environment that it is installed in, or itself if it is in none."""
+    """Return what a program may read as its own: its installation environment, or only itself if there is none."""
     folder = program.parents[1]
     is_environment = (folder / "pyvenv.cfg").is_file() or (program.parent.name == "bin" and (folder / "lib").is_dir())
     is_of_user = Path.home().is_relative_to(folder) or folder == Path.home() / ".local"
@@ -394,7 +394,7 @@ def _around(program: Path) -> Path:
 
 
 def _folder_of_script(program: Path, *, is_installed: bool) -> Path | None:
-    """Return the folder where a program that is a script finds what it starts, as those of version managers do."""
+    """Return the folder in which a script finds the programs that it starts, as scripts of version managers do."""
     try:
         with program.open("rb") as file:
             is_script = file.read(2) == b"#!"
@@ -408,15 +408,15 @@ def _folder_of_script(program: Path, *, is_installed: bool) -> Path | None:
 def _is_there(path: Path) -> bool:
     try:
         return path.exists()
-    except (OSError, ValueError):  # no path at all, such as code
+    except (OSError, ValueError):  # not a path, for example code
         return False
 
 
 def _load() -> None:
     import mcp  # noqa: F401, PLC0415 - it takes a second
 
-    # Its log has words of strangers as they came, which would go to the terminal. What matters is reported here.
-    for name in ("mcp", "client"):  # as the package names its loggers
+    # Its log contains untrusted text, which would go to the terminal. Relevant errors are reported here.
+    for name in ("mcp", "client"):  # the package's loggers
         logging.getLogger(name).addHandler(_NOWHERE)
 
 
@@ -469,7 +469,7 @@ async def _end(task: asyncio.Task[Any]) -> None:
 async def _start_server(
     command: list[str], variables: Mapping[str, str], home: Path, ending: _Ending
 ) -> AsyncIterator[Process]:
-    """Start a server; at the end of the block its input is closed, and it is killed if that does not end it."""
+    """Start a server. At the end of the block its input is closed, and if it does not end, it is killed."""
     from .line_wire import MOST_LINE  # noqa: PLC0415 - it imports the package
 
     await asyncio.to_thread(home.mkdir, mode=0o700, parents=True, exist_ok=True)
@@ -481,7 +481,7 @@ async def _start_server(
     try:
         yield process
     finally:
-        if process.stdout.at_eof() or process.returncode is not None:  # it ends by itself, and says why
+        if process.stdout.at_eof() or process.returncode is not None:  # it ends by itself: wait for its last output
             with suppress(TimeoutError):
                 async with asyncio.timeout(_ENDING_S):
                     await process.wait()
@@ -500,7 +500,7 @@ async def _close(process: Process) -> None:
     except TimeoutError:
         pass
     finally:
-        # Kill what is left of the server's session: it was started in one of its own.
+        # Kill all that remains of the server's session, which it was started in.
         with suppress(ProcessLookupError, PermissionError):
             machine.kill_group(process.pid)
         await asyncio.shield(process.wait())
@@ -508,10 +508,10 @@ async def _close(process: Process) -> None:
 
 
 async def _hear(reader: asyncio.StreamReader, errors: bytearray) -> None:
-    """Keep the end of what a server writes to standard error, from the beginning of a line."""
+    """Keep the last part of a server's standard error, starting at the beginning of a line."""
     while part := await reader.read(_MOST_ERRORS):
         errors += part
         if len(errors) > _MOST_ERRORS:
             del errors[: len(errors) - _MOST_ERRORS]
-            errors[: errors.find(b"\n") + 1 or len(errors)] = "…".encode()  # a piece of a secret may stand at the cut
+            errors[: errors.find(b"\n") + 1 or len(errors)] = "…".encode()  # a cut line may contain part of a secret
         await asyncio.sleep(_HEARING_S)  # a server may write without end

@@ -1,7 +1,7 @@
-"""`mcp.toml`: the MCP servers of a workspace, as it proposes them, and the user's sealed yes to each.
+"""`mcp.toml`: the MCP servers that a workspace proposes, and the user's sealed approvals.
 
-The file travels with the folder, so it starts nothing: a server is started when this user said yes to its whole entry,
-and a tool is offered when they said yes to its exact text and schema. Both are kept sealed next to the state.
+The file travels with the folder, so it cannot start anything by itself: a server is started if this user approved its
+whole entry, and a tool is offered if they approved its exact text and schema. Both are stored sealed next to the state.
 """
 
 import hashlib
@@ -63,12 +63,12 @@ class ServerEntry(BaseModel):
 
     @property
     def text(self) -> str:
-        """The entry as text, of which every letter is approved."""
+        """The entry as text; the approval covers every character of it."""
         return self.model_dump_json(exclude_defaults=True)
 
 
 class ServerBook:
-    """The entries, and what was approved."""
+    """The entries and their approvals."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -77,7 +77,7 @@ class ServerBook:
         """Return the servers that the file proposes.
 
         Raises:
-            WorkspaceError: it cannot be understood.
+            WorkspaceError: the file is invalid.
         """
         return {name: _entry(name, table) for name, table in self._tables().items()}
 
@@ -85,7 +85,7 @@ class ServerBook:
         """Return one server.
 
         Raises:
-            UsageError: there is none of that name.
+            UsageError: there is no server with this name.
         """
         entries = self.entries()
         if name not in entries:
@@ -94,10 +94,10 @@ class ServerBook:
         return entries[name]
 
     def put(self, name: str, entry: ServerEntry | None) -> None:
-        """Write a server into the file, or take it out.
+        """Write a server to the file, or remove it.
 
         Raises:
-            UsageError: the name cannot be one.
+            UsageError: the name is invalid.
         """
         self.check_name(name)
         tables = self._tables()
@@ -115,20 +115,20 @@ class ServerBook:
         """Check that a server can have this name.
 
         Raises:
-            UsageError: it cannot.
+            UsageError: the name is invalid.
         """
         if not NAME.fullmatch(name) or len(name) > _LONGEST_NAME:
             fix = f"Use at most {_LONGEST_NAME} small letters, digits and single underscores, such as `time`."
             raise UsageError(f"`{name[:80]}` cannot be the name of a server.", fix=fix)
 
     def is_started(self, name: str, entry: ServerEntry) -> bool:
-        """Return whether this user allowed this very entry to be started."""
+        """Return whether this user approved starting this exact entry."""
         return Sealer(self.root).holds(
             str(self._read(_APPROVED).get(name, {}).get("start", "")), _PURPOSE, name, entry.text
         )
 
     def tools(self, name: str, entry: ServerEntry) -> dict[str, Any]:  # Any: JSON
-        """Return the tools that this user approved of a server, as they were then, by name."""
+        """Return the tools of a server that this user approved, by name, as they were at that time."""
         row = self._read(_APPROVED).get(name, {})
         tools = row.get("tools")
         if not isinstance(tools, dict) or not self.is_started(name, entry):
@@ -136,7 +136,7 @@ class ServerBook:
         return tools if Sealer(self.root).holds(str(row.get("seal", "")), _PURPOSE, name, _text(tools)) else {}
 
     def approve(self, name: str, entry: ServerEntry, tools: Mapping[str, Any] | None = None) -> None:  # Any: JSON
-        """Keep this user's yes: to starting a server, and to its tools."""
+        """Store this user's approval to start a server, and of its tools."""
         approved, sealer = self._read(_APPROVED), Sealer(self.root)
         row = {**approved.get(name, {}), "start": sealer.seal(_PURPOSE, name, entry.text)}
         if tools is not None:
@@ -144,16 +144,16 @@ class ServerBook:
         self._keep(_APPROVED, {**approved, name: row})
 
     def forget(self, name: str) -> None:
-        """Take back every yes to a server."""
+        """Revoke all approvals of a server."""
         self._keep(_APPROVED, {server: row for server, row in self._read(_APPROVED).items() if server != name})
 
     def failure(self, name: str, entry: ServerEntry) -> str:
-        """Return why this very entry could not be connected to when it was last tried; empty if it could."""
+        """Return why the last attempt to connect to this exact entry failed; empty if it succeeded."""
         row = self._read(_FAILED).get(name, {})
         return one_line(str(row.get("why", "")), _MOST_WHY) if row.get("entry") == digest(entry.text) else ""
 
     def note(self, name: str, entry: ServerEntry, why: str) -> None:
-        """Keep why an entry could not be connected to, or that it could."""
+        """Store why an entry could not be connected to; an empty text means that it could."""
         if why != self.failure(name, entry) and self.is_started(name, entry):
             others = {server: row for server, row in self._read(_FAILED).items() if server != name}
             self._keep(_FAILED, others | ({name: {"entry": digest(entry.text), "why": why}} if why else {}))
@@ -190,7 +190,7 @@ class ServerBook:
 
 
 def digest(value: object) -> str:
-    """Return a short name of a text or of JSON, by which it is approved."""
+    """Return a short hash of a text or of JSON, which identifies it in approvals."""
     return hashlib.sha256(_text(value).encode("utf-8", "replace")).hexdigest()[:16]
 
 

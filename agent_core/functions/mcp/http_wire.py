@@ -1,8 +1,8 @@
-"""MCP over HTTP within the bounds of the pipes: every answer passes through here before the package `mcp` reads it.
+"""MCP over HTTP within the same bounds as pipes: every answer is checked here before the package `mcp` reads it.
 
-An answer that is packed, too large or too slow is cut off, and what is passed on was read as messages: an answer whole,
-a stream event by event. Of the head only what the protocol needs is passed on, so nothing of a stranger is kept.
-Who works for long says nothing meanwhile, or now and then a comment; what has begun has to end soon.
+An answer that is compressed, too large or too slow is cut off. Only parsed messages are passed on: an answer as a
+whole, a stream event by event. Of the headers, only those that the protocol needs are passed on, so no other untrusted
+data is kept. A server that works for a long time may stay silent or send comments, but what it has begun must end soon.
 """
 
 import asyncio
@@ -19,21 +19,21 @@ from sandbox.wire.strict_json import LOOSE, read_json
 
 from .line_wire import ENDLESS, MOST_LINE, CutOff, Intake, ReadAllowance
 
-ANSWER_S: Final = 15.0  # for an answer, and from the first byte of it to the last; a call may begin to answer later
+ANSWER_S: Final = 15.0  # timeout of an answer, and from its first to its last byte; a call may take longer to begin
 _CLOSING_S: Final = 2.0
 _CONNECT_S: Final = 10.0
 _MOST_REFUSAL: Final = 64 << 10
 _MOST_REDIRECTS: Final = 3
-_RECONNECTING: Final = 4  # costs as many messages that are none: a server may end a stream and be asked again
-_IDLE_AT_ONCE, _IDLE_A_SECOND = 10.0, 0.5  # parts of a stream that hold no message: a comment every 5 to 30 s is usual
+_RECONNECTING: Final = 4  # cost in non-messages: a server may end a stream and be polled again
+_IDLE_AT_ONCE, _IDLE_A_SECOND = 10.0, 0.5  # stream parts without a message: a comment every 5 to 30 s is usual
 _KEPT_S: Final = 5.0
 _HEAD: Final = ("content-type", "mcp-session-id", "location")
 _LONGEST_ID: Final = 1_000
-_LONGEST_PAUSE: Final = 6  # digits of milliseconds
+_LONGEST_PAUSE: Final = 6  # digits of a pause in milliseconds
 
 
 class AnswerCutOff(httpx2.SSEError):
-    """An answer was cut off. Of this kind, because the package `mcp` reports such an error to who waits for it."""
+    """An answer was cut off. It is an `SSEError` because the package `mcp` reports these to the waiting caller."""
 
 
 def client(intake: Intake, call_s: float, headers: dict[str, str]) -> httpx2.AsyncClient:
@@ -41,7 +41,7 @@ def client(intake: Intake, call_s: float, headers: dict[str, str]) -> httpx2.Asy
     return httpx2.AsyncClient(
         transport=BoundedTransport(intake, call_s),
         headers={"Accept-Encoding": "identity", **headers},
-        timeout=httpx2.Timeout(None, connect=_CONNECT_S, write=ANSWER_S),  # the transport bounds what is read
+        timeout=httpx2.Timeout(None, connect=_CONNECT_S, write=ANSWER_S),  # the transport limits reading
         follow_redirects=False,
         max_redirects=_MOST_REDIRECTS,
         trust_env=False,
@@ -49,7 +49,7 @@ def client(intake: Intake, call_s: float, headers: dict[str, str]) -> httpx2.Asy
 
 
 class BoundedTransport(httpx2.AsyncBaseTransport):
-    """A transport that reads no more of an answer than `intake` takes, and for no longer than a call may take."""
+    """A transport that reads only as much of an answer as `intake` accepts, and only as long as a call may take."""
 
     def __init__(self, intake: Intake, call_s: float) -> None:
         self._intake = intake
@@ -58,10 +58,10 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
         self._waiting: dict[str, float] = {}
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Return the answer, whose body is read and checked, or is read event by event.
+        """Return the response with its body read and checked, or streamed event by event.
 
         Raises:
-            AnswerCutOff: there is more of it than is read, or it does not come in time.
+            AnswerCutOff: it is too large, or does not arrive in time.
         """
         asked, now = _Asked.of(request, self._call_s), asyncio.get_running_loop().time()
         self._waiting = {number: until for number, until in self._waiting.items() if until > now}
@@ -105,7 +105,7 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
         return httpx2.Response(response.status_code, headers=head, content=body)
 
     async def _body(self, response: httpx2.Response, asked: "_Asked", until: float) -> bytes:
-        """Return the message in a body, as it was read; nothing for a refusal without one."""
+        """Return the parsed message of a body; empty for an error response without one."""
         body, most = bytearray(), _MOST_REFUSAL if response.is_error else MOST_LINE
         parts = _parts(response)
         try:
@@ -138,9 +138,7 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What a request asks for: its number, which may be none, how long the answer may let us wait, and whether the
-    stream in it may go on without end.
-    """
+    """What a request expects: its number, if any, how long its answer may take, and whether a stream may be endless."""
 
     number: str
     patience_s: float
@@ -148,7 +146,7 @@ class _Asked:
 
     @classmethod
     def of(cls, request: httpx2.Request, call_s: float) -> "_Asked":
-        """Return what a request of the package `mcp` asks for."""
+        """Return what a request of the package `mcp` expects."""
         if request.method == "DELETE":
             return cls("", _CLOSING_S, is_endless=False)
         table: dict[str, Any] = {}  # Any: JSON
@@ -161,12 +159,12 @@ class _Asked:
 
 
 def _answered_request(message: JSONRPCMessage) -> str | None:
-    """Return the number of the request that a message answers; None if it answers none."""
+    """Return the number of the request that a message answers, or None."""
     return str(message.id) if isinstance(message, JSONRPCResponse | JSONRPCError) else None
 
 
 async def _parts(response: httpx2.Response) -> AsyncIterator[bytes]:
-    """Return the parts of a body as they come."""
+    """Yield the parts of a body as they arrive."""
     connection: _Connection = response.extensions["network_stream"]
     connection.begin()
     async for part in response.aiter_raw():
@@ -175,7 +173,7 @@ async def _parts(response: httpx2.Response) -> AsyncIterator[bytes]:
 
 
 class _Connection(httpcore2.AsyncNetworkStream):
-    """A connection on which what has begun, be it a head or a part of a body, has to end soon."""
+    """A connection on which whatever has begun, headers or part of a body, must end soon."""
 
     def __init__(self, inner: httpcore2.AsyncNetworkStream, intake: Intake) -> None:
         self._inner = inner
@@ -183,14 +181,14 @@ class _Connection(httpcore2.AsyncNetworkStream):
         self._begun: float | None = None
 
     def begin(self) -> None:
-        """Take what comes next for the beginning of something."""
+        """Treat the next data as the beginning of something new."""
         self._begun = None
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109 - as the package has it
-        """Return what came.
+        """Return the data that arrived.
 
         Raises:
-            CutOff: what has begun does not end.
+            CutOff: what has begun does not end in time.
         """
         try:
             async with asyncio.timeout_at(None if self._begun is None else self._begun + ANSWER_S):
@@ -202,25 +200,25 @@ class _Connection(httpcore2.AsyncNetworkStream):
         return data
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109 - the same
-        """Send a part of a request, whose answer is still to begin."""
+        """Send a part of a request; its response has not begun yet."""
         self.begin()
         await self._inner.write(buffer, timeout)
 
     async def aclose(self) -> None:
-        """Close it."""
+        """Close the connection."""
         await self._inner.aclose()
 
     async def start_tls(self, *arguments: Any, **named: Any) -> "_Connection":  # Any: as the package passes them
-        """Return the connection within TLS."""
+        """Return the connection with TLS."""
         return _Connection(await self._inner.start_tls(*arguments, **named), self._intake)
 
     def get_extra_info(self, info: str) -> Any:  # Any: as the package has it
-        """Return what the package asks about its socket."""
+        """Return what the package asks about the socket."""
         return self._inner.get_extra_info(info)
 
 
 class _Network(httpcore2.AnyIOBackend):
-    """The network, on which each connection is bounded."""
+    """A network backend with bounded connections."""
 
     def __init__(self, intake: Intake) -> None:
         self._intake = intake
@@ -231,7 +229,7 @@ class _Network(httpcore2.AnyIOBackend):
 
 
 class _Connections(httpx2.AsyncHTTPTransport):
-    """The transport of the package `httpx2` over such connections, for which it has no parameter."""
+    """The `httpx2` transport over bounded connections, for which it has no parameter."""
 
     def __init__(self, intake: Intake) -> None:
         context = httpx2.create_ssl_context(trust_env=False)
@@ -240,10 +238,10 @@ class _Connections(httpx2.AsyncHTTPTransport):
 
 
 class _Events(httpx2.AsyncByteStream):
-    """A stream of server-sent events, of which those that hold a message are passed on, as they were read.
+    """A stream of server-sent events that passes on only parsed events with a message.
 
-    `until` is when it has to be over, if ever; `waiting` has the numbers of the requests that are still to be answered.
-    `is_asked`: the first answer in it is awaited, and ends it.
+    `until` is the deadline of the stream, if any; `waiting` are the numbers of unanswered requests. With `is_asked`, a
+    caller waits for the first answer, which ends the stream.
     """
 
     def __init__(
@@ -266,7 +264,7 @@ class _Events(httpx2.AsyncByteStream):
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         event, rest = _Event(), bytearray()
-        begun: float | None = None  # the event that is not whole yet
+        begun: float | None = None  # when the unfinished event began
         try:
             while part := await self._next(begun):
                 lines: list[bytes] = []
@@ -291,7 +289,7 @@ class _Events(httpx2.AsyncByteStream):
             raise AnswerCutOff(str(error)) from error
 
     async def _next(self, begun: float | None) -> bytes:
-        """Return the next part; nothing at the end."""
+        """Return the next part; empty at the end."""
         limits = [at for at in (self._until, begun and begun + ANSWER_S) if at is not None]
         try:
             async with asyncio.timeout_at(min(limits, default=None)):
@@ -300,7 +298,7 @@ class _Events(httpx2.AsyncByteStream):
             raise self._intake.cut("it did not end its answer in time") from error
 
     def _take_line(self, event: "_Event", line: bytes) -> bytes:
-        """Take a line, and return what is passed on of the event that it ends, if it ends one that holds a message."""
+        """Take a line; if it ends an event with a message, return what is passed on of it."""
         if line.startswith(b":") or not (line or event.size):
             self._intake.take_garbage()
         elif line:
@@ -324,7 +322,7 @@ class _Events(httpx2.AsyncByteStream):
         return event.written(message.model_dump_json(by_alias=True, exclude_unset=True).encode())
 
     def _is_useful(self, message: JSONRPCMessage) -> bool:
-        """Check that a message answers what was asked, tells of it, or is another one that the protocol knows."""
+        """Check that a message answers a request, reports its progress, or is another message of the protocol."""
         match message:
             case JSONRPCNotification(method="notifications/progress"):
                 return str((message.params or {}).get("progressToken")) in self._waiting
@@ -335,12 +333,12 @@ class _Events(httpx2.AsyncByteStream):
         return self._waiting.pop(str(message.id), None) is not None
 
     async def aclose(self) -> None:
-        """Close the connection's side of the body."""
+        """Close this side of the response."""
         await self._response.aclose()
 
 
 class _Event:
-    """One event as its lines come; `size` is how much was taken in for it."""
+    """One event, built from its lines; `size` is the number of bytes taken."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -350,7 +348,7 @@ class _Event:
         self._pause = b""
 
     def take(self, line: bytes) -> None:
-        """Take one line of it."""
+        """Take one line of the event."""
         self.size += len(line) + 1
         name, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
@@ -364,13 +362,13 @@ class _Event:
             self._pause = value
 
     def written(self, data: bytes) -> bytes:
-        """Return it with these data, as the protocol writes it."""
+        """Return the event with this data, in the format of the protocol."""
         lines = {b"id": self.id, b"retry": self._pause}
         return b"".join(b"%b: %b\n" % (name, value) for name, value in lines.items() if value) + b"data: %b\n\n" % data
 
 
 def _split(data: bytes) -> tuple[list[bytes], bytearray]:
-    """Return the lines that are whole, ended in one of the three ways, and the rest."""
-    held = b"\r" if data.endswith(b"\r") else b""  # half of an end, perhaps
+    """Return the complete lines, ended in any of the three ways, and the rest."""
+    held = b"\r" if data.endswith(b"\r") else b""  # possibly half of a line end
     *lines, rest = data.removesuffix(held).replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
     return lines, bytearray(rest + held)

@@ -1,4 +1,4 @@
-"""The foreign functions of a workspace: the approved tools of its MCP servers, and the way to call them."""
+"""The foreign functions of a workspace: the approved tools of its MCP servers, and how they are called."""
 
 import ast
 import asyncio
@@ -28,7 +28,7 @@ _STATE: Final = Path(".knapper") / "mcp"
 
 @dataclass(frozen=True, slots=True)
 class ForeignFunction:
-    """An approved tool as a function, with its server and the name that the server knows it by."""
+    """An approved tool as a function, with its server and its name on the server."""
 
     function: "Function"
     server: str
@@ -37,12 +37,12 @@ class ForeignFunction:
 
 
 def reached_by(foreign: ForeignFunction) -> str:
-    """Return the place that a call of a tool reaches, as a receipt names it."""
+    """Return the place that a call of a tool reaches, in the form of receipts."""
     return f"mcp:{foreign.server}"
 
 
 class ForeignLibrary:
-    """What is approved, and the connections that were opened for it."""
+    """The approved functions, and the open connections to their servers."""
 
     def __init__(self, root: Path, secrets: "Secrets") -> None:
         self.book = ServerBook(root)
@@ -53,7 +53,7 @@ class ForeignLibrary:
         self._connections: dict[str, ServerConnection] = {}
 
     def functions(self) -> Mapping[str, ForeignFunction]:
-        """Return the functions that can be called, by name; the same object as long as nothing changed."""
+        """Return the callable functions, by name. The same object is returned until something changes."""
         stamps = tuple(map(_stamp, self._files))
         if stamps != self._stamps:
             self._stamps = stamps
@@ -65,7 +65,7 @@ class ForeignLibrary:
         try:
             entries = self.book.entries()
         except WorkspaceError:
-            return functions  # `knapper mcp list` says what is wrong with the file
+            return functions  # `knapper mcp list` reports the problem
         for server, entry in entries.items():
             approved = self.book.tools(server, entry)
             tools = {name: ForeignTool(name, **row) for name, row in approved.items()}
@@ -105,10 +105,10 @@ class ForeignLibrary:
         return ""
 
     def connection(self, server: str, entry: ServerEntry) -> ServerConnection:
-        """Return the connection to a server that may be started.
+        """Return the connection to an approved server.
 
         Raises:
-            ServerUnavailable: this user did not say yes to its entry, or a secret of it is not set.
+            ServerUnavailable: this user has not approved its entry, or a secret of it is not set.
         """
         if not self.book.is_started(server, entry):
             fix = f"Type: knapper mcp approve {server}"
@@ -118,7 +118,7 @@ class ForeignLibrary:
         return self.trial(server, entry)
 
     def trial(self, server: str, entry: ServerEntry) -> ServerConnection:
-        """Return the connection to a server that this user just asked for, whatever is written of it.
+        """Return the connection to a server that this user just asked for, without checking its approval.
 
         Raises:
             ServerUnavailable: a secret of it is not set.
@@ -140,12 +140,12 @@ class ForeignLibrary:
             ) from error
 
     async def aclose(self) -> None:
-        """End all connections."""
+        """Close all connections."""
         await asyncio.gather(*(connection.aclose() for connection in self._connections.values()))
 
 
 class JoinedFunctions:
-    """The functions of a workspace with the foreign ones as one snapshot, for whoever looks for either."""
+    """The functions of a workspace and the foreign ones in one snapshot, for code that searches both."""
 
     def __init__(self, own: Callable[[], "Snapshot"], library: Callable[[], ForeignLibrary | None]) -> None:
         self._own = own
@@ -154,7 +154,7 @@ class JoinedFunctions:
         self._joined: Snapshot | None = None
 
     def snapshot(self) -> "Snapshot":
-        """Return the functions of this moment; the same object as long as nothing changed."""
+        """Return the current functions. The same object is returned until something changes."""
         own, library = self._own(), self._library()
         foreign = library.functions() if library is not None else {}
         if not foreign:
@@ -166,7 +166,7 @@ class JoinedFunctions:
 
 
 def stub(function: "Function") -> str:
-    """Return what stands for the source of a foreign function, which nobody here has."""
+    """Return a stub in place of the source of a foreign function, which is not available."""
     arguments = ast.arguments([], [], None, [], [], ast.arg("arguments"), [])
     body: list[ast.stmt] = [ast.Expr(ast.Constant(function.description))]
     node = ast.FunctionDef(function.name, arguments, body, [], lineno=1, col_offset=0)

@@ -1,7 +1,7 @@
-"""MCP messages from a stranger within bounds, and over two pipes, one on each line. Imports the package `mcp`.
+"""Bounded reading of untrusted MCP messages, and a transport over two pipes with one message per line. Imports `mcp`.
 
-`Intake` has the bounds for pipes and addresses alike: of one message its bytes and values, and of all that answers
-nothing (notifications, requests, what is no message) so much at once and so much a second. More is cut off.
+`Intake` has the bounds for pipes and HTTP. They limit the bytes and values of one message, and the rate of everything
+that answers nothing (notifications, requests, invalid messages). A connection that exceeds them is cut off.
 """
 
 import asyncio
@@ -20,10 +20,10 @@ from sandbox.wire.strict_json import MESSAGE, Malformed, read_json
 from .tools import RESULT
 
 MOST_LINE: Final = 8 << 20  # bytes
-_MOST_VALUES: Final = 100_000  # of one message: each takes hundreds of bytes once it is read
+_MOST_VALUES: Final = 100_000  # of one message: each takes hundreds of bytes in memory
 _AT_ONCE, _A_SECOND = 5_000.0, 50.0  # costs
 _BYTES_A_COST: Final = 8 << 10
-_GARBAGE, _QUESTION = 25, 25  # costs: 200 at once, two a second
+_GARBAGE, _QUESTION = 25, 25  # costs, which allow 200 at once and two per second
 ENDLESS: Final = "it sent without end what answers nothing"
 _GONE: Final = (anyio.ClosedResourceError, anyio.BrokenResourceError, ConnectionError)
 
@@ -32,11 +32,11 @@ Sent: TypeAlias = MemoryObjectSendStream[SessionMessage]
 
 
 class CutOff(Exception):
-    """The other side sent more than is taken in."""
+    """The other side sent more than is accepted."""
 
 
 class ReadAllowance:
-    """So much at once, and so much a second."""
+    """A budget with an initial amount that refills at a constant rate."""
 
     def __init__(self, at_once: float, a_second: float) -> None:
         self._at_once, self._a_second = at_once, a_second
@@ -44,7 +44,7 @@ class ReadAllowance:
         self._since = time.monotonic()
 
     def spend(self, cost: float = 1.0) -> bool:
-        """Take so much of it, and check whether there was as much."""
+        """Spend an amount, and return whether the budget covered it."""
         now = time.monotonic()
         self._left = min(self._at_once, self._left + (now - self._since) * self._a_second) - cost
         self._since = now
@@ -52,23 +52,23 @@ class ReadAllowance:
 
 
 class Intake:
-    """What is taken in over one connection; `trouble` is why no more is, once it was cut off.
+    """The bounds of one connection; `trouble` is why it was cut off.
 
-    `refusal` is the status of the last answer over HTTP, if it was an error.
+    `refusal` is the status of the last HTTP response, if it was an error.
     """
 
     def __init__(self, *, serves: bool = False) -> None:
-        """Create it; `serves`: the other side is a client, whose requests are what the connection is for."""
+        """Create the intake; with `serves`, the other side is a client, whose requests are expected."""
         self.trouble = ""
         self.refusal = 0
         self._serves = serves
         self._allowance = ReadAllowance(_AT_ONCE, _A_SECOND)
 
     def read(self, data: bytes) -> JSONRPCMessage:
-        """Return the message that this is.
+        """Return the parsed message.
 
         Raises:
-            ValueError: it is none, or is too deep for one.
+            ValueError: it is not a valid message, or nested too deeply.
             CutOff: it is too large.
         """
         try:
@@ -80,39 +80,39 @@ class Intake:
                 f"it sent a message of more than {MOST_LINE >> 20} MiB or {_MOST_VALUES:,} values"
             ) from error
         match value:
-            case {"result": {"tools": list(tools)}}:  # the SDK would run these schemas on results, patterns and all
+            case {"result": {"tools": list(tools)}}:  # the SDK would run their patterns
                 for tool in tools:
                     if isinstance(tool, dict):
                         tool["_meta"] = {RESULT: tool.pop(RESULT, None)}
         return jsonrpc_message_adapter.validate_python(value, by_name=False)
 
     def take(self, message: JSONRPCMessage, size: int) -> None:
-        """Count a message that came on a stream of messages.
+        """Count a message that arrived on a stream of messages.
 
         Raises:
-            CutOff: too many came that answer nothing.
+            CutOff: too many messages answered nothing.
         """
         if not (self._serves or isinstance(message, JSONRPCResponse | JSONRPCError)):
             self.take_unasked(message, size)
 
     def take_unasked(self, message: JSONRPCMessage, size: int) -> None:
-        """Count a message where no answer can come.
+        """Count a message that cannot be an answer.
 
         Raises:
-            CutOff: too many came.
+            CutOff: too many arrived.
         """
         self._spend((_QUESTION if isinstance(message, JSONRPCRequest) else 1) + size / _BYTES_A_COST)
 
     def take_garbage(self, times: int = 1) -> None:
-        """Count what is no message.
+        """Count data that is not a message.
 
         Raises:
-            CutOff: too much came.
+            CutOff: too much arrived.
         """
         self._spend(_GARBAGE * times)
 
     def cut(self, why: str) -> CutOff:
-        """Return the error that ends the connection, and keep why."""
+        """Store the reason and return the error that ends the connection."""
         self.trouble = self.trouble or why
         return CutOff(self.trouble)
 
@@ -125,7 +125,7 @@ class Intake:
 async def connect_pipes(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, intake: Intake | None = None
 ) -> AsyncIterator[tuple[Received, Sent]]:
-    """Give the messages that come and take those that go, while the block runs; the pipes stay the caller's."""
+    """Yield the streams of received messages and of messages to send; the caller keeps the pipes."""
     arriving, arrived = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     leaving, left = anyio.create_memory_object_stream[SessionMessage](0)
     taking_in = _take_in(reader, arriving, intake or Intake(serves=True))
@@ -155,7 +155,7 @@ async def _take_in(
 
 
 async def _line(reader: asyncio.StreamReader, intake: Intake) -> bytes:
-    """Return the next line; nothing at the end."""
+    """Return the next line; empty at the end."""
     try:
         return await reader.readline()
     except ValueError as error:

@@ -1,7 +1,7 @@
-"""A tool of an MCP server as a function: under a name of ours, with its text fenced and its schema as it was approved.
+"""Turns a tool of an MCP server into a function with a safe name, a fenced text, and the approved schema.
 
-All of it was written by a stranger, and may address the model. What is no schema, is too large or hides letters is left
-out, and the reason is said; what reads like an instruction is shown to whoever approves.
+A stranger wrote all of this, possibly for the model to read. Anything that is not a schema, is too large or hides
+characters is left out, with the reason. Text that reads like an instruction is shown to the user for approval.
 """
 
 import hashlib
@@ -24,12 +24,12 @@ from agent_core.registry.validation import leads_astray
 from sandbox.wire.strict_json import LOOSE, read_json, read_toml
 
 MOST_TOOLS: Final = 200
-_MOST_SCHEMA: Final = 20_000  # characters, and of a description
+_MOST_SCHEMA: Final = 20_000  # of a schema or a description
 _DEEPEST: Final = 24
 _DESCRIBED: Final = 600
-_SAID: Final = 200  # characters of a description inside a schema
+_SAID: Final = 200  # of a description inside a schema
 _MOST_RESULT: Final = 100_000
-_MOST_RETURNS: Final = 160  # characters of a type, which is paid for with every request
+_MOST_RETURNS: Final = 160  # of a type, which is part of every request
 RESULT: Final = "outputSchema"
 _LONGEST: Final = 64
 _HIDDEN: Final = re.compile(f"[{CONTROLS}{UNSEEN}]")
@@ -37,35 +37,35 @@ _HIDDEN: Final = re.compile(f"[{CONTROLS}{UNSEEN}]")
 
 @dataclass(frozen=True, slots=True)
 class ForeignTool:
-    """A tool as a server lists it: its text and schema as they came, and what is suspicious about them."""
+    """A tool as listed by its server: its original text and schema, and what is suspicious about them."""
 
     name: str
     description: str
     parameters: Mapping[str, Any] = field(hash=False)  # Any: JSON Schema
-    returns: str = ""  # the type of its results, if it declares one
+    returns: str = ""  # the declared type of its results, if any
 
     def to_json(self) -> dict[str, Any]:  # Any: JSON
-        """Return what is approved."""
+        """Return the parts that an approval covers."""
         returns = {"returns": self.returns} if self.returns else {}
         return {"description": self.description, "parameters": dict(self.parameters), **returns}
 
     @property
     def suspicions(self) -> list[str]:
-        """The places that read as if they were meant for a model, and not for whoever reads a description."""
+        """The passages that seem to address a model rather than a reader of the description."""
         text = f"{self.name} {self.description} {self.returns} {json.dumps(self.parameters, ensure_ascii=False)}"
         return [why for pattern, why in _patterns() if pattern.search(text)]
 
 
 @dataclass(frozen=True, slots=True)
 class ForeignListing:
-    """The tools of a server that can be functions, by name, and why others cannot."""
+    """The tools of a server that can be functions, by name, and the reasons why others cannot."""
 
     tools: Mapping[str, ForeignTool] = field(hash=False)
     problems: tuple[str, ...] = ()
 
 
 def read_tools(rows: Iterable[tuple[str, str, object] | tuple[str, str, object, object]]) -> ForeignListing:
-    """Return the tools of a server, from names, descriptions, and schemas of arguments and, if declared, of results."""
+    """Return the tools of a server, from rows of name, description, schema, and possibly the schema of results."""
     rows = list(rows)
     counts = Counter(row[0] for row in rows)
     tools, problems = dict[str, ForeignTool](), list[str]()
@@ -126,7 +126,7 @@ def _references(value: object) -> list[str]:
 
 
 def functions_of(server: str, tools: Mapping[str, ForeignTool]) -> dict[str, tuple[Function, str]]:
-    """Return the functions that approved tools become, by name, with the names that the server knows them by."""
+    """Return the functions for approved tools, by name, each with the tool's name on the server."""
     functions: dict[str, tuple[Function, str]] = {}
     for tool in tools.values():
         name = function_name(server, tool.name)
@@ -137,7 +137,7 @@ def functions_of(server: str, tools: Mapping[str, ForeignTool]) -> dict[str, tup
 
 
 def function_name(server: str, tool: str) -> str:
-    """Return `server__tool` with the letters that a function's name may have."""
+    """Return `server__tool`, restricted to the characters of a function's name."""
     name = f"{server}__{re.sub(r'[^A-Za-z0-9_]', '_', tool)}"
     is_whole = len(name) <= _LONGEST and name == f"{server}__{tool}"
     return name if is_whole else f"{name[:57]}_{_short(tool)}"
@@ -168,7 +168,7 @@ def _function(server: str, name: str, tool: ForeignTool) -> Function:
 
 
 def _shorten_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a schema whose descriptions are short and can be seen through; what is checked stays as it is."""
+    """Return a schema with short, visible descriptions; the parts that validate are not changed."""
     told: dict[str, Any] = {}
     for key, value in schema.items():
         if key in ("description", "title", "$comment") and isinstance(value, str):
@@ -183,7 +183,7 @@ def _shorten_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def capped(text: str) -> str:
-    """Return a text of a result as it is kept."""
+    """Return a result's text, made visible and shortened."""
     return shorten(visible(text), _MOST_RESULT)
 
 

@@ -1,6 +1,6 @@
-"""Search for functions by what they are needed for: by words, by meaning, and by the requests that they served.
+"""Search for functions that serve a need: by words, by meaning, and by the requests that they served.
 
-`FunctionSearch` words the results; the index (`index.py`) follows the snapshot and ranks.
+`FunctionSearch` explains the results; the index (`index.py`) follows the snapshot and ranks functions.
 """
 
 from agent_core.base.late import late_names

@@ -1,6 +1,6 @@
-"""Confusable functions: pairs that a request cannot tell apart, because search gives the other one first.
+"""Confusable functions: pairs for which a request of one function finds the other one first.
 
-The requests are a function's own: what its description says first, and those in whose turns it was called.
+The requests of a function are the first sentence of its description and those of the turns in which it was called.
 """
 
 import re
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 NEAR: Final = 0.8
 """The cosine from which two functions may be confused (`python -m benchmarks.confusables`)."""
 
-_LOOKED_AT: Final = 5  # of the functions that a request finds
+_LOOKED_AT: Final = 5  # results of a request that are examined
 _SHOWN: Final = 160
 _SENTENCE: Final = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"'])|\n\s*\n")
 
 
 @dataclass(frozen=True, slots=True)
 class Confusion:
-    """A request of one function that finds the other first; `cosine` is how near their descriptions are."""
+    """A request of one function that finds the other first; `cosine` is the similarity of their descriptions."""
 
     name: str
     other: str
@@ -38,7 +38,7 @@ class Confusion:
 async def confusions(
     index: "FunctionIndex", snapshot: "Snapshot", names: Collection[str] | None = None, least: float = NEAR
 ) -> list[Confusion]:
-    """Return the pairs that are confused, the nearest first and each once; with `names`, those with one of these."""
+    """Return the confused pairs, the nearest first and each once; with `names`, only pairs with one of these."""
     near = defaultdict[str, dict[str, float]](dict)
     for name, other, cosine in await index.near(snapshot, least, names):
         near[name][other] = near[other][name] = cosine
@@ -56,9 +56,9 @@ async def confusions(
 
 
 async def mistaken(index: "FunctionIndex", snapshot: "Snapshot", name: str) -> Confusion | None:
-    """Return how one function is mistaken for another: what it says first finds another one before it.
+    """Return how a function is mistaken for another, or None.
 
-    Else a near one for which it is taken, if there is one.
+    Either its own first sentence finds another function first, or it is one of a confused pair.
     """
     said = first_sentence(snapshot.functions[name].description)
     ranked = await index.rank(said, snapshot, 1, by_text=True) if said else []
@@ -68,12 +68,12 @@ async def mistaken(index: "FunctionIndex", snapshot: "Snapshot", name: str) -> C
 
 
 def first_sentence(description: str) -> str:
-    """Return what a description says first."""
+    """Return the first sentence of a description."""
     return " ".join(_SENTENCE.split(description.strip(), 1)[0].split())
 
 
 def told_apart(function: "Function", other_function: "Function") -> str:
-    """Return what the first sentence of one function could say that is not true of the other."""
+    """Return advice on what the first sentence of one function could say that is not true of the other."""
     differences = list(_differences(function, other_function))
     if differences:
         return f"say in its first sentence that {' and '.join(differences)}"

@@ -1,7 +1,7 @@
 """The index of functions: what each is found by, and how a need ranks them.
 
-A score adds the likeness in meaning, the words in common and the likeness to requests that the function has served,
-less what it owes to a crowded place. The weights were chosen on published sets of tools (docs/search.md).
+A score adds the similarity in meaning, the shared words, and the similarity to requests that the function has served,
+and subtracts a penalty for crowded places. The weights were tuned on published sets of tools (docs/search.md).
 """
 
 import asyncio
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
     from agent_core.registry.snapshot import Snapshot
     from agent_core.storage import CallOwners
 
-# Search for functions as people and models see it: what matches, why, what it needs, how it differs from others.
+# Search results for people and models: what matches, why, what it needs, how it differs from others.
 
 COUNT: Final = 5
 MANY: Final = 40
-"""From more functions on, nearly every message is a need."""
+"""With more functions than this, nearly every message is treated as a need."""
 
 MOST: Final = 50
 _ALIKE: Final = 0.35  # the cosine from which two descriptions are neighbors
-_TOLD: Final = 3  # words in common
-_NEIGHBORS: Final = 10  # looked at for one that it neither calls nor hides
+_TOLD: Final = 3  # shared words that are listed
+_NEIGHBORS: Final = 10  # neighbors examined for one that it neither calls nor hides
 _DESCRIBED: Final = 120
 _BLANK: Final = "\n\n"
 _REQUEST_CHARS: Final = 60
@@ -48,7 +48,7 @@ _REQUEST_CHARS: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A function with its score, the words that it shares with the need, and the likest request that it served."""
+    """A function with its score, the words shared with the need, and the most similar request that it served."""
 
     name: str
     score: float
@@ -80,7 +80,7 @@ class FunctionMatch:
 
 @dataclass(frozen=True, slots=True)
 class SearchReport:
-    """The result of a search; `trouble` says why only words were compared, if they were."""
+    """The result of a search; `trouble` says why only words were compared, if so."""
 
     query: str
     results: tuple[FunctionMatch, ...]
@@ -92,38 +92,38 @@ class SearchReport:
 
 
 class FunctionSearch:
-    """Searches the functions of a workspace."""
+    """The search for functions of a workspace."""
 
     def __init__(
         self, embedder: Embedder | None, store: "RequestStore | None", snapshot: Callable[[], "Snapshot"]
     ) -> None:
-        """Create the search; the index is made when it is first asked."""
+        """Create the search; the index is created on first use."""
         self._embedder = embedder
         self._store = store
         self._snapshot = snapshot
 
     @cached_property
     def index(self) -> "FunctionIndex":
-        """The index that ranks."""
+        """The index that ranks functions."""
         from .index import FunctionIndex  # noqa: PLC0415 - numpy is loaded with the first search
 
         return FunctionIndex(self._embedder, self._store)
 
     async def prepare(self) -> None:
-        """Load in a thread what the first search would load, if there are many functions."""
+        """If there are many functions, load in a thread what the first search needs."""
         if len(self._snapshot().functions) <= MANY:
             return
         await asyncio.to_thread(lambda: self.index)
-        with suppress(EmbeddingUnavailable):  # the search will say it
+        with suppress(EmbeddingUnavailable):  # the search will report it
             if self._embedder is not None:
                 await self._embedder.embed(["."])
 
     async def search(
         self, need: str, count: int | None = None, hidden: Collection[str] = (), owners: "CallOwners" = None
     ) -> SearchReport:
-        """Return the functions that serve a need, best first; what the best one calls follows it.
+        """Return the functions that serve a need, best first; functions that a result calls follow it.
 
-        All requests that were served rank; those of `owners` are quoted.
+        All served requests affect the ranking; only those of `owners` are quoted.
 
         Raises:
             UsageError: the need is empty.
@@ -142,14 +142,14 @@ class FunctionSearch:
         return SearchReport(need, tuple(matches), self.index.trouble)
 
     async def likely(self, message: str, count: int, hidden: Collection[str] = ()) -> list[str]:
-        """Return the names of the functions that a message probably needs, best first, for the model to be shown."""
+        """Return the names of the functions that a message probably needs, best first, to be shown to the model."""
         if not message.strip():
             return []
         ranked = await self.index.rank(message, self._snapshot(), count, hidden)
         return [candidate.name for candidate in self._with_needs(ranked, hidden)[:count]]
 
     def _with_needs(self, ranked: list[Ranked], hidden: Collection[str]) -> list[Ranked]:
-        """Return each candidate with what it needs behind it: whoever calls a function may have to call these first."""
+        """Return each candidate followed by the functions that it needs, which its caller may have to call first."""
         by_name = {candidate.name: candidate for candidate in ranked}
         order = dict[str, Ranked]()
         for candidate in ranked:
@@ -169,7 +169,7 @@ class FunctionSearch:
 
 
 def _difference(function: "Function", other_function: "Function") -> str:
-    """Return what the nearest neighbor does instead, or what it takes if both say the same."""
+    """Return what the nearest neighbor does instead, or how its parameters differ if the descriptions are equal."""
     if other_function.description != function.description:
         return f"`{other_function.name}`: {one_line(other_function.description.partition(_BLANK)[0], _DESCRIBED)}"
     takes = [", ".join(each.parameters.get("properties", {})) or "nothing" for each in (function, other_function)]
@@ -187,11 +187,14 @@ def _why(ranked: Ranked) -> str:
 
 _LISTED_WORDS, _FEWEST_WORDS, _DISTINCT, _MISPLACED = 20, 7, 0.5, 2
 _LIKENESS, _LIKENESS_OF_FEW, _LIKENESS_OF_NO_SENTENCE = 0.022, -0.015, 0.04
-"""A description whose words have less in common than this, of which few are distinct, or which stand as in no sentence,
-is a list of words, not a text: it would match every request, and only the name is read."""
+"""The minimum similarity between the words of a description.
+
+A description below it, with few distinct words or without sentence order, is a list of words, which would match every
+request: then only the name is read.
+"""
 
 _DISTRUST = 0.15
-"""What a function loses whose description is a list of words: about as much as all words in common are worth."""
+"""The penalty for a description that is a list of words: about as much as full word overlap is worth."""
 
 _WORDS, _CROWDED, _LEXICON = 0.15, 0.1, 0.4
 _VIEWS: Final[Mapping[str, tuple[float, float, float]]] = {
@@ -199,19 +202,19 @@ _VIEWS: Final[Mapping[str, tuple[float, float, float]]] = {
     "minilm": (0.35, 0.3, 0.35),
     "e5": (0.35, 0.3, 0.35),
 }
-"""How much the name with the description, the description alone, and both with the parameters count, by model."""
+"""The weights of the name with the description, the description alone, and both with the parameters, by model."""
 
 _MEANT: Final = {"wordllama": 0.16, "minilm": 0.3, "e5": 0.8}
-"""The score from which a function may be meant, by model; without one, any word in common is enough."""
+"""The minimum score of a result, by model; without a model, any shared word is enough."""
 
 _BATCH: Final = 256
 
 
 class FunctionIndex:
-    """The functions of the last snapshot that was asked for, ready to be ranked."""
+    """The functions of the last requested snapshot, ready to be ranked."""
 
     def __init__(self, embedder: Embedder | None, store: RequestStore | None = None) -> None:
-        """Create an empty index. Without an embedder, or if it is unavailable, words alone rank."""
+        """Create an empty index. Without an embedder, or if it is unavailable, ranking uses words only."""
         self._embedder = embedder
         self._requests = ServedRequests(store)
         self._lock = asyncio.Lock()
@@ -230,15 +233,15 @@ class FunctionIndex:
 
     @property
     def least(self) -> float:
-        """The score from which a function may be meant at all."""
+        """The minimum score of a function that may be meant."""
         return _MEANT.get(self._embedder.recipe if self._embedder else "", 0.01)
 
     async def rank(
         self, need: str, snapshot: "Snapshot", count: int, hidden: Iterable[str] = (), *, by_text: bool = False
     ) -> list[Ranked]:
-        """Return the functions that a need probably means, best first; none of `hidden`.
+        """Return the functions that a need probably means, best first, without those in `hidden`.
 
-        Ties are in the order of the names. If ranked `by_text`, what they were called for counts nothing.
+        Ties are in the order of the names. With `by_text`, served requests are ignored.
         """
         need = need[:NEED_CHARS]
         async with self._lock:
@@ -259,13 +262,13 @@ class FunctionIndex:
             return [self._to_ranked(slot, float(scores[slot]), stems) for slot in best[: max(count, 0)]]
 
     async def served(self, owners: Collection[str]) -> set[tuple[str, str]]:
-        """Return the functions with the requests that they served in turns of these agents."""
+        """Return the functions with the requests that they served in turns of these agents, as pairs."""
         return {*await self._requests.read(owners)}
 
     async def neighbors(
         self, names: Iterable[str], snapshot: "Snapshot", count: int
     ) -> dict[str, list[tuple[str, float]]]:
-        """Return, for each function, those whose descriptions mean nearly the same, nearest first, with cosines."""
+        """Return the functions whose descriptions are most similar to each function's, nearest first, with cosines."""
         async with self._lock:
             await self._see(snapshot)
             near = self._meanings.neighbors([self._slots[name] for name in names if name in self._slots], count)
@@ -277,7 +280,7 @@ class FunctionIndex:
     async def near(
         self, snapshot: "Snapshot", least: float, names: Iterable[str] | None = None
     ) -> list[tuple[str, str, float]]:
-        """Return the pairs whose descriptions are at least so near, with their cosines; only those with `names`."""
+        """Return the pairs of descriptions with at least this cosine, and the cosine; with `names`, only theirs."""
         async with self._lock:
             await self._see(snapshot)
             slots = None if names is None else [self._slots[name] for name in names if name in self._slots]
@@ -285,15 +288,16 @@ class FunctionIndex:
             return [(self._names[one], self._names[other], cosine) for one, other, cosine in pairs]
 
     async def requests_of(self, name: str, snapshot: "Snapshot") -> list[str]:
-        """Return what a function says first that it is for, and the requests that it served."""
+        """Return the first sentence of a function's description and the requests that it served."""
         async with self._lock:
             await self._learn()
             said = "" if name in self._word_lists else first_sentence(snapshot.functions[name].description)
             return [*([said] if said else []), *self._requests.of(name)]
 
     async def recorded(self) -> list[tuple[str, str]]:
-        """Return the functions with the requests that they served, without those that served more than a search finds:
-        such a request is none for a description.
+        """Return the functions with the requests that they served, as pairs.
+
+        A request that more functions served than a search returns is left out: it says nothing about a description.
         """
         async with self._lock:
             await self._learn()
@@ -302,13 +306,13 @@ class FunctionIndex:
         return [(name, request) for name, request in served if counts[request] <= COUNT]
 
     async def word_lists(self, snapshot: "Snapshot") -> list[str]:
-        """Return the functions whose descriptions are lists of words, which search does not read."""
+        """Return the functions with a list of words as description, which search ignores."""
         async with self._lock:
             await self._see(snapshot)
             return sorted(self._word_lists & snapshot.functions.keys())
 
     def needs(self, name: str) -> list[str]:
-        """Return the functions that a function calls or names, and those that these do; the nearest first."""
+        """Return the functions that a function calls or names, directly or indirectly; the nearest first."""
         reached = dict[str, None]()
         waiting = [name]
         while waiting:
@@ -388,16 +392,16 @@ class FunctionIndex:
             await asyncio.to_thread(self._lexicon.put, slots, np.concatenate(firsts))
 
     def _read(self, function: "Function", name: str) -> "Function":
-        """Return the function as it is read: without its description if that is a list of words."""
+        """Return the function as search reads it: without its description if that is a list of words."""
         return replace(function, description="") if name in self._word_lists else function
 
     async def _is_word_list(self, description: str) -> bool:
-        """Return whether the words of a description are few, again and again, stand in no order, or tell no subject."""
+        """Return whether a description's words are repetitive, in no sentence order, or about no common subject."""
         said, slips = words.content(description), count_misplaced(description)
         if len(said) > _LISTED_WORDS and len({*said}) < _DISTINCT * len(said):
             return True
         if len(said) <= _LISTED_WORDS and language_of(description) not in ("en", ""):
-            return False  # the words of another language are too far apart to the model
+            return False  # the model's distances between words of other languages are too large
         likeness = await self._likeness(said[: 2 * _LISTED_WORDS])
         if slips >= _MISPLACED or likeness is None:
             return slips >= _MISPLACED
@@ -405,7 +409,7 @@ class FunctionIndex:
         return likeness < (_LIKENESS_OF_NO_SENTENCE if slips else usual)
 
     async def _likeness(self, said: Sequence[str]) -> float | None:
-        """Return the mean cosine of two of these words; none if there is no model, or there are too few words."""
+        """Return the mean cosine of pairs of these words; None without a model or with too few words."""
         if self._embedder is None or len(said) < _FEWEST_WORDS:
             return None
         new = [*{*said} - self._word_vectors.keys()]
@@ -419,7 +423,7 @@ class FunctionIndex:
         return (count * length**2 - 1) / (count - 1)
 
     def _second(self) -> Embedder | None:
-        """Return the fast model that is asked next to a slow one."""
+        """Return the fast model that is used in addition to a slow one, or None."""
         if self._embedder is None or self._embedder.lexicon is self._embedder:
             return None
         return self._embedder.lexicon
@@ -436,7 +440,7 @@ class FunctionIndex:
         return np.frombuffer(b"".join(rows), "<f4").reshape(len(texts), -1)
 
     async def _cold(self, need: str, stems: Sequence[str], vector: Floats | None) -> Floats:
-        """Return what the text of each function earns."""
+        """Return the scores of the functions by their texts alone."""
         size = len(self._names)
         scores = _WORDS * self._words.scores(stems, size)
         if vector is None:
@@ -454,7 +458,7 @@ class FunctionIndex:
 
 
 def _top(scores: Floats, count: int) -> list[int]:
-    """Return the slots of the best scores, and of those that tie with the last of them."""
+    """Return the slots of the best scores, including ties with the last of them."""
     if not 0 < count < len(scores):
         return [int(slot) for slot in np.flatnonzero(np.isfinite(scores))]
     least = np.partition(scores, -count)[-count]

@@ -1,4 +1,4 @@
-"""The requests that functions have served: what a later need that is like one of them earns a function."""
+"""The requests that functions have served: a function scores higher for a need that is similar to one of them."""
 
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from typing import Final, Protocol
@@ -11,28 +11,28 @@ from .wording import NEED_CHARS, wanted
 Embed = Callable[[Sequence[str]], Awaitable[Floats | None]]
 
 _CLOSEST, _ALL, _WORDS = 0.8, 0.8, 0.2
-_OF_ONE_FUNCTION, _CALLS_READ = 10, 20  # requests that count, and the calls of a function among which they are found
-_WORTH, _DOUBTED = 1.6, 2  # what many requests are worth; so many of them are worth half of that
-_LEAST_USED: Final = 8  # functions, to tell from them what likeness to requests a need leads to
-_EXPECTED: Final = (0.3, 1.0)  # where fewer are known: of a function that nobody has called, by its cold score
+_OF_ONE_FUNCTION, _CALLS_READ = 10, 20  # requests that count, and recent calls of a function that are searched for them
+_WORTH, _DOUBTED = 1.6, 2  # the weight of many requests; with `_DOUBTED` requests, it is half of that
+_LEAST_USED: Final = 8  # functions needed to estimate how much similarity to requests is usual
+_EXPECTED: Final = (0.3, 1.0)  # otherwise: base and slope for a function without calls, by its cold score
 _BATCH: Final = 256
 
 
 class RequestStore(Protocol):
-    """The part of the store that is needed here."""
+    """The part of the store that this module needs."""
 
     async def requests_mark(self) -> str:
-        """Return a text that changes when `requests_served` may; cheap enough for each search."""
+        """Return a text that changes when `requests_served` may change; cheap enough for each search."""
 
     async def requests_served(self, each: int, owners: Collection[str] | None = None) -> list[tuple[str, str]]:
         """Return (function, request) of the turns in which its newest `each` calls returned, oldest first.
 
-        With `owners`, only of turns of these agents.
+        With `owners`, only turns of these agents.
         """
 
 
 class ServedRequests:
-    """The requests of each function, as the store remembers them."""
+    """The requests of each function, as stored."""
 
     def __init__(self, store: RequestStore | None) -> None:
         self._store = store
@@ -41,15 +41,15 @@ class ServedRequests:
         self._vectors: dict[str, Floats] = {}
         self._words = WordIndex((1,), (0.5,))
         self._used: list[int] = []
-        self._trust: Floats = np.zeros(0, np.float32)  # for each of these, by how many requests it served
-        self._owners: list[int] = []  # of the rows of the matrix: places in `_used`
+        self._trust: Floats = np.zeros(0, np.float32)  # for each of these, by the number of served requests
+        self._owners: list[int] = []  # indexes into `_used`, for each row of the matrix
         self._matrix: Floats = np.zeros((0, 0), np.float32)
         self._means: Floats = np.zeros((0, 0), np.float32)
 
     async def learn(self, embed: Embed) -> bool:
-        """Take over what the store remembers now, and return whether that is something else than before.
+        """Load what is stored now, and return whether it differs from before.
 
-        What was forgotten there is forgotten here.
+        Requests that were forgotten in the store are also dropped here.
         """
         if self._store is None or (mark := await self._store.requests_mark()) == self._mark:
             return False
@@ -71,7 +71,7 @@ class ServedRequests:
         return True
 
     async def read(self, owners: Collection[str] | None = None) -> list[tuple[str, str]]:
-        """Return functions with the requests that they served, oldest first; with `owners`, in their turns."""
+        """Return functions with the requests that they served, oldest first; with `owners`, only in their turns."""
         served = [] if self._store is None else await self._store.requests_served(_CALLS_READ, owners)
         return [(name, text[:NEED_CHARS]) for name, text in served]
 
@@ -80,11 +80,11 @@ class ServedRequests:
         return self._texts.get(name, [])
 
     def pairs(self) -> Iterator[tuple[str, str]]:
-        """Yield each function with each of the requests that it served."""
+        """Yield each function with each request that it served."""
         return ((name, text) for name, texts in self._texts.items() for text in texts)
 
     def place(self, slots: Mapping[str, int]) -> None:
-        """Note which slots the functions have now."""
+        """Update the slots of the functions."""
         known = {name: texts for name, texts in self._texts.items() if name in slots}
         self._words, self._used = WordIndex((1,), (0.5,)), [slots[name] for name in known]
         for slot, texts in zip(self._used, known.values(), strict=True):
@@ -101,10 +101,11 @@ class ServedRequests:
         self._means = means
 
     def earned(self, stems: Sequence[str], vector: Floats | None, cold: Floats) -> Floats:
-        """Return what each slot earns.
+        """Return the score that each slot gets from served requests.
 
-        A function that nobody has called yet gets what its cold score leads to expect: having been called is no merit.
-        Others get more or less than that, the more so the more requests they served: one alone may be like any need.
+        A function that has not been called gets what its cold score predicts, because having been called is no merit.
+        Others get more or less than that, weighted by the number of requests they served: a single one may be similar
+        to any need.
         """
         if not self._used:
             return np.zeros(len(cold), np.float32)
@@ -119,14 +120,14 @@ class ServedRequests:
         return np.asarray(earned, np.float32)
 
     def likest(self, name: str, stems: Sequence[str]) -> str:
-        """Return the request of a function that shares most words with a need; empty if none shares any."""
+        """Return the request of a function that shares the most words with a need; empty if none shares any."""
         shared = {text: len({*wanted(text)} & {*stems}) for text in self._texts.get(name, ())}
         best = max(shared, key=lambda text: shared[text], default="")
         return best if shared.get(best) else ""
 
 
 def _expected_line(cold: Floats, earned: Floats) -> tuple[float, float]:
-    """Return base and slope of what functions earn, by their cold score."""
+    """Return the base and slope that predict the score from requests by the cold score."""
     if len(cold) < _LEAST_USED or float(cold.var()) <= 0:
         return _EXPECTED
     slope = max(float(np.cov(cold, earned, bias=True)[0, 1] / cold.var()), 0.0)

@@ -1,6 +1,7 @@
 """Vectors by slot, and how crowded each place is: the mean cosine to the three nearest others.
 
-What is close to many others is close to many requests, too, and rarely what they mean; search takes some of it off.
+A vector that is close to many others is also close to many requests, and rarely what they mean; search subtracts a
+penalty for this.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,12 +14,12 @@ if TYPE_CHECKING:
     from .word_index import Floats
 
 NEAREST: Final = 3
-_COMPARED: Final = 4000  # with so many others at most: above it, a sample says as much
+_COMPARED: Final = 4000  # with at most this many others: beyond that, a sample is as good
 _BLOCK: Final = 512
 
 
 class VectorTable:
-    """Vectors of one space. They need not have length 1: a weighted sum of such vectors scores as that sum would."""
+    """Vectors of one space. Their length need not be 1: a weighted sum of vectors scores like the weighted scores."""
 
     def __init__(self) -> None:
         self._vectors: Floats = np.zeros((0, 0), np.float32)
@@ -46,13 +47,13 @@ class VectorTable:
         self._compare(np.array(slots), np.flatnonzero(before))
 
     def drop(self, slots: Sequence[int]) -> None:
-        """Forget the vectors of these slots."""
+        """Remove the vectors of these slots."""
         known = [slot for slot in slots if slot < len(self._live)]
         self._live[known] = False
         self._vectors[known] = 0
 
     def products(self, vector: "Floats", size: int) -> "Floats":
-        """Return the products of the first `size` slots with a vector; 0 where there is none."""
+        """Return the dot products of the first `size` slots with a vector; 0 for empty slots."""
         products = np.zeros(size, np.float32)
         if self._vectors.size:
             products[: len(self._vectors)] = self._vectors[:size] @ vector
@@ -65,7 +66,7 @@ class VectorTable:
         return crowding
 
     def neighbors(self, slots: Sequence[int], count: int = NEAREST) -> dict[int, list[tuple[int, float]]]:
-        """Return the nearest slots of each with their cosines, nearest first; those without a vector are left out."""
+        """Return the nearest slots of each slot with cosines, nearest first; slots without a vector are left out."""
         asked = [slot for slot in slots if slot < len(self._live) and self._live[slot]]
         lengths = np.where(self._lengths > 0, self._lengths, 1)
         cosines = self._vectors[asked] @ self._vectors.T / (lengths[asked, None] * lengths)
@@ -78,7 +79,7 @@ class VectorTable:
         return near
 
     def pairs(self, least: float, slots: Sequence[int] | None = None) -> Iterator[tuple[int, int, float]]:
-        """Yield the pairs of slots with at least this cosine, each once; with `slots`, those with one of them."""
+        """Yield the pairs of slots with at least this cosine, each once; with `slots`, only pairs with one of them."""
         live = np.flatnonzero(self._live)
         asked = live if slots is None else np.array([slot for slot in slots if slot in live], np.int64)
         others = _unit(self._vectors[live])
@@ -91,7 +92,7 @@ class VectorTable:
                     yield one, other, float(cosines[row, column])
 
     def _compare(self, new: npt.NDArray[np.int64], old: npt.NDArray[np.int64]) -> None:
-        """Find the nearest of what is new, and let it be near to what was there."""
+        """Find the nearest vectors of the new slots, and update those of the old ones."""
         everything = np.concatenate([old, new])
         sample = everything[:: len(everything) // _COMPARED + 1]
         others = _unit(self._vectors[sample])

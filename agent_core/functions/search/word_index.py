@@ -1,7 +1,7 @@
-"""An index of words over a few fields per document, ranked by BM25F (Zaragoza et al., TREC 2004).
+"""An index of words over several fields per document, ranked by BM25F (Zaragoza et al., TREC 2004).
 
-A field's frequencies are divided by its length and weighted before the fields are added up, so that a word in a name
-counts for more than one in a long description.
+Frequencies are normalized by field length and weighted before the fields are added, so that a word in a name counts for
+more than one in a long description.
 """
 
 from collections import Counter
@@ -12,14 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 Floats: TypeAlias = npt.NDArray[np.float32]
-_SATURATION = 1.2  # of a repeated word
+_SATURATION = 1.2  # for repeated words
 
 
 class WordIndex:
-    """The documents, each under a small number (a slot)."""
+    """Documents, each identified by a small number (a slot)."""
 
     def __init__(self, weights: Sequence[float], slopes: Sequence[float]) -> None:
-        """Create an empty index; `slopes` (0 to 1) say how much the length of a field counts."""
+        """Create an empty index; `slopes` (0 to 1) are the strength of length normalization per field."""
         self._weights = np.array(weights, np.float32)
         self._slopes = np.array(slopes, np.float32)
         self._lengths = np.zeros((0, len(weights)), np.float32)
@@ -42,7 +42,7 @@ class WordIndex:
         self._words[slot] = tuple({word for field in fields for word in field})
 
     def drop(self, slot: int) -> None:
-        """Remove a document, if there is one in this slot."""
+        """Remove the document in this slot, if any."""
         for word in self._words.pop(slot, ()):
             del self._postings[word][slot]
             self._arrays.pop(word, None)
@@ -50,12 +50,12 @@ class WordIndex:
             self._lengths[slot] = 0
 
     def weight(self, word: str) -> float:
-        """Return how much a word tells apart: its inverse document frequency."""
+        """Return the inverse document frequency of a word."""
         holding = len(self._postings.get(word, ()))
         return float(np.log1p((len(self._words) - holding + 0.5) / (holding + 0.5)))
 
     def scores(self, words: Collection[str], size: int) -> Floats:
-        """Return the scores of the first `size` slots, divided by the best."""
+        """Return the scores of the first `size` slots, divided by the highest score."""
         scores = np.zeros(size, np.float32)
         if not self._words:
             return scores

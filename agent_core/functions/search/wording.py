@@ -1,4 +1,4 @@
-"""The words of needs and of functions: what of each a search reads."""
+"""Tokenizes needs and functions for the search."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -14,20 +14,20 @@ if TYPE_CHECKING:
     from agent_core.registry.snapshot import Snapshot
 
 NEED_CHARS: Final = 2_000
-"""So much of a need is read."""
+"""The number of characters of a need that are read."""
 
 DESCRIPTION_CHARS: Final = 600
-"""So much of a description is read: a longer one covers more words, not more of what is needed."""
+"""The number of characters of a description that are read: a longer one adds words, not information."""
 
 _IDENTIFIER: Final = re.compile(r"[^\W\d]\w*")
-"""A name in a source."""
+"""An identifier in a source."""
 
 _ASKING: Final = """
 need want help find looking look like know tell give show get make use using provide recommend suggest assist
 information any some just also more wants let lets im ive trying try search hey hi
 """
 ASKING: Final = frozenset(words.stems(_ASKING.split()))
-"""The stems of the words with which people ask for anything."""
+"""The stems of words that are common in any request."""
 
 
 def _set(listed: str) -> frozenset[str]:
@@ -53,7 +53,7 @@ _NEVER_BEHIND: Final = (
     (_set("a"), _ARTICLES | {"of", "for", "at", "on"}),
     (_ARTICLES | _PREPOSITIONS | _LINKS | _MODALS | {"a", "I"}, {_END}),
 )
-"""Small words of English, and what does not follow them in a sentence, whatever it is about: “the can”, “of and”."""
+"""Small English words, and the words that never follow them in a sentence: “the can”, “of and”."""
 
 _TOKEN: Final = re.compile(r"[^\W_]+(?:['’_-]\w+)*|[.,;:!?()]")
 _QUOTED: Final = re.compile(r"`[^`]*`|\"[^\"]*\"|(?<!\w)'[^']*'(?!\w)|“[^”]*”")
@@ -61,15 +61,15 @@ _HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[_.\-]+")
 
 
 def wanted(need: str) -> list[str]:
-    """Return the stems of a need's words, without those of asking."""
+    """Return the stems of a need's words, without words that are common in any request."""
     stems = words.stems(words.content(need))
     return [stem for stem in stems if stem not in ASKING] or stems
 
 
 def count_misplaced(description: str) -> int:
-    """Return how often the words of a description stand as they do not stand in a sentence.
+    """Return how often a word of a description follows another in a way that no English sentence allows.
 
-    Of languages other than English nothing is said.
+    For other languages, return 0.
     """
     if language_of(description) not in ("en", ""):
         return 0
@@ -97,7 +97,7 @@ def _words_of(name: str, description: str) -> list[str]:
 
 
 def fields(function: "Function", linked: Iterable[str]) -> list[list[str]]:
-    """Return the stems of a function's name, of its description, and of all else, with the names `linked` to it."""
+    """Return the stems of a function's name, its description, and everything else, with the names `linked` to it."""
     calls = " ".join(example.call for example in function.examples)
     rest = f"{_parameters(function)} {function.module} {calls} {' '.join(map(_split, sorted(linked)))}"
     texts = (_split(function.name), function.description[:DESCRIPTION_CHARS], rest)
@@ -105,7 +105,7 @@ def fields(function: "Function", linked: Iterable[str]) -> list[list[str]]:
 
 
 def mentioned(functions: Mapping[str, "Function"], snapshot: "Snapshot") -> dict[str, frozenset[str]]:
-    """Return the other functions whose names stand in the source or description of each, read without parsing it."""
+    """Return the functions whose names appear in the source or description of each, without parsing it."""
     lines, named = dict[str, list[str]](), dict[str, frozenset[str]]()
     for name, function in functions.items():
         module = function.module
@@ -118,7 +118,7 @@ def mentioned(functions: Mapping[str, "Function"], snapshot: "Snapshot") -> dict
 
 
 def views(function: "Function") -> tuple[str, str, str]:
-    """Return three texts to embed: name with description, description alone, both with the parameters."""
+    """Return three texts to embed: name with description, description alone, and both with the parameters."""
     name, description = _split(function.name), function.description[:DESCRIPTION_CHARS]
     short = f"{name}. {description}"
     return short, description or name, f"{short} {_parameters(function)}"

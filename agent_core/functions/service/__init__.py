@@ -1,6 +1,6 @@
-"""The function service: every verb on functions, shared by the command line, the REPL and the meta-functions.
+"""The function service: every operation on functions, shared by the command line, the REPL and the meta-functions.
 
-A verb that changes something is planned (and may be interrupted) and then carried out (and is not).
+An operation that changes something is first planned, which may be interrupted, and then carried out, which may not.
 """
 
 from agent_core.base.late import late_names

@@ -1,4 +1,4 @@
-"""The audit of a library: what to improve in its functions, each with a proposal, and a score of all of them."""
+"""The audit of a library: what to improve in its functions, each with a proposal, and an overall score."""
 
 import shlex
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
@@ -31,10 +31,10 @@ WEIGHTS: Final[Mapping[str, int]] = {
     "stuffed-description": 10,
     "many-parameters": 5,
 }
-"""The parts of the score. Each counts by the share of functions without such a finding."""
+"""The parts of the score, weighted by the share of functions without such a finding."""
 
 MOST_PARAMETERS: Final = 7
-_COMPARED: Final = 40  # pairs that are run
+_COMPARED: Final = 40  # pairs that are compared by running them
 _IN_A_ROW, _LEAST_FAILED = 3, 2
 _LONGEST_CALL: Final = 120
 _ENDS: Final = {
@@ -45,9 +45,9 @@ _ENDS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class AuditFinding:
-    """One thing to improve in a function: what it is, what is proposed, and the command that begins it.
+    """One possible improvement of a function: the problem, the proposal, and the command that starts it.
 
-    `steps` are the words of the command after `knapper functions`; `others` are the functions that it is about, too.
+    `steps` are the words of the command after `knapper functions`; `others` are other functions that it concerns.
     """
 
     function: str
@@ -58,7 +58,7 @@ class AuditFinding:
 
     @property
     def command(self) -> str:
-        """The command as it is typed in the shell."""
+        """The command as typed in a shell."""
         return f"knapper functions {shlex.join(self.steps)}"
 
     def to_json(self) -> dict[str, Any]:  # Any: JSON
@@ -69,7 +69,7 @@ class AuditFinding:
 
 @dataclass(frozen=True, slots=True)
 class ScorePart:
-    """The points that remain of one kind of finding."""
+    """The remaining points for one kind of finding."""
 
     code: str
     points: float
@@ -79,9 +79,9 @@ class ScorePart:
 
 @dataclass(frozen=True, slots=True)
 class AuditReport:
-    """The state of a library: a score from 0 to 100 with its parts, and the findings, the gravest kind first.
+    """The state of a library: a score from 0 to 100 with its parts, and the findings, the most serious first.
 
-    `trouble` says why confusable functions were not looked for, if they were not.
+    `trouble` says why the search for confusable functions was skipped, if it was.
     """
 
     functions: int
@@ -93,7 +93,7 @@ class AuditReport:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """The record of one function next to its text: the calls of its present version, and how they ended."""
+    """The record of one function: the calls of its current version, and how they ended."""
 
     function: Function
     stats: Stats | None
@@ -108,7 +108,7 @@ class _Known:
 
 
 class Audit:
-    """Audits the functions of a workspace."""
+    """The audit of a workspace's functions."""
 
     def __init__(
         self, view: Callable[[], ViewContext], search: FunctionSearch, gate: Gate, quarantine: Quarantine
@@ -119,7 +119,7 @@ class Audit:
         self._quarantine = quarantine
 
     async def report(self) -> AuditReport:
-        """Return the state of the library now."""
+        """Return the current state of the library."""
         view = self._view()
         rows = by_function(await view.store.call_stats())
         findings = [finding async for finding in self._confusable(view.snapshot, rows)]
@@ -144,7 +144,7 @@ class Audit:
         confused_pairs = await confusions(self._search.index, snapshot)
         told = {frozenset((pair.name, pair.other)) for pair in confused_pairs}
         near = sorted(await self._search.index.near(snapshot, NEAR), key=lambda row: -row[2])
-        # Two may do the same though no request has mistaken one for the other yet.
+        # Two functions may do the same even if no request has confused them yet.
         alike = [Confusion(*row, "") for row in near if frozenset(row[:2]) not in told]
         for at, pair in enumerate([*alike[: max(0, _COMPARED - len(confused_pairs))], *confused_pairs]):
             first, second = snapshot.functions[pair.name], snapshot.functions[pair.other]
@@ -163,7 +163,7 @@ class Audit:
         ]
 
     async def _failing(self, known: _Known, view: ViewContext) -> str:
-        """Return why a function is to be fixed; empty if nothing says so."""
+        """Return why a function needs a fix, or an empty text."""
         function, stats = known.function, known.stats
         verdict = await judgment_on(view.store, function.body_hash, function.name)
         if self._quarantine.holds(function):
@@ -180,7 +180,7 @@ _DIFFERENT: Final = ", and the two give different results"
 
 
 def confused(confusion: Confusion, snapshot: Snapshot, calls: Mapping[str, int], also: str = "") -> AuditFinding:
-    """Return the finding on two functions that a request cannot tell apart."""
+    """Return the finding about two functions that a request confuses."""
     function, other = snapshot.functions[confusion.name], snapshot.functions[confusion.other]
     message = f"a request cannot tell it from `{confusion.other}`: “{confusion.request}” finds that one first{also}"
     if calls[confusion.other] and not calls[confusion.name]:
@@ -212,7 +212,7 @@ def _of_text(function: Function, call: tuple[str, str] | None) -> Iterator[Audit
 
 
 def _limits(known: _Known) -> list[AuditFinding]:
-    """Return how calls ended otherwise than the docstring says."""
+    """Return a finding if calls ended in ways that the docstring does not mention."""
     raised = [f"raised `{row.error}` {row.calls} ×" for row in known.kinds if row.outcome == "raised"]
     ended = [f"{_ENDS[row.outcome]} {row.calls} ×" for row in known.kinds if row.outcome in _ENDS]
     if not raised and not ended:
@@ -251,7 +251,7 @@ def _part(code: str, findings: Sequence[AuditFinding], count: int) -> ScorePart:
 
 
 async def _calls_that_returned(view: ViewContext) -> dict[str, tuple[str, str]]:
-    """Return for functions without examples the newest short call that returned, with its result."""
+    """Return the newest short call that returned, with its result, for each function without examples."""
     calls: dict[str, tuple[str, str]] = {}
     for row in await view.store.recorded_calls(outcomes=("returned",)):
         function = view.snapshot.functions.get(row.function)
@@ -262,7 +262,7 @@ async def _calls_that_returned(view: ViewContext) -> dict[str, tuple[str, str]]:
 
 
 def _as_example(function: Function, row: RecordedRow) -> tuple[str, str] | None:
-    """Return a recorded call and its result as an example has them, if both are short and plain."""
+    """Return a recorded call and its result in the form of an example, if both are short and plain."""
     arguments, value = row.data["arguments"], row.data["outcome"]["value"]
     if value is None or not isinstance(arguments, dict) or not arguments.keys() <= {*function.parameters["properties"]}:
         return None

@@ -1,8 +1,8 @@
-"""The background review of saves: the stages that a save does not wait for, run after it, one function at a time.
+"""The background review: after a save, it runs the stages that the save does not wait for, one function at a time.
 
-A save goes first: while it is taken nothing is looked at, and what was being looked at begins anew. A newer version
-of a function takes the place of the older. What is found is kept and told; where nothing is found, nothing is said.
-What waits for a package is judged again as soon as a person has granted it.
+Saves take precedence: while one is processed, no review runs, and an interrupted review starts over. A newer version of
+a function replaces an older one in the queue. Findings are stored and reported; without findings, nothing is reported.
+Functions that wait for a package are judged again when the user grants it.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from agent_core.storage import FunctionStore, SaveVerdict
 from .judgment import judgment_on
 from .loaded_files import verdict_on
 
-if TYPE_CHECKING:  # the gate is opened with the first file that was saved
+if TYPE_CHECKING:  # the gate is loaded with the first saved file
     from agent_core.registry.function import Function
     from agent_core.registry.registry import Registry
     from agent_core.registry.snapshot import Snapshot
@@ -27,8 +27,8 @@ if TYPE_CHECKING:  # the gate is opened with the first file that was saved
     from .package_grants import PackageGrants
 
 Tell = Callable[[str, Sequence[Problem]], None]
-_QUIET_S = 0.2  # an editor that formats saves twice
-_MOST = 40  # functions that wait: a branch that is checked out is no edit
+_QUIET_S = 0.2  # some editors save twice, the second time formatted
+_MOST = 40  # functions in the queue: checking out a branch is not an edit
 
 
 class BackgroundReview:
@@ -48,15 +48,15 @@ class BackgroundReview:
         self._packages = packages
         self._tell = tell
         self._waiting: dict[str, ModuleVerdict] = {}
-        self._told: dict[str, set[tuple[str, str]]] = {}  # what was found last, which is not told again after each save
-        self._left: dict[str, str] = {}  # what came when too many waited, with its path
+        self._told: dict[str, set[tuple[str, str]]] = {}  # the last findings, not to be reported again
+        self._left: dict[str, str] = {}  # functions that did not fit into the queue, with their paths
         self._news = asyncio.Event()
         self._saves = 0
         self._looking: tuple[str, asyncio.Task[None]] | None = None
         self._is_open = False
 
     def ask(self, verdict: "ModuleVerdict") -> None:
-        """Request a review of the functions of a saved file with possibly different results, when there is time."""
+        """Queue a review of the functions of a saved file whose results may have changed."""
         for name, _ in verdict.standings if self._is_open else ():
             self._left.pop(name, None)
             if name not in self._waiting and len(self._waiting) >= _MOST:
@@ -69,7 +69,7 @@ class BackgroundReview:
 
     @contextmanager
     def put_off(self) -> Iterator[None]:
-        """Postpone reviews while a save is taken."""
+        """Postpone reviews while a save is processed."""
         self._saves += 1
         if self._looking:
             self._looking[1].cancel()
@@ -81,7 +81,7 @@ class BackgroundReview:
 
     @asynccontextmanager
     async def at_work(self) -> AsyncIterator[None]:
-        """Run requested reviews. Drop what is left at the end."""
+        """Run requested reviews while the block runs; drop those that are left at the end."""
         self._is_open = True
         work = asyncio.create_task(self._work())
         try:
@@ -115,7 +115,7 @@ class BackgroundReview:
             self._tell(f"{name} and {more} more" if more else name, [problem])
 
     async def _look(self, name: str, verdict: "ModuleVerdict") -> None:
-        """Report the findings on one function if it is still there and unchanged."""
+        """Report the findings on one function if it still exists and is unchanged."""
         try:
             findings = await self._find_problems(name, verdict)
         except KnapperError as error:
@@ -137,7 +137,7 @@ class BackgroundReview:
         look = await self._gate().look_closer(name, verdict, snapshot, granted)
         if not self._is_there(name, module_verdict):
             return ()
-        problems = tuple(replace(problem, severity="warns") for problem in look.problems)  # it was taken, strict or not
+        problems = tuple(replace(problem, severity="warns") for problem in look.problems)  # it was accepted
         await self._keep(_function(module_verdict, name), replace(look, problems=problems))
         return problems
 
@@ -157,7 +157,7 @@ class BackgroundReview:
 
 
 def _finding(problem: Problem) -> tuple[str, str]:
-    """Return what is told once: of weak examples not which change of the body they miss, which is another each time."""
+    """Return the identity of a finding; weak examples are reported once, whichever change of the body they miss."""
     return problem.code, "" if problem.code == "weak-examples" else problem.message
 
 
@@ -166,7 +166,7 @@ def _function(verdict: "ModuleVerdict", name: str) -> "Function":
 
 
 class LateProof:
-    """Service that judges a draft of a saved file again, with the packages that it has by now."""
+    """A second judgment on a draft of a saved file, with the packages that are granted by now."""
 
     def __init__(self, store: FunctionStore, gate: "Callable[[], Gate]", packages: "PackageGrants") -> None:
         self._store = store
@@ -174,7 +174,7 @@ class LateProof:
         self._packages = packages
 
     async def __call__(self, function: "Function", snapshot: "Snapshot") -> None:
-        """Run the examples of a function if it is a draft of a saved file, and keep how it stands."""
+        """Run the examples of a function if it is a draft of a saved file, and store its standing."""
         before = await judgment_on(self._store, function.body_hash, function.name)
         if before is None or before.by != "human" or before.standing != "draft" or not function.examples:
             return

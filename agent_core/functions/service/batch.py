@@ -38,10 +38,10 @@ class BatchOperations:
     async def check(
         self, request: CheckRequest, tell: Callable[[Judgment], None], *, processes: int | None = None
     ) -> None:
-        """Judge files without admitting anything, on all cores if that pays. Report the verdicts in order.
+        """Judge files without admitting anything, on all cores if that is faster. Report the verdicts in order.
 
         Raises:
-            UsageError: a path is not there, or the reader is asked for and there is none.
+            UsageError: a path does not exist, or the reader is requested and there is none.
         """
         snapshot = self.registry.snapshot()
         total = self._count(file_checks.count(request), is_read=request.is_read)
@@ -61,10 +61,10 @@ class BatchOperations:
     async def take_over(
         self, taking: Taking, tell: Callable[[ImportedFunction], None], begin: Callable[[int], None]
     ) -> ImportReport:
-        """Import a library. `tell` receives each function, `begin` their number. Return the report.
+        """Import a library and return the report. `tell` is called with each function, `begin` with their number.
 
         Raises:
-            UsageError: there is nothing that can be read, or the reader is asked for and there is none.
+            UsageError: nothing can be read, or the reader is requested and there is none.
         """
         taking = replace(taking, maps=self.gate.rules.makes(CONTEXT), hosted=self.hosted)
         work = await asyncio.to_thread(Importer.read, taking, self.registry.snapshot(), tell)
@@ -79,17 +79,17 @@ class BatchOperations:
         """Export functions as a package that works without Knapper. Return the report.
 
         Raises:
-            UsageError: the folder holds something, or a name is unknown.
+            UsageError: the folder is not empty, or a name is unknown.
         """
         return await asyncio.to_thread(export, handing, self.registry.snapshot())
 
     def _count(self, jobs: int, *, is_read: bool) -> int:
-        """Return the number of jobs that other processes may share: none of those for which a model is asked here."""
+        """Return the number of jobs that other processes may share; 0 if a reader is asked, which only happens here."""
         if is_read and not self.gate.has_reader:
             fix = 'Set gate.reader to "same" or to a model, or leave out --reader.'
             raise UsageError("No reader can be asked: gate.reader is off.", fix=fix)
         return 0 if is_read else jobs
 
     def context(self) -> ReviewContext:
-        """Return everything that verdicts depend on now."""
+        """Return everything that verdicts currently depend on."""
         return ReviewContext(self.gate.rules, self.sandbox.settings, self.registry.snapshot())

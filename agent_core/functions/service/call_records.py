@@ -1,4 +1,4 @@
-"""Records of calls: what is stored of one, whether a failure was the function's fault, and the statistics of many."""
+"""Records of calls: what is stored of each, whether a failure was the function's fault, and statistics."""
 
 import ast
 import builtins
@@ -53,9 +53,9 @@ def noted(
     arguments: Mapping[str, Any],
     turn: str = "",
 ) -> tuple[Write, ...]:
-    """Return the writes of one call: for the function's standing, unless the user debugged it, and for a replay.
+    """Return the writes of one call: its record, unless the user debugged it, and what a replay needs.
 
-    One that failed because a grant was missing counts as refused: with the grant it may work.
+    A call that failed because a grant was missing counts as refused: with the grant it may work.
     """
     writes = watch.writes(function, snapshot, arguments, CallReport.of(outcome))
     if watch.was_stopped:
@@ -66,7 +66,7 @@ def noted(
 
 
 def is_documented(error: str, function: "Function", snapshot: "Snapshot") -> bool:
-    """Return whether the docstring names this exception, or a built-in class that it belongs to."""
+    """Return whether the docstring names this exception or a built-in base class of it."""
     named = [name for entry in read(_docstring(function, snapshot)).raises for name in _NAMES.findall(entry)]
     return any(_belongs(error, name) for name in named)
 
@@ -74,7 +74,7 @@ def is_documented(error: str, function: "Function", snapshot: "Snapshot") -> boo
 def _docstring(function: "Function", snapshot: "Snapshot") -> str | None:
     try:
         tree = syntax.parse(dedent(snapshot.text_of(function)))
-    except SyntaxError:  # its lines do not stand by themselves: nothing is known of it
+    except SyntaxError:  # its lines cannot be parsed alone
         return None
     defined = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     return ast.get_docstring(defined[0]) if defined else None
@@ -105,7 +105,7 @@ class CallTotals:
     last_returned: float | None = None
     seconds: float = 0.0
     mean_s: float = 0.0
-    median_s: float | None = None  # of those that are kept
+    median_s: float | None = None  # of the stored calls
     longest_s: float = 0.0
     memory: int | None = None
     cpu_s: float | None = None
@@ -131,7 +131,7 @@ class CallTotals:
         )
 
     def to_json(self) -> dict[str, Any]:  # Any: values of JSON
-        """Return the published shape, which is short where nothing was called."""
+        """Return the published shape, which is shorter if there were no calls."""
         data = fields_to_json(self)
         return data if self.calls else {key: data[key] for key in _NEVER_CALLED}
 
@@ -141,7 +141,7 @@ _NEVER_CALLED = ("calls", "returned", "failed", "last_called", "seconds")
 
 @dataclass(frozen=True, slots=True)
 class FailureKind:
-    """The number of calls that ended in one way other than returning, and when the last did."""
+    """The number of calls that ended in one way other than returning, and the time of the last one."""
 
     outcome: str
     error: str
@@ -166,7 +166,7 @@ class VersionStatistics:
 
 @dataclass(frozen=True, slots=True)
 class FunctionStatistics:
-    """The calls of a function: in all, by version (the newest first), and the stored ones."""
+    """The calls of a function: in total, by version (the newest first), and the stored single ones."""
 
     totals: CallTotals
     kinds: tuple[FailureKind, ...]
@@ -177,7 +177,7 @@ class FunctionStatistics:
 
     @classmethod
     def none(cls) -> "FunctionStatistics":
-        """Return those of a function that was never called."""
+        """Return the statistics of a function that was never called."""
         return cls(CallTotals(), (), (), (), (), ())
 
     def to_json(self) -> dict[str, Any]:  # Any: values of JSON
@@ -199,7 +199,7 @@ def _call_json(call: CallRow) -> dict[str, Any]:  # Any: values of JSON
 
 
 def by_function(rows: Iterable[Stats]) -> dict[str, list[Stats]]:
-    """Return the rows of each function, in order."""
+    """Return the rows grouped by function, in order."""
     grouped: dict[str, list[Stats]] = {}
     for row in rows:
         grouped.setdefault(row.function, []).append(row)
@@ -209,7 +209,7 @@ def by_function(rows: Iterable[Stats]) -> dict[str, list[Stats]]:
 async def statistics(
     store: CallStore, function: "Function", rows: Sequence[Stats], owners: CallOwners = None
 ) -> FunctionStatistics:
-    """Return the totals over all versions, each version by itself, and the stored single calls, those of `owners`."""
+    """Return the totals over all versions, those of each version, and the stored single calls of `owners`."""
     kinds, recent = await store.call_kinds(function.name), await store.recent_calls(function.name, owners)
     whole = summed(list(rows))
     return FunctionStatistics(
@@ -231,7 +231,7 @@ async def statistics(
 
 
 def _kinds(rows: Sequence[KindRow]) -> tuple[FailureKind, ...]:
-    """Return the outcomes of calls that did not return, over the given versions."""
+    """Return the outcomes of calls that did not return, summed over versions."""
     grouped: dict[tuple[str, str], list[KindRow]] = {}
     for row in rows:
         grouped.setdefault((row.outcome, row.error), []).append(row)

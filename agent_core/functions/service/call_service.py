@@ -1,4 +1,4 @@
-"""Calls outside of a turn: for the user, for a test, traced line by line, or to measure the examples' coverage."""
+"""Calls outside of a turn: by the user, as a test, traced line by line, or to measure the examples' coverage."""
 
 import asyncio
 import json
@@ -58,7 +58,7 @@ class TraceReport:
 
 
 class CallService:
-    """Service that makes calls, each with a debugger watch."""
+    """The service that makes calls, each with a debugger watch."""
 
     def __init__(
         self, sandbox: "SandboxClient", grants: "GrantService", store: "Store", seen_results: "SeenResults"
@@ -67,7 +67,7 @@ class CallService:
         self._seen_results = seen_results
         self._store = store
         self._grants = grants
-        self._covered: dict[tuple[str, str, str], Coverage] = {}  # what is known of a text does not change
+        self._covered: dict[tuple[str, str, str], Coverage] = {}  # cached: the coverage of a text does not change
         self.debugging = sandbox.debugging
 
     async def made(
@@ -79,9 +79,9 @@ class CallService:
         watch: Watch | None = None,
         author: "Author | None" = None,
     ) -> tuple[CallReport, tuple["Write", ...]]:
-        """Make one call. Return the report on it, and the writes for it.
+        """Make one call. Return its report and the writes to store.
 
-        `author` is the agent whose turn it is part of, if any.
+        `author` is the agent whose turn the call is part of, if any.
 
         Raises:
             UsageError: the arguments do not fit.
@@ -116,7 +116,7 @@ class CallService:
         permit: Permit,
         watch: Watch,
     ) -> Outcome:
-        """Run a call. If whoever asked leaves, that it was made stays on the record."""
+        """Run a call. If the caller is cancelled, the call is still recorded."""
         began = time.monotonic()
         try:
             return await api.run(function, arguments, permit)
@@ -131,7 +131,7 @@ class CallService:
     async def made_abroad(
         self, foreign: "ForeignFunction", arguments: str | Mapping[str, Any], on_progress: OnProgress | None = None
     ) -> CallReport:
-        """Call a function of another program. Return the report on it.
+        """Call a function of another program and return the report.
 
         Raises:
             UsageError: the arguments do not fit.
@@ -149,7 +149,7 @@ class CallService:
         arguments: str | Mapping[str, Any],
         author: "Author | None" = None,
     ) -> TraceReport:
-        """Return the outcome of a call, each line that ran with its changes, and all of it as text.
+        """Return the outcome of a call and each line that ran with its changes, also as text.
 
         Raises:
             UsageError: the arguments do not fit.
@@ -165,7 +165,7 @@ class CallService:
         return TraceReport(function.name, report, lines, watch.is_cut, text)
 
     async def coverage(self, function: "Function", snapshot: "Snapshot") -> Coverage:
-        """Return the executable lines of a function that its examples reach, cached for each text of its module."""
+        """Return the executable lines of a function that its examples reach, cached by the text of its module."""
         key = function.module, function.name, function.version
         if key not in self._covered:
             runs = [self._reached_lines(function, snapshot, example) for example in function.examples]
@@ -182,7 +182,7 @@ class CallService:
         self, function: "Function", snapshot: "Snapshot", example: "Example"
     ) -> tuple[set[int], set[int]]:
         permit = await self._grants.having(function, snapshot)
-        nobody = DebuggerSeat()  # an example that is run to count lines stops at no breakpoint
+        nobody = DebuggerSeat()  # without a debugger, so no breakpoint stops the example
         watch = self.debugging.watch(trace="cover", covers=(function.module, function.name), seat=nobody)
 
         async def answer(name: str, arguments: dict[str, Any]) -> Any:  # Any: values that cross

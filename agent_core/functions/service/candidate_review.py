@@ -1,6 +1,6 @@
-"""From a candidate to a plan: the gate's verdict, the regression check of what was proved, and what is stored of both.
+"""Turns a candidate into a plan: the gate's verdict, the regression check, and what is stored of both.
 
-An admitted candidate is a plan with the new text of its file and its rows; a refused one is kept as pending.
+An admitted candidate becomes a plan with the new text of its file and its rows; a rejected one is kept as pending.
 """
 
 import re
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from agent_core.registry.function import Function
     from agent_core.registry.snapshot import Snapshot
 
-_ENOUGH = 2  # examples in a docstring, from which on it needs none of those that were given with it
+_ENOUGH = 2  # with this many examples in the docstring, none of the given ones is added
 _MOST_GIVEN = 8
 _WORD = re.compile(r"\w+")
 _STAGES_OF = {
@@ -43,7 +43,7 @@ _STAGES_OF = {
 
 
 class CandidateReview:
-    """Judge of candidates that plans what follows from the verdict."""
+    """The review of candidates, which plans what follows from the gate's verdicts."""
 
     def __init__(self, store: FunctionStore, gate: Gate, grants: GrantService) -> None:
         self.gate = gate
@@ -85,7 +85,7 @@ class CandidateReview:
         return await self.plan(candidate, verdict, snapshot, summary, allowance)
 
     def _translate(self, candidate: Candidate) -> tuple[Candidate, tuple[Fix, ...]]:
-        """Return the candidate with what it uses of another agent's `self` written as here, as an import does."""
+        """Return the candidate with its uses of another agent's `self` translated, as an import does."""
         if candidate.exact or not self.gate.rules.makes(CONTEXT):
             return candidate, ()
         adapted = adapt(candidate.code, candidate.path)
@@ -107,7 +107,7 @@ class CandidateReview:
         grants = grants or CandidateGrants()
         before = snapshot.functions.get(verdict.name)
         if verdict.admitted and any(problem.code in FAILED_EXAMPLES for problem in verdict.problems):
-            verdict = replace(verdict, standing="draft")  # a human may keep it, but nothing has proven it
+            verdict = replace(verdict, standing="draft")  # a human may keep it, but its results are unproven
         verdict = held_to_what_was_proved(candidate, verdict, snapshot, summary)
         if grants.denied:
             verdict = _without_grant(verdict, grants.denied, candidate.path)
@@ -146,9 +146,9 @@ class CandidateReview:
     async def confirmed(
         self, candidate: Candidate, verdict: Verdict, snapshot: "Snapshot", *, reading: bool
     ) -> tuple[Candidate, Verdict]:
-        """Return candidate and verdict with the returned results in place of the expected ones; read, if it has to be.
+        """Return the candidate with the returned results instead of the expected ones, and the new verdict.
 
-        With them a candidate waits whose description the reader doubts: who insists then has nothing more to confirm.
+        `reading` asks the reader. If it doubts the description, the results are kept for the next attempt.
         """
         after = await self.gate.confirm(candidate, verdict, snapshot, reading=reading)
         if REACHES_NOTHING in {problem.code for problem in after.refusals}:
@@ -158,7 +158,7 @@ class CandidateReview:
         return await self._with_given(with_returned_values(candidate, verdict), after, snapshot)
 
     async def settled(self, candidate: Candidate, verdict: Verdict, summary: ChangeSummary) -> Verdict:
-        """Return the verdict after a person has decided where a reader and the author differ; without one, a draft."""
+        """Return the verdict after the user settled the differences between reader and author; otherwise a draft."""
         open_problems = [problem for problem in verdict.problems if problem.code in UNSETTLED]
         granting = self._grants.during(summary.author.approvals)
         if not verdict.admitted or not open_problems or not granting.can_ask:
@@ -178,7 +178,7 @@ class CandidateReview:
         policy: Policy = "agent",
         granted: Granted = UNGRANTED,
     ) -> tuple[Candidate, Verdict]:
-        """Return candidate and verdict with passing given examples added to the docstring if it has too few.
+        """Return the candidate and its verdict, with passing given examples added to the docstring if it has too few.
 
         Calls whose results its author was asked to predict are left out.
         """
@@ -196,7 +196,7 @@ class CandidateReview:
                 text = text if isinstance(more, Problem) else more
         extended = replace(candidate, code=text, examples=(), exact=True)
         after = await self.gate.judge(extended, snapshot, policy, granted=granted)
-        if after.can_be_confirmed:  # results that agree within a tolerance are written as they came back
+        if after.can_be_confirmed:  # results within a tolerance are written as they were returned
             extended = replace(extended, code=with_returned_values(extended, after).code)
             after = await self.gate.judge(extended, snapshot, policy, granted=granted)
         doubts = [
@@ -220,7 +220,7 @@ class CandidateReview:
             change_texts.refused(verdict, is_repeat=is_repeat, replaces=candidate.replaces),
             grants.denied,
         )
-        if grants.is_human:  # what they said is all that matters now
+        if grants.is_human:  # only the user's answer matters now
             message = change_texts.not_done(verdict, replaces=candidate.replaces)
         changed = [
             disagreement
@@ -241,18 +241,18 @@ class CandidateReview:
 async def confirmed(
     store: FunctionStore, anew: tuple[str, ...], old_function: "Function | None", function: "Function"
 ) -> tuple[str, ...]:
-    """Return the calls of a version with results that were accepted as returned, now or earlier and kept since."""
+    """Return the calls with returned results that were accepted, now or earlier, and are still promised."""
     calls = [*anew]
     for earlier in filter(None, (old_function, function)):
         if not (earlier.examples and function.examples):
-            continue  # there is no result that could still hold
+            continue  # without examples, no accepted result can remain
         verdict = await judgment_on(store, earlier.body_hash, earlier.name)
         calls += example_regression.still_there(verdict.confirmed if verdict else (), earlier, function)
     return tuple(dict.fromkeys(calls))
 
 
 def _diff(verdict: Verdict, snapshot: "Snapshot") -> str:
-    """Return how a candidate differs from the function that it would replace; empty if it is new."""
+    """Return the diff of a candidate to the function that it would replace; empty if it is new."""
     before = own_text(verdict.name, snapshot)
     return unified_diff(before, verdict.source, f"{verdict.name}.py") if before and verdict.source else ""
 
@@ -260,7 +260,7 @@ def _diff(verdict: Verdict, snapshot: "Snapshot") -> str:
 def held_to_what_was_proved(
     candidate: Candidate, verdict: Verdict, snapshot: "Snapshot", summary: ChangeSummary
 ) -> Verdict:
-    """Return the verdict with the findings on examples, checks and uses of grants that the previous version had."""
+    """Return the verdict with findings on examples, checks and granted uses that the previous version had."""
     before = snapshot.functions.get(verdict.name)
     after = verdict.reading.function(verdict.name) if verdict.reading else None
     if before is None or after is None or summary.goes_back:
@@ -279,7 +279,7 @@ def held_to_what_was_proved(
 
 
 def _at_home(verdict: Verdict, candidate: Candidate, function: "Function | None" = None) -> Verdict:
-    """Return the verdict with its problems at lines of the function's file, or of its own text, if it is in no file."""
+    """Return the verdict with its problems at lines of the function's file, or of its own text without a file."""
     if candidate.file:
         return verdict
     text = function and read_module(ModuleSource.of("text", verdict.source, candidate.path)).function(verdict.name)
@@ -301,7 +301,7 @@ def _sent_parts(pending: PendingCandidate) -> tuple[object, ...]:
 
 
 def _as_written(example: GivenExample) -> tuple[str, str]:
-    """Return a given example as it goes into a docstring: of an error, only its type was promised."""
+    """Return a given example for a docstring; for an error, only its type was promised."""
     ignoring = "  # doctest: +IGNORE_EXCEPTION_DETAIL" if error_of(example.expected) else ""
     return f"{example.call}{ignoring}", example.expected
 

@@ -1,10 +1,10 @@
-"""Execution of a plan: the intent, the file, the record, the snapshot, in this order.
+"""Execution of a plan, in this order: the intent, the file, the record, the snapshot.
 
-A crash between any two of them leaves an intent row, which the next start finishes or gives up. What
-a human or another process saved meanwhile is never overwritten: the change is planned anew on top of it.
+A crash in between leaves an intent row, which the next start completes or discards. What a human or another process
+saved meanwhile is never overwritten: the change is planned again on top of it.
 
-One process at a time changes files of a workspace. Between the look at a file and the rename over it, and from there to
-the rows, nobody else may write: otherwise the one who comes second takes back what the first has told as done.
+Only one process at a time changes the files of a workspace. From the check of a file to its replacement, and on to the
+rows, no other process may write; otherwise the second writer would undo a change that the first has reported as done.
 """
 
 import asyncio
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     from .folder_copy import FolderCopy
 
 Record = Callable[[PlannedChange], Awaitable[None]]
-_TRIES = 20  # each time that a plan is too late, another process has made its change
+_TRIES = 20  # a plan is stale each time that another process was faster
 
 
 class ChangeExecutor:
-    """Executor of changes, one after another in one process."""
+    """The executor of changes, one at a time per process."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class ChangeExecutor:
         grant_store: "GrantStore",
         copy: "FolderCopy | None" = None,
     ) -> None:
-        """Create the executor; `copy` notes what a folder that shares the store gives to it."""
+        """Create the executor; `copy` records what a folder with a shared store has contributed."""
         self.one_at_a_time = asyncio.Lock()
         self._folder = root / "functions"
         self._state = root / STATE
@@ -59,7 +59,7 @@ class ChangeExecutor:
         self._copy = copy
 
     async def carry_out(self, plan: PlannedChange, record: Record, by: str) -> PlannedChange:
-        """Make the planned change and record it. Return the resulting plan, which may be a refusal."""
+        """Carry out the planned change and record it. Return the resulting plan, which may be a refusal."""
         for tries_left in reversed(range(_TRIES)):
             try:
                 return await self._try(plan, record, by)
@@ -79,7 +79,7 @@ class ChangeExecutor:
             await record(plan)
             return plan
         async with self.one_at_a_time, only_writer(self._state):
-            if plan.new_grant is not None:  # an entry without its row grants nothing, so it goes first
+            if plan.new_grant is not None:  # entry before row: an entry without its row grants nothing
                 plan = replace(plan, writes=(*plan.writes, *await self._grant_store.put(plan.new_grant)))
             if plan.change is None:
                 await record(plan)
@@ -88,19 +88,19 @@ class ChangeExecutor:
         return await self._put_in_force(plan)
 
     async def _put_in_force(self, plan: PlannedChange) -> PlannedChange:
-        """Put the user's decisions about an executed plan in force, and return the plan."""
+        """Put the user's decisions about an executed plan into force, and return the plan."""
         if plan.new_grant is not None:
             self._grant_store.forget()
         if plan.lent is not None:
             self._grant_store.lend(plan.lent)
         if plan.revoked and plan.revoked in await self._grant_store.entries():
-            with suppress(WorkspaceError):  # the file is not understood, and the yes to it is gone all the same
+            with suppress(WorkspaceError):  # the file is invalid, but the approval itself is gone
                 await self._grant_store.revoke(plan.revoked)
         return plan
 
     async def _change(self, plan: PlannedChange, change: FileChange, record: Record, by: str) -> PlannedChange:
         end, modules = EndWrite(change.path, change.version), self._registry.snapshot().modules
-        if modules and not self._folder.is_dir():  # in a new one, all other functions would be missing
+        if modules and not self._folder.is_dir():  # a new folder would make all other functions appear deleted
             problem = folder_problem("functions/", "there is no such folder")
             raise WorkspaceError(f"{problem.message}.", fix=problem.fix or "")
         before = modules.get(change.module)
@@ -116,9 +116,9 @@ class ChangeExecutor:
             await record(replace(plan, writes=(*self._with_kept_out(plan.writes, change), end)))
         except (StorageError, LostLease):
             undo = replace(change, expected=change.version, text=before.text if before else None)
-            with suppress(StaleFile):  # saved by somebody else meanwhile: it is theirs
+            with suppress(StaleFile):  # someone else has saved it meanwhile: keep theirs
                 await asyncio.to_thread(self._write, undo)
-            with suppress(StorageError):  # it has failed a moment ago; the next start sees that there is nothing to do
+            with suppress(StorageError):  # the next start will find nothing left to do
                 await self._store.apply([end])
             raise
         if self._copy:
@@ -127,7 +127,7 @@ class ChangeExecutor:
         return plan
 
     def _with_kept_out(self, writes: Iterable[Write], change: FileChange) -> list[Write]:
-        """Return the writes with what stays kept out of the file."""
+        """Return the writes with the names of the functions that stay kept out of the file."""
         after = _after(self._registry.snapshot(), change)
         return [with_kept_out(write, change.reading, after) for write in writes]
 
@@ -150,7 +150,7 @@ class ChangeExecutor:
 
 
 def _refusal_detail(plan: PlannedChange, error: KnapperError) -> Judgment:
-    """Return the detail of a plan that was not executed, with the reason in its place."""
+    """Return the detail of a plan that was not executed, with the reason."""
     detail = {**(to_json(plan.detail) or {}), "admitted": False, "error": str(error)}
     path = plan.change.path if plan.change else ""
     problem = Problem(error.code, error.message.rstrip(), Place(path), error.fix)
@@ -166,7 +166,7 @@ def _after(snapshot: "Snapshot", change: FileChange) -> "Snapshot":
 
 
 class NoTurn(WorkspaceError):
-    """Another process holds the lock, or it cannot be created. Nothing was changed."""
+    """Another process holds the lock, or the lock cannot be created. Nothing was changed."""
 
     code = "no-turn"
 
@@ -178,10 +178,10 @@ _PAUSE_S = 0.01
 
 @asynccontextmanager
 async def only_writer(state: Path) -> AsyncIterator[None]:
-    """Hold the lock. The kernel releases it when the process ends, however it ends.
+    """Hold the lock. The kernel releases it when the process ends in any way.
 
     Raises:
-        NoTurn: another process keeps it.
+        NoTurn: another process holds the lock too long, or it cannot be created.
     """
     try:
         descriptor = open_lock(state / _NAME)

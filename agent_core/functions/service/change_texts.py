@@ -1,4 +1,4 @@
-"""Answers to a model about verbs on functions: what happened, what it means, what to do next."""
+"""Answers to a model about operations on functions: what happened, what it means, what to do next."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,12 +29,12 @@ _MOST_SEEN = 3
 
 
 def admitted(verdict: "Verdict", function: "Function", done: str) -> str:
-    """Return the answer that the function joined: its signature, the fixes made, and its weak points."""
+    """Return the answer that the function was admitted: its signature, the fixes made, and its weak points."""
     lines = [f"`{verdict.name}` {done} in {function.path} and can be called now. It is: {signature(function)}"]
     lines += [f"Fixed: {fix.message}" for fix in verdict.fixes]
     lines += [f"Note: {problem}" for problem in verdict.problems if problem.severity == "warns"][:MAX_PROBLEMS]
     if verdict.confirmed:
-        # Without the calls: a small model takes the last values that it reads for the user's.
+        # Without the calls: a small model confuses the last values that it reads with the user's.
         lines.append(f"Taken as they came back, not as predicted: {len(verdict.confirmed)} of its examples.")
     if verdict.standing == "draft":
         lines.append("It is a draft: no example could prove its results.")
@@ -43,14 +43,14 @@ def admitted(verdict: "Verdict", function: "Function", done: str) -> str:
 
 
 def granted(grants: "Grants") -> list[str]:
-    """Return the lines on what the user granted the function."""
+    """Return the lines about what the user granted the function."""
     return [f"A human lets it: {'; '.join(grants.sentences())}."] if grants else []
 
 
 def refused(verdict: "Verdict", *, is_repeat: bool, replaces: bool) -> str:
-    """Return the answer that the function did not join: every problem, and the shortest way out.
+    """Return the answer that the function was rejected: every problem, and the shortest way to fix it.
 
-    The texts are those that a small model was shown in its demonstration (`model/demonstration.toml`) and acts on:
+    The texts are those that a small model was shown in its demonstration (`model/demonstration.toml`) and reacts to:
     change both together.
     """
     lines = ["You sent the same code again."] if is_repeat else []
@@ -85,7 +85,7 @@ def refused(verdict: "Verdict", *, is_repeat: bool, replaces: bool) -> str:
 
 
 def ask_for_results(name: str, calls: Sequence[str], *, replaces: bool = False, given: int | None = None) -> str:
-    """Return the question for the results of calls; `given` is the number of results that came, if it was another."""
+    """Return the question for the results of calls; `given` is the number of results if it was wrong."""
     many = "its result" if len(calls) == 1 else f"their {len(calls)} results, in this order"
     wrong = f" ({given} came)" if given else ""
     answer = f"confirm_function(function_name={name!r}, expected=[{', '.join('…' for _ in calls)}])"
@@ -99,12 +99,12 @@ def ask_for_results(name: str, calls: Sequence[str], *, replaces: bool = False, 
 
 
 def _is_beyond(verdict: "Verdict") -> bool:
-    """Check whether all that is in the way is that a reader of the description expects more than computing."""
+    """Check whether the only obstacle is that a reader expects more than computing from the description."""
     return {problem.code for problem in verdict.refusals} == {REACHES_NOTHING}
 
 
 def _is_small_alarm(verdict: "Verdict") -> bool:
-    """Check whether only a small reader is in the way, which is often wrong: its author is as small."""
+    """Check whether the only obstacle is a small reader, which is often wrong; the author is then as small."""
     return _is_beyond(verdict) and verdict.answer is not None and verdict.answer.is_small
 
 
@@ -114,7 +114,7 @@ def not_done(verdict: "Verdict", *, replaces: bool) -> str:
 
 
 def promised(changed: Sequence["Disagreement"]) -> str:
-    """Return the addition to a refusal if confirming would change an example that the function had before."""
+    """Return the addition to a refusal if confirming would change an earlier example."""
     if not changed:
         return ""
     was = "was there before" if len(changed) == 1 else "were there before"
@@ -123,7 +123,7 @@ def promised(changed: Sequence["Disagreement"]) -> str:
 
 
 def unconfirmed(verdict: "Verdict", replaces: bool) -> str:  # noqa: FBT001 - a fact, not a mode
-    """Return why a candidate cannot be confirmed in its present form."""
+    """Return why a candidate cannot be confirmed as it is."""
     if _is_small_alarm(verdict):
         return refused(verdict, is_repeat=False, replaces=replaces)
     lines = [
@@ -136,7 +136,7 @@ def unconfirmed(verdict: "Verdict", replaces: bool) -> str:  # noqa: FBT001 - a 
 
 
 def known_example(name: str, example: "Example", expected: str) -> str:
-    """Return the answer that a call has its example already, with what it says."""
+    """Return the answer that a call already has an example, with its promise."""
     says = example.raises or example.expected.strip()
     has = f"{one_line(example.call, 200)} gives {fence(says, 200)}"
     text = f"`{name}` has that example already, on line {example.line}: {has}. Nothing was changed."
@@ -144,7 +144,7 @@ def known_example(name: str, example: "Example", expected: str) -> str:
 
 
 def failed_example(name: str, result: "ExampleResult") -> str:
-    """Return the answer that an example failed and was not kept, with both values; neither is presumed right."""
+    """Return the answer that an example failed and was not kept, with both values; neither is assumed to be right."""
     wrote, back = fence(result.expected, 200), fence(result.returned, 200)
     return (
         f"`{name}` was not changed: for {fence(result.call, 200)} you wrote {wrote}, it returned {back}.\n"
@@ -155,7 +155,8 @@ def failed_example(name: str, result: "ExampleResult") -> str:
 def excluded(verdict: "Verdict", *, is_repeat: bool) -> frozenset[str]:
     """Return the functions that a schema-constrained model is not offered next, because they would lead nowhere.
 
-    At first it has to act and not to reply; the same candidate once more shuts the way that brought it.
+    At first it must act instead of replying. If it sends the same candidate again, the function that it used is
+    excluded.
     """
     if verdict.can_be_confirmed or verdict.challenges or _is_beyond(verdict):
         return frozenset({"create_function"} if is_repeat else {REPLY})
@@ -163,14 +164,14 @@ def excluded(verdict: "Verdict", *, is_repeat: bool) -> frozenset[str]:
 
 
 def source_of_pending(verdict: "Verdict") -> str:
-    """Return the text that edit_function works on, if fixes made it differ from what was sent."""
+    """Return the text that edit_function works on, if fixes changed what was sent."""
     return "The candidate now reads:\n" + block(verdict.source, 6_000) if verdict.fixes and verdict.source else ""
 
 
 def changes(
     change_events: Iterable[FunctionsChanged], functions: Mapping[str, "Function"], hidden: Collection[str] = ()
 ) -> str:
-    """Return one notice about functions that someone else changed, as far as they are not hidden; it may be empty."""
+    """Return one notice about functions that someone else changed, without hidden ones; it may be empty."""
     told = list(change_events)
     by_user = [change for change in told if change.by == "user"]
     others = _sentences([change for change in told if change.by != "user"], functions, hidden)
@@ -212,7 +213,7 @@ def _sentences(
 
 
 def heard(change: "RegistryChange", root: Path) -> FunctionsChanged:
-    """Return a change of the registry as listeners receive it, with the lines for which files are rejected."""
+    """Return a change of the registry as an event, with the line of each problem that rejects a file."""
     lines = {str(problem): _line_of(root, problem.where) for problem in change.rejected}
     return FunctionsChanged(
         turn="",
@@ -238,7 +239,7 @@ def _line_of(root: Path, place: "Place") -> str:
 
 @dataclass(frozen=True, slots=True)
 class ReloadReport:
-    """Changes that a look at the folder found: names, files that are good again or rejected, standings and doubts."""
+    """The changes that a reload found: names, files that are good again or rejected, standings and doubts."""
 
     loaded: tuple[str, ...]
     changed: tuple[str, ...]
@@ -257,7 +258,7 @@ def reloaded(change: "RegistryChange", rejected: Iterable["Problem"]) -> ReloadR
 
 
 def summed(report: ReloadReport, change_events: Iterable[FunctionsChanged]) -> ReloadReport:
-    """Return a reload with all that was heard, with only those standings and differing examples that still hold."""
+    """Return a reload with all events added, but only those standings and failing examples that still hold."""
     names: dict[str, set[str]] = {"loaded": set(), "changed": set(), "removed": set(), "fixed": set()}
     still: dict[str, dict[str, str]] = {"standings": {}, "disagreeing": {}}
     noted: dict[str, str] = {}
@@ -269,7 +270,7 @@ def summed(report: ReloadReport, change_events: Iterable[FunctionsChanged]) -> R
             still[key] = {name: how for name, how in texts.items() if name not in settled} | getattr(change, key)
         noted |= change.noted
     sorted_names = {key: tuple(sorted(members)) for key, members in names.items()}
-    return replace(report, **sorted_names, **still, noted=noted)  # type: ignore[arg-type]  # by the names of the fields
+    return replace(report, **sorted_names, **still, noted=noted)  # type: ignore[arg-type]  # keys are field names
 
 
 def difference(disagreements: Sequence["Disagreement"]) -> str:
@@ -281,7 +282,7 @@ def difference(disagreements: Sequence["Disagreement"]) -> str:
 
 
 def breakage(breakage: "Breakage") -> tuple[str, str]:
-    """Return the changed function and a sentence on the function that it breaks."""
+    """Return the changed function and a sentence about the function that it breaks."""
     user = breakage.user
     back = f"; roll back with rollback_function or /rollback {breakage.name}" if breakage.name else ""
     return (
@@ -291,9 +292,9 @@ def breakage(breakage: "Breakage") -> tuple[str, str]:
 
 
 def seen_later(problems: Sequence["Problem"]) -> str:
-    """Return the findings of the background review, each on its line with place and fix, the doubtful ones last.
+    """Return the findings of the background review, one per line with place and fix, the doubtful ones last.
 
-    With which function it may be confused is always among them.
+    Findings about confusable functions are always included.
     """
     confusions = [problem for problem in problems if problem.code == "confusable"]
     ordered = [problem for problem in problems if problem not in confusions]

@@ -1,6 +1,6 @@
-"""Planning of changes: every candidate goes through the gate, and a rejected one is kept.
+"""Planning of changes: every candidate goes through the gate, and a rejected one is kept as pending.
 
-Nothing is written here: a plan holds the new text of the file and the rows that go with it.
+Nothing is written here: a plan has the new text of the file and the rows to store with it.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -37,12 +37,12 @@ if TYPE_CHECKING:
 
 
 class ChangePlanner:
-    """The planning half of the function service."""
+    """The planner of changes to functions."""
 
     def __init__(
         self, store: FunctionStore, files: FileSync, review: CandidateReview, maker: FunctionMaker | None = None
     ) -> None:
-        """Create the planner; what an agent asks for is written by the `maker`, if there is one."""
+        """Create the planner; a `maker`, if there is one, writes the functions that agents request."""
         self._maker = maker
         self._store = store
         self._files = files
@@ -50,7 +50,7 @@ class ChangePlanner:
         self._registry = files.registry
 
     async def create(self, candidate: Candidate, author: Author, policy: Policy = "agent") -> PlannedChange:
-        """Plan a new function, or a pending one sent again."""
+        """Plan a new function, or a pending one that is sent again."""
         try:
             snapshot = await self._files.settled(candidate.module, "", self._registry.snapshot())
         except WorkspaceError as error:
@@ -81,9 +81,10 @@ class ChangePlanner:
     async def _write_with_maker(
         self, name: str, author: Author, own: tuple[str, str], judge: Callable[[str, Author], Awaitable[PlannedChange]]
     ) -> PlannedChange:
-        """Return the plan for what the maker writes in place of its author's `own` source, which has a reason.
+        """Return the plan for the maker's source, written instead of the author's `own` source and reason.
 
-        Each refused attempt is shown to it with the verdict. If it does not answer, the author's source is judged.
+        Each refused attempt is shown to the maker with the verdict. If it does not answer, the author's source is
+        judged.
         """
         assert self._maker is not None
         code, reason = own
@@ -103,7 +104,7 @@ class ChangePlanner:
             plan = await judge(written.source, replace(alone, model=written.model))
             verdict = plan.detail if isinstance(plan.detail, Judgment) else None
             if verdict is not None and (verdict.denied or any(one.code == "needs-yes" for one in verdict.problems)):
-                return plan  # a person has decided
+                return plan  # the user has decided
             if plan.outcome != "refused":
                 return replace(plan, text=f"Written by {written.model}.\n{plan.text}")
             attempts.append((written.source, shown_refusal(plan)))
@@ -141,10 +142,10 @@ class ChangePlanner:
         return self._files.repeatable(plan, replan, name, snapshot, late)
 
     async def edit(self, name: str, old_text: str, new_text: str, reason: str, author: Author) -> PlannedChange:
-        """Plan a change of one place in the source: of the pending candidate if there is one, else of the function."""
+        """Plan the replacement of one passage in the pending candidate, or in the function if there is none."""
         pending = await pending_candidate(self._store, name)
         if pending and pending.conflict is not None and self._hash(name):
-            pending = None  # what is on disk is what both hands work on
+            pending = None  # after a conflict, both authors work on the text on disk
         code = pending.text if pending else self.source(name)
         count = code.count(old_text) if old_text else 0
         if count != 1:
@@ -159,9 +160,9 @@ class ChangePlanner:
         return await self._plan_replacement(name, code, reason, author, "edit of")
 
     async def confirm(self, name: str, reason: str, author: Author, expected: Sequence[str] = ()) -> PlannedChange:
-        """Plan a pending candidate with the values that were really returned, if only expected results disagreed.
+        """Plan a pending candidate with the values that were returned, if only expected results disagreed.
 
-        For one whose author is asked to predict results, `expected` are these, in the order of the calls.
+        If its author is asked to predict results, `expected` are these, in the order of the calls.
         """
         pending = await pending_candidate(self._store, name)
         if pending is None:
@@ -208,7 +209,7 @@ class ChangePlanner:
         snapshot: "Snapshot",
         summary: ChangeSummary,
     ) -> PlannedChange:
-        """Plan a candidate with the results that its author predicts, or ask for them again."""
+        """Plan a candidate with the results that its author predicts, or ask for the predictions again."""
         calls, function = pending.asked or (), own_function(candidate)
         given = [text for text in expected if function is not None and not is_blank(text, function.returns)]
         if len(given) != len(calls) or function is None:
@@ -220,8 +221,9 @@ class ChangePlanner:
         return await self._review.judged(candidate, snapshot, summary, challenging=True)
 
     async def _asked_before(self, candidate: Candidate, old_function: "Function | None") -> Candidate:
-        """Return the candidate with what a reader said of its description, the calls that its author was asked about,
-        and the answers that still fit it.
+        """Return the candidate with what is known from its last review.
+
+        This is a reader's answer, the calls that its author was asked about, and the answers that still fit.
         """
         pending = await pending_candidate(self._store, candidate.name)
         if pending is None:
@@ -240,7 +242,7 @@ class ChangePlanner:
         return replace(candidate, asked=pending.asked, examples=(*candidate.examples, *kept))
 
     async def granted(self, name: str, grants: "Grants", author: Author, version: str = "") -> PlannedChange:
-        """Plan a pending candidate that only needs grants, unchanged, with the grants that the user gave it."""
+        """Plan a pending candidate that only needs grants, with the grants that the user gave it."""
         pending = await pending_candidate(self._store, name)
         if pending is None:
             raise UsageError(f"No candidate named `{name}` is waiting.", fix="create_function makes one.")
@@ -256,7 +258,7 @@ class ChangePlanner:
     async def delete(self, name: str, author: Author) -> PlannedChange:
         """Plan the deletion of a function from its module. The module's file is deleted with its last function.
 
-        One that other code uses, such as the package that it came with, stays there and is not offered any more.
+        If other code, such as its package, needs its text, the text stays and is no longer offered as a function.
         """
         before = self._registry.snapshot()
         if name not in before.functions:
@@ -286,17 +288,17 @@ class ChangePlanner:
         return self._files.repeatable(plan, partial(self.delete, name, author), name, snapshot)
 
     def source(self, name: str) -> str:
-        """Return the exact text of a function as it is now, with the comments above it, which are replaced with it."""
+        """Return the source of a function with the comments above it; a change replaces both."""
         text = own_text(name, self._registry.snapshot())
         if text is None:
             raise unknown_function(name, self._registry.snapshot().functions)
         return text
 
     async def drop(self, name: str) -> PlannedChange:
-        """Plan to drop a pending candidate. The file on disk, if any, is unchanged.
+        """Plan to discard a pending candidate. A file on disk is not changed.
 
         Raises:
-            UsageError: there is none.
+            UsageError: there is no candidate with this name.
         """
         pending = await pending_candidate(self._store, name)
         if pending is None:
@@ -317,21 +319,21 @@ class ChangePlanner:
         return function.body_hash if function else ""
 
     def _is_stale(self, name: str, pending: PendingCandidate) -> bool:
-        """Return whether the function has changed since a candidate for it was kept."""
+        """Return whether the function has changed since the candidate for it was kept."""
         return pending.over is not None and pending.over != self._hash(name)
 
     async def _late(self, candidate: Candidate, author: Author, error: WorkspaceError) -> PlannedChange:
         """Keep an agent's candidate that would overwrite what someone else saved.
 
         Raises:
-            WorkspaceError: the author is a human, who has the text still.
+            WorkspaceError: the author is a human, who still has the text.
         """
         if author.by == "human":
             raise error
         return await self._keep_beside(candidate, author, error)
 
     async def _keep_beside(self, candidate: Candidate, author: Author, error: WorkspaceError) -> PlannedChange:
-        """Keep a candidate next to what someone else saved. Both are shown."""
+        """Keep a candidate as pending next to what someone else saved. The answer shows both."""
         name, now = candidate.name, self._registry.snapshot()
         author.unread.read(name)
         candidate = replace(candidate, replaces=name in now.functions)
@@ -346,7 +348,7 @@ def _candidate(name: str, pending: PendingCandidate, reason: str, *, replaces: b
 
 
 def _with_answers(candidate: Candidate, judgment: Judgment) -> Candidate:
-    """Return a candidate with what was said of the version before it: by a reader, and by its author."""
+    """Return a candidate with the answers about the previous version, of a reader and of its author."""
     given = tuple(GivenExample(**row) for row in judgment.document.get("answers") or ())
     asked = tuple(example.call for example in given)
     candidate = replace(candidate, answer=answer_of(judgment), asked=asked, examples=(*candidate.examples, *given))
@@ -354,5 +356,5 @@ def _with_answers(candidate: Candidate, judgment: Judgment) -> Candidate:
 
 
 def own_function(candidate: Candidate) -> "Function | None":
-    """Return the function of a candidate's text as it can be read alone."""
+    """Return the function in a candidate's text, read without its module."""
     return read_module(ModuleSource.of(candidate.module, candidate.code)).function(candidate.name)

@@ -1,7 +1,7 @@
-"""The worth of each grown function, from turns in which it was masked at random (`growth.mask`).
+"""The worth of each grown function, measured in turns in which it was masked at random (`growth.mask`).
 
-What changes a turn besides are its request and the other functions that it was shown. Both are fitted together with the
-effects: functions that come up together are told apart, because each is masked by a draw of its own. Pure.
+A turn also depends on its request and on the other functions that it was shown. Both are fitted together with the
+effects. Functions that appear together can be distinguished because each is masked independently. Pure.
 """
 
 import math
@@ -16,15 +16,15 @@ Worth: TypeAlias = Literal["helps", "harms", "unknown"]
 Version: TypeAlias = tuple[str, str]
 """A function's name and the hash of its body."""
 
-FEWEST_MASKED: Final = 4  # turns without a function, before anything is said of it
+FEWEST_MASKED: Final = 4  # turns without a function, before it is assessed
 _LEAST_SHARE: Final = 0.05  # of the tokens of a turn: each line of an index costs a few
 _SWEEPS: Final = 12
-_Z: Final = 2.576  # of a normal distribution, for 99 of 100 intervals
+_Z: Final = 2.576  # quantile of the normal distribution for 99 % intervals
 
 
 @dataclass(frozen=True, slots=True)
 class EffectInterval:
-    """The change that showing a function makes, with an interval of 99 %."""
+    """The change in an outcome when a function is shown, with a 99 % interval."""
 
     change: float
     low: float
@@ -32,16 +32,16 @@ class EffectInterval:
 
     @property
     def sign(self) -> int:
-        """1 or −1 if zero is outside of the interval, else 0."""
+        """1 or −1 if the interval excludes zero, else 0."""
         return (self.low > 0) - (self.high < 0)
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionEffect:
-    """The measured worth of one version of a function, and the models that it was measured with.
+    """The measured worth of one version of a function, and the models with which it was measured.
 
-    `tokens` is a share (−0.2: a fifth less), `requests` and `right` are per turn; a turn that was sent again is not
-    right. Right turns count before tokens.
+    `tokens` is a relative change (−0.2: a fifth less); `requests` and `right` are changes per turn. A turn that was
+    sent again is not right. Right turns count before tokens.
     """
 
     worth: Worth
@@ -54,8 +54,8 @@ class FunctionEffect:
 
 
 def effects(turns: Sequence["ExposedTurn"]) -> dict[Version, FunctionEffect]:
-    """Return the effect of each version of a function that was both shown and masked often enough."""
-    # Tokens are fitted as logarithms: a long turn is not ten times as informative as a short one.
+    """Return the effect of each version of a function that was shown and masked often enough."""
+    # Tokens are fitted as logarithms, so that long turns do not dominate.
     tokens = _fit_effects(turns, lambda turn: math.log1p(turn.tokens))
     requests = _fit_effects(turns, lambda turn: float(turn.requests))
     right = _fit_effects(turns, lambda turn: 0.0 if turn.is_retried else 1.0)
@@ -75,7 +75,7 @@ def effects(turns: Sequence["ExposedTurn"]) -> dict[Version, FunctionEffect]:
 
 @dataclass(slots=True)
 class _Fit:
-    """One function in a fit: the places of its turns, its effect, and what its requests are beside the others."""
+    """One function in a fit: the indexes of its turns, its effect, and the level of its own requests."""
 
     shown: list[int]
     masked: list[int]
@@ -91,7 +91,7 @@ class _Fit:
 def _fit_effects(
     turns: Sequence["ExposedTurn"], outcome: Callable[["ExposedTurn"], float]
 ) -> dict[Version, EffectInterval]:
-    """Return the effects on one outcome, by least squares of all functions together, one after another."""
+    """Return the effects on one outcome, by least squares over all functions, fitted in turn."""
     fits = _measurable(turns)
     spare = len(turns) - len(fits) - 1
     if spare < 1:
@@ -117,7 +117,7 @@ def _measurable(turns: Sequence["ExposedTurn"]) -> dict[Version, _Fit]:
 
 
 def _refit(fit: _Fit, rest: list[float]) -> None:
-    """Fit one function anew to what the others leave, and take the difference out of the rest."""
+    """Refit one function to the residuals, and subtract the change from them."""
     without, with_it = _mean(rest, fit.masked), _mean(rest, fit.shown)
     change, level = with_it - without, fit.share * with_it + (1 - fit.share) * without
     fit.change += change
@@ -129,12 +129,12 @@ def _refit(fit: _Fit, rest: list[float]) -> None:
 
 
 def _interval(fit: _Fit, rest: Sequence[float], inflation: float) -> EffectInterval:
-    """Return the interval of an effect; `inflation` makes up for what was fitted besides."""
+    """Return the interval of an effect; `inflation` compensates for the other parameters of the fit."""
     places = [*fit.shown, *fit.masked]
     variance = sum(rest[at] ** 2 for at in places) / len(places) * inflation
     error = math.sqrt(variance * (1 / len(fit.shown) + 1 / len(fit.masked)))
     freedom = len(places) - 2
-    width = (_Z + (_Z**3 + _Z) / (4 * freedom)) * error  # Student's t, to the first order
+    width = (_Z + (_Z**3 + _Z) / (4 * freedom)) * error  # Student's t, to first order
     return EffectInterval(fit.change, fit.change - width, fit.change + width)
 
 

@@ -1,8 +1,8 @@
-"""Regression check: every promise of an example stays required, and so do checks and what a grant was given for.
+"""Regression check: every promise of an example must be kept, and so must checks and the uses that were granted.
 
-Pure. An example is known by its call, as Python reads it, with the set-up lines that the call depends on. One that
-is gone, or promises another result, is named; where the signature became another, as many must take its place.
-A check is an error that the docstring lists, or a bound on an argument in the schema; a grant is given for what the
+Pure. An example is identified by its call, as Python parses it, with the setup lines that the call depends on. Examples
+that are gone or promise another result are named; after a change of the signature, as many new ones must replace them.
+A check is an error that the docstring lists, or a bound on an argument in the schema. A grant is given for what the
 code reaches.
 """
 
@@ -32,13 +32,13 @@ CODE: Final = "example-dropped"
 CHECK_CODE: Final = "check-dropped"
 USE_CODE: Final = "use-dropped"
 _MOST = 6
-_Key = tuple[str, str]  # the call with its set-up, and what it promises
+_Key = tuple[str, str]  # the call with its setup, and its promise
 _BOUNDS: Final = frozenset(
     {"enum", "const", "pattern", "multipleOf", "uniqueItems"}
     | {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}
     | {"minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"}
 )
-"""What a schema says of a value beside its type."""
+"""The schema keywords that constrain a value beyond its type."""
 _WITHIN: Final = ("items", "prefixItems", "additionalProperties", "anyOf", "oneOf", "allOf")
 _KINDS: Final[dict[str, type | tuple[type, ...]]] = {
     "string": str,
@@ -51,7 +51,7 @@ _KINDS: Final[dict[str, type | tuple[type, ...]]] = {
 
 
 def dropped(old_function: "Function | None", function: "Function | None") -> list[tuple["Example", str]]:
-    """Return the examples that a function no longer has, each with what their call promises now, if anything."""
+    """Return the examples that a function no longer has, each with the current promise of its call, if any."""
     if old_function is None or function is None:
         return []
     now = {_key(example) for example in function.examples}
@@ -88,7 +88,7 @@ def problem(
 
 
 def _lost_evidence(lost: Sequence[tuple["Example", str]]) -> tuple[Evidence, ...]:
-    """Return the examples that are gone as what can be checked: each call with what it promised."""
+    """Return the lost examples as evidence: each call with its promise."""
     return tuple(
         Evidence(call=example.call, expected=example.raises or example.expected.strip()) for example, _ in lost
     )
@@ -97,9 +97,9 @@ def _lost_evidence(lost: Sequence[tuple["Example", str]]) -> tuple[Evidence, ...
 def proved_problems(
     old_function: "Function", function: "Function", old: str, new: str, grants: Grants, severity: Severity, place: Place
 ) -> list[Problem]:
-    """Return the problems if checks of the previous version, or what it was granted something for, are gone.
+    """Return the problems if checks of the previous version, or uses that it was granted, are gone.
 
-    `old` and `new` are the texts of both, `grants` what the new one needs, its module included.
+    `old` and `new` are the texts of both versions. `grants` is what the new one needs, including its module.
     """
     ways_out = "; if it must go, say why in `reason`" if severity == "refuses" else ""
     problems = []
@@ -116,9 +116,9 @@ def proved_problems(
 
 
 def _errors_gone(name: str, function: "Function", old: str, new: str) -> Iterator[str]:
-    """Yield the errors that the docstring listed and no longer does, or that its code no longer raises itself.
+    """Yield the errors that the docstring no longer lists, or that the code no longer raises itself.
 
-    One that an example still shows is there, whoever raises it.
+    An error that an example still shows is not lost, wherever it is raised.
     """
     (listed, raised), (still_listed, still_raised) = _errors(name, old), _errors(function.name, new)
     shown = {example.raises.partition(":")[0] for example in function.examples if example.raises}
@@ -132,7 +132,7 @@ def _errors_gone(name: str, function: "Function", old: str, new: str) -> Iterato
 
 
 def _errors(name: str, text: str) -> tuple[tuple[str, ...], set[str]]:
-    """Return the errors that a function's docstring lists, and those that a statement of its own raises."""
+    """Return the errors that a function's docstring lists, and those that its own statements raise."""
     tree = parse(text)
     node = find(tree, name) if isinstance(tree, ast.Module) else None
     if node is None:
@@ -143,7 +143,7 @@ def _errors(name: str, text: str) -> tuple[tuple[str, ...], set[str]]:
 
 
 def _bounds_gone(old_function: "Function", new_function: "Function") -> Iterator[str]:
-    """Yield the bounds on arguments that both versions take as one type, and that the new one does not have."""
+    """Yield the bounds on arguments that the new version dropped, although their types are the same."""
     old, new = (function.parameters.get("properties", {}) for function in (old_function, new_function))
     for name in [name for name in old if name in new and old[name].get("type") == new[name].get("type")]:
         kept = {key for key, _value in _bounds(new[name])}
@@ -163,7 +163,7 @@ def _bounds(schema: object) -> Iterator[tuple[str, object]]:
 
 
 def _uses_gone(grants: Grants, needed_grants: Grants) -> tuple[str, ...]:
-    """Return in words what was needed of each kind of which nothing is needed now."""
+    """Return descriptions of each kind of grant that was needed before and is no longer needed."""
     gone = {kind: grants.items(kind) for kind in KINDS if grants.items(kind) and not needed_grants.items(kind)}
     return reach_of(Grants.from_json(gone))
 
@@ -179,14 +179,14 @@ def of_save(before: "ModuleReading | None", reading: "ModuleReading") -> list[Pr
 
 
 def still_there(calls: Collection[str], old_function: "Function", function: "Function") -> list[str]:
-    """Return those calls that have an example in both versions with the same promise."""
+    """Return the calls that have an example with the same promise in both versions."""
     old = {example.call: _key(example) for example in old_function.examples}
     now = {_key(example): example.call for example in function.examples}
     return [now[old[call]] for call in calls if call in old and old[call] in now]
 
 
 def holds(function: "Function | None", call: str) -> "Example | None":
-    """Return the function's example of that call, however it is written."""
+    """Return the function's example of this call, regardless of formatting."""
     normalized = _normal(call)
     return (
         next((example for example in function.examples if _normal(example.call) == normalized), None)
@@ -200,7 +200,7 @@ def _key(example: "Example") -> _Key:
 
 
 def written(example: "Example") -> str:
-    """Return the promise of an example in the form that `add_example` takes."""
+    """Return the promise of an example in the form that `add_example` accepts."""
     return example.raises or example.expected.rstrip("\n")
 
 
@@ -228,7 +228,7 @@ def _names(text: str) -> set[str]:
 
 
 def _is_other(old_function: "Function", function: "Function") -> bool:
-    """Return whether the signature changed: names, types, what is required, what is returned."""
+    """Return whether the signature changed: names, types, required parameters, or the return type."""
     return _signature(old_function) != _signature(function)
 
 
@@ -241,7 +241,7 @@ def _signature(function: "Function") -> object:
 
 
 def _fits(example: "Example", old_function: "Function", function: "Function") -> bool:
-    """Return whether an example could still run unchanged: its call fits, and so may its result."""
+    """Return whether an example may still hold: its call fits the signature, and the return type is the same."""
     if old_function.returns != function.returns:
         return False
     try:
@@ -271,7 +271,7 @@ def _takes(function: "Function", call: ast.Call) -> bool:
 
 
 def _is_of(schema: "Schema", node: ast.expr) -> bool:
-    """Return whether a literal may be of a type, as far as the name of the type tells."""
+    """Return whether a literal may have a type, as far as the name of the type tells."""
     kind = _KINDS.get(str(schema.get("type")))
     value = literal_value(ast.unparse(node))
     if type(value) is object or kind is None:

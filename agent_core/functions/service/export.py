@@ -1,7 +1,7 @@
 """Export of functions: a folder with a plain package that works without Knapper, with its examples as tests.
 
-The functions keep their text; only imports between the workspace's modules are written as relative ones. A folder
-that holds something is not written into.
+The functions keep their text; only imports between the workspace's modules become relative. A folder that is not empty
+is never written to.
 """
 
 import ast
@@ -39,7 +39,7 @@ class Handing:
 
 @dataclass(frozen=True, slots=True)
 class ExportNote:
-    """Something about a module of a package that its reader should know."""
+    """A note for the reader about a module of the package."""
 
     name: str
     message: str
@@ -47,7 +47,7 @@ class ExportNote:
 
 @dataclass(frozen=True, slots=True)
 class ExportReport:
-    """A package that was written: its functions and files, and notes on its modules."""
+    """A written package: its functions and files, and notes on its modules."""
 
     folder: str
     package: str
@@ -58,13 +58,13 @@ class ExportReport:
 
 @dataclass(slots=True)
 class _Chosen:
-    """The exported names of each module. None stands for a whole module."""
+    """The exported names of each module. None means the whole module."""
 
     snapshot: Snapshot
     names: dict[str, set[str] | None] = field(default_factory=dict)
 
     def take(self, module: str, names: Iterable[str] | None) -> None:
-        """Add these names of a module, and what they need in other modules."""
+        """Add these names of a module, and what they need from other modules."""
         chosen_names = self.names.get(module, set())
         if chosen_names is None or module not in self.snapshot.modules:
             return
@@ -96,10 +96,10 @@ class _Chosen:
 
 
 def export(handing: Handing, snapshot: Snapshot) -> ExportReport:
-    """Write the package. Return a description of its contents.
+    """Write the package and return a description of its contents.
 
     Raises:
-        UsageError: the folder holds something, a name is unknown, or the package cannot be called so.
+        UsageError: the folder is not empty, a name is unknown, or the package name is invalid.
     """
     package = handing.package or fitting(handing.folder.resolve().name).lower()
     if not package.isidentifier() or package in sys.stdlib_module_names or package == FOLDER:
@@ -159,12 +159,12 @@ def _texts(chosen: _Chosen, snapshot: Snapshot, package: str) -> tuple[dict[str,
 
 
 def _declaring_nothing(text: str) -> str:
-    """Return the text with a comment at its top moved so that it declares no encoding."""
+    """Return the text; if its first lines would declare another encoding, move them down."""
     return text if flaw_of(text) is None else f"\n\n{text}"
 
 
 def _frame(package: str, functions: list[Function], texts: Mapping[str, str]) -> dict[str, str]:
-    """Return the files around the modules: the package's exports, its context, tests, project file and README."""
+    """Return the files around the modules: the package's exports, context, tests, project file and README."""
     takes_self = any(function.takes_self for function in functions)
     places = [f"{package}.{function.module}:{function.name}" for function in functions]
     imports = [f"from .{function.module} import {function.name}" for function in functions]

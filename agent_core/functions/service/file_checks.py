@@ -1,7 +1,7 @@
-"""Judging of files without admitting anything: modules, folders of them, or one candidate per line of a `.jsonl` file.
+"""Judges files without admitting anything: modules, folders, or `.jsonl` files with a candidate per line.
 
-Verdicts are reported in the order of what was given, each as soon as it and all before it are known; only a window
-of candidates is held at a time.
+Verdicts are reported in the order of the input, each as soon as it and all before it are known. Only a window of
+candidates is held in memory.
 """
 
 import asyncio
@@ -25,21 +25,22 @@ from .judgment import Judgment
 from .review_pool import Judge, ReviewJob, unreadable
 
 _WINDOW = 64
-_LONGEST = 4 << 20  # a line of a `.jsonl` file
+_LONGEST = 4 << 20  # bytes of a line in a `.jsonl` file
 _HIDDEN = re.compile(r"^[._]|^(?:node_modules|venv|build|dist)$")
 
 
 @dataclass(frozen=True, slots=True)
 class CheckRequest:
-    """A request to judge files, and to ask the reader about them if `is_read`. The expected name and module of a
-    single function may be given.
+    """A request to judge files; if `is_read`, the reader is asked about them.
+
+    The expected `name` and `module` of a single function may be given.
     """
 
     paths: tuple[Path, ...]
     policy: Policy = "agent"
     name: str = ""
     module: str = ""
-    root: Path = field(default_factory=Path)  # the workspace: files of its folder are judged as the modules they are
+    root: Path = field(default_factory=Path)  # the workspace; its own files are judged as its modules
     is_read: bool = False
 
 
@@ -71,10 +72,10 @@ def count(request: CheckRequest) -> int:
 
 
 def jobs(request: CheckRequest, snapshot: Snapshot) -> Iterator[ReviewJob]:
-    """Yield every job, read when it is needed.
+    """Yield the jobs; each file is read when its job is needed.
 
     Raises:
-        UsageError: a path is not there.
+        UsageError: a path does not exist.
     """
     for path, folder in _files(request.paths):
         if path.suffix == ".jsonl":
@@ -95,13 +96,13 @@ def _files(paths: Iterable[Path]) -> Iterator[tuple[Path, Path | None]]:
 
 
 def _package_of(path: Path) -> Path | None:
-    """Return the outermost folder of the package that a file is in."""
+    """Return the outermost folder of a file's package, or None."""
     folders = takewhile(lambda folder: (folder / "__init__.py").is_file(), path.resolve().parents)
     return next(reversed([*folders]), None) if path.suffix == ".py" else None
 
 
 def python_files(folder: Path) -> Iterator[Path]:
-    """Yield the `.py` and `.jsonl` files below a folder, sorted. Neither links nor hidden folders are followed."""
+    """Yield the `.py` and `.jsonl` files below a folder, sorted. Links and hidden folders are skipped."""
     for path in sorted(folder.iterdir()):
         if path.is_symlink() or path.name == "__pycache__":
             continue
@@ -175,7 +176,7 @@ def _of_file(path: Path, folder: Path | None, request: CheckRequest, snapshot: S
     name = request.name or (reading.functions[0].name if reading.functions else path.stem)
     holder = snapshot.functions.get(name)
     if not reading.functions and reading.parsed and not request.name and not reading.problems:
-        return ReviewJob(shown, request.policy, file=source, around=(_absent(module),))  # only helpers, to be imported
+        return ReviewJob(shown, request.policy, file=source, around=(_absent(module),))  # only helpers, for import
     candidate = Candidate(name, text, holder.module if holder else module, replaces=holder is not None, file=shown)
     around = () if holder else (_absent(module),) if not request.module else ()
     return ReviewJob(
@@ -187,7 +188,7 @@ def _of_file(path: Path, folder: Path | None, request: CheckRequest, snapshot: S
 
 
 def _of_workspace(path: Path, own: Path, policy: Policy, snapshot: Snapshot) -> ReviewJob:
-    """Return the job for a file of the workspace's own folder, with the module name that saving it would give."""
+    """Return the job for a file in the workspace's folder, with the module name that it has there."""
     inside = path.resolve().relative_to(own.resolve())
     source = read_file(own, inside)
     if isinstance(source, Problem):
@@ -202,7 +203,7 @@ def _of_workspace(path: Path, own: Path, policy: Policy, snapshot: Snapshot) -> 
 
 
 def with_name_clash(judgment: Judgment, snapshot: Snapshot) -> Judgment:
-    """Return the verdict on a function of the workspace's own folder, rejected if another file has its name."""
+    """Return the verdict on a function in the workspace's folder; rejected if another file has its name."""
     problem = snapshot.clash(judgment.name, judgment.module, Place(judgment.path, judgment.line))
     if problem is None:
         return judgment
@@ -216,12 +217,12 @@ def _module_name(path: Path, folder: Path | None) -> str:
 
 
 def _absent(module: str) -> ModuleSource:
-    """Return an empty source that hides the workspace's module of that name."""
+    """Return an empty source that hides the workspace's module with this name."""
     return ModuleSource(module, path_of(module), "", "")
 
 
 def _folder_sources(imports: Iterable[str], folder: Path) -> tuple[ModuleSource, ...]:
-    """Return the modules of a folder that one of its files uses, directly or through others."""
+    """Return the modules of a folder that a file imports, directly or indirectly."""
     sources: dict[str, ModuleSource] = {}
     waiting = list(imports)
     while waiting:

@@ -1,7 +1,7 @@
 """The basis of a change: the current files, loaded before anything is planned.
 
-A save that nobody has seen yet is taken first; one that was rejected, or that changed the function itself, is not
-written over: the saved text stays, an agent's version is kept as pending, and both are shown.
+An unseen save is loaded first. A save that was rejected, or that changed the function itself, is not overwritten: the
+saved text stays, an agent's version is kept as pending, and both are shown.
 """
 
 import re
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 _LONGEST = 6_000
 
 CatchUp = Callable[[str], Awaitable[None]]
-"""Take what a file, named by its path, is now, whoever wrote it."""
+"""Loads the current content of the file at a path, whoever wrote it."""
 Replan = Callable[[], Awaitable[PlannedChange]]
 Late = Callable[[WorkspaceError], Awaitable[PlannedChange]]
-"""What becomes of a plan that came too late."""
+"""Returns the plan that replaces one that was too late."""
 
 
 class FileSync:
-    """Synchronization of plans with the current files."""
+    """The synchronization of plans with the current files."""
 
     def __init__(self, root: Path, registry: "Registry", module_bytes: int, catch_up: CatchUp) -> None:
         self.registry = registry
@@ -50,7 +50,7 @@ class FileSync:
         """Return a snapshot with the current file of the module. An unseen save is loaded first.
 
         Raises:
-            WorkspaceError: the save was rejected, or it changed the function itself: it is not written over.
+            WorkspaceError: the save was rejected, or it changed the function itself; it is not overwritten.
         """
         existing = old_snapshot.modules.get(module)
         path = existing.path if existing else path_of(module)
@@ -72,7 +72,7 @@ class FileSync:
         snapshot: "Snapshot | None" = None,
         late: Late | None = None,
     ) -> PlannedChange:
-        """Return the plan with a way to replan if its file changes meanwhile. `name` must be as in `snapshot`."""
+        """Return the plan with a way to plan again if its file changes. The function must still be as in `snapshot`."""
         change = plan.change
         if change is None:
             return plan
@@ -89,7 +89,7 @@ class FileSync:
         return replace(plan, replan=replan)
 
     def saved(self, module: str, name: str) -> str:
-        """Return a function's text on disk, even in a rejected file. It is empty if the function is not there."""
+        """Return a function's text on disk, even in a rejected file; empty if the function is not in it."""
         snapshot = self.registry.snapshot()
         existing = snapshot.modules.get(module)
         path = existing.path if existing else path_of(module)
@@ -127,7 +127,7 @@ def _why_rejected(path: str, snapshot: "Snapshot") -> str:
 
 
 def written_lines(text: str, name: str) -> str:
-    """Return a function's lines in a possibly invalid Python file: from its header to the next line that begins one."""
+    """Return a function's lines in a possibly invalid Python file, from its header to the next top-level line."""
     head = re.search(rf"^(?:async[ \t]+)?def[ \t]+{re.escape(name)}\b.*\n?", text, re.MULTILINE)
     if head is None:
         return ""
@@ -142,10 +142,10 @@ def changed(name: str) -> StaleFile:
 
 
 def require_read(name: str, author: Author, source: str) -> None:
-    """Raise StaleFile if an agent would remove text that someone else wrote and that it has not seen.
+    """Raise if an agent would overwrite text by someone else that it has not seen.
 
     Raises:
-        StaleFile: it would; the text is shown, so that it knows it the next time.
+        StaleFile: it would; the message has the text, so that the agent has then seen it.
     """
     if name in author.unread:
         author.unread.read(name)
@@ -153,7 +153,7 @@ def require_read(name: str, author: Author, source: str) -> None:
 
 
 def kept(candidate: "Candidate", verdict: "Verdict", error: WorkspaceError, theirs: str, base: str) -> PlannedChange:
-    """Keep an agent's conflicting version as pending. `base` is the hash of the saved version if that is in use."""
+    """Keep an agent's conflicting version as pending. `base` is the hash of the saved version if it is in use."""
     name, path, yours = candidate.name, candidate.path, verdict.source or candidate.code
     fix = f"keep what is on disk, or take the other with confirm_function or /confirm {name}"
     problem = Problem(error.code, error.message.rstrip("."), Place(path), fix)
@@ -175,10 +175,10 @@ def _conflict_text(name: str, error: WorkspaceError, apart: str) -> str:
 
 
 def require_same(name: str, asked_version: str, current_version: str) -> None:
-    """Raise WorkspaceError if the current version is not the one that the user was asked about, if it is given.
+    """Raise if the current version is not the one that the user was asked about, if one is given.
 
     Raises:
-        WorkspaceError: it is another.
+        WorkspaceError: it is another version.
     """
     if asked_version not in ("", current_version):
         message = f"`{name}` has changed since the question, so nothing was granted."

@@ -1,11 +1,11 @@
-"""The folder of functions as a copy of the manifest, where folders on several machines share one store.
+"""The folder of functions as a copy of the manifest, for folders on several machines that share one store.
 
-What the manifest says is written into the files. What somebody has saved here meanwhile is theirs: it is not written
-over, and goes through the gate like any save. If the module was changed elsewhere, too, it is not taken: the text from
-elsewhere is in force, and lies next to it, to be merged.
+The manifest's versions are written to the files. A file that someone has saved here meanwhile is not overwritten, and
+goes through the gate like any save. If its module was also changed elsewhere, the save is rejected: the other text is
+in force, and is written next to the file for merging.
 
-A file in the state folder has the version at which each module was the same in both. What is not in it is compared with
-the history: a text that was in force once is only behind.
+A file in the state folder records the version at which each module was the same in both. Without an entry, a text is
+compared with the history: a text that was in force once is only outdated.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ _BESIDE: Final = ".theirs"
 
 @dataclass(slots=True)
 class _Same:
-    """The versions at which modules were the same here and in the manifest, and those of saves that are not taken."""
+    """The last versions that were the same here and in the manifest, and the versions of rejected saves, by module."""
 
     versions: dict[str, str] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
@@ -40,14 +40,14 @@ class _Same:
 
 @dataclass(frozen=True, slots=True)
 class Pulled:
-    """What came from the manifest: the files that are to be read again, and what keeps a file out, by its path."""
+    """The result of a pull: the files to read again, and the problems that reject files, by path."""
 
     paths: frozenset[str] = frozenset()
     problems: Mapping[str, Problem] = field(default_factory=dict)
 
 
 class FolderCopy:
-    """Keeps a folder in step with the manifest. Its callers hold the lock of the folder."""
+    """The synchronization of a folder with the manifest. Callers must hold the lock of the folder."""
 
     def __init__(self, root: Path, store: FunctionStore, limit_bytes: int = MODULE_LIMIT) -> None:
         self._folder = root / FOLDER
@@ -59,7 +59,7 @@ class FolderCopy:
         """Bring the files up to date with the manifest."""
         same = await asyncio.to_thread(self._read)
         if same.versions and not self._folder.is_dir():
-            return Pulled()  # it vanished: what is put into a new one would say that all else was removed
+            return Pulled()  # the folder vanished: with a new one, all other files would appear deleted
         paths: set[str] = set()
         problems: dict[str, Problem] = {}
         for module in sorted(manifest.keys() | same.versions.keys()):
@@ -77,7 +77,7 @@ class FolderCopy:
         return Pulled(frozenset(paths), {**self._refusals(same), **problems})
 
     async def note(self, versions: Mapping[str, str | None]) -> None:
-        """Note what this folder has just given to the manifest."""
+        """Record what this folder has just added to the manifest."""
         if versions:
             await asyncio.to_thread(self._note, versions)
 
@@ -91,18 +91,18 @@ class FolderCopy:
         self._write(same)
 
     def overrule(self, manifest: Mapping[str, str]) -> None:
-        """Let this folder be the one that counts: what differs from the manifest was saved here."""
+        """Let this folder take precedence: differences from the manifest count as saved here."""
         self._write(_Same(dict(manifest)))
 
     def refused(self) -> Mapping[str, Problem]:
-        """Return what keeps files out that were saved here while their modules were changed elsewhere."""
+        """Return the problems of files that were saved here while their modules were changed elsewhere."""
         return self._refusals(self._read())
 
     async def _take(self, module: str, path: str, there: str | None, same: _Same) -> None:
-        """Let one module be what the manifest says, or note that something else was saved here."""
+        """Bring one module in line with the manifest, or record that something else was saved here."""
         here = await asyncio.to_thread(self._here, module, path)
         is_ours = here not in (None, there, same.versions.get(module)) and not await self._was_taken(module, here, same)
-        if is_ours and there is None:  # removed elsewhere, and changed here: it is new
+        if is_ours and there is None:  # removed elsewhere and changed here: the module is new
             del same.versions[module]
             return
         text = await self._text(there)
@@ -125,14 +125,15 @@ class FolderCopy:
         return text
 
     async def _was_taken(self, module: str, version: str | None, same: _Same) -> bool:
-        """Check whether a text was in force after the one that this folder had last: it is only behind, and nobody's
-        work is lost. What was in force before that is a revert.
+        """Check whether a text was in force after the folder's last known version: then it is only outdated.
+
+        A text that was in force before that is a revert by the user.
         """
         taken, last = [row.version for row in await self._store.module_history(module)], same.versions.get(module)
         return version in (taken[len(taken) - taken[::-1].index(last) :] if last in taken else taken)
 
     def _here(self, module: str, path: str) -> str | None:
-        """Return the version of a file; None where there is none."""
+        """Return the version of a file, or None if it does not exist."""
         inside = Path(path).relative_to(FOLDER)
         if not is_there(self._folder / inside):
             return None
@@ -159,7 +160,7 @@ class FolderCopy:
             remove_text(self._root, beside, hash_of(text))
 
     def _path(self, module: str, manifest: Collection[str] = ()) -> str:
-        """Return the file of a module: one of which the manifest has parts is a package, unless it is a file here."""
+        """Return the file of a module: a package if the manifest has parts of it, unless a plain file exists here."""
         package, whole = path_of(f"{module}.__init__"), path_of(module)
         has_parts = any(name.startswith(f"{module}.") for name in manifest)
         is_package = (self._root / package).is_file() or (has_parts and not (self._root / whole).is_file())
@@ -180,7 +181,7 @@ class FolderCopy:
         try:
             data: Any = read_json(read_plain(self._root / _PLACE, _MOST_BYTES).decode("utf-8"))  # Any: JSON
             return _Same(dict(data["versions"]), dict(data["refused"]))
-        except (OSError, ValueError, TypeError, KeyError):  # what is no JSON is a ValueError
+        except (OSError, ValueError, TypeError, KeyError):  # invalid JSON is a ValueError
             return _Same()
 
     def _write(self, same: _Same) -> None:

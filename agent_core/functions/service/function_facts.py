@@ -1,4 +1,4 @@
-"""Facts about functions: what is listed, and everything that is known of one."""
+"""Facts about functions: the listing, and everything that is known about one."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -41,9 +41,9 @@ _PROGRAM, _OF_MEMORY = "meta_functions.", "meta_functions.memory"
 
 @dataclass(frozen=True, slots=True)
 class FunctionSummary:
-    """A function in a list. `source` is the author of its version, or `starter`: it came with the workspace.
+    """A function in a list. `source` is the author of its version, or `starter` if it came with the workspace.
 
-    `reach` says in words what it gets at besides its arguments; nothing: it only computes.
+    `reach` describes what it accesses apart from its arguments; empty if it only computes.
     """
 
     name: str
@@ -60,7 +60,7 @@ class FunctionSummary:
 
 @dataclass(frozen=True, slots=True)
 class FunctionListing:
-    """The functions that match, the problems of rejected files, and how many were unused for long."""
+    """The matching functions, the problems of rejected files, and the number of long unused functions."""
 
     functions: tuple[FunctionSummary, ...]
     rejected: tuple[Problem, ...]
@@ -68,13 +68,13 @@ class FunctionListing:
 
     @property
     def is_whole(self) -> bool:
-        """True unless a folder could not be looked at: there may be more functions, or other ones."""
+        """True unless a folder could not be read, so that functions may be missing or different."""
         return all(problem.code != UNREADABLE_FOLDER for problem in self.rejected)
 
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """The number of lines of a function that can run and that its examples reach, and the lines that none reaches."""
+    """The number of executable lines of a function and of those that its examples reach, and the missed lines."""
 
     lines: int
     reached: int
@@ -83,7 +83,7 @@ class Coverage:
 
 @dataclass(frozen=True, slots=True)
 class FunctionDetails:
-    """Everything that is known of one function. `versions` are those of its module."""
+    """Everything that is known about one function. `versions` are those of its module."""
 
     function: "Function"
     source: str
@@ -102,12 +102,12 @@ class FunctionDetails:
 
     @property
     def maker(self) -> str:
-        """The model that made the version in force, if one did and it is known."""
+        """The model that made the current version, if a model did and it is known."""
         return next((row.model for row in reversed(self.versions) if row.version == self.function.version), "")
 
     @property
     def survivors(self) -> tuple["Survivor", ...]:
-        """The changes of its body that no example notices, the first few."""
+        """The first few changes of its body that no example detects."""
         return self.verdict.survivors[:MOST_SURVIVORS] if self.verdict else ()
 
     def to_json(self) -> dict[str, Any]:  # Any: values of JSON
@@ -143,9 +143,7 @@ def _example_json(example: "Example") -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class ViewContext:
-    """The inputs of a view of functions: the store, the functions at one moment, the rules of standing, and the grants
-    that the file proposes.
-    """
+    """The inputs of a view: the store, a snapshot, the rules of standing, the starters, and the grants in the file."""
 
     store: "Store"
     snapshot: "Snapshot"
@@ -154,13 +152,13 @@ class ViewContext:
     book: "Callable[[], GrantStore]"
 
     async def proposed(self) -> Mapping[str, Grants]:
-        """Return what the file of grants proposes, by function."""
+        """Return the grants that the file proposes, by function."""
         return {name: entry.grants for name, entry in (await self.book().entries()).items()}
 
 
 @dataclass(frozen=True, slots=True)
 class ViewFilter:
-    """A query for functions: by shell pattern or part of the name, module, standing now, or long unused."""
+    """A query for functions: by shell pattern or part of the name, module, current standing, or long unused."""
 
     pattern: str = ""
     module: str = ""
@@ -193,13 +191,13 @@ async def listing(view: ViewContext, view_filter: ViewFilter) -> FunctionListing
 
 
 async def measured(store: "Store") -> dict[Version, FunctionEffect]:
-    """Return the measured worth of the versions of functions of which there is enough on record."""
+    """Return the measured worth of each version of a function with enough data on record."""
     turns = await store.exposed_turns()
     return await asyncio.to_thread(effects, turns) if turns else {}
 
 
 def foreign_rows(functions: Iterable["Function"], view_filter: ViewFilter) -> list[FunctionSummary]:
-    """Return the foreign functions that match, by name."""
+    """Return the matching foreign functions, by name."""
     matching = (
         []
         if view_filter.unused
@@ -213,19 +211,19 @@ def foreign_rows(functions: Iterable["Function"], view_filter: ViewFilter) -> li
 
 
 def reach_of_function(function: "Function", snapshot: "Snapshot", grants: Grants = NOTHING) -> tuple[str, ...]:
-    """Return in words what a function gets at besides its arguments, by its module's text and what it is granted."""
+    """Return descriptions of what a function accesses apart from its arguments, by its module's text and its grants."""
     source = snapshot.modules.get(function.module)
     return capability.reach_in(source.text, function.name, grants) if source else FOREIGN_REACH
 
 
 def kind_of(function: "Function") -> str:
-    """Return whether a function of the program is about memory or about all else: `memory` or `meta`."""
+    """Return whether a built-in function is for memory (`memory`) or for anything else (`meta`)."""
     is_meta = function.module.startswith(_PROGRAM) and function.module != _OF_MEMORY
-    return "meta" if is_meta else "memory"  # the methods of a memory class are in a module of their own
+    return "meta" if is_meta else "memory"  # methods of a memory class are in its own module
 
 
 def matches(functions: Iterable["Function"], pattern: str = "", module: str = "") -> list["Function"]:
-    """Return functions of the program that match, by name; their modules are `meta` and `memory`."""
+    """Return the matching built-in functions, by name; their modules are `meta` and `memory`."""
     query = ViewFilter(pattern, "")
     chosen = [function for function in functions if _matches(function, query, Wildcard(pattern.lower()))]
     of_module = [function for function in chosen if module in ("", kind_of(function))]
@@ -233,7 +231,7 @@ def matches(functions: Iterable["Function"], pattern: str = "", module: str = ""
 
 
 async def unused(view: ViewContext, stats: Mapping[str, Sequence["Stats"]]) -> dict[str, float]:
-    """Return the functions that may be retired, each with its last call or its joining. They are never removed here."""
+    """Return the functions that may be retired, each with the time of its last call or admission."""
     if not view.rules.retire_days:
         return {}
     now, judged = await view.store.now(), await view.store.judged_at()
@@ -251,7 +249,7 @@ async def unused(view: ViewContext, stats: Mapping[str, Sequence["Stats"]]) -> d
 
 
 async def introspection(view: ViewContext, name: str, owners: "CallOwners" = None) -> FunctionDetails:
-    """Return what the store and the registry know about one function; of its single calls, those of `owners`.
+    """Return what the store and the registry know about one function; single calls are limited to `owners`.
 
     Raises:
         UsageError: there is no such function.
@@ -262,7 +260,7 @@ async def introspection(view: ViewContext, name: str, owners: "CallOwners" = Non
     verdict = await judgment_on(view.store, function.body_hash, name)
     rows = await view.store.call_stats(name)
     effect = (await measured(view.store)).get((name, function.body_hash))
-    states = await view.store.states(name) if owners is None else []  # it is of calls of all agents
+    states = await view.store.states(name) if owners is None else []  # the state comes from calls of all agents
     return FunctionDetails(
         function,
         view.snapshot.text_of(function),
@@ -279,13 +277,13 @@ async def introspection(view: ViewContext, name: str, owners: "CallOwners" = Non
 
 
 def foreign_details(function: "Function", source: str) -> FunctionDetails:
-    """Return what is known of a function of another program: its calls are not counted here."""
+    """Return what is known about a function of another program. Its calls are not counted here."""
     none = FunctionStatistics.none()
     return FunctionDetails(function, source, "foreign", none, None, (), (), (), reach=FOREIGN_REACH)
 
 
 def _at_current_lines(judgment: Judgment, function: "Function") -> Judgment:
-    """Return a verdict with its problems at the function's current lines. It was given on the file at that time."""
+    """Return a verdict with its problems at the function's current lines, which may have moved since."""
     if not judgment.line:
         return judgment
     shift = function.line - judgment.line
@@ -322,7 +320,7 @@ def _result_json(result: "ExampleResult") -> dict[str, Any]:
 
 
 def unknown_function(name: str, names: Iterable[str] = ()) -> UsageError:
-    """Return the error for a name that is none of the known functions."""
+    """Return the error for an unknown function name."""
     fix = did_you_mean(name, names, "To see all names: /functions, or `knapper functions list`.")
     return UnknownName(f"There is no function `{name}` in functions/.", fix=fix)
 
@@ -345,9 +343,9 @@ def standing_now(
     rows: Sequence["Stats"],
     standing_settings: "StandingSettings",
 ) -> Standing:
-    """Return the gate's standing (draft if never judged), adjusted by calls of the present version.
+    """Return the gate's standing (draft if never judged), adjusted by calls of the current version.
 
-    Where a change elsewhere broke its examples, or a human called it bad, it is a draft, whatever its calls returned.
+    If a change elsewhere broke its examples, or a human called it bad, it is a draft regardless of its calls.
     """
     present = next((row for row in rows if row.version == function.body_hash), None)
     if is_unfit(function, judgment, snapshot) or (judgment is not None and judgment.thumb == "bad"):
@@ -358,7 +356,7 @@ def standing_now(
 
 
 def is_unfit(function: "Function", judgment: Judgment | None, snapshot: "Snapshot") -> bool:
-    """Return whether its examples fail with the code that it uses now."""
+    """Return whether its examples fail with the code that it currently uses."""
     return judgment is not None and bool(judgment.unfit_with) and judgment.unfit_with == code_hash(function, snapshot)
 
 
@@ -372,7 +370,7 @@ async def _summary(
 ) -> FunctionSummary:
     verdict = await judgment_on(view.store, function.body_hash, function.name)
     is_judged_so = verdict is not None and not grants and verdict.version == function.version
-    reached = verdict.reach if verdict is not None and is_judged_so else None  # the text of its module is the same
+    reached = verdict.reach if verdict is not None and is_judged_so else None  # its module's text is unchanged
     by = (verdict and verdict.by) or "human"
     return FunctionSummary(
         function.name,

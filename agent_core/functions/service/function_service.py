@@ -1,4 +1,4 @@
-"""The verbs on functions, each of them one call, for every interface."""
+"""The service with every operation on functions, for all interfaces."""
 
 import asyncio
 import logging
@@ -26,7 +26,7 @@ from .plan import Author, Deletion, Detail, Dropped, PlannedChange
 from .quarantine import Quarantine, Released
 from .seen_results import SeenResults
 
-if TYPE_CHECKING:  # a verb that only reads loads no gate, no sandbox, and no search
+if TYPE_CHECKING:  # imported late: operations that only read load no gate, no sandbox and no search
     from agent_core.access.grants import GrantStore
     from agent_core.base.problem import Problem
     from agent_core.base.settings import StandingSettings, TendSettings
@@ -83,7 +83,7 @@ _log = logging.getLogger("knapper.tending")
 
 @dataclass(frozen=True, slots=True)
 class ServiceParts:
-    """The rooms that a service joins; each is opened when it is first asked for, and is the same from then on."""
+    """The parts of a service; each is created when it is first used and then kept."""
 
     book: "Callable[[], GrantStore]"
     foreign: "Callable[[], Mapping[str, ForeignFunction]]"
@@ -99,7 +99,7 @@ class ServiceParts:
 
 
 class FunctionService:
-    """Service with everything that can be done with the functions of one workspace."""
+    """The service for everything that can be done with the functions of one workspace."""
 
     def __init__(
         self,
@@ -131,7 +131,10 @@ class FunctionService:
         self.seen_results = SeenResults(store, registry.snapshot)
         self.quarantine = Quarantine(store, registry, standing)
         self._standing = standing
-        self._grown: tuple[int, frozenset[str]] = (-1, frozenset())  # by the number of the snapshot
+        self._grown: tuple[int, frozenset[str]] = (
+            -1,
+            frozenset(),
+        )  # snapshot number and grown functions
         self._listeners: list[Callable[[events.FunctionsChanged], None]] = []
         self._users, self._used = 0, asyncio.Event()
         registry.subscribe(self._announce)
@@ -159,7 +162,7 @@ class FunctionService:
 
     @cached_property
     def batch(self) -> "batch.BatchOperations":
-        """What is done with many functions at once."""
+        """The operations on many functions at once."""
         gate, packages, hosted = self._parts.gate(), self.granting.packages, self._parts.hosted()
         sandbox, registry = self._parts.sandbox(), self.registry
         return batch.BatchOperations(
@@ -175,12 +178,12 @@ class FunctionService:
 
     @cached_property
     def plans(self) -> "changes.ChangePlanner":
-        """The changes of functions, planned."""
+        """The planner of changes to functions."""
         return changes.ChangePlanner(self._store, self._files, self._review(), self._parts.maker())
 
     @cached_property
     def history(self) -> "version_history.VersionHistory":
-        """The versions of functions."""
+        """The version history of functions."""
         return version_history.VersionHistory(self._store, self._files, self._review)
 
     @cached_property
@@ -190,22 +193,22 @@ class FunctionService:
 
     @cached_property
     def ratings(self) -> "Ratings":
-        """What users and calls say of results."""
+        """The ratings of results by users and calls."""
         return ratings.Ratings(self._store, self._standing, self.quarantine, self.tell)
 
     @cached_property
     def finder(self) -> "FunctionSearch":
-        """The search by needs."""
+        """The search for functions that serve a need."""
         return self._parts.search()
 
     @cached_property
     def auditing(self) -> "audit.Audit":
-        """The look for what could be better in the library."""
+        """The audit of the library for possible improvements."""
         return audit.Audit(self._view, self.finder, self._parts.gate(), self.quarantine)
 
     @cached_property
     def tending(self) -> "Tending":
-        """The changes that a look at the library leads to."""
+        """The automatic maintenance of the library, based on its audit."""
         return tending.Tending(
             self._store,
             self.auditing,
@@ -223,7 +226,7 @@ class FunctionService:
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
-        """Keep tending from beginning by itself while the block runs, and end it if it has begun."""
+        """Prevent tending in the background while the block runs, and stop it if it has begun."""
         self._users += 1
         self._used.set()
         try:
@@ -233,7 +236,7 @@ class FunctionService:
             self._used.set()
 
     async def tend_when_idle(self, tend: "TendSettings") -> None:
-        """Tend the functions when nobody has used them for so long, once each time, until it is cancelled."""
+        """Tend the functions once each time that they have been unused for `tend.idle` minutes, until cancelled."""
         while True:
             self._used.clear()
             with suppress(TimeoutError):
@@ -249,7 +252,7 @@ class FunctionService:
                 await asyncio.wait([work])
 
     async def _tend_and_tell(self, tend: "TendSettings") -> None:
-        """Tend the functions, and tell what was done and what is proposed."""
+        """Tend the functions, and notify listeners of changes and proposals."""
         before, noted = self.registry.snapshot().functions, dict[str, str]()
         try:
             budget = tending.TendingBudget(tend.tokens, tend.minutes)
@@ -267,25 +270,25 @@ class FunctionService:
                 self.tell(replace(change, by="tending"))
 
     def close(self) -> None:
-        """Release the folders of packages that were used."""
+        """Release the package folders that were used."""
         if "granting" in vars(self):
             self.granting.packages.environment.close()
 
     async def carry_out(self, plan: PlannedChange, record: Record, author: Author) -> PlannedChange:
-        """Make a planned change. `record` stores it in one transaction with what must be atomic with it."""
+        """Carry out a planned change. `record` stores it in one transaction with what must be atomic with it."""
         waiting = self.registry.snapshot().waiting
         done = await self._carrier.carry_out(plan, record, author.by)
         if waiting and done.change is not None:
-            with suppress(KnapperError):  # the next look at the folder does it
-                await self._catch_up(done.change.path)  # what has got a free name is judged
+            with suppress(KnapperError):  # the next refresh of the folder will do it
+                await self._catch_up(done.change.path)  # judge the functions whose name became free
         return done
 
     async def plan_create(self, name: str, code: str, module: str, reason: str, author: Author) -> PlannedChange:
-        """Plan a new function: judged, not yet written."""
+        """Plan a new function: it is judged, but not written yet."""
         module = module.removeprefix("functions.").removesuffix(".py") or DEFAULT_MODULE
         packages = capability.imported_at_the_top(code, self._parts.gate().rules.packages)
         if module == DEFAULT_MODULE and packages - self.registry.snapshot().modules.keys():
-            module = name  # its neighbors would have to import its packages too
+            module = name  # in a shared module, the neighbors would also have to import its packages
         return await self.plans.create(candidate.Candidate(name, code, module, reason), author)
 
     async def create(
@@ -298,21 +301,21 @@ class FunctionService:
     async def edit(
         self, name: str, old_text: str, new_text: str, *, reason: str = "", author: Author | None = None
     ) -> Judgment:
-        """Change one place of a function, or of the rejected candidate of that name. Return its verdict."""
+        """Replace one passage of a function, or of the rejected candidate with that name. Return its verdict."""
         return await self._make_judgment(
             await self.plans.edit(name, old_text, new_text, reason, author or Author()), author
         )
 
     async def replace(self, name: str, code: str, *, reason: str = "", author: Author | None = None) -> Judgment:
-        """Give a function new source. Return its verdict."""
+        """Replace the source of a function. Return its verdict."""
         return await self._make_judgment(await self.plans.replace(name, code, reason, author or Author()), author)
 
     async def confirm(
         self, name: str, *, expected: Sequence[str] = (), reason: str = "", author: Author | None = None
     ) -> Judgment:
-        """Admit a rejected candidate with the values that its examples really returned. Return its verdict.
+        """Admit a rejected candidate with the values that its examples actually returned. Return its verdict.
 
-        If its author was asked what calls must return, `expected` are these results, as Python writes them.
+        If its author was asked what calls must return, `expected` are these results as Python literals.
         """
         return await self._make_judgment(await self.plans.confirm(name, reason, author or Author(), expected), author)
 
@@ -321,7 +324,7 @@ class FunctionService:
         return await self._make_judgment(await self.history.rollback(name, version, author or Author()), author)
 
     async def add_example(self, name: str, call: str, expected: str, *, author: Author | None = None) -> Judgment:
-        """Add one more example to a function if it passes. Return its verdict."""
+        """Add an example to a function if it passes. Return its verdict."""
         return await self._make_judgment(
             await self.history.add_example(name, call, expected, author or Author()), author
         )
@@ -330,7 +333,7 @@ class FunctionService:
         """Delete a function from its module.
 
         Raises:
-            WorkspaceError: others use it (they are named), or its file holds something unsaved here.
+            WorkspaceError: other functions use it (they are named), or its file has changes that were not taken.
         """
         plan = await self.finish(await self.plans.delete(name, author or Author()), author)
         if plan.outcome == "refused":
@@ -339,10 +342,10 @@ class FunctionService:
         return plan.detail
 
     async def drop(self, name: str) -> Dropped:
-        """Give a rejected candidate up.
+        """Discard a rejected candidate.
 
         Raises:
-            UsageError: there is none of this name.
+            UsageError: there is no candidate with this name.
         """
         dropped = await self.make(await self.plans.drop(name), None)
         assert isinstance(dropped, Dropped)
@@ -354,9 +357,9 @@ class FunctionService:
         return change_texts.reloaded(change, self.registry.snapshot().rejected)
 
     async def reload_after(self, work: Awaitable[object]) -> change_texts.ReloadReport:
-        """Wait for the user's work on the files, then reload the folder. Return the differences since it began.
+        """Wait for the user's work on the files, then reload the folder. Return all changes since it began.
 
-        What was saved in between may have been taken at once, and is reported all the same.
+        Changes that were taken while the user worked are included.
         """
         heard: list[events.FunctionsChanged] = []
         quiet = self.on_change(heard.append)
@@ -368,7 +371,7 @@ class FunctionService:
         return change_texts.summed(report, heard)
 
     async def saved(self, paths: Iterable[Path]) -> None:
-        """Take files that the user or another program has just changed. Notify listeners of what cannot be done."""
+        """Take files that the user or another program has just changed. Notify listeners of failures."""
         try:
             await self._refresh(partial(self.loader.refresh, paths))
         except KnapperError as error:
@@ -380,13 +383,13 @@ class FunctionService:
                 return await look()
 
     async def start(self) -> None:
-        """Load the functions, and settle what was cut off."""
+        """Load the functions, and settle interrupted writes."""
         number = await self._store.functions_number()
         await self.loader.start()
         self._pulled = number
 
     async def pull(self) -> None:
-        """Take what was changed in other folders that share the store, if anything was."""
+        """Take changes made in other folders that share the store, if there are any."""
         number = await self._store.functions_number()
         if number == self._pulled and self.loader.is_whole:
             return
@@ -399,7 +402,7 @@ class FunctionService:
     async def list(
         self, pattern: str = "", module: str = "", standing: str = "", hidden: Collection[str] = ()
     ) -> function_facts.FunctionListing:
-        """Return the functions of the workspace that are not hidden, and the problems of rejected files."""
+        """Return the workspace functions that are not hidden, and the problems of rejected files."""
         view, query = self._view(), function_facts.ViewFilter(pattern, module, standing)
         seen = view.snapshot.seen(lambda function: function.name not in hidden) if hidden else view.snapshot
         listing = await function_facts.listing(replace(view, snapshot=seen), query)
@@ -408,22 +411,22 @@ class FunctionService:
         return replace(listing, functions=(*listing.functions, *foreign)) if foreign else listing
 
     def ending(self, function: Function) -> str:
-        """Return the end of a function's description for a model: what it reaches, or nothing if it only computes."""
+        """Return the end of a function's description for a model: what it reaches; empty if it only computes."""
         snapshot = self.registry.snapshot()
         source = snapshot.modules.get(function.module)
         if source is not None and source.version != function.version:
-            return ""  # of an earlier moment, which this step is the last to show
+            return ""  # the function is of an older snapshot, which only this step still shows
         is_helper = source is None and function.name not in self.foreign()
         reached = () if is_helper else function_facts.reach_of_function(function, snapshot)
         return f" [{one_line(reach_words(reached), 400)}]" if reached else ""
 
     def foreign(self) -> "Mapping[str, ForeignFunction]":
-        """Return the functions of other programs that can be called, by name."""
+        """Return the callable functions of other programs, by name."""
         taken = self.registry.snapshot().functions
         return {name: foreign for name, foreign in self._parts.foreign().items() if name not in taken}
 
     async def unused(self, pattern: str = "", module: str = "", standing: str = "") -> function_facts.FunctionListing:
-        """Return functions that nobody has called for long, which the user may want to retire."""
+        """Return functions that have not been called for a long time, which the user may want to retire."""
         return await function_facts.listing(
             self._view(), function_facts.ViewFilter(pattern, module, standing, unused=True)
         )
@@ -431,9 +434,9 @@ class FunctionService:
     async def search(
         self, need: str, count: int | None = None, hidden: Collection[str] = (), *, owners: CallOwners = None
     ) -> "SearchReport":
-        """Return the functions that serve a need, best first, with why, and how they differ from their neighbors.
+        """Return the functions that serve a need, best first, with the reason and how they differ from their neighbors.
 
-        What is hidden is not among them. Of the requests that they served, those of `owners` are quoted.
+        Hidden functions are excluded. Requests that a function served are quoted only if they are of `owners`.
 
         Raises:
             UsageError: the need is empty.
@@ -445,7 +448,7 @@ class FunctionService:
         return await self.finder.likely(message, count, {*self._quarantined_names(), *hidden})
 
     async def grown(self, snapshot: "Snapshot") -> frozenset[str]:
-        """Return the functions that an agent made, or changed last."""
+        """Return the functions that an agent created or was the last to change."""
         if self._grown[0] != snapshot.number:
             verdicts = [
                 (name, await judgment_on(self._store, function.body_hash, name))
@@ -462,8 +465,9 @@ class FunctionService:
         ]
 
     async def introspect(self, name: str, owners: CallOwners = None) -> function_facts.FunctionDetails:
-        """Return everything that is known about a function, of single calls those of `owners`; of a foreign one, what
-        was approved.
+        """Return everything that is known about a function; about a foreign one, what was approved.
+
+        Single calls are included only if they are of `owners`.
         """
         if (foreign := self.foreign().get(name)) is not None:
             return function_facts.foreign_details(foreign.function, library.stub(foreign.function))
@@ -474,7 +478,7 @@ class FunctionService:
         return await self.grants.seen(snapshot, replace(details, coverage=coverage, quarantine=case))
 
     async def rate(self, name: str, *, is_good: bool, note: str = "") -> "Rated":
-        """Store the user's opinion of a function's results. Return its standing since.
+        """Store the user's rating of a function's results. Return its standing after that.
 
         Raises:
             UsageError: there is no such function.
@@ -490,7 +494,7 @@ class FunctionService:
         return await self.quarantine.release(self._function(name))
 
     async def pending(self, name: str) -> PendingCandidate | None:
-        """Return the rejected candidate of this name, with its verdict."""
+        """Return the rejected candidate with this name and its verdict."""
         return await pending_candidate(self._store, name)
 
     async def all_pending(self) -> dict[str, PendingCandidate]:
@@ -506,13 +510,13 @@ class FunctionService:
         *,
         owners: CallOwners = None,
     ) -> "CallReport":
-        """Call a function once in a worker, on the record. Return how it ended.
+        """Call a function once in a worker and record the call. Return how it ended.
 
-        `author` says who is asked about grants, if not the approver of the workspace. If it is quarantined now, the
-        failures of other calls are told as far as these are of `owners`.
+        `author` determines who is asked about grants, if not the approver of the workspace. If the call puts the
+        function into quarantine, only failures in calls of `owners` are disclosed in full.
 
         Raises:
-            UsageError: there is no such function, or its arguments do not fit.
+            UsageError: there is no such function, or the arguments do not fit.
         """
         if (foreign := self.foreign().get(name)) is not None:
             return await self.calls.made_abroad(foreign, arguments, on_progress)
@@ -530,8 +534,9 @@ class FunctionService:
         on_progress: "OnProgress | None",
         author: Author | None,
     ) -> "CallReport":
-        """Make a call, store what it leaves, and return the report; again, if it reaches nothing but its state, which
-        another call changed meanwhile.
+        """Make a call, store what it leaves, and return the report.
+
+        If it reaches nothing but its state, and another call changed that meanwhile, try again.
         """
         is_repeatable = function_facts.reach_of_function(function, snapshot) == (capability.KEEPS_STATE,)
         for tries_left in reversed(range(state.TRIES if is_repeatable else 1)):
@@ -546,14 +551,14 @@ class FunctionService:
         raise AssertionError("the last try returns")
 
     async def kept_states(self) -> Mapping[str, Sequence[StateRow]]:
-        """Return the states that functions kept, those that later ones replaced too, oldest first."""
+        """Return all stored states by function, oldest first, including those that were replaced."""
         rows: dict[str, tuple[StateRow, ...]] = {}
         for row in await self._store.states():
             rows[row.function] = (*rows.get(row.function, ()), row)
         return rows
 
     async def restore_state(self, row: StateRow, base: StateRow | None = None) -> None:
-        """Take the newest state of a function back to the one before it, or give it the value of an earlier one.
+        """Restore the state of a function before the newest one, or the value of the earlier state `base`.
 
         Raises:
             StateConflict: a call changed it meanwhile.
@@ -563,33 +568,33 @@ class FunctionService:
         await self._store.apply([write])
 
     def states(self, turn: str) -> "FunctionStates":
-        """Return the states of functions as a call of a turn sees and leaves them."""
+        """Return the states of functions that a call in this turn reads and writes."""
         return state.FunctionStates(self._store, turn)
 
     async def _mark_unproven(self, report: "CallReport", function: Function, snapshot: "Snapshot") -> "CallReport":
-        """Return the report with what is unproven of the value, if there is one."""
+        """Return the report; if it has a value, with what is unproven about it."""
         returned = report.outcome == "returned"
         return replace(report, unproven=await self.ratings.unproven(function, snapshot)) if returned else report
 
     async def trace(
         self, name: str, arguments: str | Mapping[str, Any], author: Author | None = None
     ) -> "call_service.TraceReport":
-        """Call a function once, off the record. Return each line that ran, with the locals that it changed.
+        """Call a function once, without recording the call. Return each line that ran, with the locals that it changed.
 
-        `author` is the agent whose turn it is part of, if any.
+        `author` is the agent whose turn the call is part of, if any.
 
         Raises:
-            UsageError: there is no such function, or its arguments do not fit.
+            UsageError: there is no such function, or the arguments do not fit.
         """
         return await self.calls.traced(self._function(name), self.registry.snapshot(), arguments, author)
 
     async def test(
         self, name: str, arguments: str | Mapping[str, Any] | None = None, author: Author | None = None
     ) -> function_facts.FunctionTestReport:
-        """Run a function's examples, or one call of it, in separate workers: off the record, because they are tests.
+        """Run a function's examples, or one call of it, in separate workers. Tests are not recorded.
 
         Raises:
-            UsageError: there is no such function, its arguments do not fit, or it is foreign, which has no examples.
+            UsageError: there is no such function, or its arguments do not fit or, for a foreign one, are missing.
         """
         if (foreign := self.foreign().get(name)) is not None:
             if arguments is None:
@@ -620,12 +625,12 @@ class FunctionService:
         return self._root / function.path, function.line
 
     def source(self, name: str) -> str:
-        """Return the exact text of a function."""
+        """Return the source of a function."""
         self._function(name)
         return self.plans.source(name)
 
     def rejected(self) -> tuple["Problem", ...]:
-        """Return the problems that keep files or functions out now."""
+        """Return the problems that currently reject files or functions."""
         return self.registry.snapshot().rejected
 
     def tell_changes(
@@ -634,8 +639,9 @@ class FunctionService:
         hidden: Collection[str] = (),
         functions: Mapping[str, Function] | None = None,
     ) -> str:
-        """Return the notice to a model about what someone else changed in the functions (those that it can be shown, or
-        all of the workspace), without the hidden ones.
+        """Return the notice to a model about functions that someone else changed, without the hidden ones.
+
+        `functions` are those that the model can be shown; by default all of the workspace.
         """
         known = self.registry.snapshot().functions if functions is None else functions
         return change_texts.changes(changes, known, hidden)
@@ -657,7 +663,7 @@ class FunctionService:
         self.tell(events.FunctionsChanged(turn="", noted={name: change_texts.seen_later(problems)}))
 
     def tell(self, event: events.FunctionsChanged) -> None:
-        """Notify those who follow changes of functions of one by someone else."""
+        """Notify the subscribers of a change by someone else."""
         for listener in tuple(self._listeners):
             listener(event)
 
@@ -673,7 +679,7 @@ class FunctionService:
         return functions[name]
 
     async def make(self, plan: PlannedChange, author: Author | None) -> Detail | None:
-        """Carry out a plan, outside of a turn. Return its detail."""
+        """Carry out a plan outside of a turn. Return its detail."""
         return (await self.finish(plan, author)).detail
 
     async def _make_judgment(self, plan: PlannedChange, author: Author | None) -> Judgment:
@@ -682,7 +688,7 @@ class FunctionService:
         return verdict
 
     async def finish(self, plan: PlannedChange, author: Author | None) -> PlannedChange:
-        """Carry out a plan, outside of a turn. Return it as it was carried out."""
+        """Carry out a plan outside of a turn. Return the completed plan."""
 
         async def record(change: PlannedChange) -> None:
             await self._store.apply(change.writes)

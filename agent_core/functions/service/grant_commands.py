@@ -1,4 +1,4 @@
-"""Manual commands for grants: grant, revoke, list. A pending candidate joins the same way."""
+"""Commands by which the user grants, revokes and lists grants. A pending candidate can be admitted by a grant."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -41,7 +41,7 @@ class Revoked:
 
 @dataclass(frozen=True, slots=True)
 class ProposedGrants:
-    """A function's entry in the file of grants, by whom and when, and what of it is in force."""
+    """A function's entry in the file of grants, by whom and when, and the part that is in force."""
 
     name: str
     exists: bool
@@ -54,7 +54,7 @@ class ProposedGrants:
 
 @dataclass(frozen=True, slots=True)
 class GrantListing:
-    """The entries of the file of grants, and the problems of what is not understood in it."""
+    """The entries of the file of grants, and the problems of invalid parts."""
 
     grants: tuple[ProposedGrants, ...]
     problems: tuple["Problem", ...]
@@ -91,7 +91,7 @@ class GrantCommands:
 
         Raises:
             UsageError: there is no such function, and no candidate of that name that only needs grants.
-            WorkspaceError: the typed time or memory is no more than every call has.
+            WorkspaceError: the typed time or memory is not more than every call has.
         """
         if little := self._grants.too_little(grants):
             raise WorkspaceError(
@@ -114,7 +114,7 @@ class GrantCommands:
         return await self._explain(question)
 
     def _missing_packages(self, grants_now: Grants) -> Grants:
-        """Return the granted packages that are not installed."""
+        """Return the granted packages if any of them is not installed."""
         return Grants(packages=grants_now.packages) if self._grants.packages.lacks(grants_now) else NOTHING
 
     async def _explain(self, question: Question) -> Question:
@@ -126,9 +126,9 @@ class GrantCommands:
     async def grant(
         self, name: str, grants: Grants, author: Author | None = None, *, version: str = ""
     ) -> Given | Judgment:
-        """Grant these to a function, or admit its pending candidate with them. Return the result, or its verdict.
+        """Grant these to a function, or admit its pending candidate with them. Return the grants or the verdict.
 
-        `version` is that of the question that a human said yes to: no other is given anything.
+        `version` is that of the question that a human approved; another version is not granted anything.
 
         Raises:
             WorkspaceError: nothing was granted; the message says why.
@@ -184,7 +184,7 @@ class GrantCommands:
         return Revoked(name, had.without(remaining), remaining)
 
     async def seen(self, snapshot: "Snapshot", details: FunctionDetails) -> FunctionDetails:
-        """Return the details of a function with its current grants instead of those missing when it was judged."""
+        """Return the details of a function with its current grants and without resolved grant problems."""
         function, verdict = details.function, details.verdict
         lacking = await self._grants.lacking(function, snapshot)
         if verdict is not None:
@@ -206,13 +206,13 @@ class GrantCommands:
         return GrantListing(tuple(rows), tuple(await self._grants.book.problems()))
 
     async def _pending(self, name: str) -> PendingCandidate | None:
-        """Return the candidate of that name if it only needs grants."""
+        """Return the candidate with this name if it only needs grants."""
         pending = await pending_candidate(self._store, name)
         return pending if pending and pending.needs_only_grants else None
 
 
 def _require_plain(function: "Function", snapshot: "Snapshot") -> None:
-    """Raise an error if the code does not run as it reads.
+    """Raise if the code does not run as it reads.
 
     Raises:
         WorkspaceError: it does not; the message says where and how to fix it.

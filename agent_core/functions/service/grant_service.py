@@ -1,7 +1,7 @@
-"""Grant checks before a function joins or runs: its needs are compared with its grants; the user is asked for the rest.
+"""Grant checks before a function is admitted or run: its needs are compared with its grants, and the user is asked.
 
-Where nobody can be asked the answer is no, and it says how a human grants it. While a human is asked, the clock of a
-call that runs stands still.
+If no one can be asked, the answer is no, with the command by which a human can grant it. While a human is asked, the
+clock of a running call is stopped.
 """
 
 import copy
@@ -60,13 +60,13 @@ _BY_FILE = "It has its grants by functions/grants.toml alone: no human said yes 
 
 @dataclass(frozen=True, slots=True)
 class CandidateGrants:
-    """The user's decision on a candidate: grants to store with it or to lend to its next call, or why it is denied."""
+    """The user's decision on a candidate: grants to store or to allow for its next call, or why it is denied."""
 
     grants: Grants = NOTHING
     new_grant: NewGrant | None = None
     lent: NewGrant | None = None
     denied: str = ""
-    is_human: bool = False  # whether it was a human's no
+    is_human: bool = False  # whether a human said no
 
 
 class GrantService:
@@ -86,7 +86,7 @@ class GrantService:
         self.reach = resolver
         self.queue = queue
         self.foreign: Callable[[], frozenset[str]] = frozenset
-        """The names of foreign functions, which are called by a grant alone."""
+        """The names of foreign functions, which can only be called with a grant."""
         self.prove: Callable[[Function, Snapshot], Awaitable[None]] | None = None
         """Runs the examples of a function that waited for a package."""
         self._approvals = Approvals(queue)
@@ -97,7 +97,7 @@ class GrantService:
 
     @property
     def approver(self) -> Approver | None:
-        """The approver of a turn that has none of its own."""
+        """The approver for turns that do not have their own."""
         return self.queue.approver
 
     @approver.setter
@@ -105,13 +105,13 @@ class GrantService:
         self.queue.approver = approver
 
     def during(self, approvals: Approvals | None) -> "GrantService":
-        """Return this service as it asks during a turn; for None, outside of any."""
+        """Return this service for questions during a turn; for None, outside of any turn."""
         service = copy.copy(self)
         service._approvals, service.stood = approvals or self._approvals, 0.0
         return service
 
     def too_little(self, grants: Grants) -> str:
-        """Return why the time or memory of these grants would add nothing to what every call has; "" if it would."""
+        """Return why the time or memory of these grants adds nothing to what every call has, or an empty text."""
         if 0 < (grants.seconds or 0) <= self._limits.wall_s:
             return f"Every call has {self._limits.wall_s:g} s already, and a grant only adds to it."
         if 0 < ((grants.memory_mib or 0) << 20) <= self._limits.memory:
@@ -119,7 +119,7 @@ class GrantService:
         return ""
 
     async def ungranted(self, snapshot: "Snapshot") -> Granted:
-        """Return the grants with which a candidate is judged before anybody is asked."""
+        """Return the grants with which a candidate is judged before anyone is asked."""
         return Granted(guarded=await self.guarded(snapshot), approval_mode=self._way())
 
     def _way(self) -> "Way":
@@ -139,27 +139,27 @@ class GrantService:
         return await self.granted(await self.in_force(function, snapshot), snapshot, owner)
 
     async def in_force(self, function: "Function", snapshot: "Snapshot") -> Grants:
-        """Return what a function may reach now: by the user's approval, or by the file if that is set."""
+        """Return what a function may reach now: by the user's approval, or by the file if the settings allow it."""
         return await self.book.allowed(function, snapshot) | await self._by_file(function, snapshot)
 
     def _is_by_file(self) -> bool:
-        """Return whether the file alone puts grants in force: nobody can be asked, and the settings allow it."""
+        """Return whether the file alone puts grants in force: no one can be asked, and the settings allow it."""
         return self._settings.unattended == "file" and self._approvals.queue.approver is None
 
     @property
     def can_ask(self) -> bool:
-        """Return whether there is somebody who is asked."""
+        """Whether there is someone to ask."""
         return self._settings.ask != "never" and self._approvals.queue.approver is not None
 
     async def _by_file(self, function: "Function", snapshot: "Snapshot") -> Grants:
-        """Return the grants that the file alone puts in force, limited to the text's uses, if nobody can be asked."""
+        """Return the grants that the file alone puts in force, limited to the needs; none if someone can be asked."""
         entry = (await self.book.entries()).get(function.name)
         if entry is None or not self._is_by_file() or misleading(function, snapshot):
             return NOTHING
         return entry.grants.serving(await self.needs(function, snapshot) | self._around(function, snapshot))
 
     def asks(self, verdict: "Verdict", summary: "ChangeSummary") -> bool:
-        """Return whether the user must approve before this candidate joins."""
+        """Return whether the user must approve before this candidate is admitted."""
         wants_all = self._settings.ask == "always" and summary.author.by == "agent" and verdict.admitted
         return wants_all or verdict.lacks_only_grants
 
@@ -210,7 +210,7 @@ class GrantService:
         )
 
     async def permit(self, function: "Function", snapshot: "Snapshot", caller: str = "") -> Permit | Denied:
-        """Return a permit for a call after the user was asked for missing grants, or the reason for denial."""
+        """Return a permit for a call, after asking for missing grants, or the reason for denial."""
         lent = self.book.borrowed(function, snapshot)
         needs = await self.needs(function, snapshot)
         state = await self.book.held(function, snapshot)
@@ -234,18 +234,18 @@ class GrantService:
             if decision.answer == "yes":
                 await self.book.give(function, snapshot, question.missing, who())
                 await self.prove_after(function, snapshot, question.missing)
-            if decision.answer != "no":  # what it had may have been revoked while they were asked
+            if decision.answer != "no":  # its earlier grants may have been revoked while the user was asked
                 now, note = await self.book.allowed(function, snapshot) | lent | question.missing, ""
         return self._permit(function, snapshot, now, note)
 
     async def prove_after(self, function: "Function", snapshot: "Snapshot", grants: Grants) -> None:
-        """Let the examples of a function run that waited for a package, now that a human has granted it."""
+        """Run the examples of a function that waited for a package, now that a human has granted it."""
         if self.prove is not None and grants.packages:
             with standing_still():
                 await self.prove(function, snapshot)
 
     async def lacking(self, function: "Function", snapshot: "Snapshot") -> frozenset[str]:
-        """Return the gate's messages about those uses in its module that a function has no grant for now."""
+        """Return the gate's messages about uses in a function's module for which it currently has no grant."""
         granted = self.reach.spelled(self.packages.known(await self.in_force(function, snapshot)))
         try:
             tree = syntax.parse(snapshot.modules[function.module].text)
@@ -259,8 +259,9 @@ class GrantService:
         return await self.book.needed_to_call(snapshot) | self.foreign()
 
     async def needs(self, function: "Function", snapshot: "Snapshot") -> Grants:
-        """Return what a workspace function needs, by its own text, its helpers and what runs when its module is
-        imported; of packages also what it uses of other modules, which no call can ask for any more.
+        """Return what a workspace function needs: its text, its helpers, and what runs when its module is imported.
+
+        Packages that it uses through other modules are included, because a call can no longer ask for these.
         """
         guarded = await self.guarded(snapshot)
         text = snapshot.modules[function.module].text
@@ -272,18 +273,18 @@ class GrantService:
         return self.packages.named(needs, entry.grants) if entry else needs
 
     def _known_packages(self, snapshot: "Snapshot", entry: "GrantEntry | None") -> tuple[str, ...]:
-        """Return what an import may name without needing a package: those that are listed, and the workspace's own."""
+        """Return the modules that imports may name without a package grant: the listed ones and the workspace's."""
         granted = entry.grants if entry else NOTHING
         return (*self._packages, *sorted(modules_of_workspace(snapshot.modules, granted)))
 
     async def want(self, function: str, snapshot: "Snapshot", grants: Grants, caller: str = "") -> bool:
-        """Ask during a call for a grant that it turned out to need. Return whether the call may go on with it."""
+        """Ask for a grant that a running call turned out to need. Return whether the call may continue with it."""
         return not (await self.want_path(function, snapshot, grants, "", "", caller=caller))[1]
 
     async def want_path(
         self, function: str, snapshot: "Snapshot", grants: Grants, folder: str, doubt: str, *, caller: str = ""
     ) -> tuple[Grants, str]:
-        """Ask during a call for a file that is being opened. Return what was given, or why nothing was."""
+        """Ask for a file that a running call is opening. Return the new grants, or why nothing was granted."""
         target = snapshot.functions[function]
         question = Question(function, grants, version=target.version, moment="run", caller=caller, folder=folder)
         question = replace(question, doubts=(doubt,) if doubt else ())
@@ -299,7 +300,7 @@ class GrantService:
         return given, ""
 
     def _denial(self, question: Question, decision: Decision) -> str:
-        """Return the refusal of a call, which a human made by hand if it is part of no turn."""
+        """Return the refusal of a call; outside of a turn, it is phrased for the user, who made the call."""
         return denial(question, decision, by_hand=self._approvals.turn is None)
 
     def files_of(self, function: str, permit: Permit, want: WantPath) -> FileRequests:
@@ -325,12 +326,12 @@ class GrantService:
         return joined(needs_of_text(source.text, known) for source in others)
 
     async def agreed(self, question: Question) -> str:
-        """Ask the user for a yes to something that needs no grant, and return why it was denied; empty for a yes."""
+        """Ask the user to approve something that needs no grant. Return why it was denied, or an empty text."""
         decision = await self._ask(question)
         return denial(question, decision) if decision.answer == "no" else ""
 
     async def explained(self, question: Question, grants: Grants) -> Question:
-        """Return the question with what an approval installs, and what is unknown about it."""
+        """Return the question with what an approval installs, and with open doubts."""
         doubts = (*question.doubts, *self.reach.doubts(question.missing))
         return await self.packages.explained(replace(question, doubts=doubts), grants)
 
@@ -358,8 +359,9 @@ class GrantService:
 def _granting_lines(
     function: "Function", snapshot: "Snapshot", listed: tuple[str, ...] | None = None
 ) -> tuple[tuple[int, str], ...]:
-    """Return the lines of a function that need a grant, and those of its module's import, where the packages `listed`
-    need none.
+    """Return the lines of a function that need a grant.
+
+    With `listed`, include the lines that need one when its module is imported; `listed` packages need none.
     """
     text = snapshot.modules[function.module].text
     lines, own = bare_lines(text), range(function.line, function.end_line + 1)
@@ -374,7 +376,7 @@ def _granting_lines(
 
 
 def _with_candidate(verdict: "Verdict", snapshot: "Snapshot") -> tuple["Snapshot", "Function | None"]:
-    """Return the snapshot with the candidate's module in it, and the candidate there."""
+    """Return the snapshot with the candidate's module, and the candidate in it."""
     if verdict.reading is None:
         return snapshot, None
     after = snapshot.with_module(verdict.reading)
@@ -391,7 +393,7 @@ def _needs(text: str, name: str, packages: tuple[str, ...], guarded: frozenset[s
 
 
 def _packages_around(function: "Function", snapshot: "Snapshot", known: tuple[str, ...]) -> Grants:
-    """Return the packages that a function needs for what it uses of other modules."""
+    """Return the packages that a function needs because of what it uses of other modules."""
     sources = modules_of(function.module, snapshot)
     texts = tuple((module, source.text) for module, source in sorted(sources.items()))
     return packages_used((function.module, function.name), texts, known) if len(texts) > 1 else NOTHING

@@ -1,7 +1,7 @@
-"""The versions of one function, read from the history of the modules that it lived in.
+"""The versions of one function, read from the history of the modules that contained it.
 
-Pure. A function has a version where its own source changed: what a neighbour does in the same module, or a
-move to another, is none. Its end is an entry of its own, and has no source.
+Pure. A function has a new version when its own source changes, not when its neighbors change or when it moves to
+another module. Its deletion is a separate entry without source.
 """
 
 import hashlib
@@ -19,11 +19,11 @@ from sandbox.wire.lines import bare_lines
 if TYPE_CHECKING:
     from agent_core.storage import VersionRow
 
-SAVED = "saved"  # the reasons of changes that the user made in the files
+SAVED = "saved"  # reasons of changes that the user made in the files
 REMOVED = "the file was removed"
 SHORT = 8
 _MOST_NAMED = 12
-_LONGEST_NUMBER = 6  # digits: more of them are the beginning of a hash
+_LONGEST_NUMBER = 6  # digits; a longer number is a hash prefix
 _WENT_BACK = re.compile(r"(?:rolled back to|brought back as) version (\d{1,6}) \(([0-9a-f]+)\)")
 
 
@@ -31,7 +31,7 @@ _WENT_BACK = re.compile(r"(?:rolled back to|brought back as) version (\d{1,6}) \
 class Version:
     """One version of a function. `hash` and `source` are empty if the function was deleted.
 
-    `row` is the line of history that brought it: who, when, why, and the whole module.
+    `row` is the line of history that introduced it: who, when, why, and the whole module.
     """
 
     number: int
@@ -44,7 +44,7 @@ class Version:
 
     @property
     def short(self) -> str:
-        """The beginning of the version's hash, by which it can be named."""
+        """The first characters of the version's hash, which identify it."""
         return self.hash[:SHORT]
 
     @property
@@ -59,7 +59,7 @@ class Version:
         return shown_time(self.row.at)
 
     def to_json(self) -> dict[str, Any]:  # Any: values of JSON
-        """Return what identifies a version: number, author, time and reason."""
+        """Return the fields that identify a version: number, author, time and reason."""
         row = self.row
         return {
             "number": self.number,
@@ -74,7 +74,7 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """A version in the history: its standing, the results taken as they came back, and the examples that it lost."""
+    """A version in the history: its standing, the results accepted as returned, and the examples that it lost."""
 
     version: Version
     standing: str
@@ -91,7 +91,7 @@ class HistoryEntry:
 
 @dataclass(frozen=True, slots=True)
 class FunctionHistory:
-    """The versions of a function, oldest first, and whether there is one to go back to."""
+    """The versions of a function, oldest first, and whether a rollback is possible."""
 
     name: str
     module: str
@@ -132,7 +132,7 @@ class FunctionBlame:
 
 
 def versions(rows: Iterable["VersionRow"], name: str) -> tuple[Version, ...]:
-    """Return every version of a function, oldest first, from the histories of its modules in their order."""
+    """Return every version of a function, oldest first, from the ordered histories of its modules."""
     holders: dict[str, str] = {}
     entries: list[Version] = []
     allowance = _for_all()
@@ -154,7 +154,7 @@ def versions(rows: Iterable["VersionRow"], name: str) -> tuple[Version, ...]:
 
 
 def _is_move(versions: Sequence[Version], source: str, row: "VersionRow") -> bool:
-    """Return whether an apparent deletion was the first half of a move to another module, in the user's own files."""
+    """Return whether a deletion was the first half of a move to another module, made in the user's own files."""
     return (
         len(versions) > 1
         and not versions[-1].hash
@@ -164,7 +164,7 @@ def _is_move(versions: Sequence[Version], source: str, row: "VersionRow") -> boo
 
 
 def hash_of(source: str) -> str:
-    """Return the hash of a function's version as in the registry, or an empty text for none."""
+    """Return the hash of a function's version as in the registry; empty for an empty source."""
     return hashlib.sha256(source.encode("utf-8", "replace")).hexdigest() if source else ""
 
 
@@ -174,14 +174,14 @@ def current(versions: Sequence[Version]) -> Version | None:
 
 
 def went_back(version: Version, *, is_there: bool) -> str:
-    """Return the reason of a version that a rollback made, by which it is known as one."""
+    """Return the reason text of a version that a rollback made, which also identifies it as a rollback."""
     return f"{'rolled back to' if is_there else 'brought back as'} version {version.number} ({version.short})"
 
 
 def _origin(versions: Sequence[Version]) -> int:
-    """Return the place of the version that rollbacks brought back as the last one, or else the place of that.
+    """Return the index of the version that the last rollbacks restored, or of the current one if there are none.
 
-    A reason counts only if it tells the truth: anybody can write one.
+    A reason only counts if it is true, because anyone can write one.
     """
     place = len(versions) - 1
     while found := _WENT_BACK.match(versions[place].row.reason):
@@ -193,12 +193,12 @@ def _origin(versions: Sequence[Version]) -> int:
 
 
 def pick(name: str, versions: Sequence[Version], reference: str, *, goes_back: bool = False) -> Version:
-    """Return the version with that number or hash prefix, by default the last one with another text.
+    """Return the version with this number or hash prefix, by default the last one with another text.
 
-    With `goes_back`, by default the one before the version that the last rollbacks brought back.
+    With `goes_back`, the default is the one before the version that the last rollbacks restored.
 
     Raises:
-        UsageError: there is none, or more than one; the message names what there is.
+        UsageError: there is none, or more than one; the message lists the versions.
     """
     if not versions:
         raise UnknownName(f"There is no function `{name}`, and there never was.", fix="See the list of functions.")
@@ -220,7 +220,7 @@ def pick(name: str, versions: Sequence[Version], reference: str, *, goes_back: b
 
 
 def versions_text(versions: Sequence[Version]) -> str:
-    """Return a sentence that lists the versions, only the newest if there are many."""
+    """Return a sentence that lists the versions; if there are many, only the newest."""
     named = [f"{version.number} ({version.short or version.change_kind})" for version in versions[-_MOST_NAMED:]]
     return f"{'Its versions:' if len(versions) <= _MOST_NAMED else 'Its last versions:'} {', '.join(named)}."
 
@@ -231,7 +231,7 @@ def _before(versions: Sequence[Version], since: int) -> list[Version]:
 
 
 def has_earlier(versions: Sequence[Version]) -> bool:
-    """Return whether there is a version to go back to without naming it."""
+    """Return whether there is a version to go back to by default."""
     return bool(_before(versions, _origin(versions) + 1))
 
 
@@ -246,12 +246,12 @@ def _matching_versions(versions: Sequence[Version], reference: str) -> list[Vers
 
 
 def diff(before: str, after: str, names: tuple[str, str]) -> str:
-    """Return the differences between two sources of a function as a unified diff."""
+    """Return the unified diff between two sources of a function."""
     return "".join(f"{line}\n" for line in diff_lines(bare_lines(before), bare_lines(after), names))
 
 
 def blame(versions: Sequence[Version]) -> list[tuple[str, Version]]:
-    """Return each line of the current source, or of the last before a deletion, with the version that introduced it."""
+    """Return each line of the current source (or the last before a deletion) with the version that introduced it."""
     lines: list[tuple[str, Version]] = []
     allowance = _for_all()
     for version in versions:
@@ -269,5 +269,5 @@ def _carry_lines(
 
 
 def _for_all() -> ComparisonBudget:
-    """Return the time budget for all versions of a function: a second or two of a thread."""
+    """Return the budget for comparing all versions of a function, which is a second or two of one thread."""
     return ComparisonBudget(steps=4_000_000, lines=4_000_000)

@@ -1,7 +1,7 @@
-"""A verdict as it is published, stored and sent: what everybody but the gate reads of it.
+"""The published form of a verdict, for everyone but the gate.
 
-A verdict crosses as JSON, between processes, through the store and in events. It is read here, once; what is written
-again has the keys that it came with, in their order.
+Verdicts are passed as JSON between processes, through the store and in events, and are parsed here, once. Writing a
+verdict keeps the keys that it came with, in their order.
 """
 
 from collections.abc import Mapping
@@ -22,18 +22,17 @@ if TYPE_CHECKING:
 
 FAILED_EXAMPLES = frozenset({"example-disagrees", "example-raises", "example-hangs", "example-stopped"})
 UNSETTLED = frozenset({DISPUTED, REACHES_NOTHING})
-"""Findings on which a reader of the description and the author differ: a person, or real calls, settle them."""
-_WEAK = 2  # changes of the body that are reported, and that no example notices
+"""Findings on which a reader of the description and the author differ; a person or real calls settle them."""
+_WEAK = 2  # number of reported changes of the body that no example detects
 
 
 @dataclass(frozen=True, slots=True)
 class Judgment:
-    """The verdict on a candidate or on a function of a saved file; with `error`, the reason why there is none.
+    """The verdict on a candidate or on a function of a saved file; `error` is the reason why there is none.
 
-    `thumb` is a human's opinion, `good` or `bad`, and `note` what they said of it; `diff` is how the candidate differs
-    from the function that it would replace.
-    `back` is the version that a rollback was to bring back, with its time.
-    `line` is that of the function when a saved file was judged, `unfit_with` the hash of the code that breaks it.
+    `thumb` is a human's rating, `good` or `bad`, and `note` their comment. `diff` is the difference from the function
+    that the candidate would replace. `back` is the version, with its time, that a rollback was to restore. `line` is
+    the line of the function when a saved file was judged. `unfit_with` is the hash of the code that breaks it.
     """
 
     document: Mapping[str, Any]  # Any: the JSON that it was read from
@@ -64,11 +63,11 @@ class Judgment:
     disagreements: tuple[Disagreement, ...] = ()
     thumb: str = ""
     note: str = ""
-    reach: tuple[str, ...] | None = None  # None: it was not recorded
+    reach: tuple[str, ...] | None = None  # None: not recorded
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "Judgment":  # Any: JSON
-        """Return the verdict in its published or stored JSON."""
+        """Return the verdict from its published or stored JSON."""
         plain = {name: data[name] for name in _PLAIN if data.get(name)}
         return cls(
             data,
@@ -91,7 +90,7 @@ class Judgment:
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """The unproven claims of an admitted function, as long as no human has called it good."""
+        """The unproven claims of an admitted function, unless a human has called it good."""
         if self.thumb == "good" or not self.admitted:
             return ()
         calls = tuple(f"nobody predicted what {one_line(call, 200)} returns" for call in self.challenges)
@@ -101,7 +100,7 @@ class Judgment:
 
     @property
     def is_doubted(self) -> bool:
-        """True if trust takes longer: by its doubts, or by examples that leave much open."""
+        """True if trust takes longer, because of doubts or because examples leave much open."""
         codes = [problem.code for problem in self.problems]
         is_open = codes.count("weak-examples") >= _WEAK
         is_settled = self.thumb == "good" or bool(self.predicted) or not self.admitted
@@ -109,17 +108,17 @@ class Judgment:
 
     @property
     def late(self) -> tuple[str, ...]:
-        """The stages that had no time for all that they had to try, each with how far it came."""
+        """The stages that ran out of time, each with how far it came."""
         return tuple(f"{stage.stage} ({stage.note})" for stage in self.stages if stage.late)
 
     @property
     def fails_examples(self) -> bool:
-        """True if examples of it failed; it may have been admitted all the same, as a draft."""
+        """True if any of its examples failed; it may still be admitted as a draft."""
         return any(problem.code in FAILED_EXAMPLES for problem in self.problems)
 
     @property
     def taken_over(self) -> tuple[Disagreement, ...]:
-        """The examples that say what came back since this verdict, and said something else or nothing before."""
+        """The examples that were confirmed: they now state the returned value instead of another or none."""
         return tuple(row for row in self.disagreements if self.admitted and row.call in self.confirmed)
 
     @property
@@ -134,11 +133,11 @@ class Judgment:
 
     @property
     def refusals(self) -> tuple[Problem, ...]:
-        """The problems that keep the candidate out, in the order of `refusing`."""
+        """The problems that reject the candidate, in the order of `refusing`."""
         return refusing(self.problems)
 
     def to_json(self) -> dict[str, Any]:  # Any: JSON
-        """Return the JSON that it was read from, with what was changed or added since."""
+        """Return the original JSON with what was changed or added since."""
         own = {field.name: to_json(getattr(self, field.name)) for field in fields(self)[1:]}
         added = {key: value for key, value in own.items() if value and key not in self.document}
         return {key: own.get(key, value) for key, value in self.document.items()} | added
@@ -149,7 +148,7 @@ _PLAIN = tuple(field.name for field in fields(Judgment) if field.type in (str, i
 
 @dataclass(frozen=True, slots=True)
 class PendingCandidate:
-    """A rejected candidate that is kept.
+    """A rejected candidate that is kept as pending.
 
     `over` is the version that it would replace, `conflict` a diff to the saved one.
     """
@@ -157,21 +156,21 @@ class PendingCandidate:
     code: str
     module: str
     reason: str
-    over: str | None  # None: it was kept before this was recorded
+    over: str | None  # None: kept before this was recorded
     examples: tuple[GivenExample, ...]
     verdict: Judgment
     conflict: str | None = None
-    asked: tuple[str, ...] | None = None  # the calls whose results its author was asked to predict
+    asked: tuple[str, ...] | None = None  # calls whose results its author was asked to predict
 
     @classmethod
     def of(cls, candidate: Candidate, over: str, judgment: Judgment, conflict: str | None = None) -> "PendingCandidate":
-        """Return a candidate in the form in which it is kept."""
+        """Return a candidate in the form in which it is stored."""
         plain = candidate.code, candidate.module, candidate.reason, over, candidate.examples, judgment, conflict
         return cls(*plain, judgment.challenges or candidate.asked or None)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "PendingCandidate":  # Any: JSON
-        """Return the candidate as it is stored."""
+        """Return the candidate from its stored JSON."""
         examples, verdict = tuple(GivenExample(*example) for example in data["examples"]), data["verdict"]
         plain = data["code"], data["module"], data["reason"], data.get("over")
         asked = tuple(data.get("asked") or ()) or None
@@ -179,12 +178,12 @@ class PendingCandidate:
 
     @property
     def text(self) -> str:
-        """The text to work on: with the gate's fixes, if it was read at all."""
+        """The text to edit: with the gate's fixes, if it could be read."""
         return self.verdict.source or self.code
 
     @property
     def needs_only_grants(self) -> bool:
-        """True if a yes of the user is all that is missing."""
+        """True if only the user's approval is missing."""
         codes = {problem.code for problem in self.verdict.refusals}
         return bool(codes) and codes <= GRANTABLE
 
@@ -196,18 +195,18 @@ class PendingCandidate:
 
 
 async def pending_candidate(store: "FunctionStore", name: str) -> PendingCandidate | None:
-    """Return the rejected candidate of this name."""
+    """Return the rejected candidate with this name, or None."""
     pending = await store.pending(name)
     return None if pending is None else PendingCandidate.from_json(pending)
 
 
 def answer_of(judgment: Judgment) -> ReaderAnswer | None:
-    """Return what a reader said of the description, if one was asked."""
+    """Return a reader's answer about the description, or None if no reader was asked."""
     answer = judgment.document.get("reader")
     return ReaderAnswer.from_json(answer) if answer else None
 
 
 async def judgment_on(store: "FunctionStore", version: str, name: str) -> Judgment | None:
-    """Return the stored verdict on a version of a function."""
+    """Return the stored verdict on a version of a function, or None."""
     verdict = await store.verdict(version, name)
     return None if verdict is None else Judgment.from_json(verdict)

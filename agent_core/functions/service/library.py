@@ -1,7 +1,7 @@
-"""Import of a library: its files come whole, each public function is judged in its place, and what joins is offered.
+"""Import of a library: its files are copied as a whole, each public function is judged, and admitted ones are offered.
 
-The others stay where they are, private, with their reason in the report. Nothing that is there is overwritten; what was
-imported before and is unchanged is passed over, so that an import can be run again. Each module is one transaction.
+The others stay in their files as private functions, with the reason in the report. Nothing is overwritten, and
+unchanged functions of an earlier import are skipped, so an import can be repeated. Each module is one transaction.
 """
 
 import ast
@@ -34,15 +34,16 @@ from .memgpt_functions import here_already
 from .plan import Author, ChangeSummary, PlannedChange, planned
 from .review_pool import Judge, ReviewJob
 
-# What does nothing: whoever calls it does no more than it does.
+# Problems of functions without a real body; their callers are useless as well.
 _HOLLOW = frozenset({"placeholder", "not-implemented", "todo", "hard-coded"})
 
 
 @dataclass(frozen=True, slots=True)
 class Taking:
-    """An import request; if `is_read`, the reader is asked about each function. `hosted` are the agent's own functions
-    with their parameters; `maps` says whether what was written for another agent is translated. A `text` is what the
-    file `path` holds, which is then not read.
+    """An import request; if `is_read`, the reader is asked about each function.
+
+    `hosted` are the agent's own functions with their parameters. `maps` says whether to translate code that was written
+    for another agent. `text` is the content of the file `path`, which is then not read.
     """
 
     path: Path
@@ -60,7 +61,7 @@ Outcome = Literal["joined", "fixed", "skipped", "refused"]
 
 @dataclass(frozen=True, slots=True)
 class ImportedFunction:
-    """The outcome for one function of a library, and the line that it comes from."""
+    """The outcome for one function of a library, and the line that it is from."""
 
     name: str
     module: str
@@ -73,7 +74,7 @@ class ImportedFunction:
 
 @dataclass(frozen=True, slots=True)
 class ImportedModule:
-    """A module that an import writes, and how its text differs from its author's; in a dry run it is not written."""
+    """A module that an import writes, with the diff from its original; a dry run does not write it."""
 
     module: str
     path: str
@@ -84,7 +85,7 @@ class ImportedModule:
 
 @dataclass(slots=True)
 class ImportReport:
-    """The result for each function and each module; `files` are what was not taken, with the reason."""
+    """The result for each function and each module; `files` are the skipped files, with reasons."""
 
     from_: str
     dry_run: bool
@@ -94,13 +95,13 @@ class ImportReport:
 
     @property
     def summary(self) -> dict[str, int]:
-        """The number of functions by what became of them."""
+        """The number of functions by outcome."""
         counts = Counter(function.outcome for function in self.functions)
         return {outcome: counts[outcome] for outcome in get_args(Outcome)}
 
     @property
     def has_failed(self) -> bool:
-        """True if a function was refused, or there is none because files could not be read."""
+        """True if a function was refused, or if no functions were found because files could not be read."""
         is_unread = not self.functions and any(file.code != "passed-over" for file in self.files)
         return is_unread or self.summary["refused"] > 0
 
@@ -112,10 +113,10 @@ class ImportReport:
 
 @dataclass(slots=True)
 class Importer:
-    """One import: its files by module, the functions around them, and its results so far.
+    """One import: its files by module, the existing functions, and the results so far.
 
-    `ground` has the whole library in its place. `library` is the library alone: by it, code that was imported before is
-    known again.
+    `ground` is the workspace with the whole library in place. `library` is the library alone; with it, code of an
+    earlier import is recognized.
     """
 
     taking: Taking
@@ -125,14 +126,14 @@ class Importer:
     library: Snapshot
     report: ImportReport
     tell: Callable[[ImportedFunction], None]
-    verdicts: dict[str, dict[str, Judgment]] = field(default_factory=dict)  # by module and function: what joins
+    verdicts: dict[str, dict[str, Judgment]] = field(default_factory=dict)  # admitted functions, by module and function
 
     @classmethod
     def read(cls, taking: Taking, snapshot: Snapshot, tell: Callable[[ImportedFunction], None]) -> "Importer":
         """Return the import with its files read.
 
         Raises:
-            UsageError: there is nothing that can be read.
+            UsageError: nothing can be read.
         """
         report = ImportReport(taking.path.name, taking.dry_run)
         held = {name: function.module for name, function in snapshot.functions.items()}
@@ -150,7 +151,7 @@ class Importer:
         return cls(taking, snapshot, parts, ground.finished(), library.finished(), report, tell)
 
     async def leave_out_packages(self, gate: Gate) -> None:
-        """Leave out each `__init__.py` without functions that cannot be loaded, as all modules below it would fail."""
+        """Leave out each `__init__.py` without functions that fails to import: all modules below it would fail."""
         packages = [part for part in self.parts.values() if part.is_package and not part.parts.public]
         for part in sorted(packages, key=lambda part: part.module.count(".")):
             if part.module in self.snapshot.modules:
@@ -164,7 +165,7 @@ class Importer:
 
     @property
     def count(self) -> int:
-        """The number of functions."""
+        """The number of public functions."""
         return sum(len(part.parts.public) for part in self.parts.values())
 
     async def run(
@@ -174,7 +175,7 @@ class Importer:
         judge: Judge,
         carry: Callable[[PlannedChange], Awaitable[PlannedChange]],
     ) -> None:
-        """Judge every function, and write the library if some of them join."""
+        """Judge every function, and write the library if any is admitted."""
         names = [(part, name) for part in self.parts.values() for name in part.parts.public]
         async with asyncio.TaskGroup() as tasks:
             for part, name in names:
@@ -185,7 +186,7 @@ class Importer:
                 await self._write(part, reading, carry)
 
     async def _judge(self, file: LibraryFile, name: str, store: FunctionStore, judge: Judge) -> None:
-        """Judge one function in its place, and report it unless it may join."""
+        """Judge one function in its module, and report it unless it may be admitted."""
         held = self.library.functions.get(name)
         mark = code_hash(held, self.library) if held is not None and held.module == file.module else ""
         known = await self._why_known(file, name, mark, store)
@@ -199,7 +200,7 @@ class Importer:
         (verdict,) = await judge(ReviewJob(file.file, self.taking.policy, candidate, is_read=self.taking.is_read))
         troubles = [problem for problem in file.problems if problem.where.line in shown]
         lines = {problem.where.line for problem in troubles}
-        # What is foreign needs a grant too, which would not help.
+        # A grant would not help foreign code.
         others = [row for row in verdict.problems if row.where.line not in lines or not row.code.startswith("needs-")]
         if troubles or not verdict.admitted:
             self._report_function(file, name, "refused", (*troubles, *others))
@@ -210,10 +211,10 @@ class Importer:
         self.verdicts.setdefault(file.module, {})[name] = joining
 
     def _candidate(self, file: LibraryFile, name: str) -> tuple[Candidate, set[int]]:
-        """Return a function with what it needs of its module and what runs with that, and the lines of all of it."""
+        """Return a function as a candidate with the statements that it needs or that run at import; and their lines."""
         body, binds = file.parts.text.body, file.parts.binds
         running = {at for at, node in enumerate(body) if not binds[at] and _runs(node)}
-        calling = {at for at in running if not isinstance(body[at], ast.Assign | ast.AugAssign)}  # no `f.__doc__ = …`
+        calling = {at for at in running if not isinstance(body[at], ast.Assign | ast.AugAssign)}  # not `f.__doc__ = …`
         read = {word for at in calling for word in file.parts.statements[at].reads}
         statements = running | file.parts.needed([name, *read], frozenset(file.parts.public) - {name})
         helpers = tuple(sorted({bound for at in statements for bound in file.parts.binds[at]} - {name}))
@@ -222,7 +223,7 @@ class Importer:
         return candidate, file.parts.lines(statements)
 
     async def _why_known(self, file: LibraryFile, name: str, mark: str, store: FunctionStore) -> Problem | None:
-        """Return why a function is not judged: it is here already, or its name is taken."""
+        """Return why a function is not judged: it is already here, or its name is taken."""
         where = Place(file.file, file.parts.definition(name).lineno)
         if hosted := here_already(file.parts.definition(name), self.taking.hosted):
             return Problem("here-already", hosted, where, None, "warns")
@@ -241,7 +242,7 @@ class Importer:
         return Problem("name-taken", message, where, fix)
 
     def _leave_out_hollow(self) -> None:
-        """Refuse what uses a function of its module that does nothing."""
+        """Refuse functions that use a function of their module without a real body."""
         hollow = {
             (row.module, row.name) for row in self.report.functions if any(one.code in _HOLLOW for one in row.problems)
         }
@@ -257,7 +258,7 @@ class Importer:
                     del verdicts[name]
 
     async def _compose_modules(self, gate: Gate) -> list[tuple[LibraryFile, ModuleReading]]:
-        """Return the modules to write, which offer what joins, after each was imported next to the others."""
+        """Return the modules to write, which offer the admitted functions, after checking that all can be imported."""
         short = {module for module, part in self.parts.items() if self._withheld(part)}
         parts = map(self.parts.__getitem__, self._modules_to_write())
         texts = {part.module: text for part in parts if (text := self._text(part, short)) is not None}
@@ -286,7 +287,7 @@ class Importer:
         return [(part, reading) for (part, _), reading in zip(pairs, readings, strict=True)]
 
     def _modules_to_write(self) -> list[str]:
-        """Return the modules of each package, or file by itself, of which something joins, and of those they import."""
+        """Return the modules of each package or single file with an admitted function, and those that they import."""
         depth = self.taking.prefix.count(".") + 1 if self.taking.prefix else 0
         tops = {module: tuple(module.split(".")[: depth + 1]) for module in self.parts}
         wanted = {tops[module] for module, verdicts in self.verdicts.items() if verdicts}
@@ -298,7 +299,10 @@ class Importer:
             wanted |= used
 
     def _text(self, file: LibraryFile, short: Set[str]) -> str | None:
-        """Return a module with what joins of it; None if nothing is to be written. Those in `short` offer less."""
+        """Return the text of a module with its admitted functions; None if there is nothing to write.
+
+        Modules in `short` offer less than their originals.
+        """
         verdicts = self.verdicts.get(file.module, {})
         existing = self.snapshot.modules.get(file.module)
         if existing is not None and (not verdicts or not existing.text.strip()):
@@ -317,7 +321,7 @@ class Importer:
         return text if isinstance(unoffered, Problem) else unoffered
 
     def _withheld(self, file: LibraryFile) -> frozenset[str]:
-        """Return the functions of a file that it would offer, and does not."""
+        """Return the functions that a file defines but does not offer, because they were not admitted."""
         reading = self.library.readings[file.module]
         return frozenset(function.name for function in reading.functions) - self.verdicts.get(file.module, {}).keys()
 
@@ -342,7 +346,7 @@ class Importer:
             self._report_function(file, name, "fixed" if verdict.fixes else "joined", verdict.problems, verdict)
 
     def _report_failure(self, file: LibraryFile, problem: Problem) -> None:
-        """Report a module that cannot be written, or be imported as it is written, with all that would join of it."""
+        """Report a module that cannot be written or imported, and all its functions that would have been admitted."""
         if not self.verdicts.get(file.module):
             self.report.files.append(replace(problem, where=Place(file.file)))
         for name in self.verdicts.pop(file.module, {}):
@@ -366,13 +370,13 @@ class Importer:
 
 
 def _runs(node: ast.stmt) -> bool:
-    """Check whether a statement that binds nothing does something when its module is imported."""
+    """Check whether a statement that binds nothing has an effect when its module is imported."""
     is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     return not (is_text or isinstance(node, Definition) or is_program(node))
 
 
 def _plan(reading: ModuleReading, verdicts: Mapping[str, Judgment], snapshot: Snapshot, origin: str) -> PlannedChange:
-    """Return the plan that writes a module: one transaction, with a verdict for each function that joins."""
+    """Return the plan that writes a module: one transaction, with a verdict for each admitted function."""
     source, author = reading.source, Author()
     existing = snapshot.modules.get(source.module)
     before = existing or ModuleSource(source.module, source.path, "", "")

@@ -1,7 +1,7 @@
-"""The files of a library as modules of this workspace: each as its author wrote it, in a package of its own.
+"""The files of a library as modules of this workspace: each as its author wrote it, in a separate package.
 
-Text → text. Imports of each other are written for the new place; what was written for another agent is translated; of
-functions that share a name each is defined under its module's name. Lines stay where they are.
+Pure text transformations: imports between the files are rewritten for the new place, code for another agent is
+translated, and functions that share a name are each defined under their module's name. Line numbers do not change.
 """
 
 import ast
@@ -41,9 +41,9 @@ from ..gate.read import write_escapes
 from .file_checks import parse_line
 from .memgpt_functions import adapt
 
-# A library read as texts: a `.py` file, a folder, a `.zip`, a `.tar` or `.tar.gz`. Nothing is unpacked to disk.
-# An archive may be hostile: names that leave it, links, devices and encrypted members are reported and skipped; sizes
-# and counts are capped while reading, whatever its directory claims.
+# Reads a library as texts: a `.py` file, a folder, a `.zip`, a `.tar` or `.tar.gz`. Nothing is unpacked to disk. An
+# archive may be hostile: names that leave it, links, devices and encrypted members are reported and skipped, and sizes
+# and counts are limited while reading, whatever its directory claims.
 
 _BROKEN = (OSError, EOFError, zipfile.BadZipFile, tarfile.TarError, zlib.error, NotImplementedError, RuntimeError)
 _GZIP = b"\x1f\x8b"
@@ -62,7 +62,7 @@ class LibraryLimits:
 
 @dataclass(slots=True)
 class Library:
-    """The Python files of a library by their paths in it, and the problems of members that were not taken."""
+    """The Python files of a library by their paths in it, and the problems of skipped members."""
 
     name: str
     base: str
@@ -73,14 +73,14 @@ class Library:
     _members: int = 0
 
     def refuse(self, code: str, name: str, message: str, fix: str) -> None:
-        """Report a member that is not taken."""
+        """Report a member that is skipped."""
         self.problems.append(Problem(code, message, Place(self.base + name), fix))
 
     def take(self, member: "_Member") -> None:
-        """Take one member if it is a Python file that stays inside the library, of an acceptable size.
+        """Take a member if it is a Python file of acceptable size whose name stays inside the library.
 
         Raises:
-            UsageError: there are far too many, or together they are far too large.
+            UsageError: there are too many members, or their total size is too large.
         """
         name, limits = member.name, self.limits
         self._members += 1
@@ -116,7 +116,7 @@ class Library:
 
 
 class _Member(NamedTuple):
-    """A member of a library; `is_plain` for a file or a folder, and no way to open what is no file."""
+    """A member of a library; `is_plain` for a file or folder. `opened` is None for anything but a file."""
 
     name: str
     is_plain: bool
@@ -127,7 +127,7 @@ def read_library(path: Path, limits: LibraryLimits | None = None) -> Library:
     """Return the Python files of a library.
 
     Raises:
-        UsageError: there is nothing that can be read, or far too much.
+        UsageError: nothing can be read, or the library exceeds the limits.
     """
     is_packed = not path.is_dir() and path.suffix != ".py"
     folder = path if path.is_dir() and not (path / "__init__.py").is_file() else path.parent
@@ -145,7 +145,7 @@ def read_library(path: Path, limits: LibraryLimits | None = None) -> Library:
 
 
 def _folder_members(root: Path) -> Iterator[_Member]:
-    """Yield a file, or the members of a folder, whose own name counts if it is a package."""
+    """Yield the file, or the members of the folder; the names in a package include its own."""
     if not root.is_dir():
         yield _Member(root.name, True, partial(_open_file, root))
         return
@@ -164,7 +164,7 @@ def _open_file(path: Path) -> IO[bytes]:
 
 
 def _archive_members(path: Path, limits: LibraryLimits) -> Iterator[_Member]:
-    """Yield the members of an archive, of which each is to be read before the next."""
+    """Yield the members of an archive. Read each before the next one."""
     if path.stat().st_size > limits.archive_bytes:
         raise UsageError(f"{path} is larger than {limits.archive_bytes >> 20} MiB.", fix="Import part of it.")
     if zipfile.is_zipfile(path):
@@ -184,13 +184,17 @@ def _archive_members(path: Path, limits: LibraryLimits) -> Iterator[_Member]:
 
 
 class _Capped(io.RawIOBase):
-    """A stream with a read limit: the unpacked size is only known while reading."""
+    """A stream with a read limit, because the unpacked size is only known while reading."""
 
     def __init__(self, stream: IO[bytes] | gzip.GzipFile, limit: int, name: str) -> None:
         self._stream, self._left, self._name = stream, limit, name
 
     def read(self, size: int = -1) -> bytes:
-        """Return the next bytes."""
+        """Return the next bytes.
+
+        Raises:
+            UsageError: the limit is exceeded.
+        """
         if size < 0 or size > self._left:
             raise UsageError(f"{self._name} unpacks to far more than it should.", fix="Import part of it.")
         content = self._stream.read(size)
@@ -199,7 +203,7 @@ class _Capped(io.RawIOBase):
 
 
 def _without_wrapping(files: dict[str, str]) -> dict[str, str]:
-    """Return the files without folders that wrap all of them and are no package: `helpers-1.0/src/`."""
+    """Return the files without folders that contain all of them and are not packages, such as `helpers-1.0/src/`."""
     while files:
         tops = {PurePosixPath(name).parts[0] for name in files}
         top = next(iter(tops))
@@ -215,16 +219,16 @@ _PASSED_OVER = re.compile(
 _PROMPT = re.compile(r"^\s*(?:>>>|\.\.\.) ")
 _FROM = re.compile(r"from\s+[.\w]+\s+import\b")
 _BACKPORT = "typing_extensions"
-_MOST_GIVEN = 8  # examples of a line that come into the docstring
-_LONGEST = 64  # of a function's name
+_MOST_GIVEN = 8  # examples of a `.jsonl` line that are added to the docstring
+_LONGEST = 64  # characters of a function's name
 
 
 @dataclass(frozen=True, slots=True)
 class LibraryFile:
     """One file of a library as a module of the workspace.
 
-    `author_text` is what its author wrote, `notes` are the rewrites that its functions should show, by line: a sentence
-    and the diff. `problems` stand at the lines of what is not here. A line of a `.jsonl` file is `given`.
+    `author_text` is the original text. `notes` are the rewrites by line, to be shown with its functions: a sentence and
+    the diff. `problems` point to the lines that were left out. A line of a `.jsonl` file is `given`.
     """
 
     file: str
@@ -237,7 +241,7 @@ class LibraryFile:
 
     @classmethod
     def of(cls, file: str, place: PurePath, text: str, author_text: str) -> "LibraryFile | Problem":
-        """Return the file that is written to a place below `functions/`, or why it can be no module."""
+        """Return the file with its target path below `functions/`, or why it cannot be a module."""
         module = module_of(place)
         if isinstance(module, Problem):
             return replace(module, where=Place(file))
@@ -256,7 +260,7 @@ class LibraryFile:
         return self.source.path.endswith("/__init__.py")
 
     def with_text(self, text: str, notes: Mapping[int, tuple[str, str]]) -> "LibraryFile":
-        """Return the file with another text and further notes; unchanged if that is not Python."""
+        """Return the file with another text and further notes; unchanged if the text is not valid Python."""
         changed = LibraryFile.of(self.file, PurePath(self.source.path).relative_to(FOLDER), text, self.author_text)
         if isinstance(changed, Problem):
             return self
@@ -266,17 +270,17 @@ class LibraryFile:
 def read_files(
     path: Path, prefix: str, text: str, *, maps: bool, held: Mapping[str, str]
 ) -> Iterator[LibraryFile | Problem]:
-    """Yield the files of a library as modules, and the problems of those that are not taken.
+    """Yield the files of a library as modules, and the problems of skipped files.
 
     Args:
         path: A `.py` file, a folder, an archive, or a `.jsonl` file with a candidate per line.
-        prefix: The package below which the modules come; may be empty.
-        text: What the file at `path` holds, if it is not to be read.
-        maps: Whether to translate what was written for another agent.
-        held: The modules of the functions that the workspace has, by name.
+        prefix: The package that will contain the modules; may be empty.
+        text: The content of the file at `path`, if it is not to be read.
+        maps: Whether to translate code that was written for another agent.
+        held: The module of each function of the workspace, by function name.
 
     Raises:
-        UsageError: there is nothing that can be read.
+        UsageError: nothing can be read.
     """
     if prefix and (bad := check_module_name(prefix)):
         raise UsageError(f"--module-prefix: {bad.message}.", fix=bad.fix or "")
@@ -300,8 +304,9 @@ def read_files(
 
 
 def left_behind(file: LibraryFile, offered: Iterable[Function]) -> Iterator[Problem]:
-    """Yield a warning for each class with public methods that no function needs, and for each function that a condition
-    defines: neither is offered.
+    """Yield a warning for each class with public methods that no function needs, and for each conditional function.
+
+    Neither is offered.
     """
     needed = file.parts.needed(file.parts.public)
     for at, node in enumerate(file.parts.text.body):
@@ -335,7 +340,7 @@ def _of_lines(path: Path, prefix: str) -> Iterator[LibraryFile | Problem]:
             yield from filter(None, [candidate])
             continue
         text = escaped = write_escapes(candidate.code)
-        for example in candidate.examples[:_MOST_GIVEN]:  # what agrees within a tolerance is not written down
+        for example in candidate.examples[:_MOST_GIVEN]:  # examples with a tolerance are not written as doctests
             more = "" if example.approx else with_example(text, candidate.name, example.call, example.expected)
             text = more if isinstance(more, str) and more and example.call not in text else text
         parts = candidate.module.split(".") if candidate.module else [*below, fitting(candidate.name)]
@@ -387,7 +392,7 @@ def _modules(library: Library, prefix: str, *, maps: bool) -> Iterator[LibraryFi
 
 
 def _escape_notes(text: str, written: str) -> dict[int, tuple[str, str]]:
-    """Return a note for each line in which characters were written as escapes."""
+    """Return a note for each line in which characters were replaced by escapes."""
     pairs = enumerate(zip(lines_of(text), lines_of(written), strict=True), 1)
     message = "wrote characters that cannot be seen as escapes"
     return {
@@ -404,7 +409,7 @@ def _module_name(name: str) -> str:
 
 
 def _public_names(files: Mapping[str, str], targets: Mapping[str, str]) -> dict[str, str]:
-    """Return the private modules of which a package offers what they hold, each with a name that is not private."""
+    """Return the private modules whose content a package exports, each with a public name."""
     opened: dict[str, str] = {}
     for name, text in files.items():
         for node in _imports(text) if name.endswith("/__init__.py") else ():
@@ -434,10 +439,10 @@ def _is_standard(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ImportMover:
-    """Writes the imports of one module for its new place as relative ones.
+    """A rewriter that turns the imports of one module into relative imports for its new place.
 
-    `targets` are the modules that come along by their old names, `own` is the old name of this one, `target` its new
-    one. `import a.b`, which binds `a`, has no relative form: it is written with the `root` of the new place.
+    `targets` map the old names of the imported modules to the new ones; `own` is the old name of this module, `target`
+    its new one. `import a.b`, which binds `a`, has no relative form: it is written with the `root` of the new place.
     """
 
     targets: Mapping[str, str]
@@ -447,7 +452,7 @@ class ImportMover:
     is_package: bool
 
     def moved(self, text: str) -> str:
-        """Return the text with its imports moved; whatever is not Python comes back as it is."""
+        """Return the text with its imports rewritten; text that is not valid Python is returned unchanged."""
         lines = lines_of(text)
         for node in sorted(_imports(text), key=lambda node: (node.lineno, node.col_offset), reverse=True):
             head, new = self._from(node) if isinstance(node, ast.ImportFrom) else ("", self._whole(node))
@@ -456,7 +461,7 @@ class ImportMover:
             first, last = node.lineno - 1, node.end_lineno - 1
             before = lines[first][: column_of(lines[first], node.col_offset)]
             written, count = _FROM.subn(f"{head} import", lines[first][len(before) :], count=1) if head else ("", 0)
-            if count:  # the list of names stays as it is written
+            if count:  # the list of names keeps its format
                 lines[first] = before + written
             else:
                 after = lines[last][column_of(lines[last], node.end_col_offset) :]
@@ -464,7 +469,7 @@ class ImportMover:
         return "".join(lines)
 
     def _from(self, node: ast.ImportFrom) -> tuple[str, str]:
-        """Return `from …` where the names stay as they are, and the whole statement; empty if it stays."""
+        """Return `from …` if the names do not change, and the whole statement; both are empty if it needs no change."""
         base = imported_module(node.module or "", node.level, self.own, is_package=self.is_package)
         members = {alias.name: self.targets.get(f"{base}.{alias.name}".strip("."), "") for alias in node.names}
         if node.module == _BACKPORT and not node.level and all(hasattr(typing, name) for name in members):
@@ -485,13 +490,13 @@ class ImportMover:
         return "" if renamed else head, f"{head} import {', '.join(names)}"
 
     def _head(self, home: str) -> str:
-        """Return `from …` for a module or package of the new place."""
+        """Return `from …` for a module or package at the new place."""
         around, inside = self.target.split(".")[: None if self.is_package else -1], home.split(".") if home else []
         shared = next((at for at, word in enumerate(around) if inside[at : at + 1] != [word]), len(around))
         return f"from {'.' * (len(around) - shared + 1)}{'.'.join(inside[shared:])}"
 
     def _whole(self, node: ast.Import) -> str:
-        """Return `import …` with the modules that come along at their new place; empty if there are none."""
+        """Return `import …` with the new places of moved modules; empty if it names none."""
         stay, moved = list[str](), list[str]()
         for alias in node.names:
             target = "" if _is_standard(alias.name) else self.targets.get(alias.name, "")
@@ -501,17 +506,18 @@ class ImportMover:
             elif "." not in local:
                 home, _, own = target.rpartition(".")
                 moved.append(f"{self._head(home)} import {own}" + (f" as {local}" if local != own else ""))
-            else:  # it binds `a` of `a.b`
+            else:  # `import a.b` binds `a`
                 package = self.targets.get(top, ".".join(target.split(".")[: -alias.name.count(".")]))
                 moved.append(f"import {self.root}.{target}, {f'{self.root}.{package}'.strip('.')} as {top}")
         return "; ".join([*([f"import {', '.join(stay)}"] if stay else []), *moved]) if moved else ""
 
 
 def _apart(parts: list[LibraryFile], held: Mapping[str, str]) -> Iterator[LibraryFile]:
-    """Yield the files with functions that share a name defined under their modules' names.
+    """Yield the files; functions that share a name are defined under their modules' names.
 
-    The old name stays in the module, for whatever uses it there. A function keeps its name where the workspace has it
-    from this module, else at the top of a package. As much of the modules' paths is taken as tells them apart.
+    The old name stays in the module for the code that uses it there. A function keeps its name if the workspace has it
+    from this module, or else if it is in the top package. The new names use as much of the module paths as is needed to
+    make them distinct.
     """
     sharing: dict[str, list[LibraryFile]] = {}
     for part in parts:
@@ -532,10 +538,10 @@ def _apart(parts: list[LibraryFile], held: Mapping[str, str]) -> Iterator[Librar
 
 
 def _defined_as(file: LibraryFile, fresh: Mapping[str, str]) -> LibraryFile:
-    """Return the file with functions defined under other names, and the old ones meaning the same."""
+    """Return the file with functions defined under other names, and the old names bound to them."""
     lines, notes = list(file.parts.text.lines), dict[int, tuple[str, str]]()
     often = Counter(name for bound in file.parts.binds for name in bound)
-    fresh = {name: new for name, new in fresh.items() if often[name] == 1}  # else another statement decides
+    fresh = {name: new for name, new in fresh.items() if often[name] == 1}  # otherwise another statement also binds it
     for node in reversed(file.parts.text.body):
         if not isinstance(node, Definition) or node.name not in fresh:
             continue
@@ -558,7 +564,7 @@ def _defined_as(file: LibraryFile, fresh: Mapping[str, str]) -> LibraryFile:
 
 
 def star_names(file: LibraryFile, parts: Mapping[str, LibraryFile], seen: Set[str] = frozenset()) -> list[str]:
-    """Return the names that `from … import *` takes from a file as its author wrote it; none if they are computed."""
+    """Return the names that `from … import *` imports from a file in its original form; empty if they are computed."""
     body = file.parts.text.body
     listings = [node for node, bound in zip(body, file.parts.binds, strict=True) if "__all__" in bound]
     if listings:
@@ -577,13 +583,13 @@ def star_names(file: LibraryFile, parts: Mapping[str, LibraryFile], seen: Set[st
 
 
 def _source_of(node: ast.ImportFrom, file: LibraryFile) -> str:
-    """Return the module of the workspace that a statement of a file imports from."""
+    """Return the workspace module that a statement of a file imports from."""
     module = imported_module(node.module or "", node.level, file.module, is_package=file.is_package)
     return module.removeprefix(f"{FOLDER}.")
 
 
 def with_names(file: LibraryFile, withheld: Iterable[str], parts: Mapping[str, LibraryFile]) -> str:
-    """Return a file's text with the names spelled out that it takes by `*` from files which offer less now."""
+    """Return a file's text with `*` replaced by the names for imports from files that now offer fewer."""
     lines = list(file.parts.text.lines)
     for node in file.parts.text.body:
         if isinstance(node, ast.ImportFrom) and node.names[0].name == "*":

@@ -1,8 +1,8 @@
-"""The result of taking one file, and its place among the others: what is in force of it, written and told.
+"""The result of loading one file, and its place among the others: what is in force, stored and reported.
 
-Values and pure functions of the loader. Of a function that is kept out, as another has its name or it is built in,
-nothing is written down as its version or verdict, and nothing is told but that it is rejected. What had a name keeps
-it, after a restart and a move, too.
+Values and pure functions of the loader. A function is kept out if another function has its name or it is built in; then
+no version or verdict is stored for it, and only its rejection is reported. The function that had a name keeps it, even
+after a restart or a move.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -35,8 +35,10 @@ _WHY_DRAFT = {
 
 @dataclass(frozen=True, slots=True)
 class GoodVersions:
-    """The baseline of a refresh: the good version of each module, the stored readings by path, and what each module has
-    that is kept out of force.
+    """The baseline of a refresh.
+
+    It has the good version of each module, the stored readings by path, and the functions of each module that are kept
+    out.
     """
 
     manifest: Mapping[str, str]
@@ -44,7 +46,7 @@ class GoodVersions:
     kept_out: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def in_force(self, reading: ModuleReading | None) -> ModuleReading | None:
-        """Return a reading without what was kept out of it."""
+        """Return a reading without the functions that are kept out."""
         out = self.kept_out.get(reading.source.module) if reading else None
         return without(reading, out) if reading and out else reading
 
@@ -53,7 +55,7 @@ class GoodVersions:
 class LoadedFile:
     """The result for one file: a good reading, the problems that reject its newest text, and the writes.
 
-    `verdict` is the one on a text that is taken, `previous` what there was before.
+    `verdict` is that on a text that was taken, `previous` the reading before it.
     """
 
     path: str
@@ -64,11 +66,11 @@ class LoadedFile:
     is_removed: bool = False
     verdict: "ModuleVerdict | None" = None
     previous: ModuleReading | None = None
-    rejected_version: str = ""  # of a text that is rejected
+    rejected_version: str = ""  # the version of a rejected text
 
     @property
     def lacks_import(self) -> bool:
-        """True if the file could not be imported. Its missing import may still arrive."""
+        """True if the file could not be imported. The missing module may still arrive."""
         return _lacks_import(self.problems)
 
 
@@ -77,14 +79,14 @@ def _lacks_import(problems: Iterable["Problem"]) -> bool:
 
 
 def waiting(snapshot: Snapshot) -> set[str]:
-    """Return the files that are rejected because they could not be imported."""
+    """Return the files that were rejected because they could not be imported."""
     return {path for path, problems in snapshot.rejections.items() if _lacks_import(problems)}
 
 
 def import_layers(sources: Mapping[str, object], snapshot: Snapshot) -> list[set[str]]:
-    """Return the paths in the order of taking them: a file comes after those that changed too and that it imports.
+    """Return the paths in layers: a changed file comes after the changed files that it imports.
 
-    What is new keeps no file waiting.
+    Files without changes do not affect the order.
     """
     changed = {
         source.module: path
@@ -97,7 +99,7 @@ def import_layers(sources: Mapping[str, object], snapshot: Snapshot) -> list[set
     layers = list[set[str]]()
     while imports:
         layer = {path for path, needed in imports.items() if not needed & imports.keys()}
-        layers.append(layer or set(imports))  # what imports each other is taken at once
+        layers.append(layer or set(imports))  # a cycle of imports is one layer
         imports = {path: needed for path, needed in imports.items() if path not in layers[-1]}
     return layers
 
@@ -110,7 +112,7 @@ def _imported_paths(source: object, changed: Mapping[str, str]) -> set[str]:
 
 
 def unchanged(path: str, source: ModuleSource, good: GoodVersions, snapshot: Snapshot) -> ModuleReading | None:
-    """Return the reading of a text that was judged before, in the registry or in storage."""
+    """Return the reading of a text that was judged before, from the registry or the store; None if it is new."""
     if source.version != good.manifest.get(source.module):
         return None
     reading = snapshot.readings.get(source.module)
@@ -121,26 +123,26 @@ def unchanged(path: str, source: ModuleSource, good: GoodVersions, snapshot: Sna
 
 
 def stored(row: ReadingRow, source: ModuleSource) -> ModuleReading | None:
-    """Return the stored reading of exactly this text."""
+    """Return the stored reading of this text; None if it is damaged."""
     try:
         return ModuleReading.from_json(read_json(row.reading, LOOSE, deepest=DEEPEST_ROW), source)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        return None  # not what this program wrote: it is read anew
+        return None  # not written by this program: the text is read again
 
 
 def removed_file(path: str, good: GoodVersions, snapshot: Snapshot) -> LoadedFile:
-    """Return the result for a file that no longer exists."""
+    """Return the result for a deleted file."""
     holders = [module for module, source in snapshot.modules.items() if source.path == path]
     module = holders[0] if holders else module_at(path)
     if module in snapshot.modules and not holders:
-        return LoadedFile(path, is_removed=True, writes=(DropReading(path),))  # another file holds the module
+        return LoadedFile(path, is_removed=True, writes=(DropReading(path),))  # the module is in another file now
     version = good.manifest.get(module)
     forget = (SetManifest(module, version, None, reason=REMOVED),) if version else ()
     return LoadedFile(path, module, is_removed=True, writes=(*forget, DropReading(path)))
 
 
 def module_at(path: str) -> str:
-    """Return the module of a path as shown in sources, or an empty text if it is none."""
+    """Return the module of a path as shown in sources, or an empty text if it is not a module."""
     module = module_of(Path(path).relative_to("functions"))
     return module if isinstance(module, str) else ""
 
@@ -148,7 +150,10 @@ def module_at(path: str) -> str:
 def admission(
     loaded: LoadedFile, snapshot: Snapshot, good: GoodVersions, confirmed: Mapping[str, Sequence[str]]
 ) -> tuple[Write, ...]:
-    """Return the writes for a good saved file, as it is placed, as the user's. `confirmed` are calls by function."""
+    """Return the writes that admit a good saved file, as it is placed, with the user as author.
+
+    `confirmed` are the confirmed calls, by function.
+    """
     verdict, reading = loaded.verdict, loaded.reading
     assert verdict is not None
     assert reading is not None
@@ -172,7 +177,7 @@ def admission(
 
 
 def verdict_on(function: Function, verdict: "ModuleVerdict") -> dict[str, Any]:  # Any: JSON
-    """Return the part of a file's verdict on one of its functions. `line` is its line at that time."""
+    """Return the part of a file's verdict for one of its functions. `line` is its line at that time."""
     own = [
         problem
         for problem in verdict.problems
@@ -183,7 +188,7 @@ def verdict_on(function: Function, verdict: "ModuleVerdict") -> dict[str, Any]: 
 
 
 def by_agent(write: Write) -> Write:
-    """Return the same write with the agent as author, for a file that an agent had written before a crash."""
+    """Return the write with the agent as author, for a file that an agent had written before a crash."""
     match write:
         case SaveVersion() | SetManifest():
             return replace(write, by="agent", reason="finished after an interruption")
@@ -194,8 +199,9 @@ def by_agent(write: Write) -> Write:
 
 
 def said_of(results: Iterable[LoadedFile]) -> RegistryChange:
-    """Return the news on functions after a save, apart from the fact that they changed: how each that was judged
-    stands, how one with failing examples differs from them, and what one promises less.
+    """Return the news about the functions of saved files, apart from the fact that they changed.
+
+    These are their standings, differences from their examples, and promises that were dropped.
     """
     verdicts = [result.verdict for result in results if result.verdict is not None]
     return RegistryChange(
@@ -208,7 +214,7 @@ def said_of(results: Iterable[LoadedFile]) -> RegistryChange:
 def since(
     good: GoodVersions, results: Collection[LoadedFile], snapshot: Snapshot, finished: frozenset[str]
 ) -> RegistryChange:
-    """Return what others changed in the files while no program ran. The first time, it is empty because all is new."""
+    """Return what others changed in the files while no program ran; empty on the first load, when all is new."""
     before = after = Snapshot.empty()
     reported = [result for result in results if result.path not in finished] if good.manifest else []
     for file_result in reported:
@@ -223,7 +229,7 @@ def since(
 
 
 def known_of(path: str, good: GoodVersions) -> ModuleReading | None:
-    """Return what was in force of a file that is removed, as far as it is stored."""
+    """Return the stored functions that were in force in a file that is now deleted."""
     row = good.readings.get(path)
     return good.in_force(stored(row, ModuleSource(module_at(path), path, "", row.version))) if row else None
 
@@ -234,7 +240,7 @@ def without(reading: ModuleReading, names: frozenset[str]) -> ModuleReading:
 
 
 def _standings(verdict: "ModuleVerdict") -> Iterator[tuple[str, str]]:
-    """Return the standing of each judged function of a saved file and the reason, except for failing examples."""
+    """Yield the standing of each judged function of a saved file with the reason, except for failing examples."""
     differing = {name for name, _ in verdict.disagreements}
     having = {function.name for function in verdict.reading.functions if function.examples}
     for name, standing in verdict.standings:
@@ -243,7 +249,7 @@ def _standings(verdict: "ModuleVerdict") -> Iterator[tuple[str, str]]:
 
 
 def _disagreeing(verdict: "ModuleVerdict") -> Iterator[tuple[str, str]]:
-    """Return a sentence for each function of a saved file with failing examples."""
+    """Yield a sentence for each function of a saved file whose examples fail."""
     grouped: dict[str, list[Disagreement]] = {}
     for name, disagreement in verdict.disagreements:
         grouped.setdefault(name, []).append(disagreement)
@@ -251,7 +257,7 @@ def _disagreeing(verdict: "ModuleVerdict") -> Iterator[tuple[str, str]]:
 
 
 def _notes_of(verdict: "ModuleVerdict") -> Iterator[tuple[str, str]]:
-    """Return a sentence for each function of a saved file that promises less than before, or breaks another."""
+    """Yield a sentence for each function of a saved file that dropped an example or breaks another function."""
     dropped = [problem for problem in verdict.problems if problem.code == "example-dropped"]
     notes = [
         (function.name, problem.message)
@@ -318,14 +324,14 @@ def placed(snapshot: Snapshot, loaded: LoadedFile) -> Snapshot:
 
 
 def _is_news(snapshot: Snapshot, path: str, reading: ModuleReading) -> bool:
-    """Return whether the reading differs from the one in place, or may settle the problems of its file."""
+    """Return whether the reading differs from the current one, or may resolve the problems of its file."""
     return snapshot.readings.get(reading.source.module) is not reading or path in snapshot.rejections
 
 
 def _settle_names(
     snapshot: Snapshot, old_snapshot: Snapshot, results: Collection[LoadedFile], good: GoodVersions
 ) -> Snapshot:
-    """Return the snapshot with each name that several files offer at the one that had it."""
+    """Return the snapshot in which each name that several files define belongs to the module that had it."""
     removed = [known_of(result.path, good) for result in results if result.is_removed]
     had = {function.name: function for reading in removed if reading for function in reading.functions}
     for name in snapshot.waiting:
@@ -335,8 +341,9 @@ def _settle_names(
 
 
 def _heir(name: str, was: Function | None, snapshot: Snapshot, good: GoodVersions) -> str:
-    """Return the module that is to have a name in place of its holder: the one to which the function moved, or that
-    had it when this was written down. It is empty if the holder is the right one.
+    """Return the module that should have a name instead of its holder; empty if the holder is right.
+
+    It is the module to which the function moved, or the one that had the name in the manifest.
     """
     holder, waiting = snapshot.functions[name], snapshot.waiting.get(name, ())
     if was is not None and was.module not in (holder.module, *waiting) and holder.body_hash != was.body_hash:
@@ -351,7 +358,7 @@ def _heir(name: str, was: Function | None, snapshot: Snapshot, good: GoodVersion
 
 
 def as_placed(loaded: LoadedFile, snapshot: Snapshot) -> LoadedFile:
-    """Return the result of a judged file with a verdict on what is not kept out: of all else nothing is told."""
+    """Return the result of a judged file with its verdict reduced to the functions that are not kept out."""
     verdict, out = loaded.verdict, snapshot.kept_out(loaded.verdict.reading) if loaded.verdict else frozenset[str]()
     if verdict is None or not out:
         return loaded
@@ -368,7 +375,7 @@ def as_placed(loaded: LoadedFile, snapshot: Snapshot) -> LoadedFile:
 def modules_with_free_names(
     snapshot: Snapshot, good: GoodVersions, results: Iterable[LoadedFile]
 ) -> list[ModuleSource]:
-    """Return the files, not judged yet, with functions that were kept out and are in force now."""
+    """Return the files, not judged yet, whose functions were kept out and are in force now."""
     judged = {result.module for result in results if result.verdict is not None}
     return [
         snapshot.modules[module]
@@ -383,7 +390,7 @@ def _has_any(snapshot: Snapshot, module: str, names: Collection[str]) -> bool:
 
 
 def with_kept_out(write: Write, reading: ModuleReading | None, snapshot: Snapshot) -> Write:
-    """Return the write for a file that was changed, with the functions that are kept out of it."""
+    """Return the write of a changed file with the names of its functions that are kept out."""
     if isinstance(write, SaveVersion) and reading is not None and write.module == reading.source.module:
         return replace(write, kept_out=tuple(sorted(snapshot.kept_out(reading))))
     return write

@@ -1,7 +1,7 @@
-"""From the folder to the registry: files are read, judged if new, and taken or rejected.
+"""Loads the folder into the registry: files are read, judged if new, and taken or rejected.
 
-A bad file never takes a good function away: the last good version goes on, and the problems say why.
-What was judged before is known by its hash and is not judged, nor parsed, again.
+A bad file never replaces a good function: the last good version stays in force, and the problems say why. Texts that
+were judged before are known by their hash and are neither judged nor parsed again.
 """
 
 import ast
@@ -53,7 +53,7 @@ from .loaded_files import (
 )
 from .plan import saved_reading
 
-if TYPE_CHECKING:  # a folder in which nothing is new needs no gate
+if TYPE_CHECKING:  # a folder without new files needs no gate
     from agent_core.registry.function import ModuleReading
     from agent_core.registry.snapshot import Snapshot
 
@@ -68,14 +68,14 @@ else:
 _TRIES = 3
 _OUT_OF_REACH: Final = "out of reach"
 Found: TypeAlias = ModuleSource | Problem | Literal["out of reach"] | None
-"""What a file holds, why it cannot be read, that its folder cannot be looked at, or None where there is none."""
+"""The content of a file, why it cannot be read, that its folder is out of reach, or None if it does not exist."""
 
 
 class Loader:
-    """Service that keeps the registry in step with the folder. `then` receives each file that was judged and taken.
+    """The service that keeps the registry in step with the folder.
 
-    Where folders share the store, this one is a `copy` of what the store has, and is kept in step with it.
-    `since` is what other hands changed before it was started.
+    `then` is called with the verdict on each file that was taken. If folders share the store, this folder is a `copy`
+    of its content and is kept in step with it. `since` are the changes that others made before the loader was started.
     """
 
     def __init__(  # noqa: PLR0913 - the rooms that it joins
@@ -100,14 +100,14 @@ class Loader:
         self._copy = copy
         self._then = then
         self.since = RegistryChange()
-        self._rejected: dict[str, str] = {}  # the version of each rejected file, by its path
+        self._rejected: dict[str, str] = {}  # the version of each rejected file, by path
 
     async def start(self) -> None:
-        """Settle writes that a crash interrupted, then take the whole folder."""
-        async with only_writer(self._state):  # what another process is writing now was not cut off
+        """Settle writes that a crash interrupted, then load the whole folder."""
+        async with only_writer(self._state):  # a write that another process holds the lock for is not interrupted
             unfinished = await self._store.open_writes()
             if not await self._store.manifest():
-                with suppress(OSError):  # it is looked at next, which says why
+                with suppress(OSError):  # the refresh below reports it
                     self._folder.mkdir(exist_ok=True)
         finished = frozenset(
             [write.path for write in unfinished if await asyncio.to_thread(self._is_done, write.path, write.version)]
@@ -116,7 +116,7 @@ class Loader:
         await self._store.apply([EndWrite(write.path, write.version) for write in unfinished])
 
     def _is_done(self, path: str, version: str | None) -> bool:
-        """Return whether the file of an interrupted write has the content that the write would have given it."""
+        """Return whether the file of an interrupted write has the content that it should have been given."""
         inside = Path(path.removeprefix("functions/"))
         source = read_file(self._folder, inside, self._limit)
         return (
@@ -128,19 +128,19 @@ class Loader:
     async def refresh(
         self, paths: Iterable[Path] | None = None, *, finished: frozenset[str] = frozenset()
     ) -> RegistryChange:
-        """Take the files that changed (all, if none are named, or a folder). Return the differences.
+        """Take the files that changed; without `paths`, or if one is a folder, check all. Return the differences.
 
-        `finished` names files that an agent wrote before a crash.
+        `finished` are files that an agent wrote before a crash.
         """
         named = None if paths is None else list(paths)
         return await self._refresh_again(named, finished, stored=named is None)
 
     async def pull(self) -> RegistryChange:
-        """Take what was changed in other folders that share the store."""
+        """Take changes made in other folders that share the store."""
         return await self._refresh_again([], stored=True)
 
     async def catch_up(self, path: str) -> None:
-        """Take one file with its current content and rows: another process may have written both."""
+        """Take the current content and rows of one file: another process may have written both."""
         await self._refresh_again([self._whole(path)], stored=True)
 
     async def _refresh_again(
@@ -153,15 +153,15 @@ class Loader:
                 baseline, sources = await self._look(named, stored=stored or attempt > 0)
                 return await self._refresh(sources, baseline, finished)
             except ManifestConflict:
-                # Another process took the same file in the same moment: what it wrote down is read anew.
+                # Another process took the same file at the same time: read the rows that it stored.
                 if attempt == _TRIES - 1:
                     raise
         raise AssertionError("the last try returns or raises")
 
     async def _look(self, paths: list[Path] | None, *, stored: bool) -> tuple[GoodVersions, dict[str, Found]]:
-        """Return the known good state and the contents of the files, read while nobody is between a file and its rows.
+        """Return the known good state and the contents of the files, read while no other process is writing.
 
-        The state is that of the registry, unless it is to be the stored one, or another process has taken a file.
+        The state is that of the registry, unless the stored one is requested or another process has taken a file.
         """
         now = self._registry.snapshot()
         baseline = GoodVersions({name: source.version for name, source in now.modules.items()}, {})
@@ -173,13 +173,13 @@ class Loader:
                     return replace(baseline, kept_out=kept_out), self._without_refused(sources)
             if self._copy is not None and paths is not None:
                 return await self._pull(self._copy, paths)
-            readings = await self._store.readings()  # before the manifest: what comes in between is only judged anew
+            readings = await self._store.readings()  # before the manifest: later changes are then judged again
             baseline = GoodVersions(await self._store.manifest(), readings, await self._store.kept_out())
             pulled = await self._copy.pull(baseline.manifest) if self._copy else Pulled()
             return baseline, {**await asyncio.to_thread(self._read, paths, baseline), **pulled.problems}
 
     async def _pull(self, copy: FolderCopy, paths: list[Path]) -> tuple[GoodVersions, dict[str, Found]]:
-        """Return the same for these files and for those that were changed elsewhere."""
+        """Return the same for these files and for those that were changed in other folders."""
         manifest = await self._store.manifest()
         pulled = await copy.pull(manifest)
         files = [*paths, *map(self._whole, pulled.paths)]
@@ -195,7 +195,7 @@ class Loader:
         return {path: refused.get(path, source) for path, source in sources.items()}
 
     async def _has_others(self, sources: Iterable[Found], good: GoodVersions) -> bool:
-        """Check whether a file has a text that is new here and known in the store: another process has judged it."""
+        """Check whether the text of a file is new to this process but in the store: then another process judged it."""
         for source in sources:
             if not isinstance(source, ModuleSource) or good.manifest.get(source.module) == source.version:
                 continue
@@ -217,7 +217,7 @@ class Loader:
                 batch = await asyncio.gather(*(self._take(path, sources[path], good, snapshot) for path in paths))
                 results.update({result.path: result for result in batch})
                 snapshot = all_placed(ground, results.values(), good)
-            # What it imports may have come in the same moment.
+            # A missing import may have been saved at the same time.
             unfit = {
                 path for path, result in results.items() if result.lacks_import or _mistook_neighbor(result, results)
             }
@@ -243,7 +243,7 @@ class Loader:
     async def _last_known(
         self, sources: Mapping[str, Found], good: GoodVersions, empty_snapshot: "Snapshot"
     ) -> "Snapshot":
-        """Return the functions as they were when a program last saw them: what changed since is judged against them."""
+        """Return the last known functions, the baseline against which changes are judged."""
         known: list[LoadedFile] = []
         for path, source in sources.items():
             if isinstance(source, ModuleSource):
@@ -256,20 +256,20 @@ class Loader:
     async def _judge_freed(
         self, snapshot: "Snapshot", good: GoodVersions, results: Iterable[LoadedFile]
     ) -> list[LoadedFile]:
-        """Return the results of files with functions that have got the name which kept them out. They are placed."""
+        """Return the results of files with functions that were kept out and now get their name, already placed."""
         sources = modules_with_free_names(snapshot, good, results) if good.kept_out else ()
         judged = [await self._judge_file(source, good, snapshot) for source in sources]
         return [result for result in judged if result.verdict is not None]
 
     async def _apply(self, writes: Sequence[Write]) -> None:
-        async with only_writer(self._state):  # a file that another process just wrote is its to write down
+        async with only_writer(self._state):  # a process that just wrote a file also records it
             await self._store.apply(writes)
             if self._copy:
                 given = [write for write in writes if isinstance(write, SetManifest)]
                 await self._copy.note({write.module: write.version for write in given})
 
     async def _read_outdated(self, snapshot: "Snapshot") -> list[LoadedFile]:
-        """Return the modules with schemas that are made of types of other modules, where those have changed."""
+        """Return the modules whose schemas depend on types of other modules that have changed."""
         outdated = [reading for reading in snapshot.readings.values() if reading.is_outdated(snapshot.modules)]
         readings = await asyncio.gather(*(self._gate().read_again(reading, snapshot) for reading in outdated))
         return [
@@ -280,7 +280,7 @@ class Loader:
     def _rejected_again(
         self, results: Iterable[LoadedFile], old_snapshot: "Snapshot", snapshot: "Snapshot"
     ) -> tuple[Problem, ...]:
-        """Return the problems that files still have which were saved once more with another text."""
+        """Return the problems that remain in files that were saved again with another text."""
         again: list[Problem] = []
         for result in results:
             known_version = self._rejected.pop(result.path, "")
@@ -301,9 +301,7 @@ class Loader:
         return sources
 
     def _not_listed(self, scanned: Scanned, good: GoodVersions, sources: Collection[str]) -> dict[str, Found]:
-        """Return what a look at the whole folder did not find: folders out of reach, the files in them, and those that
-        are here no more.
-        """
+        """Return what a scan of the whole folder missed: folders out of reach, the files in them, and deleted files."""
         closed = dict(scanned.closed)
         if self._has_vanished(good):
             closed[self._folder] = "there is no such folder"
@@ -320,7 +318,7 @@ class Loader:
         return found
 
     def _is_bare_marker(self, path: Path) -> bool:
-        # `functions/__init__.py` belongs to no module; an empty one is a habit, and nothing to complain of.
+        # `functions/__init__.py` is not a module; an empty one is common and harmless.
         if path != self._folder / "__init__.py":
             return False
         try:
@@ -334,12 +332,12 @@ class Loader:
         return _OUT_OF_REACH if self._has_vanished(good) else None
 
     def _has_vanished(self, good: GoodVersions) -> bool:
-        """Check whether there is no folder to hold the functions that are known: nobody has deleted each of them."""
+        """Check whether the folder itself is missing: its functions were not deleted one by one."""
         return bool(good.manifest) and not os.path.isdir(self._folder)  # noqa: PTH112 - false where it cannot be seen
 
     @property
     def is_whole(self) -> bool:
-        """True if the folder is there, and all of it could be looked at the last time."""
+        """True if the folder exists and all of it could be read the last time."""
         rejected = self._registry.snapshot().rejected
         could_be = all(problem.code != UNREADABLE_FOLDER for problem in rejected)
         return could_be and os.path.isdir(self._folder)  # noqa: PTH112 - false where it cannot be seen
@@ -368,7 +366,7 @@ class Loader:
         return LoadedFile(path, source.module, verdict.reading, verdict=verdict, previous=previous)
 
     async def _place_and_write(self, loaded: LoadedFile, snapshot: "Snapshot", good: GoodVersions) -> LoadedFile:
-        """Return the result of a file as it is placed, with what is written of it."""
+        """Return the result of a placed file, with its writes."""
         loaded = as_placed(loaded, snapshot)
         if loaded.verdict is None:
             return loaded
@@ -378,7 +376,7 @@ class Loader:
     async def _confirmed_calls(
         self, previous_reading: "ModuleReading | None", verdict: "ModuleVerdict"
     ) -> dict[str, Sequence[str]]:
-        """Return the calls, by function, with results that were once accepted as returned and still hold."""
+        """Return the calls, by function, with returned results that were accepted before and still hold."""
         had = {function.name: function for function in previous_reading.functions} if previous_reading else {}
         confirmed = candidate_review.confirmed
         judged = [function for function in verdict.reading.functions if function.name in dict(verdict.standings)]
@@ -387,7 +385,7 @@ class Loader:
         }
 
     async def _unfit(self, verdict: "ModuleVerdict") -> list[Write]:
-        """Return the writes that mark functions of other files broken by a save, with the code that breaks them."""
+        """Return the writes that mark functions of other files as broken by a save, with a hash of the code."""
         broken = {breakage.user.name: breakage for breakage in verdict.breakages}
         verdicts = [
             (breakage, await judgment_on(self._store, breakage.user.body_hash, name))
@@ -424,7 +422,7 @@ class Loader:
 
 
 def _mistook_neighbor(loaded: LoadedFile, others: Mapping[str, LoadedFile]) -> bool:
-    """Check whether a file imports a module of the same save that was judged as a missing package."""
+    """Check whether a file imports a module of the same save that was mistaken for a missing package."""
     if loaded.verdict is None or all(problem.code != "needs-packages" for problem in loaded.verdict.problems):
         return False
     packages = capability.imported_at_the_top(loaded.verdict.reading.source.text, ())
@@ -432,5 +430,5 @@ def _mistook_neighbor(loaded: LoadedFile, others: Mapping[str, LoadedFile]) -> b
 
 
 def _is_file(path: Path) -> bool:
-    """Check whether a path is that of a file or a link, there or not; a folder is looked at with all that is in it."""
+    """Check whether a path is a single file or a link, which may be missing, rather than a folder."""
     return path.suffix == ".py" or os.path.islink(path)  # noqa: PTH114 - false where it cannot be seen

@@ -1,7 +1,7 @@
-"""The maker: another model that writes the functions that agents ask for, and mends them.
+"""The maker: another model that writes and fixes the functions that agents request.
 
-It is shown the request, what the agent wrote and why each attempt was refused, and answers with a source, which passes
-the gate as any other does. The agent's own model calls what joins: a trigger test asks it whether it would.
+It is shown the request, the agent's source, and why each attempt was refused. It answers with a source, which has to
+pass the gate like any other. A trigger test asks the agent's own model whether it would call the new function.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 MOST_ATTEMPTS: Final = 3
 _WAIT_S: Final = 180.0
-_MOST_CHARS: Final = 12_000  # of a text that it is shown
+_MOST_CHARS: Final = 12_000  # of each text that the maker is shown
 _FENCED: Final = re.compile(r"```[^\n]*\n(.*?)```", re.DOTALL)
 _TASK: Final = """\
 You write one Python function for an assistant, which will call it. The assistant is a smaller model: what it wrote \
@@ -49,7 +49,7 @@ _UNSETTLED: Final = (
 )
 
 NEIGHBORS: Final = 6
-"""The most functions that a new one is compared with in its trigger test."""
+"""The maximum number of functions that a new one is compared with in its trigger test."""
 _NONE: Final = "none"
 _CHOOSE: Final = "choose_functions"
 _TRIGGER_TOKENS: Final = 600
@@ -67,18 +67,20 @@ is now, if that is right."""
 
 @dataclass(frozen=True, slots=True)
 class TriggerTest:
-    """The requests for which a model would wrongly not call a new function (`missed`) or wrongly call it (`taken`), and
-    a better first line of its description. With `error`, the reason why it chose nothing.
+    """The requests that a model gets wrong with a new function, and a better first line for its description.
+
+    For `missed` requests it should call the function but does not; for `taken` ones it should not call it. `error` is
+    the reason why there is no result.
     """
 
-    missed: tuple[tuple[str, str], ...] = ()  # a request, and what would be called for it
+    missed: tuple[tuple[str, str], ...] = ()  # a request, and the function that would be called for it
     taken: tuple[str, ...] = ()
     description: str = ""
     usage: TokenUsage | None = None
     error: str = ""
 
     def advice(self, function: "Function", source: str) -> str:
-        """Return advice for its author: an edit of the first line of its docstring; empty if every choice was right."""
+        """Return advice for the author: an edit of the first docstring line; empty if every choice was right."""
         if self.error:
             return f"(Its trigger test has no result: {self.error}.)"
         told = [f"for “{text}” {f'`{chosen}`' if chosen != _NONE else 'nothing'}" for text, chosen in self.missed]
@@ -94,7 +96,7 @@ class TriggerTest:
 
 
 async def trigger_test(model: Model, function: str, asked: str, lines: Sequence[str]) -> TriggerTest:
-    """Ask a model which function it would call for each request, by these lines of it and its neighbors."""
+    """Ask a model which function it would call for each request, given the lines of the function and its neighbors."""
     listed, request = "\n".join(lines), block(asked, _MOST_CHARS)
     text = f"The functions:\n{listed}\n\nThe new one: `{function}`\n\nThe user asked:\n{request}"
     messages = (System(_CHOOSING), User(text), Notice(f"Call {_CHOOSE}."))
@@ -144,7 +146,7 @@ _CHOICES: Final = FunctionShown(
 
 @dataclass(frozen=True, slots=True)
 class WrittenSource:
-    """A source that the maker wrote, with its cost; with `error`, the reason why there is none."""
+    """A source that the maker wrote, with its cost; `error` is the reason why there is none."""
 
     model: str
     source: str = ""
@@ -154,7 +156,7 @@ class WrittenSource:
 
 
 class FunctionMaker:
-    """A model in a fresh context, opened when it is first asked; `name` is what the settings say."""
+    """A model with a fresh context, opened when it is first used; `name` is the one in the settings."""
 
     def __init__(self, name: str, open_model: Callable[[], Awaitable[Model]]) -> None:
         self.name = name
@@ -165,8 +167,9 @@ class FunctionMaker:
     async def write(
         self, function: str, facts: Sequence[tuple[str, str]], attempts: Sequence[tuple[str, str]]
     ) -> WrittenSource:
-        """Return a source for the function of this name, or of one that the maker chooses; `facts` are titles with
-        texts, from whoever said them, `attempts` are sources that were refused, and why.
+        """Return a source for the function with this name; if it is empty, the maker chooses one.
+
+        `facts` are titles with texts; `attempts` are refused sources with the reasons.
         """
         shown = [*facts]
         for number, (source, why) in enumerate(attempts, 1):
@@ -194,9 +197,7 @@ class FunctionMaker:
 
 
 def shown_refusal(plan: "PlannedChange") -> str:
-    """Return why an attempt was refused, as the maker reads it: where its author is asked what calls return, it says so
-    by examples.
-    """
+    """Return the reason for a refusal, for the maker; a question about results becomes a request for examples."""
     calls = plan.detail.challenges if isinstance(plan.detail, Judgment) else ()
     if not calls:
         return plan.text

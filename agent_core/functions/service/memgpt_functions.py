@@ -1,12 +1,12 @@
-"""Functions written for a MemGPT or Letta agent (`def f(self, …)`), translated; this module is all that is known of it.
+"""Translates functions written for a MemGPT or Letta agent (`def f(self, …)`); only this module knows their API.
 
 - `self: Agent` → `self`
 - `self.interface.internal_monologue(text)`, and the others of `_NOTES` → `self.progress(0, note=text)`
-- `self.interface.assistant_message(text)` as the last thing → `return (text)`, which the agent tells
-- names of `memgpt.constants` and `memgpt.utils` → what `_NAMES` has for them, on the line of their import
-- any other import of `memgpt` → nothing; whoever uses it is told
+- `self.interface.assistant_message(text)` as the last statement → `return (text)`, which the agent sends
+- names of `memgpt.constants` and `memgpt.utils` → the expressions in `_NAMES`, on the line of their import
+- any other import of `memgpt` → nothing; its uses are reported
 
-All else of the agent is a problem at its line, with what to write instead. Text → text; the lines stay where they are.
+Any other use of the agent is a problem at its line, with a replacement. Text → text; line numbers do not change.
 """
 
 import ast
@@ -21,17 +21,17 @@ from agent_core.registry.spans import column_of
 from agent_core.registry.tree import Definition
 from sandbox.wire.lines import lines_of
 
-_Edit: TypeAlias = tuple[int, int, int, int, str, str]  # from and to, as lines and columns; the new text; what it does
+_Edit: TypeAlias = tuple[int, int, int, int, str, str]  # from and to, as lines and columns; the new text; the note
 _ROOTS: Final = frozenset({"memgpt", "letta"})
 _OWN: Final = frozenset({"progress", "scratch", "call"})
 _HERE: Final = {"message_chatgpt": "message_llm", "core_memory_save": "core_memory_append"}
-# What the agent showed while it thought; here it is a note next to the progress of the call.
+# The agent displayed these while it worked; here they become notes with the progress of the call.
 _NOTES: Final = frozenset({"internal_monologue", "function_message", "system_message", "user_message"})
 _SHOWN: Final = "'%Y-%m-%d %I:%M:%S %p %Z%z'"
 _LOCAL: Final = f"_datetime.datetime.now().astimezone(timezone and _zoneinfo.ZoneInfo(timezone)).strftime({_SHOWN})"
 _LOADS: Final = "lambda text: _json.loads(text, strict=False)"
 _DUMPS: Final = "lambda data, indent=2: _json.dumps(data, indent=indent, ensure_ascii=False, default=str)"
-_NAMES: Final = {  # an expression, which may use modules under a name with an underscore
+_NAMES: Final = {  # expressions; modules have a name with an underscore
     "CORE_MEMORY_HUMAN_CHAR_LIMIT": "2000",
     "CORE_MEMORY_PERSONA_CHAR_LIMIT": "2000",
     "FUNCTION_RETURN_CHAR_LIMIT": "3000",
@@ -74,7 +74,7 @@ _ELSE: Final = "take it as a parameter: `self` has progress, scratch and call"
 
 @dataclass(frozen=True, slots=True)
 class Adapted:
-    """The adapted text, its rewrites with diffs by line, and the problems to fix manually."""
+    """The adapted text, its rewrites with diffs by line, and the problems that remain."""
 
     text: str
     mapped: Mapping[int, tuple[str, str]] = field(default_factory=dict)
@@ -82,7 +82,7 @@ class Adapted:
 
 
 def here_already(node: Definition, hosted: Mapping[str, tuple[str, ...]]) -> str:
-    """Return that a function of another agent is one of the agent's own here, and what differs; else an empty text."""
+    """Return that a function of another agent is built in here, with the differences; otherwise an empty text."""
     own = _HERE.get(node.name, node.name)
     if own not in hosted or _self_of(node) is None:
         return ""
@@ -101,7 +101,7 @@ def here_already(node: Definition, hosted: Mapping[str, tuple[str, ...]]) -> str
 def adapt(text: str, path: str, *, maps: bool = True) -> Adapted:
     """Return the text of a module adapted to Knapper. A text without a foreign `self` is returned unchanged.
 
-    Where nothing is to be mapped, all that is foreign is named.
+    Without `maps`, nothing is translated, and everything foreign is reported.
     """
     try:
         tree = syntax.parse("" if too_much(text) else text)
@@ -157,7 +157,7 @@ def _span(node: ast.stmt | ast.expr | ast.arg) -> tuple[int, int, int, int]:
 
 
 def _translations(function: Definition) -> Iterator[tuple[ast.AST, _Edit]]:
-    """Yield the edits that translate a function that takes `self`, each with the node that it replaces."""
+    """Yield the edits that translate a function with `self`, each with the node that it replaces."""
     for inner in ast.walk(function):
         match inner:
             case ast.Expr(value=ast.Call(func=func, args=[argument], keywords=[]) as call) if _chain(func).removeprefix(
@@ -182,7 +182,7 @@ def _translations(function: Definition) -> Iterator[tuple[ast.AST, _Edit]]:
 
 
 def _chain(node: ast.AST) -> str:
-    """Return the dotted name of an attribute of `self`: `interface.internal_monologue`; empty if it is none."""
+    """Return the dotted name of an attribute of `self`, such as `interface.internal_monologue`, or an empty text."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
@@ -191,7 +191,7 @@ def _chain(node: ast.AST) -> str:
 
 
 def _uses(function: Definition, lines: list[str], path: str, gone: set[int]) -> Iterator[Problem]:
-    """Yield a problem for each line of a function that uses what `self` does not have."""
+    """Yield a problem for each line of a function that uses an attribute that `self` does not have."""
     reported: set[int] = set()
     for node in ast.walk(function):
         parts = _chain(node).split(".")
@@ -207,7 +207,7 @@ def _uses(function: Definition, lines: list[str], path: str, gone: set[int]) -> 
 
 
 def _replace_places(lines: list[str], edits: list[_Edit]) -> list[str]:
-    """Return the lines with places replaced from last to first. A place that spans lines keeps their line endings."""
+    """Return the lines with the edits applied from last to first. An edit that spans lines keeps their number."""
     lines = [*lines]
     for line, column, last, end, new, _ in sorted(edits, reverse=True):
         start, stop = column_of(lines[line - 1], column), column_of(lines[last - 1], end)

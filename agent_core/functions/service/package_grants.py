@@ -1,6 +1,6 @@
-"""Packages between a question and its approval: planned installs are shown, then installed; unused ones are removed.
+"""Package grants: planned installs are shown in the question and installed after approval; unused ones are removed.
 
-A function's packages are those of all its grants together, so that they fit each other.
+The packages of a function are resolved for all of its grants together, so that they are compatible.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -27,7 +27,7 @@ _TRIAL = "import sys\n\nassert '{name}' in sys.modules, 'it is not imported ahea
 
 @dataclass(frozen=True, slots=True)
 class PackageSet:
-    """Requirements that belong together: their functions, pinned packages, those imported ahead, and their size."""
+    """Requirements that are installed together: their functions, pins, preloaded packages, and size in bytes."""
 
     requirements: tuple[str, ...]
     functions: tuple[str, ...]
@@ -39,7 +39,7 @@ class PackageSet:
 
 @dataclass(frozen=True, slots=True)
 class PackageListing:
-    """The packages of a workspace, and the problem of the lock if there is one."""
+    """The packages of a workspace, and the problem of the lock file, if any."""
 
     packages: tuple[PackageSet, ...]
     problem: str
@@ -53,12 +53,12 @@ class Cleaned:
 
 
 class PackageGrants:
-    """The packages of one workspace that grants ask for."""
+    """The packages that the grants of one workspace need."""
 
     def __init__(self, environment: "Environment", grant_store: GrantStore) -> None:
         self.environment = environment
         self.book = grant_store
-        self.by_file: Callable[[], bool] = lambda: False  # whether the file alone decides here
+        self.by_file: Callable[[], bool] = lambda: False  # whether the file alone decides
         self._said: dict[tuple[str, ...], Resolution] = {}
 
     def lacks(self, grants: Grants) -> bool:
@@ -69,17 +69,17 @@ class PackageGrants:
         """Return the question with the planned installs for everything that the function would then have.
 
         Raises:
-            PackagesError: it cannot be.
+            PackagesError: the packages cannot be resolved.
         """
         if not grants.packages or (self.environment.find(grants.packages) and not question.missing.packages):
             return question
         return replace(question, installs=(await self._resolve_once(grants.packages)).sentences())
 
     async def install(self, grants: Grants) -> None:
-        """Install what was announced, after an approval.
+        """Install the planned packages after an approval.
 
         Raises:
-            PackagesError: it cannot be.
+            PackagesError: they cannot be installed.
         """
         if self.lacks(grants):
             resolution = await self._resolve_once(grants.packages)
@@ -89,22 +89,22 @@ class PackageGrants:
                 self._said.pop(grants.packages, None)
 
     def named(self, grants: Grants, held_grants: Grants) -> Grants:
-        """Return needs with granted projects in place of the import names that they provide."""
+        """Return needs with import names replaced by the granted projects that provide them."""
         if not grants.packages or not held_grants.packages:
             return grants
         projects = {project_of(name): owner for name, owner in self.environment.projects(held_grants.packages)}
         return replace(grants, packages=tuple(projects.get(package, package) for package in grants.packages))
 
     def known(self, grants: Grants) -> Grants:
-        """Return grants with the import names of the granted projects, by which a text may need them."""
+        """Return grants with the import names of the granted projects added, by which a text may need them."""
         names = tuple(project_of(name) for name, _ in self.environment.projects(grants.packages))
         return replace(grants, packages=grants.packages + names)
 
     async def of_text(self, text: str) -> Granted:
         """Return the grants with which a saved file is judged: the proposed entries of the functions that it names.
 
-        Of time and memory it has those that a human once said yes to: no example runs longer by a file's word alone,
-        unless that was set to be enough.
+        Time and memory are limited to what a human has approved once: the file alone cannot make an example run longer,
+        unless the settings let the file decide.
         """
         entries = await self.book.entries()
         agreed = {name: entry.grants for name, entry in entries.items()} if self.by_file() else await self.book.agreed()
@@ -114,7 +114,7 @@ class PackageGrants:
         )
 
     def together(self, entries: Iterable[Grants]) -> Granted:
-        """Return these entries combined, with those of their packages that are installed."""
+        """Return these entries combined, with access to those of their packages that are installed."""
         all_grants = tuple(entries)
         names, ahead = dict[str, str](), tuple[str, ...]()
         for grants in all_grants:
@@ -124,7 +124,7 @@ class PackageGrants:
         return Granted(joined(map(self.known, all_grants)), access if names else NO_ACCESS)
 
     async def crowded(self, name: str, projects: frozenset[str], module: Iterable[str]) -> str:
-        """Return why a function that imports these at the top of its module cannot share it, or an empty string."""
+        """Return why a function cannot share its module if it imports these projects at the top, or an empty text."""
         entries = await self.book.entries()
         grants_by_name = {
             member: entries[member].grants if member in entries else NOTHING for member in module if member != name
@@ -146,7 +146,7 @@ class PackageGrants:
         return PackageListing(tuple(sets), self.environment.problem)
 
     async def health(self) -> dict[str, Any]:  # Any: JSON
-        """Return the `doctor` report on packages: whether pip exists, what is installed, the problems of the lock."""
+        """Return the `doctor` report on packages: whether pip exists, what is installed, and any lock file problem."""
         listing = await self.listing()
         installed = [each.bytes for each in listing.packages if each.installed]
         if listing.problem:
@@ -160,7 +160,7 @@ class PackageGrants:
         """Remove packages that no function is granted.
 
         Raises:
-            PackagesError: the lock is not understood.
+            PackagesError: the lock file is invalid.
         """
         return Cleaned(tuple(await self.environment.clean(await self._wanted_packages())))
 
@@ -191,14 +191,14 @@ class PackageGrants:
 
 
 class ImportTrials:
-    """Trials of importing packages ahead: a process with a package that starts threads cannot fork."""
+    """A test of whether a package can be preloaded: a process with a package that starts threads cannot fork."""
 
     def __init__(self, workers: Workers, limits: Limits) -> None:
         self._workers = workers
         self._limits = replace(limits, wall_s=_PATIENT_S, cpu_s=_PATIENT_S)
 
     async def __call__(self, names: tuple[tuple[str, str], ...], name: str) -> bool:
-        """Return whether one of these names can be imported ahead, and then used by a worker."""
+        """Return whether the package `name` can be preloaded and then used by a worker."""
         source = ModuleSource.of("trial", _TRIAL.format(name=name))
         access = replace(Access(), packages=names, preload=(name,))
         job = Job({source.module: source}, source.module, ModuleImport(), self._limits, access)

@@ -1,7 +1,7 @@
-"""Functions of a package of the index: the package is granted, and each has a thin wrapper with its parameters.
+"""Functions of a package from the index: the package is granted, and each function gets a thin wrapper.
 
-A worker that has the package says how they are called. What it says is a stranger's: of it only names, literals, types
-that Python itself has, and a line of description are written.
+A worker with the package reports the signatures. The report is untrusted: only names, literals, built-in types and a
+line of description are used.
 """
 
 import ast
@@ -56,7 +56,7 @@ def _shown(hint):
 """
 _TYPES: Final = frozenset({"str", "int", "float", "bool", "bytes", "list", "dict", "tuple", "set"})
 _TYPING: Final = ("Any", "Dict", "Iterable", "List", "Literal", "Mapping", "Optional", "Sequence", "Union")
-_LONGEST: Final = 300  # of a description
+_LONGEST: Final = 300  # characters of a description
 _DRY: Final = "Leave out --dry-run: you are shown what would be installed, and asked."
 _LOOKS: Final = TypeAdapter(list[tuple[list[tuple[str, str, str, str]], str, str]])
 _PARSED: Final = (ast.Name, ast.Constant, ast.Subscript, ast.Tuple, ast.List, ast.BinOp, ast.BitOr, ast.Load)
@@ -69,11 +69,11 @@ async def wrap(
     agrees: Callable[[Question], bool],
     tell: Callable[[ImportedFunction], None],
 ) -> ImportReport | None:
-    """Grant the package that `taking.path` requires, and import a wrapper of each `module.function`; None if refused.
+    """Grant the package in `taking.path`, and import a wrapper of each `module.function`; None if refused.
 
     Raises:
-        UsageError: a function is not there, or does not say how it is called.
-        WorkspaceError: the package cannot be granted, or not be installed.
+        UsageError: a function does not exist, or its signature is not available.
+        WorkspaceError: the package cannot be granted or installed.
     """
     requirement = str(taking.path)
     grants, packages = service.grants.wanted({"packages": (requirement,)}), service.granting.packages
@@ -96,7 +96,7 @@ async def wrap(
 
 
 async def _text(service: "FunctionService", grants: Grants, names: Sequence[str]) -> str:
-    """Return the module with the wrappers, by what a worker says of each function."""
+    """Return the module with the wrappers, made from the signatures that a worker reports."""
     source = ModuleSource.of("wrapped", _LOOK)
     access = service.granting.packages.together([grants]).access
     call = FunctionCall("look", {"names": [*names]})
@@ -117,7 +117,7 @@ async def _text(service: "FunctionService", grants: Grants, names: Sequence[str]
 
 
 def _wrapper(target: str, parameters: list[tuple[str, str, str, str]], returned: str, description: str) -> str:
-    """Return a function that passes its arguments on. A parameter is left out if its default cannot be written."""
+    """Return a function that passes its arguments on. A parameter whose default cannot be written is left out."""
     module, _, name = target.rpartition(".")
     taken, passed = list[str](), list[str]()
     in_order = any(kind == "VAR_POSITIONAL" for _, kind, *_ in parameters)
@@ -134,7 +134,7 @@ def _wrapper(target: str, parameters: list[tuple[str, str, str, str]], returned:
             is_placed = kind == "POSITIONAL_ONLY" or (in_order and kind == "POSITIONAL_OR_KEYWORD")
             passed.append(word if is_placed else f"{word}={word}")
     result = _expression_text(returned, _is_type)
-    first = next(iter(bare_lines(description.strip().replace("\r", "\n"))), "")  # a lone \r ends a line, too
+    first = next(iter(bare_lines(description.strip().replace("\r", "\n"))), "")  # a lone \r also ends a line
     words = "" if ">>>" in first else one_line(first, _LONGEST).replace("\\", "/").replace('"', "'")
     arrow = f" -> {result}" if result else ""
     return f'''def {_require_name(name)}({", ".join(taken)}){arrow}:
@@ -152,7 +152,7 @@ def _require_name(word: str) -> str:
 
 
 def _expression_text(text: str, is_fit: Callable[[ast.expr], bool]) -> str:
-    """Return the text of an expression in normal form; empty if it does not fit."""
+    """Return the normalized text of an expression, or an empty text if it is not allowed."""
     try:
         node = syntax.parse(text, "", "eval")
         return ast.unparse(node) if isinstance(node, ast.Expression) and is_fit(node.body) else ""
@@ -161,7 +161,7 @@ def _expression_text(text: str, is_fit: Callable[[ast.expr], bool]) -> str:
 
 
 def _is_type(node: ast.expr) -> bool:
-    """Check whether a hint is made of Python's own types; a text outside of a `Literal` is code to who resolves it."""
+    """Check that a hint only uses built-in types. Strings are only allowed with a `Literal`: others are evaluated."""
     inner = [*ast.walk(node)]
     names = {part.id for part in inner if isinstance(part, ast.Name)}
     has_text = any(isinstance(part, ast.Constant) and isinstance(part.value, str) for part in inner)

@@ -1,7 +1,7 @@
 """A change to the functions, planned but not yet made.
 
-Planning may take long and may be interrupted; carrying a plan out is short, is not interrupted, and
-leaves either all of the change or nothing of it.
+Planning may take long and may be interrupted. Carrying out a plan is short and not interrupted, and makes either all of
+the change or none of it.
 """
 
 import json
@@ -41,9 +41,9 @@ class FileChange:
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """A function that was deleted, from which module and in which version; or who calls it, so that it was not.
+    """A deleted function with its module and version; or its callers, which prevented the deletion.
 
-    If other code needs its text, in the files `needed_by`, that stays, and is not offered.
+    If the files in `needed_by` need its text, the text stays and is no longer offered as a function.
     """
 
     deleted: str | None
@@ -56,7 +56,7 @@ class Deletion:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """The grants that a function was given, and all that it has now."""
+    """The grants that a function was given, and all that it now has."""
 
     name: str
     given: "Grants"
@@ -65,7 +65,7 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """A candidate that was given up, with its verdict."""
+    """A candidate that was discarded, with its verdict."""
 
     name: str
     dropped: Judgment
@@ -76,12 +76,12 @@ Detail: TypeAlias = Judgment | Deletion | Given | Dropped
 
 @dataclass(frozen=True, slots=True)
 class PlannedChange:
-    """The result of a verb: the answer, the change of a file if any, and the writes that go with it.
+    """The result of an operation: the answer, a change of a file if any, and the writes to store with it.
 
-    `text` is for a model, `detail` for programs and people. `refused` names a candidate that now
-    is rejected; `excluded` names functions that the next step should not offer. `replan` plans the same
-    again, on what the file has become meanwhile. `new_grant` is what a human lets a function have from now
-    on, `lent` what its next call may have; `revoked` is a function that loses all.
+    `text` is for a model, `detail` for programs and people. `refused` names a candidate that is now rejected;
+    `excluded` names functions that the next step should not offer. `replan` plans the same operation again on the
+    current file. `new_grant` is what a human lets a function have from now on, `lent` what its next call may have;
+    `revoked` names a function that loses all grants.
     """
 
     text: str
@@ -99,7 +99,7 @@ class PlannedChange:
 
 
 def refusal(name: str, text: str, problem: "Problem | None" = None) -> PlannedChange:
-    """Return the answer that nothing was changed and nothing judged, and why."""
+    """Return the answer that nothing was changed or judged, and why."""
     problems = {"problems": [problem.to_json()]} if problem else {}
     return PlannedChange(
         text, "refused", Judgment.from_json({"name": name, "admitted": False, **problems, "error": text})
@@ -107,18 +107,18 @@ def refusal(name: str, text: str, problem: "Problem | None" = None) -> PlannedCh
 
 
 class StaleView:
-    """The functions that someone else changed since an agent saw their text. The agent does not overwrite them."""
+    """The functions that someone else changed since an agent read them. The agent does not overwrite these."""
 
     def __init__(self) -> None:
         self._names: set[str] = set()
 
     def heard(self, changed: "FunctionsChanged") -> None:
-        """Note a change by someone else."""
+        """Record a change by someone else."""
         self._names |= {*changed.changed}
         self._names -= {*changed.removed}
 
     def read(self, name: str) -> None:
-        """Note that the function's text was shown."""
+        """Record that the function's text was shown."""
         self._names.discard(name)
 
     def __contains__(self, name: object) -> bool:
@@ -127,11 +127,11 @@ class StaleView:
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """The author of a change, for the history: the user, or an agent in a turn with a model; its unseen changes.
+    """The author of a change, for the history: the user, or an agent with its turn and model; and its unseen changes.
 
-    `approvals` and `seat` are those of the turn: who is asked about grants, and who sits at the debugger. `spend`
-    counts the prompt and completion tokens of another model, by its name, for the turn. `request` is what the user
-    asked for, for a model that writes functions; without one, what the author wrote is taken as it is.
+    `approvals` and `seat` are those of the turn: who is asked about grants, and who debugs. `spend` adds the prompt and
+    completion tokens of another model, by name, to the turn. `request` returns what the user asked for, for a model
+    that writes functions; without it, the author's source is used.
     """
 
     by: Literal["human", "agent"] = "human"
@@ -147,10 +147,10 @@ class Author:
 
 @dataclass(frozen=True, slots=True)
 class ChangeSummary:
-    """A change in words and values: created, changed or deleted, which function, by whom and why. `done` describes it.
+    """A summary of a change: created, changed or deleted, which function, by whom and why. `done` describes it.
 
-    `preset_grants` is what the user has granted for it already; a rollback `goes_back`, behind its later examples, too,
-    to a text that somebody else may have written: `wrote`.
+    `preset_grants` are grants that the user has already given. A rollback `goes_back`, even to before later examples;
+    `wrote` is who wrote the restored text.
     """
 
     deed: Deed
@@ -164,19 +164,19 @@ class ChangeSummary:
 
     @property
     def writer(self) -> str:
-        """Who wrote the text: the author, or whoever wrote what a rollback puts back."""
+        """Who wrote the text: the author, or for a rollback the original writer."""
         return self.wrote or self.author.by
 
     @property
     def said(self) -> str:
-        """The words in which an answer describes the change."""
+        """The phrase that describes the change in an answer."""
         return self.done or {"created": "joined", "changed": "was changed", "deleted": "was deleted"}[self.deed]
 
 
 def planned(
     text: str, detail: Detail, source: "ModuleSource", reading: "ModuleReading | None", summary: ChangeSummary
 ) -> PlannedChange:
-    """Return the file's change from `source` (empty version: no file yet) to `reading` (None: file deleted)."""
+    """Return the plan that changes a file from `source` (empty version: new file) to `reading` (None: deletion)."""
     expected, author = source.version or None, summary.author
     why = summary.reason or f"{summary.deed} {summary.name}"
     if reading is not None:
@@ -191,7 +191,7 @@ def planned(
 
 
 def entered(reading: "ModuleReading", expected: str | None, author: Author, why: str) -> tuple[Write, ...]:
-    """Return the writes for the new text of a module, in place of the version `expected`."""
+    """Return the writes for the new text of a module, which replaces the version `expected`."""
     now = reading.source
     saved = SaveVersion(now.module, now.version, now.text, author.by, author.turn, why, author.model)
     row = SetManifest(now.module, expected, now.version, author.by, author.turn, why)
@@ -199,5 +199,5 @@ def entered(reading: "ModuleReading", expected: str | None, author: Author, why:
 
 
 def saved_reading(reading: "ModuleReading") -> SaveReading:
-    """Return the write that keeps a reading for the next start."""
+    """Return the write that stores a reading for the next start."""
     return SaveReading(reading.source.path, _NO_STAMP, reading.source.version, json.dumps(reading.to_json()))

@@ -1,10 +1,10 @@
 """Quarantined functions, hidden from the model because they kept failing: names, reasons, and the way out.
 
-Also knows those that a human called bad, which the model reads wherever it is shown them, and those that tending moved
-to the archive: they are shown no more, but found and called.
+It also knows functions that a human called bad, a note that the model reads with them, and functions that tending
+archived: these are no longer shown, but can be found and called.
 
-Held as (function, version), so that another version is free at once. What another process records is seen at the
-next turn.
+Entries are (function, version), so that another version is free at once. What another process records takes effect at
+the next turn.
 """
 
 from collections import Counter
@@ -30,7 +30,7 @@ _REASONS = 3
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """A function that was released, with its module and version."""
+    """A released function, with its module and version."""
 
     released: str
     module: str
@@ -38,7 +38,7 @@ class Released:
 
 
 class Quarantine:
-    """The quarantine, with an index that does not ask the store at each call."""
+    """The quarantine, with an in-memory index that saves a query per call."""
 
     def __init__(self, store: Store, registry: "Registry", standing: "StandingSettings") -> None:
         self.held: frozenset[tuple[str, str]] = frozenset()
@@ -53,7 +53,7 @@ class Quarantine:
         return (function.name, function.body_hash) in self.held
 
     async def refresh(self) -> None:
-        """Reload the quarantine: at the start, and before a turn."""
+        """Reload the quarantine, at the start and before each turn."""
         self.held = await self._failing()
         rows = await self._store.tended()
         self.archived = frozenset(
@@ -62,7 +62,7 @@ class Quarantine:
         self.complaints = {pair: complaint(note) for pair, note in (await self._store.complaints()).items()}
 
     async def entered(self, names: set[str], owners: CallOwners = None) -> list[Quarantined]:
-        """Return those of these functions that have just entered quarantine after failed calls, as `case` does."""
+        """Return the functions that entered quarantine with their last failed calls, described as in `case`."""
         fresh = {pair for pair in await self._failing() - self.held if pair[0] in names}
         if not fresh:
             return []
@@ -75,7 +75,8 @@ class Quarantine:
     async def case(self, function: "Function", owners: CallOwners = None) -> Quarantined:
         """Return why a function is in quarantine, the last version that worked, and the user's options.
 
-        Of failures in calls that are not of `owners` only the kind is told: messages hold what a call was given.
+        For failures in calls that are not of `owners`, only the kind is disclosed, because messages may contain
+        arguments.
         """
         name, version = function.name, function.body_hash
         failures = [call for call in await self._store.recent_calls(name) if _is_failure(call, version)]
@@ -98,7 +99,7 @@ class Quarantine:
         )
 
     async def refusal(self, function: "Function", owners: CallOwners = None) -> str:
-        """Return the answer to a model that calls a function in quarantine, as `case` tells it."""
+        """Return the answer to a model that calls a function in quarantine, with the facts of `case`."""
         case = await self.case(function, owners)
         return f"`{case.name}` was not called: it is quarantined, because it kept failing: {_advice(case)}"
 
@@ -121,7 +122,7 @@ class Quarantine:
 
 
 def complaint(note: str) -> str:
-    """Return the sentence for the model on a function that a human called bad."""
+    """Return the sentence for the model about a function that a human called bad."""
     why = f": {one_line(note, 400)}" if note else ""
     return f"the user found a result of it wrong{why}"
 
@@ -149,6 +150,6 @@ def _short(call: CallRow) -> str:
 
 
 def _last_that_worked(rows: list[Stats], standing: "StandingSettings") -> Stats | None:
-    """Return the version with the newest return, preferring one that is not in quarantine itself."""
+    """Return the version that returned most recently; versions that are not in quarantine come first."""
     worked = [row for row in rows if row.worked is not None]
     return max(worked, key=lambda row: (not is_quarantined(row, standing), row.worked or 0.0), default=None)

@@ -1,6 +1,6 @@
-"""The opinions of humans on a function's results, and what is unproven of it: evidence next to examples and calls.
+"""Users' ratings of a function's results, and what is unproven about it: evidence in addition to examples and calls.
 
-A thumb is kept with the gate's verdict on the version, so another version starts without one.
+A rating is stored with the gate's verdict on the version, so another version starts without one.
 """
 
 from collections.abc import Callable
@@ -22,12 +22,12 @@ from .quarantine import Quarantine, complaint
 _LONGEST = 400
 _DISAGREE = frozenset({"example-disagrees", "example-raises"})
 PRAISE = "the user found its results wrong before, and takes that back: they are right"
-"""The sentence for the model on a function that a human calls good after it was called bad."""
+"""The sentence for the model about a function that a human first called bad and then good."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rated:
-    """A function that a human called good or bad, its standing since, and what is still unproven."""
+    """A function that a human rated, its new standing, and what is still unproven."""
 
     name: str
     thumb: str
@@ -36,7 +36,7 @@ class Rated:
 
 
 class Ratings:
-    """The thumbs of humans, and an index of proven functions that does not ask the store at each call."""
+    """The ratings by humans, and an index of proven functions that saves a query per call."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Ratings:
         self._proven: set[str] = set()
 
     async def rate(self, function: Function, snapshot: Snapshot, *, is_good: bool, note: str = "") -> Rated:
-        """Store a human's opinion of a function's results; the agent hears of a bad one, and of its end."""
+        """Store a human's rating of a function's results; the agent is notified of a bad one and of its withdrawal."""
         verdict = await judgment_on(self._store, function.body_hash, function.name)
         names = {"name": function.name, "module": function.module, "admitted": True, "by": "human"}
         was_bad = verdict is not None and verdict.thumb == "bad"
@@ -69,7 +69,7 @@ class Ratings:
         return Rated(function.name, verdict.thumb, now, verdict.doubts)
 
     async def unproven(self, function: Function, snapshot: Snapshot) -> str:
-        """Return what to say next to a result of this function; nothing if it is proven."""
+        """Return the note to show with a result of this function; empty if the function is proven."""
         if self._snapshot is not snapshot:
             self._snapshot, self._proven = snapshot, set()
         if bad := self._quarantine.complaints.get((function.name, function.body_hash)):

@@ -1,6 +1,6 @@
 """Replays of recorded calls with the original arguments, seed, time zone and answers, on any version.
 
-A replay reaches nothing: what the function asks through `self` is answered from the record, or refused.
+A replay has no effects outside: requests through `self` are answered from the record, or refused.
 """
 
 import asyncio
@@ -43,9 +43,9 @@ _ALIKE: Final = {"fetch": "url", "call": "function", "memory": "block"}
 
 @dataclass(frozen=True, slots=True)
 class RecordedCall:
-    """A recorded call: how it ended, in a word and in a line, and what is missing to replay it.
+    """A recorded call: how it ended, as a word and as a line, and what a replay would lack.
 
-    A call of a program has its number in it; for any other it is 0.
+    `number_in_program` is the number of the call in its program, or 0.
     """
 
     call: int
@@ -60,7 +60,7 @@ class RecordedCall:
 
     @classmethod
     def of(cls, row: RecordedRow) -> "RecordedCall":
-        """Return the call of a stored row."""
+        """Return the call in a stored row."""
         data = row.data
         ended = visible(_outcome_text(RecordedOutcome.from_json(data["outcome"])))[:MOST_SHOWN]
         lacking = tuple(data["lacking"])
@@ -79,7 +79,7 @@ class RecordedCall:
 
 @dataclass(frozen=True, slots=True)
 class RecordedDetails:
-    """All that is recorded of a call; `data` is the stored record, with the answers that it got through `self`."""
+    """Everything that is recorded about a call; `data` is the stored record with the answers to its requests."""
 
     call: RecordedCall
     outcome: RecordedOutcome
@@ -92,7 +92,7 @@ class RecordedDetails:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """A call that was made again: the version that ran, and how it ended then and now.
+    """A replayed call: the version that ran, and how it ended then and now.
 
     `number` is that of the version in its history, or 0. `quit`: the user ended it at the debugger. `lacking` is what
     could not be replayed.
@@ -111,7 +111,7 @@ class Replay:
 
 
 class Replays:
-    """The recorded calls of a workspace, as far as they are those of `owners`."""
+    """The recorded calls of a workspace, limited to those of `owners`."""
 
     def __init__(
         self, store: Store, registry: "Registry", sandbox: Callable[[], "SandboxClient"], owners: CallOwners = None
@@ -122,7 +122,7 @@ class Replays:
         self._owners = owners
 
     def of(self, owners: CallOwners) -> "Replays":
-        """Return the recorded calls of some agents: for this view, others are not recorded."""
+        """Return a view of the calls of these agents; it treats all others as not recorded."""
         return self if owners is None else Replays(self._store, self._registry, self._sandbox, owners)
 
     async def calls(self, function: str = "", *, failed: bool = False) -> list[RecordedCall]:
@@ -134,7 +134,7 @@ class Replays:
         """Return one recorded call with the answers it got.
 
         Raises:
-            UsageError: it is not recorded.
+            UsageError: the call is not recorded.
         """
         row = await self._row(call)
         return RecordedDetails(RecordedCall.of(row), RecordedOutcome.from_json(row.data["outcome"]), row.data)
@@ -151,16 +151,15 @@ class Replays:
         renamed: Mapping[str, str] | None = None,
         more: Mapping[str, Any] | None = None,  # Any: values of Python
     ) -> Replay:
-        """Make a call again, and return how it ended then and now.
+        """Replay a call, and return how it ended then and now.
 
-        `version`: empty for the code of then, `now`, or a version of the function by its number or the beginning of its
-        hash. With `looks_back` and a human at the debugger, a call that raises stops there; `quit`: it was ended there.
-        `debugger` is the human instead of the workspace's. Another `function` takes the call, with `more` arguments,
-        functions are those of a snapshot that is not in force, or they call those that they called then by other names
-        (`renamed`).
+        `version` is empty for the original code, `now`, or a version of the function by number or hash prefix. With
+        `looks_back` and a human at the debugger, a call that raises stops there; `quit` means that the human ended it.
+        `debugger` replaces that of the workspace. `function` takes the call instead, with `more` arguments. `on` is a
+        snapshot to use that is not in force. `renamed` maps functions that were called then to their new names.
 
         Raises:
-            UsageError: the call, or the version, is not recorded.
+            UsageError: the call or the version is not recorded.
         """
         row = await self._row(call)
         name = function or row.function
@@ -206,7 +205,7 @@ class Replays:
         return row
 
     async def _code(self, row: RecordedRow, version: str) -> tuple[str, Snapshot]:
-        """Return the function's module with the recorded modules, with another version of it, or all as of now."""
+        """Return the function's module and a snapshot: the recorded code, that with another version, or the current."""
         now, module = self._registry.snapshot(), row.data["module"]
         if version == NOW:
             if row.function not in now.functions:
@@ -236,13 +235,13 @@ class Replays:
 
 
 class ReplayedRequests:
-    """Handler that answers requests with the recorded answers."""
+    """The handler that answers requests of a replayed call from the record."""
 
     def __init__(self, rows: list[Row], watch: Watch, snapshot: Snapshot) -> None:
         self._rows = list(rows)
         self._watch = watch
         self._snapshot = snapshot
-        self.missed: dict[str, None] = {}  # in its order, each once
+        self.missed: dict[str, None] = {}  # an ordered set
         self._left = [row["arguments"] for row in rows if row["name"] == "state" and "value" in row["arguments"]]
         self._kept: list[Any] = []  # Any: JSON
 
@@ -250,7 +249,7 @@ class ReplayedRequests:
         """Return the recorded answer.
 
         Raises:
-            RequestRefused: there was none.
+            RequestRefused: no answer is recorded.
         """
         if name == "debug":
             return await self._watch.answer(arguments, self._snapshot)
@@ -269,7 +268,7 @@ class ReplayedRequests:
         return f"secret {arguments.get('name')}" if name == "secret" else read(row["value"])
 
     def kept_alike(self) -> bool:
-        """Return whether the call has left the same state as then."""
+        """Return whether the call left the same state as then."""
         return self._kept == self._left
 
     def _row(self, name: str, arguments: Any) -> Row | None:
@@ -281,7 +280,7 @@ class ReplayedRequests:
 
 
 def _with_new_name(row: Row, names: Mapping[str, str]) -> Row:
-    """Return a recorded answer as that of a function's new name."""
+    """Return a recorded answer with its function renamed."""
     called = _of(row["arguments"], "function") if row["name"] == "call" else None
     if not isinstance(called, str) or called not in names:
         return row
@@ -293,7 +292,7 @@ def _of(arguments: object, key: str) -> object:
 
 
 def _difference(old_outcome: RecordedOutcome, new_outcome: RecordedOutcome) -> str:
-    """Return one line on how each ended, with a diff of long values and of the output."""
+    """Return one line about each outcome, or a diff of long values, and a diff of the output."""
     before, after = _outcome_text(old_outcome), _outcome_text(new_outcome)
     is_short = len(before) <= MOST_SHOWN >= len(after) and "\n" not in before + after
     head = [f"then: {before}", f"now: {after}"] if is_short and before != after else []

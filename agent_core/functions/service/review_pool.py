@@ -1,8 +1,8 @@
-"""The judging of files and candidates: a job becomes the published verdicts, in whichever process it is judged.
+"""Judges files and candidates: a job becomes the published verdicts, in this process or in another.
 
-Many jobs are shared by worker processes, each with a sandbox, as the text stages occupy one core. Nothing of a
-candidate runs in them, only in their workers. They have no key and no terminal, and go when this process does. They
-speak JSON, a line each; a job that is sent comes back with its number.
+Worker processes share a large number of jobs, each with its own sandbox, because the text stages occupy one core. A
+candidate never runs in these processes, only in their sandboxed workers. They have no keys and no terminal, and end
+with this process. They read and write JSON lines; the answer to a job has its number.
 """
 
 import asyncio
@@ -34,20 +34,20 @@ from ..gate.trial import UNGRANTED, Granted
 from ..sandbox_client import SandboxClient
 from .judgment import Judgment
 
-_LOOKS_AT_ONCE = 2  # functions of a file that are looked at: other files are judged in parallel
+_LOOKS_AT_ONCE = 2  # functions of one file that are examined at once; files are judged in parallel
 Judge = Callable[["ReviewJob"], Awaitable[list[Judgment]]]
-AT_ONCE = 6  # jobs in one process: while one waits for its worker, others are read
-_FEW = 12  # jobs for which another process does not pay: it takes half a second to start
+AT_ONCE = 6  # jobs at once in one process: while one waits for its worker, others are parsed
+_FEW = 12  # with this many jobs or fewer, no process is started: that takes half a second
 _LONGEST_LINE = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewJob:
-    """A candidate, or a whole file, or (with neither) a problem that stands for its verdict.
+    """A candidate, or a whole file, or (with neither) a problem that takes the place of its verdict.
 
-    `path` is what the verdict calls it. `around` are modules next to it, or in the place of those of the
-    workspace; one without text is taken away. `is_installed` says that the text is that of a file of the workspace,
-    `granted` is what it is judged with; `is_read` asks the reader about it.
+    `path` is its name in the verdict. `around` are modules next to it that are added or replace those of the workspace;
+    a module without text is removed. `is_installed` means that the text is a file of the workspace. `granted` are the
+    grants with which it is judged; `is_read` asks the reader about it.
     """
 
     path: str
@@ -62,18 +62,18 @@ class ReviewJob:
 
     @property
     def text(self) -> str:
-        """The text that is judged."""
+        """The text to judge."""
         return self.candidate.code if self.candidate else self.file.text if self.file else ""
 
     def to_json(self) -> dict[str, Any]:  # Any: JSON
-        """Return the form in which the job is sent to another process, which knows of no grants and has no reader."""
+        """Return the JSON for another process, which has no grants and no reader."""
         data = asdict(self)
         del data["granted"], data["is_read"]
         return data
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> "ReviewJob":
-        """Return the job that was sent."""
+        """Return the job from its JSON."""
         candidate_data, file = data["candidate"], data["file"]
         candidate = None
         if candidate_data is not None:
@@ -98,7 +98,7 @@ async def _judge_job(job: ReviewJob, gate: Gate, snapshot: Snapshot) -> list[Jud
     """Return the verdict on a candidate, or one for each function of a file."""
     if job.problem is not None:
         return [refusal(job.problem, job.path)]
-    if job.is_installed:  # else it is not there yet, and nothing can be granted to it
+    if job.is_installed:  # otherwise it is not in the workspace and has no grants
         job = replace(job, granted=replace(job.granted, approval_mode="calling"))
     for source in job.around:
         snapshot = _with(source, snapshot)
@@ -110,7 +110,7 @@ async def _judge_job(job: ReviewJob, gate: Gate, snapshot: Snapshot) -> list[Jud
 
 
 def refusal(problem: Problem, path: str, name: str = "", module: str = "") -> Judgment:
-    """Return the verdict for a problem that needs no judging by the gate."""
+    """Return a negative verdict for a problem that needs no judging by the gate."""
     nothing = {"standing": "", "version": "", "fixes": [], "problems": [problem.to_json()], "stages": [], "source": ""}
     return Judgment.from_json({"name": name, "module": module, "admitted": False, **nothing, "path": path})
 
@@ -124,12 +124,12 @@ def _with(source: ModuleSource, snapshot: Snapshot) -> Snapshot:
 
 @lru_cache(maxsize=64)
 def _reading(source: ModuleSource) -> ModuleReading:
-    """Return the reading of a module that stands next to many candidates."""
+    """Return the reading of a module, cached because many candidates share it."""
     return read_module(source)
 
 
 async def _of_file(source: ModuleSource, job: ReviewJob, gate: Gate, snapshot: Snapshot) -> list[Judgment]:
-    """Return the verdicts on a file, including those that the background review of a save would report."""
+    """Return the verdicts on a file, including the findings of the background review."""
     verdict = await gate.judge_module(source, snapshot, job.policy, granted=job.granted)
     ground = snapshot.with_module(verdict.reading)
     turn = asyncio.Semaphore(_LOOKS_AT_ONCE)
@@ -144,20 +144,23 @@ async def _of_file(source: ModuleSource, job: ReviewJob, gate: Gate, snapshot: S
 
 
 def _of_module(verdict: ModuleVerdict, looks: Mapping[str, Look], path: str) -> list[Judgment]:
-    """Return a verdict for each function of a module: its own problems, and those of the whole file."""
+    """Return a verdict for each function of a module, with its own problems and those of the whole file."""
     own = verdict.reading.source
     spans = {function.name: (function.line, function.end_line) for function in verdict.reading.functions}
     refusals = [problem for problem in verdict.problems if problem.severity == "refuses"]
     if not spans:
         return [refusal(_at_given_path(problem, path, own.path), path, module=own.module) for problem in refusals]
-    standings = dict(verdict.standings)  # of a module that cannot be imported, no function has one
+    standings = dict(verdict.standings)  # functions of a module that cannot be imported have none
     rows = []
     for name, span in spans.items():
         look = looks.get(name, Look(name))
         problems = [*(problem for problem in verdict.problems if _concerns(problem, span, spans)), *look.problems]
         refused_here = any(problem.severity == "refuses" for problem in problems)
         if name not in standings and not refused_here:
-            problems, refused_here = [*problems, *refusals], True  # what another function does keeps the file out
+            problems, refused_here = (
+                [*problems, *refusals],
+                True,
+            )  # another function's problem rejects the file
         document = {
             "module": own.module,
             "stages": to_json((*verdict.stages, *look.stages)),
@@ -176,7 +179,7 @@ def _of_module(verdict: ModuleVerdict, looks: Mapping[str, Look], path: str) -> 
 
 
 def _at_given_path(problem: Problem, path: str, own: str) -> Problem:
-    """Return a problem that names the file as given, not as it would be called in a workspace."""
+    """Return a problem with the path of the file as it was given, not as in a workspace."""
     return replace(problem, where=replace(problem.where, path=path)) if problem.where.path == own else problem
 
 
@@ -188,7 +191,7 @@ def _concerns(problem: Problem, span: tuple[int, int], spans: dict[str, tuple[in
 
 
 def unreadable(path: str, reason: str) -> ReviewJob:
-    """Return the job of a file that cannot be judged, with its refusal."""
+    """Return the job of an unreadable file, which is its refusal."""
     return ReviewJob(path, problem=Problem("unreadable", reason, Place(path), "check the file and its encoding, UTF-8"))
 
 
@@ -201,14 +204,14 @@ class ReviewContext:
     snapshot: Snapshot
 
     def to_json(self) -> dict[str, Any]:
-        """Return the form in which it is sent to another process."""
+        """Return the JSON for another process."""
         rules = {**asdict(self.rules), "off": sorted(self.rules.off), "reserved": sorted(self.rules.reserved)}
         readings = [[asdict(reading.source), reading.to_json()] for reading in self.snapshot.readings.values()]
         return {"rules": rules, "sandbox": self.sandbox.model_dump(), "readings": readings}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> "ReviewContext":
-        """Return the context that was sent."""
+        """Return the context from its JSON."""
         rules = data["rules"]
         sets = {key: frozenset(rules[key]) for key in ("off", "reserved")}
         rules_sent = Rules(**{**rules, **sets, "packages": tuple(rules["packages"])})
@@ -228,7 +231,7 @@ def cores() -> int:
 async def judges(
     context: ReviewContext, gate: Gate, jobs: int | None, *, processes: int | None = None
 ) -> AsyncIterator[Judge]:
-    """Yield a judge of jobs: this process for a few, else one process per core."""
+    """Yield a judge of jobs: this process if there are few, otherwise one process per core."""
     count = processes or (1 if jobs is not None and jobs <= _FEW else cores())
     if count <= 1 and processes is None:
         slots = asyncio.Semaphore(AT_ONCE)
@@ -248,7 +251,7 @@ async def judges(
             slots = asyncio.Semaphore(AT_ONCE * count)
 
             async def judge_in_helper(job: ReviewJob) -> list[Judgment]:
-                if job.problem is not None or job.granted is not UNGRANTED:  # what is installed for it is known here
+                if job.problem is not None or job.granted is not UNGRANTED:  # packages are installed here
                     return await _judge_job(job, gate, context.snapshot)
                 async with slots:
                     return await min(helpers, key=lambda one: one.load).ask(job)
@@ -271,7 +274,7 @@ class _Process:
 
     @property
     def load(self) -> int:
-        """The number of jobs without an answer."""
+        """The number of jobs that are not answered yet."""
         return len(self._answers)
 
     async def start(self, ground: bytes) -> None:
@@ -326,7 +329,7 @@ class _Process:
     async def _write(self, line: bytes) -> None:
         assert self._process is not None
         assert self._process.stdin is not None
-        with suppress(OSError):  # it has ended, which its reader says
+        with suppress(OSError):  # if the process has ended, its reader reports it
             self._process.stdin.write(line)
             await self._process.stdin.drain()
 
@@ -336,7 +339,7 @@ def _read(line: bytes) -> Any:  # Any: JSON
 
 
 async def _serve() -> None:
-    """Serve judging requests, in a process of their own, until standard input ends."""
+    """Serve review requests in a separate process until standard input ends."""
     reader = asyncio.StreamReader(limit=_LONGEST_LINE)
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
     context = ReviewContext.from_json(_read(await reader.readline()))
@@ -355,7 +358,7 @@ async def _serve() -> None:
                 tasks.append(group.create_task(answer(*_read(line))))
                 while tasks and tasks[0].done():
                     tasks.popleft()
-            for task in tasks:  # nobody waits for what is still being judged
+            for task in tasks:  # the remaining answers are not needed
                 task.cancel()
     finally:
         await sandbox.aclose()

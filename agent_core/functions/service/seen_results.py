@@ -1,7 +1,8 @@
-"""What functions returned, as types: where a declared type says little, or an MCP tool says none, a result tells it.
+"""Observed types of results, for functions with a declared return type that says little or nothing.
 
-Only the shape of a value is kept. Of a function made here, a key is told if it stands in the source: any other may be
-data. A stranger's tool has no source here: the shape of its results is known to the agent that called it alone.
+Only the shape of a value is kept. For functions of the workspace, keys are kept only if they occur in the source,
+because any other key may be data. MCP tools have no source here: the shape of their results is only available to the
+agent that called them.
 """
 
 import ast
@@ -21,9 +22,9 @@ from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 from ..answers import CallOutcome
 
 Shape: TypeAlias = "str | list[Shape] | dict[str, Shape]"
-"""The name of a type, a list of the shapes of items, or those of values by key; `*` stands for any key.
+"""The name of a type, a list of item shapes, or a dictionary of shapes by key; `*` means any key.
 
-Under `*json` is the shape of what a text holds as JSON, as most tools of MCP servers answer.
+`*json` has the shape of JSON inside a text, which is how most tools of MCP servers answer.
 """
 
 _SCALARS: Final = {str: "str", int: "int", float: "float", bool: "bool", type(None): "None", bytes: "bytes"}
@@ -32,15 +33,15 @@ _CLEAR: Final = frozenset(_SCALARS.values()) | _CONTAINERS | {"Literal", "Option
 _ANY_KEY: Final = "*"
 _IN_TEXT: Final = "*json"
 _MOST_TEXT: Final = 20_000
-"""Characters of a text that is looked into."""
+"""The number of characters up to which a text is searched for JSON."""
 _MOST_ITEMS: Final = 8
 _MOST_DEPTH: Final = 3
 _LONGEST: Final = 160
-"""Characters of a type: each is paid for with every request."""
+"""The maximum number of characters of a type, which is part of every request."""
 
 
 def shape_of(value: object, keys: Callable[[str], bool], depth: int = 0) -> Shape:
-    """Return the shape of a value; a dictionary has the keys that `keys` allows, or any."""
+    """Return the shape of a value. The keys of a dictionary are kept if `keys` allows all of them."""
     if depth >= _MOST_DEPTH:
         return type(value).__name__ if isinstance(value, list | dict) else _SCALARS.get(type(value), "Any")
     match value:
@@ -56,7 +57,7 @@ def shape_of(value: object, keys: Callable[[str], bool], depth: int = 0) -> Shap
 
 
 def type_text(shape: object, depth: int = 0) -> str:
-    """Return a shape as a Python type; an empty text if it is none, or one too long to be told."""
+    """Return a shape as a Python type; an empty text if it is invalid or too long."""
     match shape:
         case str() if shape in _CLEAR or shape == "Any":
             text = shape
@@ -81,7 +82,7 @@ def _of_parts(form: str, between: str, parts: Collection[str]) -> str:
 
 
 def _in_text(value: object) -> object:
-    """Return the object or list that a text holds as JSON, or nothing."""
+    """Return the object or list that a text holds as JSON, or None."""
     if not isinstance(value, str) or not value.lstrip().startswith(("{", "[")) or len(value) > _MOST_TEXT:
         return None
     try:
@@ -92,7 +93,7 @@ def _in_text(value: object) -> object:
 
 @lru_cache(maxsize=4096)
 def says_little(declared: str) -> bool:
-    """Check whether a declared type leaves open what a caller gets: it is missing, `Any`, a bare container, a class."""
+    """Check whether a declared type says little about results: it is missing, `Any`, a bare container, or a class."""
     try:
         tree = ast.parse(declared, mode="eval").body if declared else ast.Name("Any")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -104,7 +105,7 @@ def says_little(declared: str) -> bool:
 
 
 class SeenResults:
-    """The types of results that were seen, by agent, function and version."""
+    """The observed result types, by agent, function and version."""
 
     def __init__(self, store: CallStore, snapshot: Callable[[], Snapshot]) -> None:
         self._store = store
@@ -113,21 +114,21 @@ class SeenResults:
         self._is_loaded = False
 
     async def load(self) -> None:
-        """Load what the store has, once: what other processes see in the meantime comes with the next start."""
+        """Load the stored types once; what other processes observe later is loaded at the next start."""
         if not self._is_loaded:
             self._is_loaded = True
             stored = {(row.agent, row.function, row.version): type_text(row.shape) for row in await self._store.seen()}
             self._texts = stored | self._texts
 
     def of(self, function: Function, agent: str) -> str:
-        """Return the type of a function's newest result as this agent may know it; empty if its own says enough."""
+        """Return the type of a function's newest result that this agent may see; empty if the declared one suffices."""
         if not says_little(function.returns):
             return ""
         name, version = function.name, function.body_hash or function.version
         return self._texts.get(("", name, version)) or self._texts.get((agent, name, version), "")
 
     def note(self, function: Function, outcome: CallOutcome, agent: str) -> tuple[Write, ...]:
-        """Return the write of a result's shape, if it tells something new."""
+        """Return the write of a result's shape if it is new."""
         if not isinstance(outcome, Returned) or not says_little(function.returns):
             return ()
         source = self._snapshot().modules.get(function.module)

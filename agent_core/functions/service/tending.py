@@ -1,9 +1,9 @@
-"""Tending: what the audit finds is done, as far as it is proven, and undone by one command.
+"""Tending: the library maintains itself with changes that are proven, and one command undoes them.
 
-Near-copies become one, so do functions that differ in literals alone, what keeps failing is mended, what harms or was
-not called for long is archived, a program that was repeated becomes a function, and a description that requests miss is
-reworded. A person's functions are left alone. Each change is proven by recorded calls that are made again, or by the
-recorded requests, is one transaction with its line in the record, and is told with its evidence.
+Near copies are merged, and so are functions that differ only in literals. Functions that keep failing are fixed,
+harmful or unused ones are archived, repeated programs become functions, and descriptions that requests miss are
+reworded. Functions of a person are left alone. Each change is proven by replaying recorded calls or by recorded
+requests, is one transaction with its line in the record, and is reported with its evidence.
 """
 
 import ast
@@ -49,20 +49,20 @@ from .version_history import VersionHistory
 
 TendingKind: TypeAlias = Literal["merge", "mend", "archive", "generalize", "keep", "reword"]
 Special: TypeAlias = Mapping[str, tuple[str, ...]]
-"""Functions that differ in literals alone, with these."""
+"""Functions that differ only in literals, each with its literals."""
 Judge: TypeAlias = Callable[[str, Author], Awaitable[tuple[PlannedChange, str]]]
-"""Judges a source that a model wrote: its plan, and what speaks against it if the gate does not."""
+"""Judges a source that a model wrote: returns its plan, and the objection if the gate has none."""
 
 SAME_FAILURES: Final = 3
 _MOST_REPLAYED: Final = 20
-_ROUNDS: Final = 10  # of the audit, which compares some pairs each time
-_SHOWN_CALLS: Final = 5  # that the maker is shown of each kind
-_MOST_SPECIAL: Final = 8  # functions that become one at once
+_ROUNDS: Final = 10  # of the audit, each of which compares some pairs
+_SHOWN_CALLS: Final = 5  # recorded calls of each kind that the maker is shown
+_MOST_SPECIAL: Final = 8  # functions that are merged into one at once
 
 
 @dataclass(frozen=True, slots=True)
 class TendingStep:
-    """One change: done, proposed (it is proven, and `--apply` does it), or left, with the reason in `why_not`."""
+    """One change: done, proposed (proven, `--apply` carries it out), or rejected for the reason in `why_not`."""
 
     kind: TendingKind
     function: str
@@ -75,7 +75,7 @@ class TendingStep:
 
     @property
     def told(self) -> str:
-        """The note about it for users who did not ask: a change that no list of functions shows, or a proposal."""
+        """The note for users who did not ask: a change that no list of functions shows, or a proposal."""
         if self.why_not or (self.done and self.kind != "archive"):
             return ""
         way = "archived by tending" if self.done else f"tending proposes to {self.kind} it (functions tend shows it)"
@@ -84,7 +84,7 @@ class TendingStep:
 
 @dataclass(frozen=True, slots=True)
 class TendingReport:
-    """A run of tending: its steps, what it took, and `stopped`: why it ended before all was looked at."""
+    """A run of tending: its steps, its cost, and in `stopped` why it ended early."""
 
     run: str
     steps: tuple[TendingStep, ...]
@@ -100,7 +100,7 @@ class TendingReport:
 
 @dataclass(frozen=True, slots=True)
 class UndoneStep:
-    """A change that was taken back, or why it was not."""
+    """A change that was undone, or why it was not."""
 
     function: str
     kind: str
@@ -118,7 +118,7 @@ class TendingBudget:
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """One change of a file, planned when its turn comes: the ones before it have been made then."""
+    """One change of a file. It is planned only when the changes before it have been made."""
 
     function: str
     plan: Callable[[], Awaitable[PlannedChange]]
@@ -134,7 +134,7 @@ class _Proven:
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """A function to be looked at, why, and the functions that it is about, too; or the runs of a program to keep."""
+    """A task: a function, the reason, and other functions that it concerns; or the runs of a program to keep."""
 
     kind: TendingKind
     function: str
@@ -144,7 +144,7 @@ class _Job:
     runs: Sequence[SeenProgram] = ()
 
     def key(self, snapshot: Snapshot) -> tuple[object, ...]:
-        """Return the subject of the job, with the present versions of its functions."""
+        """Return the identity of the job, including the current versions of its functions."""
         versions = [snapshot.functions[name].body_hash for name in (self.function, *self.others) if name]
         code = self.runs[-1].program.code if self.runs else ""
         return self.kind, self.function, self.others, *versions, code, len(self.runs)
@@ -152,7 +152,7 @@ class _Job:
 
 @dataclass(slots=True)
 class Tending:
-    """Tends the functions of a workspace. `finish` carries a plan out, and `snapshot` is the newest one."""
+    """The tending of a workspace's functions. `finish` carries out a plan, `snapshot` returns the newest snapshot."""
 
     store: Store
     audit: Audit
@@ -166,11 +166,11 @@ class Tending:
     mender: FunctionMaker | None
     search: FunctionSearch
     repeated: Callable[[], Awaitable[Sequence[Sequence[SeenProgram]]]]
-    tokens: int = 0  # of models, in this run
-    seen: set[tuple[object, ...]] = field(default_factory=set)  # in any run, as it still is
+    tokens: int = 0  # used by models in this run
+    seen: set[tuple[object, ...]] = field(default_factory=set)  # keys of jobs that earlier runs have done
 
     async def run(self, budget: TendingBudget, *, applies: bool, anew: bool = True) -> TendingReport:
-        """Look at the library and do what is proven, or propose it; what was looked at before only `anew`."""
+        """Audit the library, and carry out or propose what is proven; `anew` repeats jobs of earlier runs."""
         run, began, stopped = Clock().new_id(), time.monotonic(), ""
         steps, seen, self.tokens = list[TendingStep](), set[tuple[object, ...]](), 0
         for _ in range(_ROUNDS):
@@ -194,7 +194,7 @@ class Tending:
         return TendingReport(run, tuple(steps), self.tokens, time.monotonic() - began, stopped)
 
     async def undo(self) -> list[UndoneStep]:
-        """Take back all that is still there of the last run, the newest change first."""
+        """Undo the changes of the last run, the newest first."""
         rows = [row for row in await self.store.tended() if not row.undone]
         return [await self._undo(row) for row in reversed(rows) if row.run == rows[-1].run]
 
@@ -224,9 +224,7 @@ class Tending:
         return UndoneStep(row.function, row.kind, undone=True)
 
     async def _jobs(self) -> AsyncIterator[_Job]:
-        """Yield the jobs about the functions as they are then: those that are alike, that keep failing, that harm, and
-        that nobody calls.
-        """
+        """Yield the jobs for near copies, and for functions that keep failing, do harm, or are unused."""
         findings = (await self.audit.report()).findings
         for finding in findings:
             if finding.proposal == "merge":
@@ -250,7 +248,7 @@ class Tending:
             first, *others = [*special][:_MOST_SPECIAL]
             yield _Job("generalize", first, "they differ in literals alone", tuple(others), special)
         if any(token.agents for token in await self.store.tokens()):
-            return  # what was said to one agent does not go into functions of all where not everybody may hear it
+            return  # Tokens limit who may talk to which agent, so conversations must not end up in functions for all.
         for runs in await self.repeated():
             if _is_self_contained(runs[-1], self.snapshot()):
                 yield _Job("keep", "", f"programs like it ran {len(runs)} times", runs=runs)
@@ -265,7 +263,7 @@ class Tending:
             )
 
     async def _failing(self, function: Function) -> str:
-        """Return the failure that a function repeats; empty if there is none."""
+        """Return the failure that a function repeats, or an empty text."""
         kinds = await self.store.call_kinds(function.name)
         same = [kind for kind in kinds if kind.version == function.body_hash and kind.outcome in FAILURES]
         worst = max(same, key=lambda kind: kind.calls, default=None)
@@ -292,8 +290,7 @@ class Tending:
                 case "reword":
                     proven = await self._reword(step)
                 case "archive":
-                    # Prove that a function can go out of sight: nobody calls it, and no person has anything to do with
-                    # it.
+                    # Archive only a function that no other function calls and that no person wrote or keeps.
                     users = callers(step.function, self.snapshot())
                     why = f"`{users[0]}` calls it" if users else await self._why_protected(step.function)
                     proven = _Proven(replace(step, why_not=why, evidence=("no function calls it",)))
@@ -302,14 +299,14 @@ class Tending:
             applying = asyncio.ensure_future(self._apply(run, proven))
             try:
                 return await asyncio.shield(applying)
-            except asyncio.CancelledError:  # a step that was begun is done to its end
+            except asyncio.CancelledError:  # a step that has begun is completed
                 await asyncio.wait([applying])
                 raise
         except KnapperError as error:
             return replace(step, why_not=str(error))
 
     async def _apply(self, run: str, proven: _Proven) -> TendingStep:
-        """Carry a step out. If one of its changes fails, those before it are taken back."""
+        """Carry out a step. If one of its changes fails, the changes before it are undone."""
         step = proven.step
         if step.kind == "archive":
             version = self._version(step.function)
@@ -333,7 +330,7 @@ class Tending:
         return replace(step, done=True)
 
     async def _make(self, run: str, change: _Change, reason: str) -> str:
-        """Make one change with its line in the record, in one transaction; return why it was refused, if it was."""
+        """Make one change and its record in one transaction; return why it was refused, or an empty text."""
         plan, before = await change.plan(), self._version(change.function)
         if plan.change is None:
             return plan.text
@@ -344,7 +341,7 @@ class Tending:
         return plan.text if plan.outcome == "refused" else ""
 
     async def _why_protected(self, *names: str) -> str:
-        """Return why functions are left alone: a person wrote or changed one, or keeps it at hand."""
+        """Return why functions are left alone (a person wrote, changed or pinned one), or an empty text."""
         pinned = await self.store.pinned()
         for name in names:
             if name in pinned:
@@ -354,7 +351,7 @@ class Tending:
         return ""
 
     async def _merge(self, step: TendingStep) -> _Proven:
-        """Prove that one of two functions can take the place of the other, which is deleted."""
+        """Prove that one of two functions can replace the other, which is deleted."""
         snapshot, left, kept = self.snapshot(), step.function, step.others[0]
         left, kept = (kept, left) if await self._why_protected(left) else (left, kept)
         step, users = replace(step, function=left, others=(kept,)), callers(left, snapshot)
@@ -379,11 +376,12 @@ class Tending:
     async def _prove_replacement(
         self, left: str, kept: str, snapshot: Snapshot, more: str = ""
     ) -> tuple[list[_Change], list[str]]:
-        """Prove that all who call one function can call another one of the snapshot, with `more` arguments, and that
-        the first can go. Return the changes, and the evidence.
+        """Prove that all callers of one function can call another one with `more` arguments, so that the first can go.
+
+        Return the changes and the evidence.
 
         Raises:
-            UsageError: one cannot, and why.
+            UsageError: a caller cannot; the message says why.
         """
         if open_ended := _calls_by_value(self.snapshot()):
             raise UsageError(f"`{open_ended}` calls functions by names that it is given, and `{left}` may be one")
@@ -404,10 +402,10 @@ class Tending:
         return [*changes, _Change(left, partial(self.plans.delete, left, Author("agent")))], evidence
 
     async def _rewrite_caller(self, user: str, left: str, kept: str, more: str) -> PlannedChange:
-        """Plan a caller that calls another function in place of one.
+        """Plan the change of a caller that calls another function instead.
 
         Raises:
-            UsageError: it does so in a way that is not rewritten, or the gate refuses it.
+            UsageError: its call cannot be rewritten, or the gate refuses the change.
         """
         source = _caller_source(user, left, kept, self.snapshot(), more)
         plan = await self.plans.replace(user, source, "", Author("agent"), f"tend: `{kept}` for `{left}` in")
@@ -416,7 +414,7 @@ class Tending:
         return plan
 
     async def _mend(self, step: TendingStep) -> _Proven:
-        """Have a model write a fix, and prove it: good calls return the same, and those that failed do not fail so."""
+        """Have a model write a fix, and prove it: good calls return the same, and failed calls no longer fail."""
         name, snapshot = step.function, self.snapshot()
         if why := await self._why_protected(name):
             return _Proven(replace(step, why_not=why))
@@ -429,7 +427,7 @@ class Tending:
         facts += [("Calls that fail", _call_lines(bad)), ("Calls that must return the same as now", _call_lines(good))]
 
         async def judge(source: str, author: Author) -> tuple[PlannedChange, str]:
-            # No reason is given: a fix may lose no example, no check and no use that something was granted for.
+            # Without a reason, the gate lets a fix drop no example, no check, and no granted use.
             plan = await self.plans.replace(name, source, "", author, "tend: mended")
             return plan, "" if plan.outcome == "refused" else await self._why_unproven(name, plan, good, bad)
 
@@ -441,10 +439,10 @@ class Tending:
         )
 
     async def _attempt(self, what: str, name: str, facts: Sequence[tuple[str, str]], judge: Judge) -> PlannedChange:
-        """Have a model write a source until one is proven, and return its plan.
+        """Have a model write sources until one is proven, and return its plan.
 
         Raises:
-            UsageError: none was.
+            UsageError: none was proven.
         """
         if self.mender is None:
             raise UsageError(f"there is no model that could write a {what}")
@@ -462,8 +460,9 @@ class Tending:
         raise UsageError(f"no {what} of {MOST_ATTEMPTS} was proven; the last: {why}")
 
     async def _generalize(self, step: TendingStep, special: Special) -> _Proven:
-        """Have a model write one function for several that differ in literals, which become its arguments, and prove
-        it: it has all their examples, and returns what they returned in their recorded calls.
+        """Have a model merge functions that differ in literals into one that takes these as arguments, and prove it.
+
+        It must have all their examples and return what they returned in their recorded calls.
         """
         snapshot = self.snapshot()
         protected = {name: await self._why_protected(name, *callers(name, snapshot)) for name in special}
@@ -484,7 +483,7 @@ class Tending:
         facts = [("The functions as they are", "\n\n".join(own_text(name, snapshot) or "" for name in names))]
         facts += [("What is to be done", "\n".join(task))]
         facts += [("Calls of them", _call_lines([call for name in names for call in calls[name][:2]]))]
-        made = dict[str, dict[str, str]]()  # the arguments that it has more, for each of them
+        made = dict[str, dict[str, str]]()  # the additional arguments for each of the functions
 
         async def judge(source: str, author: Author) -> tuple[PlannedChange, str]:
             function = _single_function(source)
@@ -536,7 +535,7 @@ class Tending:
         calls: Mapping[str, Sequence[RecordedCall]],
         snapshot: Snapshot,
     ) -> str:
-        """Return the call that a general function answers differently from a special one; empty if there is none."""
+        """Return the call that a general function answers differently from a special one, or an empty text."""
         more = {name: {key: ast.literal_eval(text) for key, text in row.items()} for name, row in given.items()}
         for name, call in [(special, call) for special in given for call in calls[special]]:
             replayed = await self.replays.replay(call.call, NOW, on=snapshot, function=general, more=more[name])
@@ -552,7 +551,7 @@ class Tending:
         return ""
 
     async def _keep(self, step: TendingStep, runs: Sequence[SeenProgram]) -> _Proven:
-        """Have a model write a function of a program that was repeated, and prove it: it returns what the runs did."""
+        """Have a model turn a repeated program into a function, and prove that it returns what the runs returned."""
         rows = [run.program.literals() for run in runs]
         columns = differing(rows)
         if not columns:
@@ -579,8 +578,9 @@ class Tending:
         return _Proven(step, (_Change(made, partial(_same, plan)),))
 
     async def _reword(self, step: TendingStep) -> _Proven:
-        """Have a model reword a docstring, and prove it by the recorded requests: more of its own find it, and each
-        that found its function still does.
+        """Have a model reword a docstring, and prove it by the recorded requests.
+
+        More of the function's requests must find it, and each request that found its function must still find it.
         """
         name, snapshot = step.function, self.snapshot()
         if why := await self._why_protected(name):
@@ -617,7 +617,7 @@ class Tending:
         return _Proven(step, (_Change(name, partial(_same, plan)),))
 
     async def _matches(self, requests: Sequence[tuple[str, str]], snapshot: Snapshot) -> set[tuple[str, str]]:
-        """Return the requests, each with its function, that find it in a search by the words of descriptions."""
+        """Return the requests that find their function by its description, as pairs of function and request."""
         return {(name, request) for name, request in requests if name in await self._ranked_names(request, snapshot)}
 
     async def _ranked_names(self, request: str, snapshot: Snapshot) -> list[str]:
@@ -626,7 +626,7 @@ class Tending:
     async def _why_unproven(
         self, name: str, plan: PlannedChange, good: Sequence[RecordedCall], bad: Sequence[RecordedCall]
     ) -> str:
-        """Return the reason why a fix is not proven: a call that ends otherwise; empty if there is none."""
+        """Return why a fix is not proven (a call that ends differently than required), or an empty text."""
         draft = _with(self.snapshot(), plan)
         for call in good:
             replayed = await self.replays.replay(call.call, NOW, on=draft)
@@ -644,7 +644,7 @@ class Tending:
         return ""
 
     async def _repeatable(self, name: str) -> list[RecordedCall]:
-        """Return the newest recorded calls of a function that end now as they did: others prove nothing."""
+        """Return the newest recorded calls of a function that end the same when replayed; others prove nothing."""
         calls = await self.replays.calls(name)
         return [call for call in calls[:_MOST_REPLAYED] if (await self.replays.replay(call.call, NOW)).same]
 
@@ -676,7 +676,7 @@ async def _same(plan: PlannedChange) -> PlannedChange:
 
 
 def _with(snapshot: Snapshot, plan: PlannedChange) -> Snapshot:
-    """Return the functions as they are after a plan."""
+    """Return the snapshot after a plan."""
     assert plan.change is not None
     assert plan.change.reading is not None, "no plan of a replacement deletes a file"
     return snapshot.with_module(plan.change.reading)
@@ -690,10 +690,10 @@ def _with_source(snapshot: Snapshot, name: str, source: str) -> Snapshot:
 
 
 def _caller_source(user: str, left: str, kept: str, snapshot: Snapshot, more: str) -> str:
-    """Return the source of a function that calls another one in place of one.
+    """Return the source of a function with its calls of `left` replaced by calls of `kept`.
 
     Raises:
-        UsageError: it does so in a way that is not rewritten.
+        UsageError: it uses `left` in a way that cannot be rewritten.
     """
     is_near = snapshot.functions[user].module == snapshot.functions[kept].module
     source = _redirect(own_text(user, snapshot) or "", left, kept, by_name=is_near, more=more)
@@ -703,7 +703,7 @@ def _caller_source(user: str, left: str, kept: str, snapshot: Snapshot, more: st
 
 
 def _single_function(source: str) -> Function | None:
-    """Return the function that a source defines, if it defines one."""
+    """Return the function that a source defines, or None unless it defines exactly one."""
     functions = read_module(ModuleSource.of("text", source)).functions
     return functions[0] if len(functions) == 1 else None
 
@@ -737,7 +737,7 @@ def _diff(snapshot: Snapshot, plan: PlannedChange, name: str) -> str:
 
 
 def _calls_by_value(snapshot: Snapshot) -> str:
-    """Return a function that calls others by names that it is given, so that nobody knows whom; empty if none does."""
+    """Return a function that calls others by computed names, so that its callees are unknown; empty if none does."""
     modules = {name for name, source in snapshot.modules.items() if ".call" in source.text}
     for name in sorted(name for name, function in snapshot.functions.items() if function.module in modules):
         nodes = [*ast.walk(syntax.parse(own_text(name, snapshot) or ""))]
@@ -756,7 +756,7 @@ def _call_lines(calls: Sequence[RecordedCall]) -> str:
 
 
 def _mismatch(left: str, kept: str, snapshot: Snapshot) -> str:
-    """Return why recorded calls cannot prove that a function stands for another, by what their texts say."""
+    """Return why recorded calls cannot prove that one function can replace another, judged by their sources."""
     functions = snapshot.functions[left], snapshot.functions[kept]
     if words := [word for function in functions for word in reach_of_function(function, snapshot)]:
         return f"more than their arguments decides what they do: {words[0]}"
@@ -767,7 +767,7 @@ def _mismatch(left: str, kept: str, snapshot: Snapshot) -> str:
 
 
 def _shape(function: Function) -> object:
-    """Return what a caller must know of a function's arguments."""
+    """Return the part of a function's signature that matters to callers."""
     parameters = function.parameters
     kinds = [
         (name, {key: value for key, value in part.items() if key != "description"})
@@ -777,8 +777,9 @@ def _shape(function: Function) -> object:
 
 
 def _redirect(source: str, old: str, new: str, *, by_name: bool, more: str = "") -> str | None:
-    """Return the source with calls of the new function, with `more` arguments, in place of the old one; None if it uses
-    the old one in a way that cannot be rewritten.
+    """Return the source with calls of the old function replaced by the new one with `more` arguments.
+
+    Return None if it uses the old function in a way that cannot be rewritten.
     """
     places: list[tuple[int, int, int, str]] = []  # line, first and last column, text
     called: set[int] = set()
@@ -809,6 +810,6 @@ def _redirect(source: str, old: str, new: str, *, by_name: bool, more: str = "")
     written = b"".join(lines).decode()
     try:
         syntax.parse(written)
-    except SyntaxError:  # an argument stands there in a way that no other can follow
+    except SyntaxError:  # an argument is placed so that no other can follow it
         return None
     return written

@@ -41,17 +41,17 @@ if TYPE_CHECKING:
 
 
 def candidate_of(module_text: str, name: str, source: str) -> str:
-    """Return the function of an earlier module with the imports and helpers that it needs. `source` is its own text."""
+    """Return a function of an earlier module with the imports and helpers that it needs. `source` is the fallback."""
     module = ModuleParts.of(module_text)
     at = None if isinstance(module, Problem) else _holder(module, {name})
     if isinstance(module, Problem) or at is None:
-        return source  # it stood under a condition: its own lines are all that can be taken
+        return source  # it was defined conditionally, so only its own lines can be used
     needed = sorted({at, *module.referred(at)})
     return "\n\n\n".join(module.text.segment(module.text.body[each]) for each in needed) + "\n"
 
 
 def with_own_helpers(module_text: str, past_text: str, name: str) -> str:
-    """Return the current module with those helpers restored that only this function uses and that changed since."""
+    """Return the current module with the earlier helpers that have changed since and that only this function uses."""
     module, past = ModuleParts.of(module_text), ModuleParts.of(past_text)
     if isinstance(module, Problem) or isinstance(past, Problem) or (own := _holder(past, {name})) is None:
         return module_text
@@ -69,13 +69,13 @@ def with_own_helpers(module_text: str, past_text: str, name: str) -> str:
 
 
 def _holder(module: ModuleParts, names: Set[str]) -> int | None:
-    """Return the one statement at the top that binds exactly these names."""
+    """Return the index of the only top-level statement that binds exactly these names, or None."""
     holders = [at for at, node in enumerate(module.text.body) if bound_names(node) & names]
     return holders[0] if len(holders) == 1 and bound_names(module.text.body[holders[0]]) == names else None
 
 
 def _is_only_of(module: ModuleParts, helper: int, name: str) -> bool:
-    """Return whether only the function, and helpers used by it alone, use a helper."""
+    """Return whether a helper is used only by the function and by helpers that only it uses."""
     own = _holder(module, {name})
     group = set[int]() if own is None else {own, *module.referred(own)}
     others = [at for at, node in enumerate(module.text.body) if at not in group and not is_import(node)]
@@ -83,7 +83,7 @@ def _is_only_of(module: ModuleParts, helper: int, name: str) -> bool:
 
 
 class VersionHistory:
-    """Queries on the versions of functions, and plans for rollback and for new examples."""
+    """Queries about the versions of functions, and plans for rollback and for new examples."""
 
     def __init__(self, store: "FunctionStore", files: FileSync, review: Callable[[], "CandidateReview"]) -> None:
         self._store = store
@@ -117,7 +117,7 @@ class VersionHistory:
         return HistoryEntry(version, standing, confirmed, dropped, is_current)
 
     async def diff(self, name: str, reference: str = "") -> VersionDiff:
-        """Return the differences from a version, by default the one before the current, to the current function."""
+        """Return the diff from a version (by default the one before the current) to the current function."""
         versions = await self.versions(name)
         old, now = history.pick(name, versions, reference), versions[-1]
         names = (f"{name} {old.number} ({old.short})", f"{name} {now.number} ({now.short or now.change_kind})")
@@ -133,13 +133,13 @@ class VersionHistory:
         return FunctionBlame(name, tuple(BlamedLine(number, *line) for number, line in enumerate(lines, first)))
 
     async def rollback(self, name: str, reference: str, author: Author) -> PlannedChange:
-        """Plan to restore an earlier version, also of a function that was deleted."""
+        """Plan to restore an earlier version, even of a deleted function."""
         versions = await self.versions(name)
         target = history.pick(name, versions, reference, goes_back=True)
         before = self._files.registry.snapshot()
         function = before.functions.get(name)
         file_sync.require_read(name, author, own_text(name, before) or "")
-        module = function.module if function else versions[-1].row.module  # that it was deleted from
+        module = function.module if function else versions[-1].row.module  # of a deleted function, the last one
         snapshot = await self._files.settled(module, name, before)
         if function is not None and function.body_hash == target.hash:
             return refusal(name, f"`{name}` is at version {target.number} already, so nothing was changed.")
@@ -165,7 +165,7 @@ class VersionHistory:
         return replace(plan, detail=replace(plan.detail, back=f"version {version.number} of {version.when}"))
 
     async def add_example(self, name: str, call: str, expected: str, author: Author) -> PlannedChange:
-        """Plan to add one more example to a function's docstring if it passes. Otherwise the function is unchanged."""
+        """Plan to add an example to a function's docstring if it passes. Otherwise the function is not changed."""
         before = self._files.registry.snapshot()
         if name not in before.functions:
             raise unknown_function(name, before.functions)
@@ -198,12 +198,12 @@ class VersionHistory:
 
 
 def _policy(by: str, wrote: str) -> Policy:
-    """Return the policy: the user is only warned; an agent is rejected, but the user's text is checked as an import."""
+    """Return the policy: users are only warned; agents are rejected, but a user's text is checked as an import."""
     return "human" if by == "human" else "import" if wrote == "human" else "agent"
 
 
 def _fresh(function: "Function", code: str) -> tuple["Example"] | None:
-    """Return the one new example in a text of a function."""
+    """Return the single new example in the text of a function, or None."""
     reading = read_module(ModuleSource.of(function.module, code, function.path))
     now = reading.function(function.name)
     examples = now.examples if now else ()
@@ -212,7 +212,7 @@ def _fresh(function: "Function", code: str) -> tuple["Example"] | None:
 
 
 def _dropped_examples(name: str, before: Version | None, version: Version) -> tuple[str, ...]:
-    """Return the examples that one version has and the next does not. A repeated hash may have dropped it only once."""
+    """Return the examples that one version has and the next does not."""
     old, new = _own(name, before), _own(name, version)
     problem = example_regression.problem(old, new, "warns", Place("history"))
     return (problem.message,) if problem else ()

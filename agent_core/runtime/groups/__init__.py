@@ -1,1 +1,1 @@
-"""Groups: several agents that answer as one. Who speaks next is decided by values alone; the loop lets them speak."""
+"""Groups: several agents that answer as one. Pure values decide who speaks next; the loop lets them speak."""

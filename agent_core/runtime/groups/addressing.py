@@ -1,4 +1,4 @@
-"""Who is addressed, and who is asked, in what somebody said. Code, quotations and addresses of mail address nobody."""
+"""Who is addressed and who is asked in a text. Names in code, quotations and mail addresses do not count."""
 
 import re
 from collections.abc import Collection, Iterator, Sequence
@@ -14,7 +14,7 @@ _QUESTION: Final = re.compile(r"[^.!?？\n]*[?？]")
 
 
 def names_addressed(text: str, names: Collection[str]) -> list[str]:
-    """Return the names that a text speaks to, in the order of the text: with @, or as one calls somebody by name."""
+    """Return the names that a text addresses, in order of appearance: with @, or in direct address."""
     bare, forms = _audible(text), _forms(tuple(names))
     places = [(match.start(1), match[1]) for match in forms["at"].finditer(bare)]
     places += [
@@ -27,19 +27,19 @@ def names_addressed(text: str, names: Collection[str]) -> list[str]:
 
 
 def asked(text: str, names: Collection[str]) -> list[str]:
-    """Return the names that stand in a question of a text, in order."""
+    """Return the names that appear in a question of a text, in order."""
     forms = _forms(tuple(names))
     questions = _QUESTION.findall(_audible(text))
     return _unique([match[1] for question in questions for match in forms["name"].finditer(question)], names)
 
 
 def asks(text: str) -> bool:
-    """Check whether a text asks something."""
+    """Check whether a text contains a question."""
     return bool(_QUESTION.search(_audible(text)))
 
 
 def says(text: str, words: str) -> bool:
-    """Check whether somebody says these words themselves: as whole words, and not in a quotation."""
+    """Check whether a text contains these words as whole words and outside of code and quotations."""
     return bool(re.search(rf"(?<!\w){re.escape(words)}(?!\w)", _audible(text)))
 
 
@@ -53,7 +53,7 @@ def _forms(names: tuple[str, ...]) -> dict[str, re.Pattern[str]]:
     members = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True)) or r"(?!)"
     name = rf"(?<![\w@./+-])(?:{members})(?![\w-]|\.\w|@)"
     several = rf"{name}(?:(?:,[ \t]*|,?[ \t]+[^\W\d_]{{1,3}}[ \t]+|[ \t]+&[ \t]+){name})*"
-    # A short word that is set off may come before the name, in any language: "So, Critic: …".
+    # A short interjection may precede the name, in any language: "So, Critic: …".
     begins = r"(?:^|(?<=[.!?;:\n(—–])|(?<=[.!?;:)—–][ \t]))[ \t]*(?:[^\W\d_]{1,6}[,!][ \t]+)?"
     forms = {
         "at": rf"(?<![\w@./+-])@({known})(?![\w-]|\.\w|@)",
@@ -70,6 +70,6 @@ def _names_in(names: str, forms: dict[str, re.Pattern[str]], offset: int) -> Ite
 
 
 def _unique(found: Sequence[str], names: Collection[str]) -> list[str]:
-    """Return names as they are spelled, each once."""
+    """Return the names in their original spelling, without duplicates."""
     spelled = {name.casefold(): name for name in (*names, USER)}
     return list(dict.fromkeys(spelled[name.casefold()] for name in found))

@@ -1,8 +1,8 @@
-"""The loop of a group's turn: choose a member, let it speak in a turn of its own, and go on until a condition ends it.
+"""The loop of a group's turn: choose a member, let it take its own turn, and repeat until a condition ends it.
 
-It stands in an `Agent` where another has its `AgentLoop`, so every door can hold a group. The journal of the group has
-what each said and, before that, who was chosen and why: a choice is on disk before anybody speaks, and is made of what
-is on disk alone.
+It takes the place of the `AgentLoop` in an `Agent`, so every interface can host a group. The group's journal has each
+speech and, before it, who was chosen and why. A choice is on disk before the member speaks, and it depends only on what
+is on disk.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ..model_session import ModelSession
 
 SPEAKER: Final = "speaker"
-"""The kind of the entry that says who was chosen, by which rule, and why."""
+"""The kind of the entry that records who was chosen, by which rule, and why."""
 HAND_OFF: Final = "hand_off"
 _KINDS: Final = ("user", "assistant", "notice", SPEAKER)
 _UNHEARD: Final = "unheard"
@@ -46,7 +46,7 @@ _CHOOSE: Final = "choose"
 _CHOICE_S: Final = 60.0
 _CHOICE_TOKENS: Final = 200
 _NOT_FOR: Final = "The group `{}` has members that this token is not for: nobody was asked."
-_HEARD_CHARS: Final = 20_000  # of what was said, that a member hears at once
+_HEARD_CHARS: Final = 20_000  # limit of the earlier speeches that a member is sent at once
 
 ReadPlan = Callable[[], Awaitable[GroupPlan]]
 OpenMember = Callable[[str], Awaitable[Agent]]
@@ -54,7 +54,7 @@ OpenMember = Callable[[str], Awaitable[Agent]]
 
 @dataclass(slots=True)
 class _TurnOutcome:
-    """What came of one member's turn."""
+    """The outcome of one member's turn."""
 
     reply: str = ""
     reason: str = "failed"
@@ -63,7 +63,7 @@ class _TurnOutcome:
 
 
 class GroupLoop:
-    """The runner of the turns of one group; its plan is read anew at each turn, and its members opened on demand."""
+    """The runner of a group's turns. The plan is read again at each turn, and members are opened on demand."""
 
     is_group: Final = True
 
@@ -85,7 +85,7 @@ class GroupLoop:
         await self.model_session.models.aclose()
 
     def sees(self, snapshot: "Snapshot", _made: frozenset[str], /) -> "Snapshot":
-        """Return the functions that the group itself may call: all that there are, since only its policy calls."""
+        """Return the whole snapshot: only the group's policy makes calls."""
         return snapshot
 
     async def run(self, turn: Turn) -> Ended:
@@ -98,7 +98,7 @@ class GroupLoop:
                     warning = _NOT_FOR.format(turn.agent)
                     await turn.append([Entry("notice", {"text": warning, _UNHEARD: True})])
                     return Ended("failed", warning=warning, fix="Use a token for all its members.")
-                for name in plan.members:  # all of them, so that none begins a turn of its own in between
+                for name in plan.members:  # all of them, so that no member begins another turn in between
                     member = await self._member(name)
                     if member.restored:
                         turn.note_made(member.receipt)
@@ -116,7 +116,7 @@ class GroupLoop:
         turn.origin.company, clock = Company(plan.members, Allowance(plan.limits)), turn.clock
         began = clock.monotonic()
         while True:
-            # Add the messages that the user sent meanwhile; those not for all members wait for a turn of their own.
+            # Add the messages that the user sent meanwhile; those that are not for all members get a separate turn.
             waiting = await turn.store.waiting(turn.agent) if turn.journal.waits else []
             waiting = [event for event in waiting if _is_for(event.payload.get(ONLY) or (), plan)]
             if waiting:
@@ -150,7 +150,7 @@ class GroupLoop:
             await turn.append([Entry("assistant", speech)])
 
     async def _ask_whether_over(self, turn: Turn, plan: GroupPlan, floor: Floor) -> GroupEnd | None:
-        """Return the end of the turn if a grown function says so; one that fails is reported, and stops nothing."""
+        """Return the end of the turn if a grown function decides so; if the function fails, warn and continue."""
         name = plan.stop.function.removeprefix(FUNCTION)
         if name == plan.stop.function or not floor.run:
             return None
@@ -163,7 +163,7 @@ class GroupLoop:
         return GroupEnd(f"{name} says that it is over.") if is_over is True else None
 
     async def _speak(self, name: str, turn: Turn, plan: GroupPlan, floor: Floor) -> _TurnOutcome:
-        """Let a member speak, hand on its events under its name, and return what came of it."""
+        """Let a member speak, forward its events under its name, and return the outcome."""
         async with turn.ending.interruption:
             member = await self._member(name)
             heard = _posts_for(name, turn, plan, floor)
@@ -172,7 +172,7 @@ class GroupLoop:
                     member.turn(None, approver=turn.questions.queue.approver, heard=heard, company=turn.origin.company)
                 ) as its_turn:
                     return await _result_of_turn(name, its_turn, turn)
-            finally:  # where it was interrupted, too
+            finally:  # also after an interruption
                 turn.note_made(member.receipt)
 
     async def _member(self, name: str) -> Agent:
@@ -181,11 +181,12 @@ class GroupLoop:
         return self._members[name]
 
     async def advice(self, name: str, floor: Floor, most: int) -> object:
-        """Return what a grown function answers about who speaks next, or whether to stop; it gets those of `names`,
-        `said` and `last` that it takes.
+        """Return a grown function's answer about who speaks next or whether to stop.
+
+        It gets those of the arguments `names`, `said` and `last` that it accepts.
 
         Raises:
-            NoAdvice: there is none of that name, it failed, or it took too long.
+            NoAdvice: there is no such function, it failed, or it took too long.
         """
         function = self._functions.registry.snapshot().functions.get(name)
         if function is None or self._functions.quarantine.holds(function):
@@ -205,7 +206,7 @@ class GroupLoop:
 
 
 class GroupJournal:
-    """What was said in a group, as its journal has it; read on from where it was read before."""
+    """The speeches of a group, read from its journal incrementally."""
 
     def __init__(self, group: str, store: Store) -> None:
         self._group = group
@@ -213,10 +214,10 @@ class GroupJournal:
         self._seen = 0
         self._said: list[Speech] = []
         self._cut_off = ""
-        self._asked_in = ""  # the turn that the user's last words began
+        self._asked_in = ""  # the turn that the user's last message began
 
     async def floor(self, plan: GroupPlan) -> Floor:
-        """Return the floor as it is now."""
+        """Return the current floor."""
         for entry in await self._store.history(self._group, since=self._seen, kinds=_KINDS):
             self._seen = entry.seq
             self._hear(entry)
@@ -226,7 +227,7 @@ class GroupJournal:
         text, by = str(entry.payload.get("text", "")), str(entry.payload.get("speaker", ""))
         if entry.kind == "notice":
             if entry.payload.get(_UNHEARD) and self._asked_in == entry.turn:
-                del self._said[-1:]  # what began the turn was not for all members: no later turn tells it
+                del self._said[-1:]  # the message was not for all members: drop it
         elif entry.kind == SPEAKER:
             self._cut_off = str(entry.payload.get("name", ""))
         elif entry.kind == "assistant" and by:
@@ -240,7 +241,7 @@ class GroupJournal:
 
 @dataclass(frozen=True, slots=True)
 class _Outside:
-    """The advisers of one choice."""
+    """The advisers for one choice."""
 
     loop: GroupLoop
     turn: Turn
@@ -260,7 +261,7 @@ class _Outside:
 
 
 def choice_request(question: SpeakerQuestion) -> Request:
-    """Return the question who speaks next as a request to a model, which answers by one call."""
+    """Return the question of who speaks next as a request to a model, which answers with one call."""
     name = {"type": "string", "enum": [*question.names], "description": "Who speaks next."}
     parameters = {"type": "object", "properties": {"name": name}, "required": ["name"]}
     choosing = FunctionShown(_CHOOSE, "Choose who speaks next.", parameters)
@@ -268,14 +269,14 @@ def choice_request(question: SpeakerQuestion) -> Request:
 
 
 def answered_name(reply: "Reply") -> str:
-    """Return the name that a model chose by its call; where it called nothing, what it said."""
+    """Return the name that a model chose with its call, or its text if it made no call."""
     if not reply.calls:
         return reply.text
     return _argument(reply.calls[0].arguments, "name")
 
 
 def _is_for(only: Collection[str], plan: GroupPlan) -> bool:
-    """Return whether all members are among the agents that somebody may use."""
+    """Return whether all members are among the agents that the sender may use."""
     return not only or set(only).issuperset(plan.members)
 
 
@@ -287,7 +288,7 @@ async def _result_of_turn(name: str, its_turn: AsyncGenerator[events.Event, None
                 continue
             case events.TurnEnded():
                 told.reason, told.reply = event.reason, event.reply
-                for key, tokens in event.usage.items():  # what it used is used by the group
+                for key, tokens in event.usage.items():  # the group accounts for the member's usage
                     turn.work.tokens[key] = turn.work.tokens.get(key, 0) + tokens
                 continue
             case events.CallStarted() if event.name == HAND_OFF:
@@ -308,9 +309,9 @@ def _argument(arguments: str, key: str) -> str:
 
 
 def _posts_for(name: str, turn: Turn, plan: GroupPlan, floor: Floor) -> list[Post]:
-    """Return what a member hears before it speaks: what was said since it spoke, and that it is its turn.
+    """Return the posts for a member that is about to speak: what was said since it last spoke, and an introduction.
 
-    A speech has the same key each time, so that none reaches a member twice.
+    A speech always has the same key, so that it reaches a member only once.
     """
     since = floor.said[floor.spoken[name] + 1 :]
     recent = since[len(since) - len(tail(since, _HEARD_CHARS)) :]

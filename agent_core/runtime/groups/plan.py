@@ -1,4 +1,4 @@
-"""What a group is, as its file says, and when its turn ends. Pure values."""
+"""The plan of a group, as its file describes it, and when its turn ends. Pure values."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,15 +10,17 @@ from .addressing import says
 from .floor import Floor, Speech
 from .speaker import Policy
 
-_TIMES: Final = 3  # that somebody says nearly the same before it is no progress
+_TIMES: Final = 3  # nearly identical speeches that count as no progress
 _ALIKE: Final = 0.9
 _COMPARED: Final = 4000  # characters
 
 
 @dataclass(frozen=True, slots=True)
 class StopConditions:
-    """When a group's turn ends: after so many speeches, when a member says a text, when one has called a function (or a
-    grown `function NAME` says so), or when somebody says nearly the same again and again.
+    """The conditions that end a group's turn.
+
+    It ends after a number of speeches, when a member says a text or calls a function (or a grown `function NAME`
+    decides so), or when a member repeats nearly the same speech.
     """
 
     turns: int = 12
@@ -29,7 +31,7 @@ class StopConditions:
 
 @dataclass(frozen=True, slots=True)
 class GroupPlan:
-    """One group: `members` are purposes by name, in order; `path` is its file, `problem` what is wrong in it now."""
+    """One group: `members` are purposes by name, in order; `path` is its file, and `problem` what is wrong with it."""
 
     name: str
     members: Mapping[str, str]
@@ -44,7 +46,7 @@ class GroupPlan:
     problem: str = ""
 
     def floor(self, said: Sequence[Speech], cut_off: str = "") -> Floor:
-        """Return the floor of this group after what was said."""
+        """Return the floor of this group after these speeches."""
         return Floor(self.members, said, self.no_repeat, self.patience, cut_off)
 
     def introduction(self, name: str) -> str:
@@ -62,14 +64,14 @@ class GroupPlan:
 
 @dataclass(frozen=True, slots=True)
 class GroupEnd:
-    """Why a group's turn ends; `is_stuck`: it made no progress, and a human has to say how to go on."""
+    """Why a group's turn ends. `is_stuck`: it made no progress, and a human must decide how to continue."""
 
     reason: str
     is_stuck: bool = False
 
 
 def ended(plan: GroupPlan, floor: Floor, called: Collection[str]) -> GroupEnd | None:
-    """Return why the turn is over after the last speech, or None; `called` are the functions that it has called."""
+    """Return why the turn is over after the last speech, or None; `called` are functions that its speaker called."""
     stop, run, last = plan.stop, floor.run, floor.last
     if run and stop.text and says(last.text, stop.text):
         return GroupEnd(f"{last.by} said {stop.text}.")

@@ -1,7 +1,7 @@
 """The choice of who speaks next: rules in order, at most one question to a model, then the least recent speaker.
 
-It is a pure function of the floor: the same state gives the same choice. What is outside, a grown function or a model,
-is asked through `Advisers`; an answer that is no allowed name counts for nothing, and the choice says so.
+It is a pure function of the floor: the same state gives the same choice. Grown functions and models are asked through
+`Advisers`; an answer that is not an allowed name is ignored, and the choice records that.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +16,7 @@ from .floor import USER, Floor, tail
 MODEL: Final = "model"
 LEAST_RECENT: Final = "least_recent"
 FUNCTION: Final = "function "
-_SHOWN: Final = 60  # characters of an answer that was no name
+_SHOWN: Final = 60  # characters of an invalid answer
 _CARD: Final = 160  # characters of a purpose
 _TASK: Final = (
     "Several assistants talk in a group. Choose the one who should speak next: whose work it is by their purpose, or"
@@ -26,7 +26,7 @@ _TASK: Final = (
 
 @dataclass(frozen=True, slots=True)
 class SpeakerChoice:
-    """Who speaks next (`USER`: the group hands back), by which rule, why, and which rules came to nothing before."""
+    """Who speaks next (`USER`: the group hands back), by which rule, why, and which rules had no result."""
 
     name: str
     rule: str
@@ -37,7 +37,7 @@ class SpeakerChoice:
 
 @dataclass(frozen=True, slots=True)
 class SpeakerQuestion:
-    """What a model is asked: the task, the cards and the tail as one text, and the names that it may answer."""
+    """The question to a model: the task, the members and the last speeches as one text, and the allowed names."""
 
     task: str
     text: str
@@ -46,7 +46,7 @@ class SpeakerQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How a group chooses: rules in order, and what decides where they say nothing."""
+    """How a group chooses: rules in order, and a fallback if none applies."""
 
     rules: tuple[str, ...] = ("addressed", "asked", "handoff")
     choose: str = LEAST_RECENT
@@ -58,17 +58,17 @@ class NoAdvice(Exception):
 
 
 class Advisers(Protocol):
-    """What a choice may ask."""
+    """The outside sources that a choice may ask."""
 
     async def function(self, name: str, floor: Floor, most: int) -> object:
-        """Return what a grown function answers; `most` bounds the characters that it is given.
+        """Return the answer of a grown function, which gets at most `most` characters of what was said.
 
         Raises:
             NoAdvice: it failed, or took too long.
         """
 
     async def model(self, question: SpeakerQuestion) -> str:
-        """Return what a model answers.
+        """Return the answer of a model.
 
         Raises:
             NoAdvice: it failed.
@@ -77,7 +77,7 @@ class Advisers(Protocol):
 
 @dataclass(slots=True)
 class _SpeakerSearch:
-    """One choice on its way: what came to nothing so far."""
+    """The state of one choice: the rules that had no result so far."""
 
     passed: list[str] = field(default_factory=list)
     asked_model: bool = False
@@ -95,7 +95,7 @@ async def choose(floor: Floor, policy: Policy, advisers: Advisers) -> SpeakerCho
     if (name := floor.starved) and not hands_back:
         return search.choice(name, "starved", f"{name} has waited too long")
     for rule in (*policy.rules, policy.choose):
-        if len(allowed) == 1 and rule not in RULES:  # nobody needs to be asked
+        if len(allowed) == 1 and rule not in RULES:  # no need to ask
             return search.choice(allowed[0], "only", f"nobody but {allowed[0]} may speak now")
         if choice := await _by(rule, floor, policy, advisers, search):
             return choice
@@ -104,7 +104,7 @@ async def choose(floor: Floor, policy: Policy, advisers: Advisers) -> SpeakerCho
 
 
 def question_of(floor: Floor, policy: Policy) -> SpeakerQuestion:
-    """Return the question to a model: as long as the cards and the tail may be, however long the talk is."""
+    """Return the question to a model; its length is bounded, however long the conversation is."""
     cards = [f"{name}: {one_line(purpose, _CARD)}" for name, purpose in floor.members.items()]
     may = f"May speak now: {', '.join(floor.allowed)}"
     said = tail(floor.said, policy.tail_chars)
@@ -134,7 +134,7 @@ async def _by(
 
 
 def _choice_of_adviser(answer: object, adviser: str, floor: Floor, search: _SpeakerSearch) -> SpeakerChoice | None:
-    """Return the choice of an adviser; a sentence, two names, or the name of one who may not speak is none."""
+    """Return the choice of an adviser; None if its answer is not exactly one name of a member that may speak."""
     text = answer.strip().strip("\"'`.,:;!@*").strip() if isinstance(answer, str) else ""
     name = floor.member(text)
     if name in floor.allowed:
@@ -153,7 +153,7 @@ _NOBODY: Final = ("", "")
 
 
 def _pick_addressed(floor: Floor) -> _Pick:
-    """Return whom the last speaker addresses, or who was addressed before in this run and has not spoken since."""
+    """Return whom the last speaker addresses, or who was addressed earlier in this run and has not spoken since."""
     names = [*floor.members]
     open_speeches = range(len(floor.said) - 1, max(len(floor.said) - len(floor.run) - 2, -1), -1)
     for place in open_speeches:
@@ -166,7 +166,7 @@ def _pick_addressed(floor: Floor) -> _Pick:
 
 
 def _pick_asked(floor: Floor) -> _Pick:
-    """Return who is named in the last question, or who asked what has just been answered."""
+    """Return who is named in the last question, or the member whose question was just answered."""
     names, last = [*floor.members], floor.last
     named = [name for name in asked(last.text, names) if name not in (last.by, USER)]
     if named:
@@ -202,4 +202,4 @@ RULES: Final[Mapping[str, Callable[[Floor], _Pick]]] = {
     "round_robin": _round_robin,
     LEAST_RECENT: _least_recent,
 }
-"""The rules of the program by name: each returns a name and the reason, or nothing."""
+"""The built-in rules by name; each returns a name and a reason, both empty if it does not apply."""

@@ -1,7 +1,7 @@
-"""Checks whether a result is what an example says: decided here in the host, on data alone.
+"""Checks whether a result agrees with an example. This is decided in the host, on data alone.
 
-Pure. Literal results are compared by value and type, all else by text under doctest's options; an error
-by its type and message. A worker's own words are only ever compared, never believed.
+Pure. Literal results are compared by value and type, other results by text under doctest's options, and errors by type
+and message. A worker's text is only compared, never trusted.
 """
 
 import ast
@@ -27,33 +27,33 @@ TRACEBACK: Final = "Traceback (most recent call last):"
 _ERROR: Final = re.compile(
     r"(?:raises? )?(?P<error>[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Iteration|Warning)(?::.*)?)"
 )
-_LAST_DIGITS: Final = 1e-9  # what is lost between two ways to compute the same
+_LAST_DIGITS: Final = 1e-9  # difference between two ways to compute the same float
 
 
 @dataclass(frozen=True, slots=True)
 class ExampleText:
-    """The text and value of an outcome, in the form in which an example writes it."""
+    """The text and value of an outcome in the form of an example."""
 
     text: str
     value: Any = _MISSING  # any value that crosses the sandbox's edge
 
 
 def doctest_form(returned: Returned) -> ExampleText:
-    """Return a returned value as doctest would show it: what was printed, then the value unless it is None."""
+    """Return a returned value as doctest shows it: the printed output, then the value unless it is None."""
     shown = "" if returned.value is None else f"{shown_value(returned)}\n"
     printed = returned.output if not returned.output or returned.output.endswith("\n") else returned.output + "\n"
     return ExampleText(printed + shown, _MISSING if printed else returned.value)
 
 
 def shown_value(returned: Returned) -> str:
-    """Return the value's text: the host's own repr of plain values, the worker's claim for all else."""
+    """Return the value's text: the host's repr of plain values, otherwise the worker's text."""
     ours = repr(returned.value)
     is_plain = literal_value(ours) is not _MISSING or not returned.shown
     return ours if is_plain and literal_value(returned.shown) is not _MISSING else returned.shown or ours
 
 
 def agrees(example: "Example | GivenExample", outcome: Outcome, *, is_float: bool = False) -> bool:
-    """Check whether an outcome meets the example's expectation; with promised floats (`is_float`), 2 is 2.0."""
+    """Check whether an outcome meets the example's expectation; with `is_float`, 2 equals 2.0."""
     if isinstance(example, GivenExample):
         return given_agrees(example, outcome)
     options = {name for name, on in example.options if on}
@@ -70,15 +70,15 @@ def agrees(example: "Example | GivenExample", outcome: Outcome, *, is_float: boo
 
 
 def expectation(example: "Example | GivenExample") -> str:
-    """Return what an example promises; a comparison without a result under it is meant to be true."""
+    """Return what an example promises; a comparison without a written result must be true."""
     is_meant = not (example.expected.strip() or example.raises) and isinstance(expression(example.call), ast.Compare)
     return "True" if is_meant else example.expected
 
 
 def given_agrees(example: GivenExample, outcome: Outcome) -> bool:
-    """Check whether a given example holds: equal as Python compares, within its tolerance, but a bool is no number.
+    """Check whether a given example holds: equal in Python within its tolerance, but a bool is not a number.
 
-    An error is known by its type.
+    Errors are compared by type.
     """
     if isinstance(outcome, Raised):
         kind = error_of(example.expected).partition(":")[0].strip()
@@ -92,27 +92,29 @@ def given_agrees(example: GivenExample, outcome: Outcome) -> bool:
 
 
 def error_of(text: str) -> str:
-    """Return the error that a text names as an expected outcome, with its message if any; else an empty text."""
+    """Return the error that a text names as an expected outcome, with its message if any; otherwise an empty text."""
     last = text.strip().rpartition("\n")[2].strip()
     match = _ERROR.fullmatch(last)
     return match["error"] if match and (last == text.strip() or text.strip().startswith(TRACEBACK)) else ""
 
 
 def literal_value(text: str) -> Any:  # any literal
-    """Return the value of a Python literal in text; a marker that equals nothing if it is none."""
+    """Return the value of a Python literal in text; a marker that equals nothing if it is not a literal."""
     node = expression(text)
     is_literal, value = literal(node)
     return value if node is not None and is_literal else _MISSING
 
 
 def promises_floats(returns: str) -> bool:
-    """Check whether a hint for the returned value mentions floats and no integers."""
+    """Check whether a return type mentions floats and no integers."""
     return {"float", "int"} & {*_WORD.findall(returns)} == {"float"}
 
 
 def same(expected: Any, got: Any, *, is_float: bool = False, approx: float | None = None) -> bool:
-    """Check whether two values are equal in value and type at all levels; floats except their last digits, NaN as
-    NaN. If `is_float`, an integer is a float, too; `approx` is the tolerance for both.
+    """Check whether two values are equal in value and type at all levels.
+
+    Floats may differ in their last digits, and NaN equals NaN. With `is_float`, an integer may be a float; `approx` is
+    the tolerance for both.
     """
     are_numbers = {type(expected), type(got)} <= {int, float} and (is_float or type(expected) is type(got))
     if are_numbers and (float in (type(expected), type(got)) or approx):
@@ -155,9 +157,7 @@ def same_text(expected: str, got: str, options: set[str]) -> bool:
 
 
 def _fits(expected: str, got: str) -> bool:
-    """Check whether a text fits, where `...` stands for any text and the pieces follow in order. Not a regular
-    expression.
-    """
+    """Check whether a text matches a pattern in which `...` matches any text. Avoids regular expressions."""
     first, *pieces = expected.split("...")
     if not pieces or not got.startswith(first):
         return False
@@ -184,11 +184,11 @@ def _same_error(expected: str, raised: Raised, options: set[str]) -> bool:
 
 _WORD: Final = re.compile(r"\w+")
 _DECIMALS: Final = re.compile(r"\d\.(\d+)(?!\d)")
-_FEWEST: Final = 2  # decimals of a rounded number
+_FEWEST: Final = 2  # decimals that indicate a rounded number
 
 
 def is_blank(text: str, returns: str) -> bool:
-    """Check whether a text says nothing of a result; where texts are returned, an empty one is a result."""
+    """Check whether a text is missing as a result; an empty text is a result if the function returns text."""
     return not text.strip() and "str" not in _WORD.findall(returns)
 
 
@@ -199,7 +199,7 @@ def predictions(calls: Sequence[str], texts: Sequence[str], returns: str) -> tup
 
 
 def _expected_text(text: str, returns: str) -> str:
-    """Return the result as Python writes it."""
+    """Return the result as a Python literal."""
     if error := error_of(text):
         return error
     value = literal_value(text)
@@ -215,6 +215,6 @@ def _expected_text(text: str, returns: str) -> str:
 
 
 def _tolerance(text: str) -> float:
-    """Return how far a float may be off: half of the last decimal that was written, if there are two or more."""
+    """Return the tolerance of a float: half of its last written decimal, if it has two or more."""
     decimals = min(map(len, _DECIMALS.findall(text)), default=0)
     return 0.5 * 10.0**-decimals if decimals >= _FEWEST else _LAST_DIGITS

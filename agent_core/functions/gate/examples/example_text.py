@@ -1,8 +1,8 @@
-"""Examples as text in a function's docstring, their one store: a new one is added, a returned result is accepted.
+"""Examples in a function's docstring, where all examples are kept: adding one, and accepting a returned result.
 
-Pure text → text; nothing else is touched. A new example stands below the last one, or at the docstring's end; a
-function without a docstring gets one. A result that is confirmed as it came back is weaker evidence than a predicted
-one, so who asks has to know which is which.
+Pure text → text; nothing else is changed. A new example is added below the last one, or at the docstring's end; a
+function without a docstring gets one. A result that is confirmed as returned is weaker evidence than a predicted one,
+so callers must distinguish the two.
 """
 
 import ast
@@ -27,7 +27,7 @@ _QUOTES: Final = '"""'
 
 
 def with_example(code: str, name: str, call: str, expected: str) -> str | Problem:
-    """Return the function's text with one more example in its docstring, or why it cannot be written there."""
+    """Return the function's text with one more example in its docstring, or why it cannot be added."""
     code = code.replace("\r\n", "\n")
     call = call.strip().removeprefix(">>>").strip()
     call_node = expression(call)
@@ -42,7 +42,7 @@ def with_example(code: str, name: str, call: str, expected: str) -> str | Proble
             "no-docstring", f"`{name}` is not at the top level of its text", Place(name), "edit its file manually"
         )
     call = ast.unparse(call_node) if "\n" in call else call
-    if expected.strip() == "None":  # nothing is shown of it, and what has nothing below it is no example
+    if expected.strip() == "None":  # doctest shows nothing for None, and an example needs a result
         call, expected = f"{call} is None", "True"
     shown = [f">>> {call}", *_result_lines(expected)]
     if ast.get_docstring(node, clean=False) is None:
@@ -55,14 +55,14 @@ def with_example(code: str, name: str, call: str, expected: str) -> str | Proble
 
 
 def with_words(code: str, name: str, other: str) -> str | None:
-    """Return a function's text with the docstring that it has in another text; None if one of them has no plain one."""
+    """Return a function's text with its docstring from another text; None if either has no plain docstring."""
     nodes = [(text, function_in(text, name)) for text in (code, other)]
     own, new = (DocstringText.of(text, node) if node else None for text, node in nodes)
     return f"{code[: own.start]}{other[new.start : new.end]}{code[own.end :]}" if own and new else None
 
 
 def _result_lines(expected: str) -> list[str]:
-    """Return the lines below the prompt: a literal as Python shows it, an error as its traceback, all else as it is."""
+    """Return the lines below the prompt: a literal in Python's form, an error as a traceback, other text unchanged."""
     text = expected.strip("\n").rstrip()
     if error := error_of(text):
         return [TRACEBACK, "    ...", error]
@@ -73,9 +73,9 @@ def _result_lines(expected: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class DocstringText:
-    """The docstring of a function as it is written: what is between its quotes, from `start` to `end` in the text.
+    """The docstring of a function in its source: the text between its quotes, from `start` to `end`.
 
-    `margin` is what stands before it on its first line.
+    `margin` is the text before it on its first line.
     """
 
     start: int
@@ -87,7 +87,7 @@ class DocstringText:
 
     @classmethod
     def of(cls, text: str, node: FunctionNode) -> "DocstringText | None":
-        """Return it; None if there is none, or if it is not one plain text between quotes."""
+        """Return the docstring; None if there is none, or if it is not a single string literal."""
         if ast.get_docstring(node, clean=False) is None:
             return None
         literal = node.body[0]
@@ -102,28 +102,28 @@ class DocstringText:
 
     @property
     def is_raw(self) -> bool:
-        """True if a backslash in it is one."""
+        """True if it is a raw string."""
         return "r" in self.prefix.lower()
 
     @property
     def indent(self) -> str:
-        """The indentation of its further lines."""
+        """The indentation of its continuation lines."""
         return "    " if self.margin.strip() else self.margin
 
     @property
     def lines(self) -> list[str]:
-        """Its lines without their indentation; an escaped line break in a text on one line ends one."""
+        """Its lines without their indentation; an escaped line break in a one-line docstring ends a line."""
         is_plain = "\n" not in self.inner and not self.is_raw
         first, *others = bare_lines(_BREAK.sub("\\1\n", self.inner) if is_plain else self.inner) or [""]
         return [first.strip(), *(line.rstrip() for line in bare_lines(dedent("\n".join(others).expandtabs())))]
 
     def escaped(self, lines: Iterable[str]) -> list[str]:
-        """Return lines as they are written in it."""
+        """Return lines escaped for this docstring."""
         marks = "".join(f"\\{quote}" for quote in self.quotes)
         return [line if self.is_raw else line.replace("\\", "\\\\").replace(self.quotes, marks) for line in lines]
 
     def replaced(self, text: str, inner: str) -> str:
-        """Return the text with something else between the quotes."""
+        """Return the text with another content between the quotes."""
         return f"{text[: self.start]}{self.prefix}{self.quotes}{inner}{self.quotes}{text[self.end :]}"
 
     def with_lines(self, text: str, lines: Sequence[str]) -> str:
@@ -134,21 +134,21 @@ class DocstringText:
 
 
 def offset(text: str, line: int, column: int) -> int:
-    """Return the position in a text of a tree's line and column, which counts bytes."""
+    """Return the offset in a text of an AST position, whose column counts bytes."""
     lines = lines_of(text)
     before = lines[line - 1].encode("utf-8")[:column].decode("utf-8")
     return sum(map(len, lines[: line - 1])) + len(before)
 
 
 def with_empty_docstring(text: str, node: FunctionNode) -> str:
-    """Return the text with an empty docstring; unchanged if the body stands on the line of its `def`."""
+    """Return the text with an empty docstring; unchanged if the body is on the line of its `def`."""
     start = offset(text, first_line(node.body[0]), node.body[0].col_offset)
     margin = text[:start].rpartition("\n")[2]
     return text if margin.strip() else f'{text[:start]}""""""\n{margin}{text[start:]}'
 
 
 def _insert_example(inner: str, shown: list[str], indent: str) -> str:
-    """Return a docstring's content with an example below its last one, or at its end."""
+    """Return a docstring's content with an example added below the last one, or at its end."""
     lines = inner.split("\n")
     prompts = [at for at, line in enumerate(lines) if line.lstrip().startswith(">>>")]
     if not prompts:
@@ -160,7 +160,7 @@ def _insert_example(inner: str, shown: list[str], indent: str) -> str:
 
 
 def with_returned_values(candidate: Candidate, verdict: Verdict) -> Candidate:
-    """Return the candidate with the returned results in place of the written or missing ones."""
+    """Return the candidate with the returned results instead of the written or missing ones."""
     text = verdict.source
     for mismatch in sorted(verdict.disagreements, key=lambda disagreement: -disagreement.line):
         text = _rewrite(text, candidate.name, mismatch) if mismatch.line else text
@@ -178,7 +178,7 @@ def with_returned_values(candidate: Candidate, verdict: Verdict) -> Candidate:
 
 
 def _rewrite(text: str, name: str, disagreement: Disagreement) -> str:
-    """Return the text with the lines under one prompt replaced."""
+    """Return the text with the result under one prompt replaced."""
     node = function_in(text, name)
     docstring = DocstringText.of(text, node) if node else None
     lines = docstring.inner.split("\n") if docstring else []

@@ -1,6 +1,6 @@
-"""The examples that prove a function: two with different results, both answers of a yes-or-no.
+"""The examples that are required to prove a function: two with different results, both answers of a boolean one.
 
-Pure. What cannot be shown by an example at all (effects, chance, the time of day) leaves a draft.
+Pure. If examples cannot show a function's results (effects, chance, the time of day), it becomes a draft.
 """
 
 import ast
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
 Unproven = Literal["", "effects", "calls", "chance", "no-parameters", "no-result"]
 ALIKE = ("one-sided-examples", "same-results", "contradictory-examples")
-"""Findings that one more call, with another result, would settle."""
+"""Findings that one more call with another result would resolve."""
 
 _CHANCE = frozenset(
     ("uuid4", "uuid1", "now", "today", "utcnow", "urandom", "monotonic", "perf_counter", "time_ns", "getrandbits")
 )
-# Told a moment, these only say it in another way.
+# With an argument, these only convert a time.
 _CLOCK = frozenset(("time", "localtime", "gmtime", "ctime", "asctime"))
 _GENERATORS = frozenset(("random", "secrets"))
 
 
 def unprovable(subject: TrialSubject) -> Unproven:
-    """Return why examples cannot prove a function; empty if they can."""
+    """Return why examples cannot prove a function, or an empty text."""
     if uses_context(subject.tree) & EFFECTS:
         return "effects"
     if subject.function.returns == "None":
@@ -42,7 +42,7 @@ def unprovable(subject: TrialSubject) -> Unproven:
 
 
 def is_by_chance(tree: ast.Module) -> bool:
-    """Check whether code calls something that differs each time: chance, or the clock."""
+    """Check whether code calls something that differs each time, such as random numbers or the clock."""
     nodes = nodes_of(tree)
     imports = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.module in _GENERATORS]
     drawn = _CHANCE.union(alias.asname or alias.name for node in imports for alias in node.names)
@@ -82,7 +82,7 @@ def _missing(function: "Function", examples: Sequence["Example | GivenExample"])
         message = f"`{name}` has {times if calls else 'no example'}; two with different results are needed"
         fix = f"add under `Examples:` a line `{call}` with real values, and its result on the line below"
         yield Finding("too-few-examples", message, fix, line)
-    # What holds a result to something else says little by its own, which is always `True`.
+    # Comparisons always show `True`, so equal results say little about them.
     elif len(results) < 2 and not all(isinstance(expression(example), ast.Compare) for example in calls):
         result = next(iter(results))
         if opposite := {"True": "False", "False": "True"}.get(result):
@@ -95,7 +95,7 @@ def _missing(function: "Function", examples: Sequence["Example | GivenExample"])
 
 
 def contradictions(examples: Sequence["Example | GivenExample"]) -> set[str]:
-    """Return the calls that are written more than once, with different results."""
+    """Return the calls that have several examples with different results."""
     promised: dict[str, set[str]] = {}
     for example in examples:
         if not example.setup:
@@ -104,7 +104,7 @@ def contradictions(examples: Sequence["Example | GivenExample"]) -> set[str]:
 
 
 def promise(example: "Example | GivenExample") -> str:
-    """Return what an example promises, so that equal promises are equal texts."""
+    """Return a normalized text of what an example promises, so that equal promises have equal texts."""
     if example.raises:
         return f"raises {example.raises}"
     value = literal_value(example.expected)
