@@ -74,14 +74,14 @@ def maker_of(found: Sequence[dict[str, Any]]) -> ScriptedModel:
     model chose for it, with an example of each call that it is asked about. Its reader of descriptions cannot tell what
     calls return. A task that shows too little for an author gets the published source as it stands.
     """
-    sources = {row["name"]: written.code if (written := documented(row)) else row["code"] for row in found}
 
     def write(seen: Seen) -> Say:
-        wanted = next((name for name in sources if f"named {name}. " in seen.text), "")
-        asked = re.search(r"The function: `(\w+)`", seen.text)
-        if not wanted or not asked:
+        told = (row for row in found if f"named {row['name']}. {row['description'].splitlines()[0]}" in seen.text)
+        row, asked = next(told, None), re.search(r"The function: `(\w+)`", seen.text)
+        if row is None or asked is None:
             return Say("I cannot tell what is wanted.")
-        source = re.sub(rf"\b{wanted}\b", asked[1], sources[wanted])
+        written = documented(row)
+        source = re.sub(rf"\b{row['name']}\b", asked[1], written.code if written else row["code"])
         calls = re.findall(rf"^\W*({asked[1]}\(.*\))$", seen.text.rpartition("Why it was refused")[2], re.MULTILINE)
         if calls:
             namespace: dict[str, Any] = {}
