@@ -126,7 +126,7 @@ class Runner:
         """Start due turns and expire overdue waits; return whether there was nothing to do."""
         is_idle = not await self._start() and not self._running
         self._next_due = await self._store.next_due()
-        is_late = self._next_due is not None and self._next_due <= await self._store.now()  # of asks alone: see there
+        is_late = self._next_due is not None and self._next_due <= await self._store.now()  # overdue asks
         if has_reaped := is_late and await self.reap():
             self._woken.set()
         return is_idle and not has_reaped
