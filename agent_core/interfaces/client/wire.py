@@ -106,8 +106,8 @@ def _result(status: int, content: bytes) -> Any:  # Any: JSON
     raise ApiRefusal.read(status, document)
 
 
-# The address of a workspace's server, in a file in the state folder, so that `knapper login` finds it. Only the user can
-# read the file. It is locked while the server runs; the kernel releases the lock however the server ends.
+# The address of a workspace's server, in a file in the state folder, so that `knapper login` finds it. Only the user
+# can read the file. It is locked while the server runs; the kernel releases the lock however the server ends.
 
 _NAMES: Final = ("serving.json", *(f"serving-{number}.json" for number in range(2, 9)))
 """One file for each server of the workspace; further servers are not announced."""
@@ -137,8 +137,8 @@ def announced(state: Path, url: str, token: str, certificate: str) -> Iterator[N
 
 
 def running_servers(root: Path) -> list[tuple[str, str, httpx2.AsyncHTTPTransport | None]]:
-    """Return, for each running server of a workspace, its address, the token to request login links with, and a transport
-    that trusts only its certificate; None if it has none.
+    """Return the address of each running server of a workspace, its token for requesting login links, and a transport
+    that trusts only its certificate, or None if it has no certificate.
 
     Raises:
         UsageError: No server is running.
