@@ -1,4 +1,4 @@
-"""Files without a grant: if the kernel does not open a file, the host is asked for it over the call's channel.
+"""Files without a grant: if the kernel does not open a file, the worker requests it from the host.
 
 The host asks the user and sends the bytes of exactly that file, never a descriptor. Code that bypasses this sees only
 what the kernel shows. `open`, `Path`, `csv` and the like get a stream; `os.open` and `sqlite3.connect` get a copy in

@@ -161,7 +161,7 @@ def find(tree: CgroupTree = HERE) -> Iterator[CgroupFolder]:
 
 
 def _mounts(mountinfo: str) -> Iterator[tuple[str, str]]:
-    """Yield pairs of a controller and the mount point of its hierarchy; "" stands for version 2."""
+    """Yield pairs of a controller and the mount point of its hierarchy; "" means version 2."""
     for line in mountinfo.splitlines():
         before, _, after = line.partition(" - ")
         kind, _source, options = (*after.split(), "", "", "")[:3]

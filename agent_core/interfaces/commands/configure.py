@@ -18,7 +18,7 @@ from ..spans import Line, line
 
 @dataclass(frozen=True, slots=True)
 class SettingQuestion:
-    """A setting that the user is asked for."""
+    """A setting to ask the user for."""
 
     key: str
     question: str

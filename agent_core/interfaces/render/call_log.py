@@ -319,7 +319,7 @@ def was_told(reply: str, heard: str) -> bool:
 
 
 def is_speech(event: Event) -> bool:
-    """Check whether an event belongs to a call that only sends a message to the user, whose text is already shown."""
+    """Check whether an event belongs to a call that only sends the user a message, which is already shown."""
     match event:
         case CallStarted():
             return event.name == SEND

@@ -105,7 +105,7 @@ def _joined_line(judgment: "Judgment", joins: str, tail: Span) -> Line:
 
 
 def stage_lines(judgment: "Judgment") -> list[Line]:
-    """Return the number of completed gate stages, and the stages' notes with their questions; nothing without stages."""
+    """Return the number of completed gate stages, and the stages' notes with their questions; nothing if none ran."""
     ran, stages = _ran(judgment), judgment.stages
     if not stages:
         return []
@@ -311,7 +311,7 @@ def save_lines(change: "ReloadReport | FunctionsChanged") -> list[Line]:
 
 
 def value_text(value: Any) -> str:  # Any: a JSON value
-    """Return a returned value for people: text as it is, everything else as JSON."""
+    """Return a returned value for people: text unchanged, everything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 

@@ -225,7 +225,7 @@ class OtherPart(EntryPart):
     payload: Payload
 
 
-def _tag(entry: Any) -> str:  # Any: whatever stands in the file
+def _tag(entry: Any) -> str:  # Any: whatever the file contains
     kind = entry.get("kind") if isinstance(entry, dict) else getattr(entry, "kind", None)
     if kind in ("user", "notice"):
         return "told"
