@@ -151,7 +151,7 @@ class ConfigFolder(Generic[T]):
         return first_problems(self._name, {name: (problem,) for name, problem in self._problems.items()})
 
     def must_hold(self, name: str) -> None:
-        """Check that no file of this name is without a valid version, because then its permissions are unknown.
+        """Check that no file with this name is without a valid version, because then its permissions are unknown.
 
         Raises:
             ConfigError: there is such a file, or the folder cannot be read; the message has the problem.

@@ -52,7 +52,7 @@ class GroupSurroundings:
 
 
 def is_group(root: Path, name: str) -> bool:
-    """Check whether the workspace has a group of this name."""
+    """Check whether the workspace has a group with this name."""
     is_name = bool(AGENT.fullmatch(name)) and name.casefold() not in RESERVED
     return is_name and (root / FOLDER / f"{name}.toml").is_file()
 

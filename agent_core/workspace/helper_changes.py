@@ -94,7 +94,7 @@ class HelperChanges:
         """Validate a new helper and, if it passes and the user agrees, write its file.
 
         Raises:
-            UsageError: a helper of that name exists.
+            UsageError: a helper with that name exists.
         """
         await self._library.refresh()
         if name in self._library.helpers:

@@ -100,7 +100,7 @@ class HelperLibrary:
         return Surroundings(self._functions.registry.snapshot(), OF_THE_PROGRAM, others)
 
     def helper(self, name: str) -> Helper:
-        """Return the helper of this name.
+        """Return the helper with this name.
 
         Raises:
             UsageError: there is no such helper.
@@ -276,7 +276,7 @@ class HelperLibrary:
         """Return the versions of a current or deleted helper, oldest first.
 
         Raises:
-            UsageError: there was never a helper of that name.
+            UsageError: there was never a helper with that name.
         """
         rows = await self._store.module_history(path_of(name)) if NAME.fullmatch(name) else []
         if not rows:
@@ -287,7 +287,7 @@ class HelperLibrary:
         """Return the versions of a helper in their published form, oldest first.
 
         Raises:
-            UsageError: there was never a helper of that name.
+            UsageError: there was never a helper with that name.
         """
         return [_version(version.number, version.row) for version in await self.versions(name)]
 

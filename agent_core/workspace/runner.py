@@ -29,7 +29,7 @@ from agent_core.runtime.agent import Agent
 from agent_core.storage import BEAT, BETWEEN, LOST, WORK, Store
 
 Handle = Callable[[str], Awaitable[None]]
-"""A handler for the agent of this name; it runs one turn for the agent's inbox, for example."""
+"""A function that gets the name of an agent and, for example, runs one turn for the agent's inbox."""
 
 _log = logging.getLogger(__name__)
 _AGAIN_S: Final = 1.0  # pause after a failure of the store, doubled each time

@@ -376,7 +376,7 @@ class Workspace:
         """Return an agent as one JSON document with its conversation, memory and settings.
 
         Raises:
-            NoAgent: there is no agent of that name.
+            NoAgent: there is no agent with that name.
         """
         async with portable.opened_moves(self._store, self.root, self.settings) as moves:
             return await moves.export(name or self.settings.agent)
@@ -395,7 +395,7 @@ class Workspace:
 
         Raises:
             AgentFileError: the document is invalid.
-            AgentExists: an agent of that name exists.
+            AgentExists: an agent with that name exists.
         """
         async with portable.opened_moves(self._store, self.root, self.settings) as moves:
             reports = await moves.take_in(portable.text_of(document), portable.ImportOptions(name))
@@ -515,7 +515,7 @@ class Workspace:
         """Return the sources that the user gave an agent; the agent may be running in another process.
 
         Raises:
-            UsageError: there is no agent of that name.
+            UsageError: there is no agent with that name.
         """
         name = name or self.settings.agent
         if name != self.settings.agent and await self._store.agent_settings(name) is None:

@@ -92,7 +92,7 @@ class ModuleAttempts:
 
     @contextmanager
     def _module_of(self, name: str) -> Iterator[ModuleType]:
-        """Replace the module of that name with an empty one while the block runs."""
+        """Replace the module with that name with an empty one while the block runs."""
         module = ModuleType(name)
         module.__file__, module.__package__ = self._path, name.rpartition(".")[0]
         sys.modules[name] = module

@@ -326,7 +326,7 @@ class WorkerDebugger:
 
 
 def _of_pdb(name: str) -> Any:  # Any: anything in that module
-    """Return the attribute of this name of the real `pdb`."""
+    """Return the attribute of the real `pdb` with this name."""
     spec = None if name.startswith("__") else importlib.machinery.PathFinder.find_spec("pdb")
     if spec is None or spec.loader is None:
         raise AttributeError(name)

@@ -109,7 +109,7 @@ class Opener:
         return path
 
     def starts_elsewhere(self, path: str) -> bool:
-        """Return whether a new file of this name would be created in scratch, where the user would not find it."""
+        """Return whether a new file with this name would be created in scratch, where the user would not find it."""
         if os.path.isabs(path) or not self.is_in_place():
             return False
         try:

@@ -249,7 +249,7 @@ class ComponentChild(asyncio.SubprocessProtocol):
             await asyncio.shield(self._writable)
 
     def taken(self, size: int) -> None:
-        """Note that buffered bytes were consumed, and resume reading if there is room."""
+        """Subtract consumed bytes from the buffered ones, and resume reading if there is room."""
         self._held -= size
         if self._held < _MOST_WAITING:
             self._stdout.resume_reading()

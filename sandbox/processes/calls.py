@@ -52,7 +52,7 @@ class CallServer:
             self.show(source.path, source.text)
 
     async def serve(self, message: Message) -> Message:
-        """Return the answer to one frame of the worker, and give up the call's place meanwhile."""
+        """Answer one frame of the worker, and release the call's place meanwhile."""
         self._places.leave()
         try:
             return await self._answer(message)

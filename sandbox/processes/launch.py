@@ -100,7 +100,7 @@ class Forks:
         return self._given < self._due() and not self.has_threads
 
     def forget(self, worker: int) -> None:
-        """Note that a worker has been reaped. Its process id may be reused now."""
+        """Forget a worker that has been reaped, because its process id may now be reused."""
         self._workers.discard(worker)
 
     @property

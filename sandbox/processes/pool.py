@@ -144,7 +144,7 @@ class Places:
         self.leave()
 
     def leave(self) -> None:
-        """Give up a place."""
+        """Release a place."""
         self._free += 1
         self._wake()
 

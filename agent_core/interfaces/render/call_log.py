@@ -287,7 +287,7 @@ def _helper_part(run: dict[str, Any] | None) -> list[Line]:  # Any: JSON
 
 
 def changed_lines(changed: FunctionsChanged, when: str = "outside") -> list[Line]:
-    """Return lines about changes to the functions. `when` says when or where a change was made that came from saved
+    """Return lines about changes to the functions. `when` says when or where a change was made if it came from saved
     files rather than an agent or a command.
     """
     below = [*save_lines(changed), *(row for text in changed.rejected for row in _rejection_lines(changed, text))]

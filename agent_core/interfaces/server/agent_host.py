@@ -273,7 +273,7 @@ class AgentHost:
         only = {ONLY: sorted(identity.agents)} if identity.agents else {}
         posted = await self._store.post_after(Post(name, "message", {"text": text, **more, **only}, key=key))
         self._runner.poke(name)
-        if await self._store.turn_of(posted.event, name) is None:  # else the event of its turn is out
+        if await self._store.turn_of(posted.event, name) is None:  # otherwise its turn has already sent an event
             first = str(posted.payload.get("text", ""))
             self._tell(name, events.MessageAdded(turn="", message=first, message_id=posted.event))
         return posted

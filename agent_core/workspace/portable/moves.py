@@ -76,7 +76,7 @@ class Moves:
         """Return all stored data of an agent.
 
         Raises:
-            NoAgent: there is no agent of that name.
+            NoAgent: there is no agent with that name.
         """
         agent = await self._store.read_agent(name)
         if agent is None:
@@ -87,7 +87,7 @@ class Moves:
         """Return an agent as the text of a file; the same agent always gives the same text.
 
         Raises:
-            NoAgent: there is no agent of that name.
+            NoAgent: there is no agent with that name.
         """
         return await asyncio.to_thread(_text_of, await self.whole(name))
 
@@ -96,7 +96,7 @@ class Moves:
 
         Raises:
             AgentFileError: the file is invalid.
-            AgentExists: an agent of that name exists.
+            AgentExists: an agent with that name exists.
         """
         agents = _select(await self._read(text, options.file_name), options)
         names = await self._store.agent_names()
@@ -125,7 +125,7 @@ class Moves:
         """Delete an agent completely, except blocks that others share.
 
         Raises:
-            NoAgent: there is no agent of that name.
+            NoAgent: there is no agent with that name.
         """
         names = await self._store.agent_names()
         if name not in names:

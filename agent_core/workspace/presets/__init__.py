@@ -30,7 +30,7 @@ _FOLDERS: Final[Mapping[Kind, str]] = {"persona": "personas", "human": "humans"}
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _AMONG: Final[Mapping[str, tuple[str, ...]]] = {"style": ("direct", "memgpt"), "compaction": ("summary", "spr")}
 _STYLES: Final[Mapping[str, StyleName]] = {"direct": "direct", "memgpt": "memgpt"}
-_MOST_ATTEMPTS: Final = 10  # a preset may come from a stranger, and each attempt uses the user's model
+_MOST_ATTEMPTS: Final = 10  # a preset may be untrusted, and each attempt uses the user's model
 _MOST_BYTES: Final = 200_000
 _TYPES: Final[Mapping[str, type]] = {
     "about": str,
@@ -64,7 +64,7 @@ class Preset:
 
 
 def preset(root: Path, name: str) -> Preset:
-    """Return the preset of that name; those of the workspace take precedence over built-in ones.
+    """Return the preset with that name; those of the workspace take precedence over built-in ones.
 
     Raises:
         UsageError: there is no such preset.
@@ -186,7 +186,7 @@ def _own(root: Path, folder: str) -> Path | None:
 
 
 def _text(root: Path, file: Traversable) -> str:
-    """Return the text of a file. In a workspace, which may come from a stranger, links that lead out are refused."""
+    """Return the text of a file. A workspace may be untrusted, so links that lead out of it are refused."""
     try:
         if isinstance(file, Path) and not file.is_relative_to(Path(str(_SHIPPED))):
             if not file.resolve().is_relative_to(root.resolve()):
