@@ -93,7 +93,7 @@ def added(message: str, paths: Iterable[str]) -> str:
     """Return a message with the files that an option names attached; `-` is standard input.
 
     Raises:
-        UsageError: A file cannot be read as text.
+        UsageError: a file cannot be read as text.
     """
     files = [_read(path) for path in paths]
     for file in files:

@@ -177,7 +177,7 @@ def needed(words: str, name: str) -> str:
     """Return the argument of a command that requires one.
 
     Raises:
-        UsageError: The argument is missing.
+        UsageError: the argument is missing.
     """
     if not words:
         raise UsageError(f"/{name} needs an argument.", fix=f"Type {BY_NAME[name].typed}.")
@@ -188,7 +188,7 @@ def check_source(name: str, words: str, *, is_trusted: bool) -> None:
     """Check that a command is allowed from its source.
 
     Raises:
-        UsageError: The command comes from an untrusted pipe and would do more than show something.
+        UsageError: the command comes from an untrusted pipe and would do more than show something.
     """
     words = words.strip()
     if is_trusted or name not in BY_NAME or BY_NAME[name].only_shows(words):
@@ -223,7 +223,7 @@ def check_message(text: str) -> None:
     """Check that text typed outside a prompt is a message. Text that begins with a space always is.
 
     Raises:
-        UsageError: It begins like a command or a short form, or names an existing file.
+        UsageError: it begins like a command or a short form, or names an existing file.
     """
     if text[:1].isspace():
         return

@@ -137,7 +137,7 @@ def must_have(extra: str, *modules: str) -> None:
     """Check that these modules are installed.
 
     Raises:
-        UsageError: A module is missing; the fix names the extra that installs it.
+        UsageError: a module is missing; the fix names the extra that installs it.
     """
     missing = [name for name in modules if not _is_there(name)]
     if missing:

@@ -32,7 +32,7 @@ async def open_editor(path: Path, line: int) -> None:
     """Open a file at a line and wait until the editor is closed.
 
     Raises:
-        UsageError: The editor does not exist or cannot be started.
+        UsageError: the editor does not exist or cannot be started.
     """
     command = editor_command(_absolute(path), line)
     try:
@@ -110,7 +110,7 @@ async def write_block(blocks: Blocks, label: str, text: str, version: int | None
     """Replace the text of a block; with a `version`, only if the block is still at that version.
 
     Raises:
-        UsageError: The agent has no such block.
+        UsageError: the agent has no such block.
     """
     return await blocks.commit(await blocks.write(label, text, HUMAN, version))
 
@@ -133,7 +133,7 @@ async def add_block(blocks: Blocks, label: str, **fields: Any) -> PlannedEdit:  
     """Add a block to an agent.
 
     Raises:
-        UsageError: The block's fields are invalid.
+        UsageError: the block's fields are invalid.
     """
     try:
         block = Block(label=label, position=len(blocks.rows), **fields)
@@ -151,7 +151,7 @@ async def undo_block(blocks: Blocks, label: str) -> PlannedEdit:
     """Restore a block to its value before its last change. Without a label, restore the block that was changed last.
 
     Raises:
-        UsageError: The agent has no such block.
+        UsageError: the agent has no such block.
     """
     if not blocks.rows and not label:
         raise UsageError("The agent has no block.")

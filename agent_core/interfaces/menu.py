@@ -240,7 +240,7 @@ def fetch(name: str, source: str | None = None) -> dict[str, Any]:
     """Download the weights, show the progress, and prefill the cache. Return what was downloaded.
 
     Raises:
-        ModelError: The weights cannot be downloaded; the message says why and what is kept.
+        ModelError: the weights cannot be downloaded; the message says why and what is kept.
     """
     try:
         with Download() as download:
@@ -283,7 +283,7 @@ def ask_to_confirm(root: Path, settings: Settings, url: str) -> None:
     """Ask the user to confirm the address.
 
     Raises:
-        UnconfirmedAddress: The user did not confirm it.
+        UnconfirmedAddress: the user did not confirm it.
     """
     say(address_lines(settings, url))
     if not agreed("Send it there from now on?"):
@@ -295,7 +295,7 @@ def settle_address(options: RunOptions, *, can_ask: bool) -> None:
     """Have the user confirm or reject an address that only the file names, before anything is sent to it.
 
     Raises:
-        UnconfirmedAddress: The user cannot be asked or said no.
+        UnconfirmedAddress: the user cannot be asked or said no.
     """
     settings = load(options.root, options.flags())
     try:

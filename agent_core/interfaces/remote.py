@@ -39,7 +39,7 @@ async def connected(context: CliContext) -> AsyncIterator[Client]:
     """Provide a client of the named server, with the token from the option or the environment.
 
     Raises:
-        UsageError: The server rejected a request as invalid.
+        UsageError: the server rejected a request as invalid.
     """
     try:
         async with Client(HttpWire(context.server, context.token or environment().get(TOKEN, ""))) as client:
@@ -64,7 +64,7 @@ async def carried_out(client: Client, words: Sequence[str], voice: Voice | None 
     """Run a command on the server. Read the files that it names on this machine and ask questions with the `voice`.
 
     Raises:
-        ApiRefusal: The server refused the command.
+        ApiRefusal: the server refused the command.
     """
     texts: dict[str, str] = {}
     is_sure = False

@@ -151,7 +151,7 @@ def with_workspace(
     """Open the command's workspace, report what was recovered, and use it.
 
     Raises:
-        WorkspaceError: There is no workspace; commands that only read do not create one.
+        WorkspaceError: there is no workspace; commands that only read do not create one.
     """
     return _use(context, Workspace.find(context.root), use, approver)
 
@@ -160,7 +160,7 @@ def with_readable_workspace(context: "CliContext", use: Callable[[Workspace], Aw
     """Open the command's workspace or, if it is not writable, a temporary copy of it.
 
     Raises:
-        WorkspaceError: There is no workspace.
+        WorkspaceError: there is no workspace.
     """
     root = Workspace.find(context.root)
     if not is_read_only(root):

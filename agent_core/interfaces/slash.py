@@ -74,7 +74,7 @@ def long_form(conversation: Conversation, text: str) -> str:
     """Return the slash command for a shorthand typed at a terminal, or any other text unchanged.
 
     Raises:
-        UsageError: The text begins like a shorthand but is not one.
+        UsageError: the text begins like a shorthand but is not one.
     """
     if not conversation.voice.is_attended:
         return text
@@ -101,7 +101,7 @@ def _looked_up(conversation: Conversation, sign: str, typed: str) -> str:
     """Return the command for a near-shorthand: a function's name after `=` shows the function.
 
     Raises:
-        UsageError: The text means anything else.
+        UsageError: the text means anything else.
     """
     if sign != "=":
         raise UsageError(f"`{sign}` shows one function.", fix=f"Type {sign}NAME. {TO_MODEL}")
@@ -155,7 +155,7 @@ def _typed_call(conversation: Conversation, text: str) -> tuple[str, str]:
     """Return the name of the function and its arguments as JSON.
 
     Raises:
-        UsageError: The text is not a single call of a workspace function with literal arguments.
+        UsageError: the text is not a single call of a workspace function with literal arguments.
     """
     name, _, rest = text.partition(" ")
     if name.isidentifier() and (not rest or rest.lstrip().startswith("{")):

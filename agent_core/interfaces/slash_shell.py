@@ -120,7 +120,7 @@ def shell_words(name: str, words: str) -> list[str] | None:
     """Return the arguments of the shell command for a slash command, or None if there is no such shell command.
 
     Raises:
-        UsageError: The words are not valid arguments.
+        UsageError: the words are not valid arguments.
     """
     name, words = _form_of(name, words)
     return _shell_words(name, words) if name in OF_SHELL else None
@@ -148,7 +148,7 @@ async def run_shell(conversation: Conversation, noun: str, name: str, *arguments
     """Run a command with arguments as typed in the shell, and return its result.
 
     Raises:
-        UsageError: The arguments are invalid.
+        UsageError: the arguments are invalid.
     """
     verb = verb_of(noun, name)
     assert verb is not None, f"{noun} {name} is only for the shell"

@@ -178,7 +178,7 @@ def read_prices(path: Path) -> dict[str, Price]:
     """Read the prices from a file.
 
     Raises:
-        UsageError: The file has an invalid format.
+        UsageError: the file has an invalid format.
     """
     try:
         models: dict[str, dict[str, Any]] = read_toml(read_plain(path, _MOST_BYTES))["models"]

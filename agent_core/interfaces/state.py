@@ -27,7 +27,7 @@ class WorkspaceState:
         """Hold an agent exclusively while the block runs.
 
         Raises:
-            AgentBusy: A process is running the agent.
+            AgentBusy: a process is running the agent.
         """
         return self.store.hold(self.folder, agent)
 
@@ -45,7 +45,7 @@ async def opened_state(root: Path) -> AsyncIterator[WorkspaceState]:
     """Open the state of a workspace.
 
     Raises:
-        NoWorkspace: There is no workspace; commands that only read do not create one.
+        NoWorkspace: there is no workspace; commands that only read do not create one.
     """
     root = Workspace.find(root)
     folder, settings = prepare_state_dir(root), load(root)

@@ -207,7 +207,7 @@ class _Kind(Protocol):
         """Return the versions of an object, oldest first.
 
         Raises:
-            UsageError: No object with this name ever existed.
+            UsageError: no object with this name ever existed.
         """
 
     async def remove(self, name: str) -> Line:

@@ -184,7 +184,7 @@ class MemoryResource(Resource):
         """Change the value, `limit` or `description` of a block that is still at this version.
 
         Raises:
-            ApiRefusal: The block has another version by now; `problems` contains its current state.
+            ApiRefusal: the block has another version by now; `problems` contains its current state.
         """
         given = about if value is None else {**about, "value": value}
         return await self._call(on_agents.edit_block, label=label, version=version, **given)
@@ -295,7 +295,7 @@ class Client(Resource):
         """Send a message and return the reply.
 
         Raises:
-            TurnError: The turn ended without a reply.
+            TurnError: the turn ended without a reply.
         """
         warned, ended = None, None
         async for event in self.turn(text, agent):
@@ -312,7 +312,7 @@ class Client(Resource):
         Pieces of text have no number until they are on disk; a number without an event means that all text up to it is.
 
         Raises:
-            ConnectionLost: The server remains unreachable.
+            ConnectionLost: the server remains unreachable.
         """
         path = _OF_HANDLER[on_agents.events].path.format(agent=quote(await self._name(agent), safe=""))
         reader, tries = FrameReader(after), 0
@@ -405,7 +405,7 @@ async def connect(
     use it in `async with`.
 
     Raises:
-        WorkspaceError: The folder cannot be used.
+        WorkspaceError: the folder cannot be used.
     """
     if isinstance(place, str) and urlsplit(place).scheme in ("http", "https"):
         return Client(HttpWire(place, token, transport))

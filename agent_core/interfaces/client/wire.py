@@ -36,16 +36,16 @@ class Wire(Protocol):
         """Send a request and return the response.
 
         Raises:
-            ApiRefusal: The request was refused or failed; the error says why.
-            ConnectionLost: There was no response.
+            ApiRefusal: the request was refused or failed; the error says why.
+            ConnectionLost: there was no response.
         """
 
     def stream(self, path: str, after: int) -> AsyncGenerator[bytes, None]:
         """Yield the bytes of an event stream, beginning after a number.
 
         Raises:
-            ApiRefusal: The request was refused; the error says why.
-            ConnectionLost: The stream broke.
+            ApiRefusal: the request was refused; the error says why.
+            ConnectionLost: the stream broke.
         """
 
     async def aclose(self) -> None:
@@ -141,7 +141,7 @@ def running_servers(root: Path) -> list[tuple[str, str, httpx2.AsyncHTTPTranspor
     that trusts only its certificate, or None if it has no certificate.
 
     Raises:
-        UsageError: No server is running.
+        UsageError: no server is running.
     """
     told = [server for name in _NAMES if (server := _read_server_file(root / ".knapper" / name))]
     if not told:

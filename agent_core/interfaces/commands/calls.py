@@ -56,7 +56,7 @@ def stopping_first(door: Door, function: str) -> Iterator[None]:
     """Make a function stop at its first line while the block runs. Keep a breakpoint that the user has there.
 
     Raises:
-        UsageError: There is no such function.
+        UsageError: there is no such function.
     """
     from agent_core.functions.debug import Breakpoint
 

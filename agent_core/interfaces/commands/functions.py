@@ -301,7 +301,7 @@ def _read(door: Door, arguments: str) -> str:
     """Return the arguments of a call; `-` means standard input.
 
     Raises:
-        UsageError: The arguments are not a JSON object. Unlike a model's arguments, a user's are not repaired.
+        UsageError: the arguments are not a JSON object. Unlike a model's arguments, a user's are not repaired.
     """
     if door.at_prompt:
         if arguments == "-":
@@ -607,7 +607,7 @@ def agrees(question: "Question") -> bool:
     """Show what would be granted and installed, page by page, and ask the user to confirm.
 
     Raises:
-        UsageError: There is no terminal.
+        UsageError: there is no terminal.
     """
     from ..render.grant_question import pages
 

@@ -116,7 +116,7 @@ def _complete(options: RunOptions) -> RunOptions:
     """Return the options with the complete message: read from its source, with the files added.
 
     Raises:
-        UsageError: The options contradict each other, or the message is empty.
+        UsageError: the options contradict each other, or the message is empty.
     """
     if options.once and (options.agent or options.resume):
         raise click.UsageError("--once keeps no conversation, so it takes neither --agent nor --resume.")

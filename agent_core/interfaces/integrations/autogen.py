@@ -94,7 +94,7 @@ class AutoGenAgent(BaseChatAgent):  # type: ignore[misc]  # AutoGen is not insta
         """Continue the conversation of a saved state.
 
         Raises:
-            UsageError: The state belongs to another agent.
+            UsageError: the state belongs to another agent.
         """
         await self._adapter.restore(state)
 

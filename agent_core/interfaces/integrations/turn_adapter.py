@@ -84,7 +84,7 @@ class TurnAdapter:
         """Continue the conversation of a reference.
 
         Raises:
-            UsageError: The reference belongs to another agent, or the workspace's conversation ends before it.
+            UsageError: the reference belongs to another agent, or the workspace's conversation ends before it.
         """
         if not isinstance(reference, dict) or reference.get("kind") not in (_KIND, old_name.NAME):
             raise UsageError("This is not the state of an agent of Knapper.", fix="Give what `save_state` returned.")

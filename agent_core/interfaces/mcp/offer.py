@@ -231,7 +231,7 @@ class Offer:
         """Return the tools that an identity sees: the fixed ones, and the most used functions by name.
 
         Raises:
-            NotAllowed: The identity may not see tools.
+            NotAllowed: the identity may not see tools.
         """
         identity.needs(*_SEEN)
         growing = GROWING.values() if self._grows(identity) else ()
@@ -253,7 +253,7 @@ class Offer:
         """Return the functions that are listed as tools.
 
         Raises:
-            NotAllowed: The identity may not see tools.
+            NotAllowed: the identity may not see tools.
         """
         identity.needs(*_SEEN)
         functions = self.shop.registry.snapshot().functions
@@ -369,7 +369,7 @@ class Offer:
         """Call a function and return the report.
 
         Raises:
-            UsageError: The function is quarantined.
+            UsageError: the function is quarantined.
         """
         name = function.name
         if self.shop.quarantine.holds(function):
@@ -393,7 +393,7 @@ class Offer:
         """Return a function by name.
 
         Raises:
-            UsageError: There is no such function; the error suggests a replacement.
+            UsageError: there is no such function; the error suggests a replacement.
         """
         functions = self.shop.registry.snapshot().functions
         if name in functions:

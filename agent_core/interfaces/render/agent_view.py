@@ -228,7 +228,7 @@ async def helper_document(workspace: "Workspace", name: str) -> Json:
     """Return everything about the current version of a helper.
 
     Raises:
-        UsageError: There is no helper with this name.
+        UsageError: there is no helper with this name.
     """
     await workspace.helpers.refresh(is_told=False)
     helper, runs = workspace.helpers.helper(name), await workspace.helpers.runs()

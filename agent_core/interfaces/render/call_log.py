@@ -421,7 +421,7 @@ def typed_command(text: str) -> Command:
     """Parse a typed line into a debugger command.
 
     Raises:
-        UsageError: The line is incomplete.
+        UsageError: the line is incomplete.
     """
     if text.startswith("!"):
         text = f"p {text[1:].strip()}"

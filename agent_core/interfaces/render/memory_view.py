@@ -76,7 +76,7 @@ async def memory_document(store: "Store", agent: str, label: str = "") -> Json:
     """Return all blocks and sections of an agent, or those with one label or name.
 
     Raises:
-        UsageError: There is no block or section with that name.
+        UsageError: there is no block or section with that name.
     """
     blocks = [row for row in await store.blocks(agent) if label in ("", row.label)]
     sections = [row for row in await store.sections(agent) if label in ("", row.name)]
@@ -97,7 +97,7 @@ async def history_document(store: "MemoryStore", agent: str, label: str = "") ->
     """Return every change of one block, even a former one, or of all blocks of an agent, oldest first.
 
     Raises:
-        UsageError: The agent never had a block with that label.
+        UsageError: the agent never had a block with that label.
     """
     ids = [
         (id, block_label) for id, block_label in (await store.block_ids(agent)).items() if label in ("", block_label)

@@ -329,7 +329,7 @@ async def _as_seen(asked: Asked, agent: str, label: str, seen: int | None) -> Bl
     """Return a block, if it still has the version that the request is for.
 
     Raises:
-        ApiRefusal: The block has another version by now.
+        ApiRefusal: the block has another version by now.
     """
     row = await _block(asked, agent, label)
     if seen not in (None, row.version):

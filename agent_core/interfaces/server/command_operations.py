@@ -75,7 +75,7 @@ class ServerDoor(Door):
         """Return a text that came with the command.
 
         Raises:
-            ApiRefusal: The text is missing; the response asks the client for it.
+            ApiRefusal: the text is missing; the response asks the client for it.
         """
         name = file or "-"
         if name not in self._line.texts:
@@ -87,7 +87,7 @@ class ServerDoor(Door):
         """Ask the user who typed the command, if it was typed at a prompt.
 
         Raises:
-            ApiRefusal: The user has not confirmed yet; the message is the question.
+            ApiRefusal: the user has not confirmed yet; the message is the question.
         """
         if self.at_prompt and not self._line.is_sure:
             problems = [{"is_final": True}] if is_final else []

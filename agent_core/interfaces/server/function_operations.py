@@ -103,7 +103,7 @@ async def known_function(asked: Asked, name: str) -> str:
     """Return the name of an existing function.
 
     Raises:
-        NotThere: There is no such function.
+        NotThere: there is no such function.
     """
     if name not in asked.shop.names():
         raise NotThere(f"There is no function `{name[:80]}`.", fix="The list of functions has the names.")

@@ -244,7 +244,7 @@ class Guard:
         """Return the origin of a request, which must be one of our pages, or None if it has none.
 
         Raises:
-            ApiRefusal: The request comes from another page, is for another host, or has a token in its URL.
+            ApiRefusal: the request comes from another page, is for another host, or has a token in its URL.
         """
         host = headers.get("host", "").lower()
         if host not in self._hosts:

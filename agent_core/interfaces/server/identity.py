@@ -57,7 +57,7 @@ class Identity:
         """Check that it has one of the scopes.
 
         Raises:
-            NotAllowed: It has none of the scopes.
+            NotAllowed: it has none of the scopes.
         """
         if not self.scopes.intersection(scopes):
             wanted = " or ".join(f"`{scope}`" for scope in scopes)
@@ -91,7 +91,7 @@ class TokenBook:
         """Create a token. `expires` is its lifetime, such as 30d, 12h or 90m; by default, it is valid until revoked.
 
         Raises:
-            UsageError: The name is taken or invalid, or the lifetime is invalid.
+            UsageError: the name is taken or invalid, or the lifetime is invalid.
         """
         if not _NAME.fullmatch(name) or name in (OWNER.name, LINKER.name):
             fix = "Use up to 64 letters, digits, dots, dashes and underscores, and not the server's own: page, login."
@@ -108,7 +108,7 @@ class TokenBook:
         """Revoke a token immediately.
 
         Raises:
-            UsageError: There is no token with this name.
+            UsageError: there is no token with this name.
         """
         if not await self._store.revoke_token(name):
             raise UsageError(f"There is no token `{one_line(name, 80)}`.", fix="Type: knapper tokens list")

@@ -316,7 +316,7 @@ class Shared(Open):
         """Return the client's options for the turn other than functions: `parameters`, `max_tokens` and `shape`.
 
         Raises:
-            Unsupported: A parameter is not supported here.
+            Unsupported: a parameter is not supported here.
         """
         raise NotImplementedError
 
@@ -353,7 +353,7 @@ def sent_on(open_request: Open, effects: Mapping[str, Effect]) -> Json:
     """Return the parameters of a request that are passed on to the model.
 
     Raises:
-        Unsupported: A parameter is not supported here or is unknown.
+        Unsupported: a parameter is not supported here or is unknown.
     """
     _check(open_request, effects, "")
     return {name: value for name, value in _given_values(open_request).items() if isinstance(effects[name], SentOn)}
@@ -412,7 +412,7 @@ class ResponseFormat(FormatSchema):
         """Return the format as in chat completions, or None for text.
 
         Raises:
-            Unsupported: The format cannot be enforced.
+            Unsupported: the format cannot be enforced.
         """
         if self.type != "json_schema":
             return {"type": self.type} if self.type == "json_object" else None

@@ -90,7 +90,7 @@ class Operation:
         """Check a request, run its handler, and return the result.
 
         Raises:
-            KnapperError: The request was refused or failed with an expected error.
+            KnapperError: the request was refused or failed with an expected error.
         """
         identity.needs(*self.scopes)
         where = "query"

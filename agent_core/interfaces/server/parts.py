@@ -89,7 +89,7 @@ async def read_part(kind: type[P], body: bytes) -> P:
     """Parse a request body.
 
     Raises:
-        InvalidBody: The body is not JSON or has invalid values.
+        InvalidBody: the body is not JSON or has invalid values.
     """
     return await aside(len(body), _read, kind, body)
 
@@ -98,7 +98,7 @@ def checked(kind: type[P], values: object) -> P:
     """Return a part with these values.
 
     Raises:
-        InvalidBody: The values are invalid.
+        InvalidBody: the values are invalid.
     """
     try:
         return kind.model_validate(values)
