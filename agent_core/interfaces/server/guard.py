@@ -142,7 +142,7 @@ class LargeBodies:
 
     @asynccontextmanager
     async def of_request(self, name: str, headers: Headers, most: int) -> AsyncIterator[Callable[[], None]]:
-        """Wait until a request's body of up to `most` bytes may be read. Yield a function to call after processing it."""
+        """Wait until a request's body of up to `most` bytes may be read. Yield a function to call afterwards."""
         length = headers.get("content-length", "")
         is_short = "transfer-encoding" not in headers and not (length.isdecimal() and int(length) > _LARGE)
         if is_short or most <= _LARGE:
