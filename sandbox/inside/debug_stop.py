@@ -22,7 +22,7 @@ from .context import Context
 from .edge import Interruptible, attempt
 from .failure import clean, message_of, short
 
-EVALUATING = Interruptible()  # evaluations that the human can interrupt with Ctrl-C
+EVALUATING = Interruptible()  # evaluations that the user can interrupt with Ctrl-C
 _HAS_PROXY = sys.version_info >= (3, 13)  # changes of `f_locals` take effect in the frame
 
 _shortener = reprlib.Repr()

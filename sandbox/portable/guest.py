@@ -262,7 +262,7 @@ class WitWorld(_host.WitWorld):  # type: ignore[misc]  # generated with the comp
         serve(json.loads(plan))
 
 
-# `break now` in the component, which gets no signals: while a human debugs, running code asks the host regularly for a
+# `break now` in the component, which gets no signals: while a user debugs, running code asks the host regularly for a
 # stop. Each function start and each jump counts; only every `_EVERY`-th one asks.
 
 _TOOL: Final = 4  # not one of debuggers, profilers or coverage tools

@@ -1,6 +1,6 @@
 """The file system of a component: a scratch folder of limited size in memory, and the time zones.
 
-Replaces `open` and the functions of `os`, below `inside.files`, for which it plays the kernel. Nothing exists outside
+It replaces `open` and the functions of `os` below `inside.files`, in the role of the kernel. Nothing exists outside
 these two trees except the folders of granted packages, which the real functions read.
 """
 

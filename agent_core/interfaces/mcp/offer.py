@@ -448,7 +448,7 @@ def _failure(report: CallReport) -> str:
 
 
 # Questions about grants that wait in the approvals after the call that raised them was answered.
-# A program that calls a function cannot wait for a human. It gets instructions for the human, and the question remains:
+# A program that calls a function cannot wait for the user. It gets instructions for the user, and the question remains:
 # a yes gives the grant for the next call, but runs nothing.
 
 _MOST: Final = 20  # waiting questions
