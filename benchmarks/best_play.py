@@ -204,7 +204,7 @@ async def _played(
         (root / "server.py").write_text(SERVER, "utf-8")
         async with Workspace.open(root, flags=flags, approver=_yes) as workspace:
             entry = ServerEntry(command=(sys.executable, str(root / "server.py")), read=(str(root / "server.py"),))
-            await workspace.workshop.grants.grant("order", Grants(read=("orders.json",)))
+            await workspace.functions.grants.grant("order", Grants(read=("orders.json",)))
             book = workspace.foreign.book
             book.put("shop", entry)
             connection = workspace.foreign.trial("shop", entry)
@@ -236,7 +236,7 @@ async def inner_calls(rounds: int, calls: int = 50) -> list[Row]:
             for _ in range(rounds + 1):  # the first is to get warm
                 events = [event async for event in agent.turn("Do it.")]
                 inner += [float(event.text.splitlines()[0]) for event in events if isinstance(event, CallAnswered)]
-                acts = [workspace.workshop.call("page_of_orders", {"cursor": number}) for number in range(calls)]
+                acts = [workspace.functions.call("page_of_orders", {"cursor": number}) for number in range(calls)]
                 plain.append(statistics.mean([await timed(act) for act in acts]) * 1000)
     more = statistics.median(one - other for one, other in zip(inner[1:], plain[1:], strict=True))
     rows = [Row("a call by itself", statistics.median(plain[1:])), Row("an inner call", statistics.median(inner[1:]))]

@@ -73,7 +73,7 @@ async def checked(path: Path) -> float:
     with tempfile.TemporaryDirectory() as folder:
         async with agent_core.Workspace.open(folder) as workspace:
             began = time.perf_counter()
-            await workspace.workshop.bulk.check(CheckRequest((path,), "import"), tell, processes=cores())
+            await workspace.functions.batch.check(CheckRequest((path,), "import"), tell, processes=cores())
             return time.perf_counter() - began
 
 

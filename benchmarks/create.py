@@ -62,7 +62,7 @@ async def bench(rounds: int) -> list[Row]:
             await workspace.sandbox_level()
             acts = {
                 "call": partial(_call, sandbox),
-                "create": partial(_create, workspace.workshop, count()),
+                "create": partial(_create, workspace.functions, count()),
             }
             taken = await in_turn(acts, rounds, warm_up=3)
     return [

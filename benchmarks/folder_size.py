@@ -59,7 +59,7 @@ async def _taken(modules: int, rounds: int) -> dict[str, float]:
         again = [await timed(_open(root)) for _ in range(_STARTS)]
         saved = await saves(root, rounds)
         async with Workspace.open(root) as workspace:
-            filtered = [await timed(workspace.workshop.list(f"book_{n}")) for n in range(rounds)]
+            filtered = [await timed(workspace.functions.list(f"book_{n}")) for n in range(rounds)]
     return {
         "first start": first,
         "start": statistics.median(again),
@@ -70,7 +70,7 @@ async def _taken(modules: int, rounds: int) -> dict[str, float]:
 
 async def _open(root: Path) -> None:
     async with Workspace.open(root) as workspace:
-        assert len(workspace.workshop.names()) == len(list((root / "functions").glob("*.py")))
+        assert len(workspace.functions.names()) == len(list((root / "functions").glob("*.py")))
 
 
 if __name__ == "__main__":

@@ -131,7 +131,7 @@ class GrowthRun:
 
     def _own(self, workspace: Workspace) -> frozenset[str]:
         """Return the functions that the arm has besides those of the domain."""
-        return frozenset(workspace.workshop.names()) - DOMAINS[self.domain].functions.keys()
+        return frozenset(workspace.functions.names()) - DOMAINS[self.domain].functions.keys()
 
     async def _ask(self, agent: Agent, requested: Requested, day: int, known: frozenset[str]) -> GrowthRecord:
         if self.player:

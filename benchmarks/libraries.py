@@ -45,7 +45,7 @@ async def taken(path: Path) -> Taken:
     with tempfile.TemporaryDirectory() as folder:
         async with agent_core.Workspace.open(folder) as workspace:
             request = Taking(path, dry_run=True)
-            report = await workspace.workshop.bulk.take_over(request, lambda _: None, lambda _: None)
+            report = await workspace.functions.batch.take_over(request, lambda _: None, lambda _: None)
     unread = sum(file.code != "passed-over" for file in report.files)
     return Taken(path.name, tuple(report.functions), time.perf_counter() - began, unread)
 

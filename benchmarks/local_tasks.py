@@ -119,7 +119,7 @@ async def make(
                             break
             came.seconds = round(time.perf_counter() - began, 1)
             if came.admitted_at:
-                came.passed = await _passes(task, came.made, workspace.workshop.registry.snapshot(), sandbox, told)
+                came.passed = await _passes(task, came.made, workspace.functions.registry.snapshot(), sandbox, told)
     return came
 
 

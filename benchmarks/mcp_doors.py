@@ -54,7 +54,7 @@ async def share(folder: Path) -> list[Row]:
     """Compare a call of ours, without the sandboxed call in it, with one of the bare server."""
     async with AsyncExitStack() as stack:
         workspace = await stack.enter_async_context(Workspace.open(folder))
-        await workspace.workshop.create("count_vowels", VOWELS, "letters")
+        await workspace.functions.create("count_vowels", VOWELS, "letters")
         asked = {"function_name": "count_vowels", "arguments": {"text": "queueing"}}
         other = await stack.enter_async_context(Client(stdio_client(_started("-m", __spec__.name, "--bare"))))
         ours = await stack.enter_async_context(
@@ -64,7 +64,7 @@ async def share(folder: Path) -> list[Row]:
             lambda: other.call_tool("echo", {"text": "queueing"}),
             lambda: ours.call_tool("describe_function", {"function_name": "count_vowels"}),
             lambda: ours.call_tool("call_function", asked),
-            lambda: workspace.workshop.call("count_vowels", {"text": "queueing"}),
+            lambda: workspace.functions.call("count_vowels", {"text": "queueing"}),
         ]
         taken: list[list[float]] = [[] for _ in ways]
         for _ in range(_CALLS):
@@ -94,7 +94,7 @@ async def soon(folder: Path) -> list[Row]:
         for number in range(_GROWN):
             name = f"count_letters_{number}"
             heard.clear()
-            assert (await workspace.workshop.create(name, another(name), f"grown_{number}")).admitted
+            assert (await workspace.functions.create(name, another(name), f"grown_{number}")).admitted
             began = time.perf_counter()
             asked = {"function_name": name, "arguments": {"text": "queueing"}}
             await heard.wait()

@@ -86,7 +86,7 @@ async def bench(rounds: int, modules: int = MODULES) -> list[Row]:
 async def saves(root: Path, rounds: int) -> list[float]:
     async with Workspace.open(root) as workspace:
         await workspace.sandbox_level()
-        editor = _Editor(root, workspace.workshop.registry)
+        editor = _Editor(root, workspace.functions.registry)
         taken = await in_turn({"save": editor.save}, rounds, warm_up=5)
     return taken["save"]
 

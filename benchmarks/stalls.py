@@ -89,13 +89,13 @@ async def _cases(here: Desk) -> AsyncIterator[Case]:
     here.put("forge.py", FORGE)
     for lines in ([f"#{n % 128}" for n in range(_LINES)], [f"#{n % 128}" for n in range(_LINES, 0, -1)]):
         here.put("long.py", function([*lines, "return a"]))
-        await here.workspace.workshop.reload()
+        await here.workspace.functions.reload()
     for case in (*_values(here), *_texts(), *_past(here), *_calls(here)):
         yield case
 
 
 def _values(here: Desk) -> Iterator[Case]:
-    shop = here.workspace.workshop
+    shop = here.workspace.functions
     for name, value in entries.hostile_values().items():
         raw = packed(value)
         tag, size = name.partition(":")[0], len(json.dumps(value))
@@ -115,8 +115,8 @@ def _texts() -> Iterator[Case]:
 
 
 def _past(here: Desk) -> Iterator[Case]:
-    past = here.workspace.workshop.past
-    size = len(here.workspace.workshop.registry.snapshot().modules["long"].text)
+    past = here.workspace.functions.history
+    size = len(here.workspace.functions.registry.snapshot().modules["long"].text)
     for name, look in (("history", past.history), ("diff", past.diff), ("blame", past.blame)):
         yield Case(f"functions {name}", "cyclic lines", size, partial(look, "f"))
 

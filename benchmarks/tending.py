@@ -259,17 +259,17 @@ async def bench(count: int, seed: int) -> list[Row]:
             agent = await workspace.agent()
             async for _ in agent.turn("Make them, and call them."):
                 pass
-            made = {*workspace.workshop.names()}
+            made = {*workspace.functions.names()}
             for one in planted:
                 if one.is_edited and one.name in made:
-                    await workspace.workshop.edit(one.name, one.words, f"{one.words[:-1]}, as numbers.")
+                    await workspace.functions.edit(one.name, one.words, f"{one.words[:-1]}, as numbers.")
         _made_long_ago(root, [one.name for one in planted if one.is_stale])
         flags |= {"growth.maker": "auto"}
         async with Workspace.open(root, flags=flags) as workspace:
             before = _sources(workspace)
             found_before = await _count_matches(workspace, planted, {})
             began = time.perf_counter()
-            report = await workspace.workshop.tending.run(TendingBudget(tokens=10**9, minutes=600), applies=True)
+            report = await workspace.functions.tending.run(TendingBudget(tokens=10**9, minutes=600), applies=True)
             seconds = time.perf_counter() - began
             after = _sources(workspace)
             standing = {
@@ -282,7 +282,7 @@ async def bench(count: int, seed: int) -> list[Row]:
             }
             found_after = await _count_matches(workspace, planted, standing)
             replayed = await _replayed(workspace, [one for one in planted if one.name in after])
-            undone = await workspace.workshop.tending.undo()
+            undone = await workspace.functions.tending.undo()
             back = _sources(workspace)
     maker.close()
     rows = [Row("functions that joined", len(made), unit=f"of {len(planted)}"), Row("tending took", seconds, unit="s")]
@@ -303,7 +303,7 @@ def _made_long_ago(root: Path, names: Sequence[str]) -> None:
 
 
 def _sources(workspace: Workspace) -> dict[str, str]:
-    snapshot = workspace.workshop.registry.snapshot()
+    snapshot = workspace.functions.registry.snapshot()
     return {name: function.body_hash for name, function in snapshot.functions.items()}
 
 
@@ -311,7 +311,7 @@ async def _count_matches(workspace: Workspace, planted: Sequence[PlantedFunction
     """Return for how many functions a search by other words finds them, or what stands for them."""
     count = 0
     for one in planted:
-        results = (await workspace.workshop.search(one.need)).results
+        results = (await workspace.functions.search(one.need)).results
         names = {match.function.name for match in results}
         stands = standing.get(one.name, one.name)
         count += bool({one.name, stands, standing.get(stands, stands)} & names)
@@ -324,7 +324,7 @@ def _differing(one: dict[str, str], other: dict[str, str]) -> int:
 
 async def _replayed(workspace: Workspace, planted: Sequence[PlantedFunction]) -> tuple[int, int]:
     """Return how many calls that returned were made again, and how many ended otherwise."""
-    replays, count, other = workspace.workshop.tending.replays, 0, 0
+    replays, count, other = workspace.functions.tending.replays, 0, 0
     for one in planted:
         for call in await replays.calls(one.name):
             if call.outcome == "returned":

@@ -104,10 +104,10 @@ async def _ready(script: Script, approver: Approver | None) -> AsyncIterator[Des
         (root / "data").mkdir()
         (root / "data" / "numbers").write_text("6")
         async with desk(root, model) as here:
-            here.workspace.workshop.granting.approver = approver
+            here.workspace.functions.granting.approver = approver
             here.put("letters.py", VOWELS)
             here.put("sums.py", READS)
-            await here.workspace.workshop.reload()
+            await here.workspace.functions.reload()
             yield here
 
 

@@ -16,10 +16,10 @@ async def list_functions(self: Agent, pattern: str = "", module: str = "", stand
         module: Also `meta` or `memory`.
     """
     own = [] if standing else self.own_functions(pattern, module)
-    listed = await self.workshop.list(pattern, module, standing, self.hidden)
+    listed = await self.functions.list(pattern, module, standing, self.hidden)
     is_need = len(pattern.split()) > 1 and not (module or standing)
     if pattern and not own and (is_need or not (listed.functions or listed.rejected)):
-        report = await self.workshop.search(pattern, hidden=self.hidden, owners=(self.name,))
+        report = await self.functions.search(pattern, hidden=self.hidden, owners=(self.name,))
         self.show(match.function.name for match in report.results)
         return presentation.search(report)
     return presentation.listing(listed, page, own)
@@ -34,11 +34,11 @@ async def introspect_function(self: Agent, function_name: str) -> str:
     """Show the source, schema, examples, standing and callers of a function, also of a refused candidate."""
     if own := next((function for function in self.own_functions() if function.name == function_name), None):
         return presentation.own_function(own, self.schema_of(own))
-    pending = await self.workshop.pending(function_name)
-    if pending is not None and function_name not in self.workshop.names():
+    pending = await self.functions.pending(function_name)
+    if pending is not None and function_name not in self.functions.names():
         return presentation.pending(function_name, pending)
     self.author.unread.read(function_name)
-    details = await self.workshop.introspect(function_name, (self.name,))
+    details = await self.functions.introspect(function_name, (self.name,))
     return presentation.introspection(details, self.schema_of(details.function))
 
 
@@ -61,7 +61,7 @@ async def create_function(
     code, author = function_code_with_docstring, self.author
     if from_program:  # it has run, so nobody else writes it
         code, author = await self.source_of_program(function_name, code), replace(author, request=None)
-    return await self.workshop.plan_create(function_name, code, module_name, reason, author)
+    return await self.functions.plan_create(function_name, code, module_name, reason, author)
 
 
 async def edit_function(
@@ -73,7 +73,7 @@ async def edit_function(
         old_text: Exactly as it stands there, once.
         reason: Needed if an example goes.
     """
-    return await self.workshop.plans.edit(function_name, old_text, new_text, reason, self.author)
+    return await self.functions.plans.edit(function_name, old_text, new_text, reason, self.author)
 
 
 async def replace_function(self: Agent, function_name: str, code: str, reason: str = "") -> PlannedChange:
@@ -84,7 +84,7 @@ async def replace_function(self: Agent, function_name: str, code: str, reason: s
         code: The whole new source, with type hints, docstring and examples.
         reason: Why; needed where an example, a check or a granted use that it had goes or changes.
     """
-    return await self.workshop.plans.replace(function_name, code, reason, self.author)
+    return await self.functions.plans.replace(function_name, code, reason, self.author)
 
 
 async def confirm_function(
@@ -99,7 +99,7 @@ async def confirm_function(
         expected: Only if you were asked what calls must return: these results as Python writes them, one a call.
         reason: Why an example that the function had before may change, if one does.
     """
-    return await self.workshop.plans.confirm(function_name, reason, self.author, expected or ())
+    return await self.functions.plans.confirm(function_name, reason, self.author, expected or ())
 
 
 async def add_example(self: Agent, function_name: str, call: str, expected: str) -> PlannedChange:
@@ -110,17 +110,17 @@ async def add_example(self: Agent, function_name: str, call: str, expected: str)
         call: The call, such as `add_up([1, 2])`.
         expected: What it must return, as Python writes it; or the error that it must raise, `ValueError: too long`.
     """
-    return await self.workshop.past.add_example(function_name, call, expected, self.author)
+    return await self.functions.history.add_example(function_name, call, expected, self.author)
 
 
 async def delete_function(self: Agent, function_name: str) -> PlannedChange:
     """Delete a function that no other uses; rollback_function brings it back."""
-    return await self.workshop.plans.delete(function_name, self.author)
+    return await self.functions.plans.delete(function_name, self.author)
 
 
 async def reload_functions(self: Agent) -> str:
     """Read the files of functions again, and say what changed or was rejected."""
-    return presentation.reloaded(await self.workshop.reload())
+    return presentation.reloaded(await self.functions.reload())
 
 
 async def function_history(self: Agent, function_name: str) -> str:
@@ -129,7 +129,7 @@ async def function_history(self: Agent, function_name: str) -> str:
     Args:
         function_name: The function.
     """
-    return presentation.history(await self.workshop.past.history(function_name))
+    return presentation.history(await self.functions.history.history(function_name))
 
 
 async def rollback_function(self: Agent, function_name: str, version: str = "") -> PlannedChange:
@@ -139,7 +139,7 @@ async def rollback_function(self: Agent, function_name: str, version: str = "") 
         function_name: The function.
         version: The number of a version or the beginning of its hash; empty for the one before, again for an older one.
     """
-    return await self.workshop.past.rollback(function_name, version, self.author)
+    return await self.functions.history.rollback(function_name, version, self.author)
 
 
 async def test_function(self: Agent, function_name: str, arguments: dict[str, Any] | None = None) -> str:  # noqa: PT028 - no test of pytest
@@ -149,7 +149,7 @@ async def test_function(self: Agent, function_name: str, arguments: dict[str, An
         function_name: The function to test.
         arguments: The arguments of one call; leave out to run the examples.
     """
-    return presentation.tested(await self.workshop.test(function_name, arguments, self.author))
+    return presentation.tested(await self.functions.test(function_name, arguments, self.author))
 
 
 async def debugger(  # noqa: PLR0913 - what a breakpoint has
@@ -175,7 +175,7 @@ async def debugger(  # noqa: PLR0913 - what a breakpoint has
         once: Only the first hit that counts, then it is gone.
     """
     request = Breakpoint(0, function_name, "", 0, condition, tuple(expressions or ()), after, every, once, "agent")
-    workshop = self.workshop
+    workshop = self.functions
     placed = workshop.calls.debugging.breakpoints.arm(request, line, workshop.registry.snapshot())
     sentences = [f"Breakpoint {placed.text} is set.", placed.moved]
     return f"{' '.join(filter(None, sentences))} Call `{function_name}` now: the answer says what it saw."
@@ -188,7 +188,7 @@ async def clear_debugger(self: Agent, function_name: str = "", line: int = 0) ->
         function_name: Those of this function; empty for all.
         line: Only the one at this line; 0 for all of the function.
     """
-    workshop = self.workshop
+    workshop = self.functions
     cleared = workshop.calls.debugging.breakpoints.clear(function_name, line, workshop.registry.snapshot())
     return "\n".join(
         ["Taken away:", *(point.text for point in cleared)] if cleared else ["There is no such breakpoint."]
@@ -202,7 +202,7 @@ async def trace_function(self: Agent, function_name: str, arguments: dict[str, A
         function_name: The function to call.
         arguments: The arguments of the call.
     """
-    trace = await self.workshop.trace(function_name, arguments, self.author)
+    trace = await self.functions.trace(function_name, arguments, self.author)
     return f"{presentation.outcome(trace.outcome)}\n{trace.text}"
 
 

@@ -83,8 +83,8 @@ class Conversation:
 
     def names(self) -> list[str]:
         """Return the function names, for completion."""
-        shop = self.workspace.workshop
-        return sorted({*shop.names(), *shop.foreign()})
+        service = self.workspace.functions
+        return sorted({*service.names(), *service.foreign()})
 
     async def switch(self, name: str) -> None:
         """Switch to another agent, or reload this one from disk.
@@ -346,7 +346,7 @@ class Conversation:
     def news(self) -> list[Line]:
         """Return lines about what was recovered, and about functions that were changed while no program ran."""
         sentences = [*self.workspace.recovered, self.agent.restored]
-        since = (self.workspace.workshop.changed_since(), self.workspace.helpers.since)
+        since = (self.workspace.functions.changed_since(), self.workspace.helpers.since)
         return [
             *(row for sentence in sentences for row in warned(sentence)),
             *(row for change in since if change for row in changed_lines(change, "outside, since the last time")),

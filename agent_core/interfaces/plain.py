@@ -105,7 +105,7 @@ async def _edit(conversation: Conversation, typed: TypedLine) -> None:
         return
     async with conversation.aside():
         file.write_text(file.read_text("utf-8").replace(typed.old, typed.new), "utf-8")
-        await conversation.workspace.workshop.reload()
+        await conversation.workspace.functions.reload()
     conversation.voice.lines(
         [line(("dim", f"  in the editor: {typed.old} became {typed.new}, and {typed.file} was saved"))]
     )

@@ -139,7 +139,7 @@ async def _call(conversation: Conversation, words: str) -> None:
         text = "  checking saved files first…"
         told = asyncio.get_running_loop().call_later(_QUIET_S, conversation.voice.lines, [line(("dim", text))])
         try:
-            await asyncio.shield(conversation.workspace.workshop.reload())
+            await asyncio.shield(conversation.workspace.functions.reload())
         finally:
             told.cancel()
         name, arguments = _typed_call(conversation, words)
@@ -167,9 +167,9 @@ def _typed_call(conversation: Conversation, text: str) -> tuple[str, str]:
         raise UsageError(f"That is not a call: {one_line(why, 200)}.", fix=_LITERALS) from error
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
         raise UsageError("That is not a call of one function.", fix=_LITERALS)
-    shop = conversation.workspace.workshop
-    foreign = shop.foreign().get(node.func.id)
-    function = foreign.function if foreign else shop.registry.snapshot().functions.get(node.func.id)
+    service = conversation.workspace.functions
+    foreign = service.foreign().get(node.func.id)
+    function = foreign.function if foreign else service.registry.snapshot().functions.get(node.func.id)
     if function is None and _own(conversation, node.func.id):
         fix = f"To see what it takes: ?{node.func.id}. /help lists what you can do yourself."
         raise UsageError(f"{node.func.id} is part of the program: only the agent calls it.", fix=fix)
@@ -300,7 +300,7 @@ async def _shell(conversation: Conversation, words: str) -> None:
         with conversation.at_files("while that ran"):
             failed = await _run_for_message(conversation, command)
             if not conversation.busy:  # a turn may lock the functions for long, and it watches the files itself
-                await conversation.workspace.workshop.reload()
+                await conversation.workspace.functions.reload()
         note = "  it goes along with your next message"
         conversation.voice.lines([line(("warn", f"  {failed}" if failed else ""), ("dim", note))])
 
@@ -383,7 +383,7 @@ async def _break(conversation: Conversation, words: str) -> None:
 
 
 def _list(conversation: Conversation) -> None:
-    placed = conversation.workspace.debugging.breakpoints.placed(conversation.workspace.workshop.registry.snapshot())
+    placed = conversation.workspace.debugging.breakpoints.placed(conversation.workspace.functions.registry.snapshot())
     conversation.voice.lines(
         [_line(entry) for entry in placed] or [line(("dim", "No breakpoint is set. Type /break FUNCTION:LINE."))]
     )
@@ -392,7 +392,7 @@ def _list(conversation: Conversation) -> None:
 def _clear_breakpoints(conversation: Conversation, target: str) -> None:
     name, _, number = target.partition(":")
     id = int(name) if name.isdecimal() else 0
-    snapshot = conversation.workspace.workshop.registry.snapshot()
+    snapshot = conversation.workspace.functions.registry.snapshot()
     breakpoints = conversation.workspace.debugging.breakpoints
     removed = breakpoints.clear("" if id else name, _number(number) if number else 0, snapshot, id)
     if not removed:
@@ -403,7 +403,7 @@ def _clear_breakpoints(conversation: Conversation, target: str) -> None:
 def _arm(conversation: Conversation, words: str, *, once: bool = False) -> Placed:
     target, line_number = typed_breakpoint(words, once=once)
     return conversation.workspace.debugging.breakpoints.arm(
-        target, line_number, conversation.workspace.workshop.registry.snapshot()
+        target, line_number, conversation.workspace.functions.registry.snapshot()
     )
 
 
@@ -426,7 +426,7 @@ def _line(placed: Placed) -> Line:
 async def _debug(conversation: Conversation, words: str) -> None:
     name, _, arguments = needed(words, "debug").partition(" ")
     if words == "last":
-        failed = await conversation.workspace.workshop.replays.calls(failed=True)
+        failed = await conversation.workspace.functions.replays.calls(failed=True)
         if not failed:
             raise UsageError("No recorded call has failed.", fix="Type /debug NAME [JSON].")
         async with conversation.command():
@@ -438,7 +438,7 @@ async def _debug(conversation: Conversation, words: str) -> None:
     async with conversation.command():
         door = PromptDoor(conversation)
         with stopping_first(door, name):
-            outcome = await door.shop.call(name, arguments)
+            outcome = await door.functions.call(name, arguments)
         await show(conversation, ended(door, (name, arguments), outcome))
 
 
@@ -462,8 +462,8 @@ async def _create(conversation: Conversation, words: str) -> None:
         raise UsageError(f"{name} cannot be a function's name.", fix="Use letters, digits and _.")
     if name in conversation.names():
         raise UsageError(f"There is a function {name} already.", fix=f"Type /edit {name}.")
-    shop = conversation.workspace.workshop
-    pending = await shop.pending(name)
+    service = conversation.workspace.functions
+    pending = await service.pending(name)
     begun = pending.code if pending else _BEGUN.format(name=name)
     async with PromptDoor(conversation).editor(f"In the shell: knapper functions create {name} FILE"):
         code = await text_from_editor(name, begun, suffix=".py")
@@ -471,7 +471,7 @@ async def _create(conversation: Conversation, words: str) -> None:
         conversation.voice.lines([line(("dim", "Nothing was made: the text is unchanged."))])
         return
     into = [module.strip() or (pending.module if pending else "")]
-    verdict = await shop.create(name, code, *filter(None, into), reason="written at the prompt")
+    verdict = await service.create(name, code, *filter(None, into), reason="written at the prompt")
     hint = f"/create {name} opens it again; /pending lists rejected candidates."
     hint = f"  {challenge_hint(PromptDoor(conversation), verdict) or hint}"
     await show(conversation, judged(PromptDoor(conversation), verdict, "" if verdict.admitted else hint))

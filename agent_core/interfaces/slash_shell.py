@@ -222,9 +222,9 @@ async def _grants(conversation: Conversation, words: str) -> Result:
         raise UsageError(f"/grants cannot {action}.", fix=f"Type {BY_NAME['grants'].typed}.")
     if not action:
         return await run_shell(conversation, "functions", "grants", "--", name)
-    shop = conversation.workspace.workshop
+    service = conversation.workspace.functions
     return await revoked(
-        shop, name, _select_grants(name, await shop.grants.listing(name), item.strip()) if item else None
+        service, name, _select_grants(name, await service.grants.listing(name), item.strip()) if item else None
     )
 
 

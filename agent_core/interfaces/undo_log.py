@@ -224,17 +224,17 @@ class _Functions:
     rollback = "/rollback {}"
 
     def __init__(self, workspace: Workspace) -> None:
-        self._workshop = workspace.workshop
+        self._functions = workspace.functions
 
     async def versions(self, name: str) -> Sequence[Version]:
-        return await self._workshop.past.versions(name)
+        return await self._functions.history.versions(name)
 
     async def remove(self, name: str) -> Line:
-        result = await self._workshop.delete(name)
+        result = await self._functions.delete(name)
         return line(("ok", "✓ "), f"deleted {result.name} from {result.module}")
 
     async def restore(self, name: str, version: Version) -> tuple[bool, list[Line]]:
-        verdict = await self._workshop.rollback(name, version.hash)
+        verdict = await self._functions.rollback(name, version.hash)
         return verdict.admitted, folded_lines(verdict, f"??{name}")
 
 
@@ -271,7 +271,7 @@ async def _whole(conversation: "Conversation", scope: _Scope) -> list[UndoableAc
     blocks = [await _block_since_start(conversation, row.label) for row in conversation.agent.memory.blocks.rows]
     states = [
         _state_since_start(conversation, rows)
-        for rows in (await conversation.workspace.workshop.kept_states()).values()
+        for rows in (await conversation.workspace.functions.kept_states()).values()
     ]
     return sorted((action for action in (*things, *blocks, *states) if action), key=lambda action: action.at)
 
@@ -283,7 +283,7 @@ async def _actions(conversation: "Conversation") -> AsyncIterator[UndoableAction
     for row in conversation.agent.memory.blocks.rows:
         if action := await _block(conversation, row.label):
             yield action
-    for rows in (await conversation.workspace.workshop.kept_states()).values():
+    for rows in (await conversation.workspace.functions.kept_states()).values():
         if _is_own_state(conversation, rows[-1]):
             name = rows[-1].function
             undoes = f"take the state of {name} back to before {shown_time(rows[-1].at, '%H:%M')}"
@@ -393,7 +393,7 @@ def _state_since_start(conversation: "Conversation", rows: Sequence[StateRow]) -
 
 
 async def _restore_state(conversation: "Conversation", row: StateRow, base: StateRow | None = None) -> None:
-    await conversation.workspace.workshop.restore_state(row, base)
+    await conversation.workspace.functions.restore_state(row, base)
     conversation.voice.lines([line(("ok", "✓ "), f"the state of {row.function} is as it was")])
 
 

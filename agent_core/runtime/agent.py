@@ -97,7 +97,7 @@ class Agent:
         """Create the agent; `resources` are closed with it."""
         self.name = name
         self.memory = memory
-        self.workshop = functions
+        self.functions = functions
         self.session = session
         self.colleagues = loop.model_session.colleagues
         self.restored = ""
@@ -261,7 +261,7 @@ class Agent:
         if not runs:
             raise UsageError("No program has come to its end here.", fix="Run one with run_program first.")
         snapshot = self._snapshot()
-        guarded = await self.workshop.granting.guarded(snapshot)
+        guarded = await self.functions.granting.guarded(snapshot)
         plain = {
             each.name: each
             for each in snapshot.functions.values()
@@ -419,7 +419,7 @@ class Agent:
         Raises:
             UsageError: there is no such function.
         """
-        self.workshop.path_of(function)
+        self.functions.path_of(function)
         await self.session.own_set.add(function)
 
     def show(self, functions: Iterable[str]) -> None:
@@ -455,7 +455,7 @@ class Agent:
     def hidden(self) -> frozenset[str]:
         """The functions of the workspace and of other programs that this agent does not see, or is not shown now."""
         patterns = self.colleagues.profile.functions
-        foreign = {} if "*" in patterns else self.workshop.foreign()
+        foreign = {} if "*" in patterns else self.functions.foreign()
         masked = self._loop.model_session.shown.masked
         return (
             self._snapshot().hidden
@@ -477,7 +477,7 @@ class Agent:
 
     def status(self) -> AgentStatus:
         """Return the figures for a status bar; this is cheap."""
-        session, total = self._loop.model_session, self.workshop.count()
+        session, total = self._loop.model_session, self.functions.count()
         own, models = len(session.shown.pinned), session.models
         shown = len(session.shown.told) or min(max(len(session.functions.all()) - own, 0), total)
         tokens = session.meter.context_tokens
@@ -485,7 +485,7 @@ class Agent:
 
     def on_change(self, listener: Callable[[events.FunctionsChanged], None]) -> Callable[[], None]:
         """Notify a listener of functions that someone else changes; the returned callable ends it."""
-        return self.workshop.on_change(listener)
+        return self.functions.on_change(listener)
 
     async def lend(self) -> bool:
         """Let other processes have the agent until it is taken back, and its model; False: it has to be closed.
@@ -518,7 +518,7 @@ class Agent:
         """Return the functions that this agent may call now."""
         turn = self._turns.turn
         made = turn.made if turn is not None else frozenset[str]()
-        return self._loop.sees(self.workshop.registry.snapshot(), made)
+        return self._loop.sees(self.functions.registry.snapshot(), made)
 
     def _must_be_open(self) -> None:
         if self._closed.is_set():

@@ -194,7 +194,7 @@ class WorkspaceFunctions(FunctionSource):
         """Create the source; what is told of failures in calls that are not of the `agent` says only their kind."""
         self._sandbox = sandbox
         self._agent = agent
-        self._workshop = functions
+        self._functions = functions
         self._blocks = blocks
         self._slots = asyncio.Semaphore(parallel)
 
@@ -205,7 +205,7 @@ class WorkspaceFunctions(FunctionSource):
     def find(self, name: str, snapshot: "Snapshot") -> ModelFunction | None:
         """Return the function of this name."""
         function = snapshot.functions.get(name)
-        if function is None or self._workshop.quarantine.holds(function):
+        if function is None or self._functions.quarantine.holds(function):
             return None
         whole = snapshot.whole or snapshot
         keeps_state = KEEPS_STATE in reach_of_function(function, whole)  # then one call goes on where the other ended
@@ -215,7 +215,7 @@ class WorkspaceFunctions(FunctionSource):
     async def refusal(self, name: str, snapshot: "Snapshot") -> str:
         """Return why a function in quarantine cannot be called."""
         function = snapshot.functions.get(name)
-        return await self._workshop.quarantine.refusal(function, (self._agent,)) if function else ""
+        return await self._functions.quarantine.refusal(function, (self._agent,)) if function else ""
 
     async def _call_with_retries(
         self, function: "Function", snapshot: "Snapshot", arguments: dict[str, Any], record: CallRecord
@@ -236,20 +236,20 @@ class WorkspaceFunctions(FunctionSource):
     async def _call(
         self, function: "Function", snapshot: "Snapshot", arguments: dict[str, Any], record: CallRecord
     ) -> Done:
-        turn, workshop = record.turn, self._workshop
-        states = workshop.states(turn.id)
+        turn, service = record.turn, self._functions
+        states = service.states(turn.id)
         outcome: CallOutcome
         lacks, was_refused = "", False
         watch = self._sandbox.debugging.watch(seat=turn.questions.seat)
         watch.recording.turn, watch.recording.number = turn.id, record.number
         try:
             async with turn.ending.interruption:
-                decision = await workshop.granting.during(record.approvals).permit(function, snapshot)
+                decision = await service.granting.during(record.approvals).permit(function, snapshot)
                 if isinstance(decision, Denied):
                     return await record.close(Refused(decision.text), decision.text)
                 async with self._slots:
                     await record.begin(function.version, reaches=bool(decision.grants))
-                    granting = workshop.granting.during(record.approvals)
+                    granting = service.granting.during(record.approvals)
                     if self._blocks is not None:
                         record.memory = FunctionMemoryApi(self._blocks, turn.agent, turn.id)
                     requests = WorkerApi(
@@ -281,12 +281,12 @@ class WorkspaceFunctions(FunctionSource):
         writes = await aside(
             size, noted, watch, function, snapshot, outcome, seconds=seconds, arguments=arguments, turn=turn.id
         )
-        unproven = await workshop.ratings.unproven(function, snapshot) if isinstance(outcome, Returned) else ""
+        unproven = await service.ratings.unproven(function, snapshot) if isinstance(outcome, Returned) else ""
         note = "\n".join(filter(None, (lacks, watch.note(snapshot))))
         text = await aside(size, answers.answer, outcome, MOST_CHARS, was_refused=was_refused)
         text = record.noted(text, note) if note else text
         kept = states.writes if isinstance(outcome, Returned) else ()
-        seen = workshop.seen_results.note(function, outcome, turn.agent)
+        seen = service.seen_results.note(function, outcome, turn.agent)
         return await record.close(outcome, text, writes=(*writes, *kept, *seen), unproven=unproven)
 
 

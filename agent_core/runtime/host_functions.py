@@ -67,7 +67,7 @@ class HostFunction:
 
 
 class HostFunctions(FunctionSource):
-    """The host functions of one agent, whose plans the workshop carries out."""
+    """The host functions of one agent, whose plans the function service carries out."""
 
     def __init__(
         self,

@@ -103,7 +103,7 @@ class TurnRunner:
     loop: TurnLoop
     session: AgentSession
     colleagues: "Colleagues"
-    workshop: "FunctionService"
+    functions: "FunctionService"
     history: History
     turn: Turn | None = None
     receipt: Receipt = field(default_factory=Receipt)  # of the last turn
@@ -165,7 +165,7 @@ class TurnRunner:
 
     def turn_of(self, claimed: ClaimedTurn, options: TurnOptions, emit: Emit = lambda _: None) -> Turn:
         """Return a claimed turn with all that its steps need."""
-        queue, session = self.workshop.granting.queue, self.session
+        queue, session = self.functions.granting.queue, self.session
         payload, is_between = claimed.event.payload, claimed.event.kind in BETWEEN
         thread = str(payload.get("thread") or "") if is_between else ""
         own = self.colleagues.profile.limits
@@ -216,7 +216,7 @@ class TurnRunner:
         for post in posts:
             await self.store.post(post)
         skip = BETWEEN if posts else ()  # the user's message goes before what others sent
-        with self.workshop.in_use():
+        with self.functions.in_use():
             claimed = await self._next(skip, goes_on=options.goes_on)
             if claimed is None:
                 return
@@ -249,7 +249,7 @@ class TurnRunner:
             turn.warn(ended.warning, ended.fix)
         # Show an agent that sees only some functions those that it made, from now on.
         if "*" not in self.colleagues.profile.functions:
-            for name in turn.made & self.workshop.registry.snapshot().functions.keys():
+            for name in turn.made & self.functions.registry.snapshot().functions.keys():
                 await self.session.own_set.add(name)
         state = "done" if ended.reason == "replied" else ended.reason
         posts, writes = closing(turn, ended)

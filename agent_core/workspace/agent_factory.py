@@ -67,7 +67,7 @@ class WorkspaceDeps:
     root: Path
     settings: "Settings"
     store: Store
-    workshop: "FunctionService"
+    functions: "FunctionService"
     sandbox: "SandboxClient"
     clock: "Clock"
     embedder: "Embedder | None"
@@ -111,11 +111,11 @@ class _AgentParts:
         shown = Shown(
             [host_function.function for host_function in host.values()],
             turn.shown_functions,
-            self.deps.workshop.quarantine,
+            self.deps.functions.quarantine,
             frozenset(name for name in host if name in named),
             int(turn.function_tokens * BYTES_PER_TOKEN),
             FunctionNotes(
-                self.deps.workshop.ending, lambda function: self.deps.workshop.seen_results.of(function, self.name)
+                self.deps.functions.ending, lambda function: self.deps.functions.seen_results.of(function, self.name)
             ),
             # A small model in doubt takes the first choice, so the block about itself comes last.
             lambda: [block.label for block in reversed(self.memory.blocks.memory.blocks) if not block.read_only],
@@ -152,27 +152,27 @@ class _AgentParts:
             return models.usual if deps.settings.growth.trigger and models.mode == "native" else None
 
         sources = (
-            HostFunctions(host, deps.workshop, model.functions.withheld, programs, trigger_model),
+            HostFunctions(host, deps.functions, model.functions.withheld, programs, trigger_model),
             HelperFunctions(self.helpers, HelperRunner(deps, partial(_memory, deps)).run),
-            WorkspaceFunctions(deps.sandbox, deps.workshop, turn.parallel, self.memory.blocks, self.name),
+            WorkspaceFunctions(deps.sandbox, deps.functions, turn.parallel, self.memory.blocks, self.name),
             self.foreign,
         )
-        current = deps.workshop.registry.snapshot
+        current = deps.functions.registry.snapshot
         programs.dispatcher = Dispatcher(sources, current, turn, deps.clock, aliases=_ALIASES)
         return programs.dispatcher
 
     async def loop(self) -> "TurnLoop":
         """Return the loop that runs the agent's turns."""
-        host, workshop = self.host(), self.deps.workshop
+        host, service = self.host(), self.deps.functions
         model_session = self.model_session(host)
         if self.in_group:
             return await _group_loop(self.deps, self.name, model_session)
         sees = FunctionSight(lambda: self.colleagues.profile.functions, lambda: self.session.own_set.names).of
         most_steps = self.deps.settings.turn.max_steps
-        programs = Programs(self.deps.sandbox, workshop, self.deps.clock)
+        programs = Programs(self.deps.sandbox, service, self.deps.clock)
         dispatcher = self.dispatcher(host, model_session, programs)
         return AgentLoop(
-            model_session, dispatcher, workshop, most_steps, self.memory.blocks, sees=sees, programs=programs
+            model_session, dispatcher, service, most_steps, self.memory.blocks, sees=sees, programs=programs
         )
 
 
@@ -199,7 +199,7 @@ async def build_agent(
     await remembered.load()
     colleagues = Colleagues(name, deps.store, deps.directory, deps.settings.runner, deps.clock)
     helpers = HelperSelection(deps.helpers, lambda: colleagues.profile.helpers)
-    seen = deps.workshop.seen_results
+    seen = deps.functions.seen_results
     foreign = ForeignFunctions(deps.foreign, lambda: colleagues.profile.functions, seen, name)
     style = replace(agent_preset.style, first_thought=deps.settings.turn.first_thought)
     session = AgentSession(name, deps.store, style, deps.settings.heartbeat, deps.clock, verify=verify)
@@ -209,7 +209,7 @@ async def build_agent(
     agent = Agent(
         name,
         deps.store,
-        deps.workshop,
+        deps.functions,
         await parts.loop(),
         deps.store.owner,
         session=session,
@@ -224,13 +224,13 @@ async def build_agent(
 async def _group_loop(deps: WorkspaceDeps, name: str, model: ModelSession) -> GroupLoop:
     """Return the loop of a group, after checking its file."""
     await _group(deps, name)
-    return GroupLoop(model, deps.store, deps.workshop, partial(_group, deps, name), deps.open_agent)
+    return GroupLoop(model, deps.store, deps.functions, partial(_group, deps, name), deps.open_agent)
 
 
 async def _group(deps: WorkspaceDeps, name: str) -> "GroupPlan":
     stored = dict.fromkeys(await deps.store.agent_names(), "")
     agents = {deps.settings.agent: "", **stored, **deps.directory.names()}
-    functions = deps.workshop.registry.snapshot().functions.keys()
+    functions = deps.functions.registry.snapshot().functions.keys()
     return read_group(deps.root, deps.groups, name, GroupSurroundings(agents, functions))
 
 
@@ -306,7 +306,7 @@ class RunGround(Protocol):
         """Its state."""
 
     @property
-    def workshop(self) -> "FunctionService":
+    def functions(self) -> "FunctionService":
         """Its functions."""
 
     @property
@@ -399,7 +399,7 @@ class _RunParts:
         return Agent(
             self.name,
             ground.store,
-            ground.workshop,
+            ground.functions,
             self.loop(session),
             ground.store.owner,
             session=session,
@@ -410,7 +410,7 @@ class _RunParts:
 
     def loop(self, session: AgentSession) -> AgentLoop:
         """Return the loop of its one turn, in which the model sees only the helper's functions."""
-        helper, workshop = self.helper, self.runner.ground.workshop
+        helper, service = self.helper, self.runner.ground.functions
         host, helpers = (
             self.host(),
             HelperSelection(self.runner.ground.helpers, lambda: helper.helpers, without=helper.name),
@@ -418,7 +418,7 @@ class _RunParts:
         sight = FunctionSight(lambda: helper.functions, grows=helper.grows)
         steps, policy = int(self.budget.steps or 0) + 1, partial(ResultPolicy, request=self.request)
         model_session, dispatcher = self.model_session(host, helpers, session), self.dispatcher(host, helpers)
-        return AgentLoop(model_session, dispatcher, workshop, steps, sees=sight.of, policy=policy)
+        return AgentLoop(model_session, dispatcher, service, steps, sees=sight.of, policy=policy)
 
     def host(self) -> dict[str, HostFunction]:
         """Return its built-in functions: one to return the result and, if it grows, those that create functions."""
@@ -436,9 +436,9 @@ class _RunParts:
         shown = Shown(
             own,
             turn.shown_functions,
-            ground.workshop.quarantine,
+            ground.functions.quarantine,
             room=room,
-            notes=FunctionNotes(ground.workshop.ending),
+            notes=FunctionNotes(ground.functions.ending),
         )
         instructions = _instructions(ground.root, helper, self.budget)
         settings = ground.settings.model_copy(update={"instructions": instructions})
@@ -456,11 +456,11 @@ class _RunParts:
         ground, turn = self.runner.ground, self.runner.ground.settings.turn
         below = HelperRunner(ground, self.runner.memory, int(self.budget.depth or 1) - 1)
         sources = (
-            HostFunctions(host, ground.workshop),
+            HostFunctions(host, ground.functions),
             HelperFunctions(helpers, below.run),
-            WorkspaceFunctions(ground.sandbox, ground.workshop, turn.parallel, agent=self.name),
+            WorkspaceFunctions(ground.sandbox, ground.functions, turn.parallel, agent=self.name),
         )
-        return Dispatcher(sources, ground.workshop.registry.snapshot, turn, ground.clock)
+        return Dispatcher(sources, ground.functions.registry.snapshot, turn, ground.clock)
 
 
 class _Working(NoPeers):

@@ -12,7 +12,7 @@ from agent_core.base.clock import Clock
 from agent_core.base.errors import SettingsError
 from agent_core.base.late import LateModule
 from agent_core.functions.service.change_executor import only_writer
-from agent_core.functions.service.workshop import FunctionService, ServiceParts
+from agent_core.functions.service.function_service import FunctionService, ServiceParts
 from agent_core.registry.loader_names import OF_THE_PROGRAM
 from agent_core.registry.registry import Registry
 from agent_core.registry.snapshot import Snapshot

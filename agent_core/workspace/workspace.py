@@ -161,7 +161,7 @@ class Workspace:
         self._open_models = open_models
         queue = ApprovalQueue(approver, store, settings.grants.wait_minutes * 60)
         opened = (lambda: self._sandbox), queue, (lambda: self._models)
-        self.workshop = function_service(root, settings, store, *opened, on_status)
+        self.functions = function_service(root, settings, store, *opened, on_status)
         self._clock = Clock()
         self._agents = OpenAgents()
         self._behind: AgentsBehind | None = None
@@ -186,12 +186,12 @@ class Workspace:
     @cached_property
     def helpers(self) -> "HelperLibrary":
         """The helpers: specialized agents that are called like functions."""
-        return helper_library.HelperLibrary(self.root, self._store, self.workshop)
+        return helper_library.HelperLibrary(self.root, self._store, self.functions)
 
     @cached_property
     def helper_changes(self) -> "HelperChanges":
         """The verbs that change helpers."""
-        return helper_changes.HelperChanges(self.helpers, self.workshop)
+        return helper_changes.HelperChanges(self.helpers, self.functions)
 
     @cached_property
     def groups(self) -> "GroupFolder":
@@ -200,7 +200,7 @@ class Workspace:
 
     def __repr__(self) -> str:
         """Return a text with the folder and the number of functions."""
-        count = len(self.workshop.names())
+        count = len(self.functions.names())
         return f"<Workspace {one_line(str(self.root), 200)}: {count} function{'' if count == 1 else 's'}>"
 
     @property
@@ -266,8 +266,8 @@ class Workspace:
             )
             workspace = cls(root, settings, store, approver, open_sandbox, open_models, on_status)
             stack.push_async_callback(workspace._close_parts)
-            await workspace.workshop.start()
-            await workspace.workshop.quarantine.refresh()
+            await workspace.functions.start()
+            await workspace.functions.quarantine.refresh()
             if follows:
                 await stack.enter_async_context(workspace._following())
             yield workspace
@@ -278,7 +278,7 @@ class Workspace:
             for name in ("_sandbox", "_models", "_idle_models"):
                 if name in vars(self):
                     stack.push_async_callback(vars(self)[name].aclose)
-            stack.callback(self.workshop.close)
+            stack.callback(self.functions.close)
             await self._agents.aclose()
 
     @classmethod
@@ -411,7 +411,7 @@ class Workspace:
         replies = [message for message in await agent.history() if isinstance(message, Assistant)]
         called = {call.name for reply in replies for call in reply.calls if not call.name.startswith(HELPER_RUN)}
         own = {method.name for method in classes.methods_of(type(agent.memory.blocks.memory))}
-        return sorted(called - own - OF_THE_PROGRAM - {*self.workshop.names(), *self.workshop.foreign()})
+        return sorted(called - own - OF_THE_PROGRAM - {*self.functions.names(), *self.functions.foreign()})
 
     async def load(self, path: Path | str, name: str = "", *, memory: "Memory | None" = None) -> "Agent":
         """Create an agent from a file and open it; see `import_agent`."""
@@ -503,7 +503,7 @@ class Workspace:
         self, code: str, call: Callable[[str, Mapping[str, Any]], Awaitable[dict[str, Any]]]
     ) -> tuple[str, bool]:
         """Run a program outside of any conversation; see `run_apart`."""
-        return await programs.run_apart(self._sandbox, self.workshop, code, call)
+        return await programs.run_apart(self._sandbox, self.functions, code, call)
 
     @staticmethod
     async def answered_by_id(question: "Question") -> "Decision":
@@ -546,7 +546,7 @@ class Workspace:
             self.root,
             self.settings,
             self._store,
-            self.workshop,
+            self.functions,
             self._sandbox,
             self._clock,
             self._models.embedder,
@@ -579,7 +579,7 @@ class Workspace:
     def rejected(self) -> tuple["Problem", ...]:
         """Return the current problems for which functions and helpers are rejected."""
         helpers = [problem for problem in self.helpers.problems if problem.severity == "refuses"]
-        return (*self.workshop.rejected(), *helpers)
+        return (*self.functions.rejected(), *helpers)
 
     async def has_agent(self, name: str) -> bool:
         """Check whether an agent, a group or a run of a helper has this name."""
@@ -591,7 +591,7 @@ class Workspace:
 
     async def helper_proposals(self) -> "list[HelperProposal]":
         """Return drafts of helpers for functions that were used in the same turns."""
-        return await helper_proposals.proposals(self.helpers, self._store, self.workshop.registry.snapshot())
+        return await helper_proposals.proposals(self.helpers, self._store, self.functions.registry.snapshot())
 
     @staticmethod
     def by_user(reason: str = "") -> "Proposal":
@@ -601,11 +601,11 @@ class Workspace:
     async def doctor(self, owners: CallOwners = None) -> dict[str, Any]:  # Any: JSON
         """Return the `doctor` document; agents are limited to `owners`, if given."""
         own = [host_function.function for host_function in host_functions.standard().values()]
-        functions = [*own, *self.workshop.registry.snapshot().functions.values()]
+        functions = [*own, *self.functions.registry.snapshot().functions.values()]
         choose = self._models.choose
         report = await doctor.examine(self.settings, self._sandbox, self._store, choose, functions, owners)
         report["embedding"] = await doctor.embedding(self.settings.memory.embedding, lambda: self._models.embedder)
-        return {**report, "packages": await self.workshop.granting.packages.health()}
+        return {**report, "packages": await self.functions.granting.packages.health()}
 
     async def one_wall(self) -> str:
         """Return the question to the user about a level with one wall, or "" if there is nothing to ask."""
@@ -624,7 +624,7 @@ class Workspace:
     async def _following(self) -> AsyncIterator[None]:
         """Watch the files of functions and helpers, and the changes by other folders at the store."""
         await self.helpers.reserve()
-        async with self.workshop.second_look.at_work(), self._watching(), self.helpers.followed():
+        async with self.functions.background_review.at_work(), self._watching(), self.helpers.followed():
             yield
 
     @asynccontextmanager
@@ -634,7 +634,7 @@ class Workspace:
             if self._store.is_shared:
                 tasks.append(asyncio.create_task(self._follow_others()))
             if self.settings.tend.idle:
-                tasks.append(asyncio.create_task(self.workshop.tend_when_idle(self.settings.tend)))
+                tasks.append(asyncio.create_task(self.functions.tend_when_idle(self.settings.tend)))
             try:
                 yield
             finally:
@@ -648,7 +648,7 @@ class Workspace:
         async with self._store.heard(lambda topic: told.set() if topic in ("", FUNCTIONS) else None):
             while True:
                 with suppress(StorageError):  # the database is unreachable: try again
-                    await self.workshop.pull()
+                    await self.functions.pull()
                 with suppress(TimeoutError):
                     async with asyncio.timeout(_LOOK_S):
                         await told.wait()
@@ -656,7 +656,7 @@ class Workspace:
 
     async def _follow(self, watcher: "watch.Watcher") -> None:
         async for paths in watcher:
-            await self.workshop.saved(paths)
+            await self.functions.saved(paths)
 
 
 def _model_opener(*arguments: Any, **options: Any) -> "ModelOpener":  # Any: what `ModelOpener` takes

@@ -60,53 +60,53 @@ async def knows(workspace: Workspace, *names: str) -> None:
     """Wait until a workspace has these functions and no others."""
 
     async def look() -> list[str]:
-        return [*workspace.workshop.names()]
+        return [*workspace.functions.names()]
 
     await until(look, lambda found: found == sorted(names))
 
 
 async def test_a_function_that_is_made_in_one_folder_is_called_in_the_other(both: tuple[Workspace, Workspace]) -> None:
     one, two = both
-    assert (await one.workshop.create("count_vowels", VOWELS)).admitted
+    assert (await one.functions.create("count_vowels", VOWELS)).admitted
     began = time.monotonic()
     await knows(two, "count_vowels")
     assert time.monotonic() - began < 1
-    assert (await two.workshop.call("count_vowels", {"text": "queueing"})).value == 5
+    assert (await two.functions.call("count_vowels", {"text": "queueing"})).value == 5
     assert file(two).read_text() == file(one).read_text()
 
 
 async def test_a_folder_that_vanishes_deletes_nothing_in_the_other(both: tuple[Workspace, Workspace]) -> None:
     one, two = both
     for name, code in (("count_vowels", VOWELS), ("count_more", VOWELS_TOO)):
-        assert (await one.workshop.create(name, code, name)).admitted
+        assert (await one.functions.create(name, code, name)).admitted
     await knows(two, "count_more", "count_vowels")
     away = (two.root / "functions").rename(two.root / "elsewhere")
-    await two.workshop.reload()
-    await one.workshop.delete("count_more")
-    await two.workshop.pull()
+    await two.functions.reload()
+    await one.functions.delete("count_more")
+    await two.functions.pull()
     assert not (two.root / "functions").exists()
-    assert [*one.workshop.names()] == ["count_vowels"]
+    assert [*one.functions.names()] == ["count_vowels"]
     away.rename(two.root / "functions")
     await knows(two, "count_vowels")
-    assert [*one.workshop.names()] == ["count_vowels"]
+    assert [*one.functions.names()] == ["count_vowels"]
 
 
 async def test_changes_in_both_directions_come_together(both: tuple[Workspace, Workspace]) -> None:
     one, two = both
-    assert (await one.workshop.create("count_vowels", VOWELS)).admitted
+    assert (await one.functions.create("count_vowels", VOWELS)).admitted
     await knows(two, "count_vowels")
-    assert (await two.workshop.create("count_more", VOWELS_TOO)).admitted
+    assert (await two.functions.create("count_more", VOWELS_TOO)).admitted
     await knows(one, "count_more", "count_vowels")
-    await one.workshop.delete("count_vowels")
+    await one.functions.delete("count_vowels")
     await knows(two, "count_more")
-    await two.workshop.delete("count_more")
+    await two.functions.delete("count_more")
     await knows(one)
 
 
 async def test_two_functions_that_are_made_at_once_are_both_there(both: tuple[Workspace, Workspace]) -> None:
     one, two = both
     made = await asyncio.gather(
-        one.workshop.create("count_vowels", VOWELS), two.workshop.create("count_more", VOWELS_TOO)
+        one.functions.create("count_vowels", VOWELS), two.functions.create("count_more", VOWELS_TOO)
     )
     assert [verdict.admitted for verdict in made] == [True, True]
     for workspace in both:
@@ -136,14 +136,14 @@ async def test_a_name_that_is_taken_is_kept_by_the_same_file_in_all_folders(data
         join(roots[1], database)
         async with Workspace.open(roots[1], flags=flags) as two:
             for workspace in (one, two):
-                assert workspace.workshop.registry.snapshot().functions["count_vowels"].module == "letters"
+                assert workspace.functions.registry.snapshot().functions["count_vowels"].module == "letters"
                 assert [problem.code for problem in workspace.rejected()] == ["name-clash"]
-                assert len(await workspace.workshop.past.versions("count_vowels")) == 1
+                assert len(await workspace.functions.history.versions("count_vowels")) == 1
             file(one, "letters.py").unlink()
             for workspace in (one, two):
                 await until(lambda: rejected(workspace), lambda found: not found)  # noqa: B023 - awaited at once
-                assert workspace.workshop.registry.snapshot().functions["count_vowels"].module == "a"
-            found = await two.workshop.past.versions("count_vowels")
+                assert workspace.functions.registry.snapshot().functions["count_vowels"].module == "a"
+            found = await two.functions.history.versions("count_vowels")
             assert [version.row.module for version in found if version.hash] == ["letters", "a"]
 
 
@@ -151,14 +151,14 @@ async def test_what_changed_while_a_folder_was_closed_is_there_at_its_next_start
     flags = {"storage.url": database, "memory.embedding": "none"}
     roots = two_folders(tmp_path)
     async with Workspace.open(roots[0], flags=flags) as one:
-        assert (await one.workshop.create("count_vowels", VOWELS)).admitted
+        assert (await one.functions.create("count_vowels", VOWELS)).admitted
     join(roots[1], database)
     async with Workspace.open(roots[1], flags=flags) as two:
-        assert [*two.workshop.names()] == ["count_vowels"]
-        await two.workshop.delete("count_vowels")
-        assert (await two.workshop.create("count_more", VOWELS_TOO, "twice")).admitted
+        assert [*two.functions.names()] == ["count_vowels"]
+        await two.functions.delete("count_vowels")
+        assert (await two.functions.create("count_more", VOWELS_TOO, "twice")).admitted
     async with Workspace.open(roots[0], flags=flags) as one:
-        assert [*one.workshop.names()] == ["count_more"]
+        assert [*one.functions.names()] == ["count_more"]
         assert not file(one).exists()
 
 
@@ -166,14 +166,14 @@ async def test_a_save_of_a_module_that_was_changed_elsewhere_is_told_and_kept(da
     flags = {"storage.url": database, "memory.embedding": "none"}
     roots = two_folders(tmp_path)
     async with Workspace.open(roots[0], flags=flags) as one:
-        assert (await one.workshop.create("count_vowels", VOWELS)).admitted
+        assert (await one.functions.create("count_vowels", VOWELS)).admitted
     join(roots[1], database)
     async with Workspace.open(roots[1], flags=flags) as two:
-        assert (await two.workshop.create("count_more", VOWELS_TOO)).admitted
+        assert (await two.functions.create("count_more", VOWELS_TOO)).admitted
         mine = (roots[0] / "functions/grown.py").read_text() + "\n# mine\n"
         (roots[0] / "functions/grown.py").write_text(mine)
         async with Workspace.open(roots[0], flags=flags) as one:
-            assert [*one.workshop.names()] == ["count_more", "count_vowels"]
+            assert [*one.functions.names()] == ["count_more", "count_vowels"]
             [problem] = one.rejected()
             assert problem.code == "changed-elsewhere"
             assert file(one).read_text() == mine
@@ -220,7 +220,7 @@ async def test_a_function_made_here_is_called_by_an_agent_on_a_worker_elsewhere(
             join(there, database)
             made.start(there)
             await made.at_work(1)
-            assert (await workspace.workshop.create("count_vowels", VOWELS)).admitted
+            assert (await workspace.functions.create("count_vowels", VOWELS)).admitted
             await made.say("a0", "Count.")
             await made.replied("a0", "It is 5.")
 
@@ -229,9 +229,9 @@ async def test_a_yes_holds_on_another_machine_in_the_same_place_with_its_entry_a
     both: tuple[Workspace, Workspace], database: str, tmp_path: Path
 ) -> None:
     one, two = both
-    assert (await one.workshop.create("count_vowels", VOWELS)).admitted
+    assert (await one.functions.create("count_vowels", VOWELS)).admitted
     await knows(two, "count_vowels")
-    await one.workshop.grants.grant("count_vowels", Grants(read=("data/",)))
+    await one.functions.grants.grant("count_vowels", Grants(read=("data/",)))
     shutil.copy(file(one, "grants.toml"), file(two, "grants.toml"))
     assert [await granted(one), await granted(two)] == [Grants(read=("data/",)), Grants()]
     one.root.rename(tmp_path / "the other machine")  # in whose place a machine begins that has none of it
@@ -246,8 +246,8 @@ async def test_a_yes_holds_on_another_machine_in_the_same_place_with_its_entry_a
 
 async def granted(workspace: Workspace) -> Grants:
     """What the function may reach now."""
-    snapshot = workspace.workshop.registry.snapshot()
-    return await workspace.workshop.granting.in_force(snapshot.functions["count_vowels"], snapshot)
+    snapshot = workspace.functions.registry.snapshot()
+    return await workspace.functions.granting.in_force(snapshot.functions["count_vowels"], snapshot)
 
 
 async def test_a_package_comes_to_a_folder_that_joins_as_a_package(
@@ -257,16 +257,16 @@ async def test_a_package_comes_to_a_folder_that_joins_as_a_package(
     file(one, "web").mkdir()
     file(one, "web/pages.py").write_text(VOWELS)
     file(one, "web/__init__.py").write_text('"""Pages of the web."""\n\nfrom .pages import count_vowels\n')
-    await one.workshop.reload()
+    await one.functions.reload()
     root = tmp_path / "three"
     (root / "functions").mkdir(parents=True)
     (root / "knapper.toml").touch()
     join(root, database)
     flags = {"storage.url": database, "memory.embedding": "none", "model.base_url": "http://127.0.0.1:9/v1"}
     async with Workspace.open(root, flags=flags) as three:
-        await knows(three, *one.workshop.names())
+        await knows(three, *one.functions.names())
         assert file(three, "web/__init__.py").read_text() == file(one, "web/__init__.py").read_text()
-        await one.workshop.reload()
+        await one.functions.reload()
     assert file(one, "web/__init__.py").is_file()
 
 
@@ -274,7 +274,7 @@ async def test_a_folder_that_was_emptied_and_joins_again_gets_the_functions_back
     both: tuple[Workspace, Workspace], database: str, tmp_path: Path
 ) -> None:
     one, _two = both
-    assert (await one.workshop.create("count_vowels", VOWELS)).admitted
+    assert (await one.functions.create("count_vowels", VOWELS)).admitted
     root = tmp_path / "three"
     flags = {"storage.url": database, "memory.embedding": "none", "model.base_url": "http://127.0.0.1:9/v1"}
     (root / "functions").mkdir(parents=True)
@@ -298,14 +298,14 @@ async def test_an_older_text_that_is_saved_again_is_a_change_and_a_newer_one_is_
     join(root, database)
     flags = {"storage.url": database, "memory.embedding": "none"}
     for place, name in enumerate(names):
-        assert (await one.workshop.create(name, another(name))).admitted
+        assert (await one.functions.create(name, another(name))).admitted
         texts.append(file(one).read_text())
         if place < 2:  # it takes these two, and is closed
             async with Workspace.open(root, flags=flags) as three:
                 assert file(three).read_text() == texts[place]
     (root / "functions" / "grown.py").write_text(texts[saved])
     async with Workspace.open(root, flags=flags) as three:
-        assert [*three.workshop.names()] == names
+        assert [*three.functions.names()] == names
         assert [problem.code for problem in three.rejected()] == ["changed-elsewhere"] * is_kept
         assert file(three).read_text() == texts[saved if is_kept else -1]
 
@@ -316,13 +316,13 @@ async def test_two_programs_in_a_folder_that_has_joined_see_what_each_and_the_ot
     one, two = both
     async with Workspace.open(two.root, flags={"storage.url": database, "memory.embedding": "none"}) as beside:
         for made, (maker, name) in enumerate(zip((one, two, beside), ("count_a", "count_b", "count_c"), strict=True)):
-            assert (await maker.workshop.create(name, another(name))).admitted
+            assert (await maker.functions.create(name, another(name))).admitted
             for workspace in (one, two, beside):
                 await knows(workspace, *("count_a", "count_b", "count_c")[: made + 1])
         file(two).write_text(file(two).read_text() + "\n# mine\n")
         await until(lambda: text(one), lambda found: "# mine" in found)
         for workspace in (one, two, beside):
-            await workspace.workshop.reload()
+            await workspace.functions.reload()
             assert workspace.rejected() == ()
         assert len(await one.store.module_history("grown")) == 4
 
@@ -335,13 +335,13 @@ async def test_two_programs_in_a_folder_with_a_save_that_is_not_taken_have_what_
     (root / "functions").mkdir(parents=True)
     (root / "knapper.toml").touch()
     join(root, database)
-    assert (await one.workshop.create("count_vowels", VOWELS)).admitted
+    assert (await one.functions.create("count_vowels", VOWELS)).admitted
     async with Workspace.open(root, flags=flags):
         pass
-    assert (await one.workshop.create("count_more", VOWELS_TOO)).admitted
+    assert (await one.functions.create("count_more", VOWELS_TOO)).admitted
     (root / "functions" / "grown.py").write_text(f"{VOWELS}\n# mine\n")
     async with Workspace.open(root, flags=flags) as first, Workspace.open(root, flags=flags) as second:
-        assert (await one.workshop.create("count_most", another("count_most"))).admitted
+        assert (await one.functions.create("count_most", another("count_most"))).admitted
         for workspace in (first, second):
             await knows(workspace, "count_more", "count_most", "count_vowels")
             assert [problem.code for problem in workspace.rejected()] == ["changed-elsewhere"]
@@ -359,8 +359,8 @@ async def test_a_module_that_is_a_folder_here_and_a_file_there_stays_in_both(
     flags = {"storage.url": database, "memory.embedding": "none"}
     async with Workspace.open(two.root, flags=flags) as beside, Workspace.open(one.root, flags=flags) as last:
         for workspace in (beside, last, two, one):
-            await workspace.workshop.reload()
-            assert [*workspace.workshop.names()] == ["count_vowels"]
+            await workspace.functions.reload()
+            assert [*workspace.functions.names()] == ["count_vowels"]
     assert await one.store.manifest() == {"words": hash_of(VOWELS)}
     judged = await one.store.readings()
     assert judged.keys() == {"functions/words/__init__.py", "functions/words.py"}  # neither is judged again

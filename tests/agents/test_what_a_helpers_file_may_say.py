@@ -119,7 +119,7 @@ async def test_a_link_is_not_followed_and_says_so(tmp_path: Path, at_desk: OpenD
 async def test_no_new_function_gets_the_name_of_a_helper(tmp_path: Path, at_desk: OpenDesk) -> None:
     put(tmp_path)
     desk = await at_desk([])
-    verdict = await desk.workspace.workshop.create(
+    verdict = await desk.workspace.functions.create(
         "vowel_finder", VOWELS.replace("count_vowels", "vowel_finder"), "letters"
     )
     assert not verdict.admitted

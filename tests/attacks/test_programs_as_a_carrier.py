@@ -42,7 +42,7 @@ async def test_what_a_program_sends_by_itself_is_refused_and_nothing_is_reached(
     assert says in told
     assert told.endswith("Nothing was changed outside.")
     assert lines(desk.workspace.root) == []
-    names = desk.workspace.workshop.names()
+    names = desk.workspace.functions.names()
     assert {*names} == {"count_vowels", "note", "key_of", "keep", "ping"}
     records = await desk.workspace.store.history(desk.agent.name, kinds=("inner_call",))
     assert {row.payload["name"] for row in records} == {"count_vowels"}
@@ -53,7 +53,7 @@ async def test_a_program_cannot_make_a_function_by_call_function(at_desk: OpenDe
 call_function('create_function', {'function_name': 'a', 'function_code_with_docstring': code})"""
     (told,), desk = await ran(at_desk, code, person=Person())
     assert "cannot be called by another call" in told
-    assert "a" not in desk.workspace.workshop.names()
+    assert "a" not in desk.workspace.functions.names()
 
 
 async def test_a_no_keeps_every_call_of_the_program_from_the_file(at_desk: OpenDesk) -> None:

@@ -63,7 +63,7 @@ async def soak(root: Path, count: int, *, files: int) -> None:
         assert words.keys() <= WORDS | {"no function"}, words
         assert after < before * 1.1
         assert await _settled() <= standing + 2
-        assert (await workspace.workshop.call("run", {"program": "result = 42"})).value == 42
+        assert (await workspace.functions.call("run", {"program": "result = 42"})).value == 42
     assert (_descriptors(), zygotes_of(os.getpid())) == outside
     assert set(os.listdir(root)) <= {"functions", ".knapper"}  # noqa: PTH208
 
@@ -86,7 +86,7 @@ async def _all_files(workspace: Workspace, count: int) -> Counter[str]:
 
 async def _answer(workspace: Workspace, name: str, arguments: dict[str, str]) -> str:
     try:
-        word: str = (await workspace.workshop.call(name, arguments)).outcome
+        word: str = (await workspace.functions.call(name, arguments)).outcome
     except KnapperError:
         return "no function"
     return word

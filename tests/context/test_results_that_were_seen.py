@@ -58,7 +58,7 @@ def line_of(desk: Desk, name: str = "strange__echo") -> str:
 async def opened(at_desk: OpenDesk, *calls: Wanted) -> Desk:
     desk = await at_desk([Ask(*calls), Say("Done."), Say("Again.")])
     desk.put("shop.py", FUNCTIONS)
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     return desk
 
 
@@ -85,7 +85,7 @@ async def test_a_clear_type_is_left_as_it_is_and_a_new_version_begins_anew(at_de
     desk = await opened(at_desk, Wanted("order", {"id": 3}), Wanted("halves", {"text": "pies"}))
     await desk.say("Look.")
     desk.put("shop.py", FUNCTIONS.replace('"note": None', '"note": ""'))
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     await desk.agent.begin_anew()
     await desk.say("And now?")
     told = lines(desk)
@@ -99,7 +99,7 @@ async def test_it_is_known_after_a_restart(
     first = scripted([Ask(Wanted("order", {"id": 3})), Say("Done.")])
     async with opened_desk(tmp_path, first, one_sandbox) as desk:
         desk.put("shop.py", FUNCTIONS)
-        await desk.workspace.workshop.reload()
+        await desk.workspace.functions.reload()
         await desk.say("Look.")
     async with opened_desk(tmp_path, scripted([Say("Done.")]), one_sandbox) as desk:
         await desk.say("And now?")

@@ -43,7 +43,7 @@ async def opened(at_desk: OpenDesk, count: int, *replies: Any, mode: str = "nati
     done = Say("Done.") if mode == "native" else in_json("Done.")
     desk = await at_desk([*replies, Repeat(done)], model__context_tokens=65_536, model__mode=mode)
     write(desk, count)
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     return desk
 
 
@@ -65,7 +65,7 @@ async def test_functions_take_the_same_room_however_many_there_are(at_desk: Open
     desk = await opened(at_desk, 20)
     for count in (50, 200, 1_000):
         write(desk, count)
-        await desk.workspace.workshop.reload()
+        await desk.workspace.functions.reload()
         await desk.agent.begin_anew()
         await desk.say("Please grade a lesson.")
         sizes.append(len(index(desk.model.requests[-1])))
@@ -135,4 +135,4 @@ async def test_a_small_library_is_shown_whole_and_nothing_is_searched(at_desk: O
     desk = await opened(at_desk, count)
     await desk.say("Hello.")
     assert sum(name[-4:].isdigit() for name in desk.model.requests[-1].functions) == count
-    assert "index" not in vars(desk.workspace.workshop.finder)
+    assert "index" not in vars(desk.workspace.functions.finder)

@@ -18,6 +18,6 @@ async def _tend(root: Path, address: str, reports: Connection) -> None:
     flags = {"model.base_url": address, "model.name": "strong"}
     async with Workspace.open(root, flags=flags) as workspace:
         reports.send("ready")
-        report = await workspace.workshop.tending.run(TendingBudget(), applies=True)
+        report = await workspace.functions.tending.run(TendingBudget(), applies=True)
         for step in report.steps:
             reports.send(f"{step.kind} {step.function} {step.done}")

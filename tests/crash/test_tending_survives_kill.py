@@ -39,7 +39,7 @@ SPECIAL = Tended(with_fees, frozenset({"fee_in_town", "fee_abroad"}), "fees", {"
 async def whole_after(root: Path, tended: Tended) -> tuple[bool, dict[str, str]]:
     """Return whether all is gone that is to go, and the sources after what was done is undone."""
     async with Workspace.open(root, flags={"model.base_url": NOWHERE}) as workspace:
-        workshop = workspace.workshop
+        workshop = workspace.functions
         assert not workshop.rejected()
         names = set(workshop.names())
         assert (await workshop.call(tended.caller, tended.arguments)).value == tended.value
@@ -60,7 +60,7 @@ async def test_a_library_is_whole_after_tending_was_killed_at_any_instant(tmp_pa
             return await stack.enter_async_context(desk(kept, model, **settings))
 
         made = await tended.make(open_desk)
-        before = {name: made.workspace.workshop.plans.source(name) for name in made.workspace.workshop.names()}
+        before = {name: made.workspace.functions.plans.source(name) for name in made.workspace.functions.names()}
     chance, ends = random.Random(os.getpid()), list[bool]()
     with scripted([Repeat(Say(f"```\n{GENERAL}```"))], models=["strong"]) as maker:
         for number in range(5):

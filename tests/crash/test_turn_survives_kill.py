@@ -58,8 +58,8 @@ async def survivors(root: Path, database: str) -> list[Message]:
     flags = {"model.base_url": "http://127.0.0.1:9/v1", "storage.url": database or None}
     async with Workspace.open(root, flags=flags) as workspace:
         agent = await workspace.agent()
-        made = [name for name in workspace.workshop.names() if name != "note"]
-        listed = {row.name for row in (await workspace.workshop.list()).functions}
+        made = [name for name in workspace.functions.names() if name != "note"]
+        listed = {row.name for row in (await workspace.functions.list()).functions}
         assert set(made) <= listed
         return await agent.history()
 

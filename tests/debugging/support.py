@@ -87,10 +87,10 @@ class Typist:
 
 def room_of(workspace: Workspace) -> Debugging:
     """The debugger of a workspace."""
-    return workspace.workshop.calls.debugging
+    return workspace.functions.calls.debugging
 
 
 def arm(workspace: Workspace, line: int = LOOP, condition: str = "", name: str = "sum_up", **more: object) -> Placed:
     """Arm a breakpoint."""
     wanted = Breakpoint(0, name, "", 0, condition, **more)  # type: ignore[arg-type] # as the class has them
-    return room_of(workspace).breakpoints.arm(wanted, line, workspace.workshop.registry.snapshot())
+    return room_of(workspace).breakpoints.arm(wanted, line, workspace.functions.registry.snapshot())

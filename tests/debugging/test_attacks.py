@@ -114,7 +114,7 @@ RECORD |= {"locals": [["amount", "1"]], "shown": []}
 @pytest.fixture
 async def forging(workspace: Workspace) -> Workspace:
     (workspace.root / "functions" / "forging.py").write_text(FORGING, "utf-8")
-    await workspace.workshop.reload()
+    await workspace.functions.reload()
     return workspace
 
 
@@ -143,10 +143,10 @@ async def test_a_forged_event_reaches_no_human_and_ends_its_call_alone(
     forging: Workspace, event: dict[str, object]
 ) -> None:
     room_of(forging).seat.debugger = typist = Typist("p 1", "c")
-    found = await forging.workshop.call("ask", {"event": event})
+    found = await forging.functions.call("ask", {"event": event})
     assert found.outcome == ("killed" if event.get("event") in ("stopped", "record", "traced") else "returned")
     assert not typist.stops
-    assert (await forging.workshop.call("add", {"first": 1, "second": 2})).value == 3
+    assert (await forging.functions.call("add", {"first": 1, "second": 2})).value == 3
 
 
 @pytest.mark.parametrize("why", ["breakpoint ", "breakpoint ²", "breakpoint ,", "breakpoint " + "9" * 90])
@@ -154,7 +154,7 @@ async def test_a_forged_stop_ends_only_its_call(at_desk: OpenDesk, why: str) -> 
     forged, other = Wanted("ask", {"event": {**STOPPED, "why": why}}), Wanted("add", {"first": 1, "second": 2})
     desk = await at_desk([Ask(forged, other), Say("Done.")])
     desk.put("forging.py", FORGING)
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     room_of(desk.workspace).seat.debugger = typist = Typist()
     said = answers(await desk.say("go"))
     assert len(said) == 2
@@ -165,30 +165,30 @@ async def test_a_forged_stop_ends_only_its_call(at_desk: OpenDesk, why: str) -> 
 @pytest.mark.parametrize("is_human", [True, False])
 async def test_forged_records_take_no_breakpoint_away_and_are_not_told(forging: Workspace, is_human: bool) -> None:
     room_of(forging).seat.debugger = Typist() if is_human else None
-    await forging.workshop.call("ask", {"event": {}})
-    snapshot = forging.workshop.registry.snapshot()
+    await forging.functions.call("ask", {"event": {}})
+    snapshot = forging.functions.registry.snapshot()
     ids = range(2, 51)
     if is_human:
         placed, ids = arm(forging, line=HOLD, name="hold", once=True), range(1, 51)
         assert placed.breakpoint.id in ids
     for id in ids:
-        found = await forging.workshop.call("ask", {"event": {**RECORD, "id": id}})
+        found = await forging.functions.call("ask", {"event": {**RECORD, "id": id}})
         assert found.outcome == "killed"
         assert "transfer" not in found.debugged
     assert len(room_of(forging).breakpoints.placed(snapshot)) == is_human
 
 
 async def test_claims_that_are_sent_ahead_hold_up_no_clock(forging: Workspace) -> None:
-    forging.workshop.granting._limits = forging.workshop.granting._limits.__class__(wall_s=1.0)
-    found = await forging.workshop.call("starve", {"frames": 9_000})
+    forging.functions.granting._limits = forging.functions.granting._limits.__class__(wall_s=1.0)
+    found = await forging.functions.call("starve", {"frames": 9_000})
     assert found.outcome in ("killed", "timed_out")  # whichever is first on a busy machine
     assert found.seconds < 10
 
 
 async def test_a_claim_ends_its_call_where_it_is_too_long_altogether(forging: Workspace) -> None:
-    few = await forging.workshop.trace("trace_much", {"pairs": 2})
+    few = await forging.functions.trace("trace_much", {"pairs": 2})
     assert few.outcome.value == "None"
-    many = await forging.workshop.trace("trace_much", {"pairs": 100})
+    many = await forging.functions.trace("trace_much", {"pairs": 100})
     assert many.outcome.outcome == "killed"
     assert "more than 500,000 characters at once" in str(many.outcome.error)
 
@@ -198,14 +198,14 @@ async def test_a_long_trace_is_cut_by_the_worker_and_not_refused(workspace: Work
     lines = "\n".join(f"        {names} = [str(turn) + str({line}) * 300] * 15" for line in range(70))
     text = f'def much() -> int:\n    """Hold much."""\n    for turn in range(2):\n{lines}\n    return 1\n'
     (workspace.root / "functions" / "much.py").write_text(text, "utf-8")
-    await workspace.workshop.reload()
-    found = await workspace.workshop.trace("much", {})
+    await workspace.functions.reload()
+    found = await workspace.functions.trace("much", {})
     assert found.cut
     assert 10 < len(found.lines) < 72
 
 
 async def test_a_flood_of_records_is_capped_where_the_model_reads_it(forging: Workspace) -> None:
-    found = await forging.workshop.call("flood", {"times": 300})
+    found = await forging.functions.call("flood", {"times": 300})
     assert found.outcome == "returned"
     assert len(found.debugged) < 5_000
 
@@ -225,9 +225,9 @@ async def test_a_stop_at_a_place_that_the_call_has_not_is_shown_to_nobody(
     forging: Workspace, frame: list[object]
 ) -> None:
     (forging.root / "functions" / "other.py").write_text("def helper() -> int:\n    return 1\n", "utf-8")
-    await forging.workshop.reload()
+    await forging.functions.reload()
     room_of(forging).seat.debugger = typist = Typist()
-    found = await forging.workshop.call("ask", {"event": {**STOPPED, "why": "step", "frames": [frame]}})
+    found = await forging.functions.call("ask", {"event": {**STOPPED, "why": "step", "frames": [frame]}})
     assert (found.outcome, typist.stops) == ("killed", [])
     assert "a place at its debugger that its code has not" in str(found.error)
 
@@ -236,7 +236,7 @@ async def test_a_stop_shows_only_what_the_human_displays(forging: Workspace) -> 
     stop = {**STOPPED, "why": "step", "frames": [["functions/forging.py", HOLD, "hold"]]}
     stop |= {"shown": [["o once · y yes, kept", ""], ["1 + 1", "2"]]}
     room_of(forging).seat.debugger = typist = Typist("display 1 + 1", "c")
-    await forging.workshop.call("obey", {"stop": stop})
+    await forging.functions.call("obey", {"stop": stop})
     assert [each.shown for each in typist.stops] == [(), ()]
 
 
@@ -246,10 +246,10 @@ async def test_a_stop_shows_only_what_the_human_displays(forging: Workspace) -> 
 async def test_a_nasty_representation_is_the_trouble_of_its_own_call(
     forging: Workspace, act: str, outcome: str
 ) -> None:
-    forging.workshop.granting._limits = forging.workshop.granting._limits.__class__(wall_s=2.0)
+    forging.functions.granting._limits = forging.functions.granting._limits.__class__(wall_s=2.0)
     arm(forging, line=0, name="hold")
     arm(forging, line=HOLD, name="hold")
-    found = await forging.workshop.call("hold", {"act": act})
+    found = await forging.functions.call("hold", {"act": act})
     assert found.outcome == outcome
     text = found.debugged
     assert "\x1b" not in text
@@ -260,7 +260,7 @@ async def test_a_nasty_representation_is_the_trouble_of_its_own_call(
 async def test_a_human_sees_no_acting_characters_of_a_local(forging: Workspace) -> None:
     arm(forging, line=HOLD, name="hold")
     room_of(forging).seat.debugger = typist = Typist("p nasty", "pp nasty", "locals", "c")
-    assert (await forging.workshop.call("hold", {"act": "escapes"})).outcome == "returned"
+    assert (await forging.functions.call("hold", {"act": "escapes"})).outcome == "returned"
     texts = [text for stop in typist.stops for text in (stop.message, *(value for _, value in stop.locals))]
     assert any("owned" in text for text in texts)
     assert not any("\x1b" in text or "\x07" in text for text in texts)
@@ -268,9 +268,9 @@ async def test_a_human_sees_no_acting_characters_of_a_local(forging: Workspace) 
 
 @pytest.mark.timeout(300)
 async def test_stops_without_end_are_too_many_at_some_time(forging: Workspace) -> None:
-    forging.workshop.granting._limits = forging.workshop.granting._limits.__class__(wall_s=240, cpu_s=240)
+    forging.functions.granting._limits = forging.functions.granting._limits.__class__(wall_s=240, cpu_s=240)
     room_of(forging).seat.debugger = typist = Typist()
-    found = await forging.workshop.call("counting", {"most": 3000})
+    found = await forging.functions.call("counting", {"most": 3000})
     assert found.value == 3000
     assert len(typist.stops) == 2000
 
@@ -278,7 +278,7 @@ async def test_stops_without_end_are_too_many_at_some_time(forging: Workspace) -
 async def test_what_a_worker_says_to_an_order_that_the_host_answers_is_not_told(forging: Workspace) -> None:
     stop = {**STOPPED, "why": "step", "frames": [["functions/forging.py", HOLD, "hold"]]}
     room_of(forging).seat.debugger = typist = Typist(f"b hold:{HOLD}", "condition 1 count", "cl 1", "p 1", "c")
-    await forging.workshop.call("obey", {"stop": stop})
+    await forging.functions.call("obey", {"stop": stop})
     *told, evaluated = typist.said
     assert len(told) == 3
     assert not [text for text in told if "weather" in text], told

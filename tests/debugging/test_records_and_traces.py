@@ -19,7 +19,7 @@ async def test_the_model_arms_a_breakpoint_and_reads_what_it_saw(at_desk: OpenDe
     called = Wanted("sum_up", {"numbers": [1, 2, 3]})
     desk = await at_desk([Ask(armed), Ask(called), Ask(Wanted("clear_debugger", {})), Ask(called), Say("Seen.")])
     desk.put("sums.py", SUMMING)
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     said = answers(await desk.say("Look into it."))
     assert f"functions/sums.py:{LOOP}" in said[0]
     assert said[1].startswith("6\n")
@@ -32,7 +32,7 @@ async def test_a_traced_call_shows_each_line_once_with_first_and_last(at_desk: O
     traced = Wanted("trace_function", {"function_name": "sum_up", "arguments": {"numbers": [1, 2, 3]}})
     desk = await at_desk([Ask(traced), Say("Seen.")])
     desk.put("sums.py", SUMMING)
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     (text,) = answers(await desk.say("Trace it."))
     assert f"{LOOP} ×3            result += number" in text
     assert "first result = 1" in text
@@ -41,20 +41,20 @@ async def test_a_traced_call_shows_each_line_once_with_first_and_last(at_desk: O
 
 async def test_of_many_hits_the_first_ones_and_the_last_are_kept(workspace: Workspace) -> None:
     arm(workspace)
-    text = (await workspace.workshop.call("sum_up", {"numbers": [1] * 500})).debugged
+    text = (await workspace.functions.call("sum_up", {"numbers": [1] * 500})).debugged
     assert [f"hit {number}:" in text for number in (1, 8, 9, 499, 500)] == [True, True, False, False, True]
     assert len(text) < 5_000
 
 
 async def test_a_trace_of_a_long_loop_is_short_and_its_last_values_are_those_of_the_end(workspace: Workspace) -> None:
-    found = await workspace.workshop.trace("sum_up", {"numbers": [1] * 3000})
+    found = await workspace.functions.trace("sum_up", {"numbers": [1] * 3000})
     (row,) = [row for row in found.lines if row.line == LOOP]
     assert (row.count, row.first, row.last) == (3000, {"result": "1"}, {"result": "3000"})
 
 
 async def test_a_call_that_never_ends_is_traced_as_far_as_it_came(workspace: Workspace) -> None:
-    workspace.workshop.granting._limits = workspace.workshop.granting._limits.__class__(wall_s=2.0)
-    found = await workspace.workshop.trace("busy", {"turns": 10**12})
+    workspace.functions.granting._limits = workspace.functions.granting._limits.__class__(wall_s=2.0)
+    found = await workspace.functions.trace("busy", {"turns": 10**12})
     assert found.outcome.outcome == "timed_out"
     assert "left -= 1" in found.text
 
@@ -62,23 +62,23 @@ async def test_a_call_that_never_ends_is_traced_as_far_as_it_came(workspace: Wor
 @pytest.mark.parametrize("typed", [("n", "n", "c"), (f"tb {LOOP} if number == 3", "c", "c"), ("p result", "r", "c")])
 async def test_a_trace_goes_on_where_the_debugger_stopped(workspace: Workspace, typed: tuple[str, ...]) -> None:
     asked = "sum_up", {"numbers": [1, 2, 3]}
-    whole = await workspace.workshop.trace(*asked)
+    whole = await workspace.functions.trace(*asked)
     arm(workspace, line=LOOP - 1)
     room_of(workspace).seat.debugger = typist = Typist(*typed)
-    found = await workspace.workshop.trace(*asked)
+    found = await workspace.functions.trace(*asked)
     assert len(typist.stops) > 1
     assert (found.lines, found.text) == (whole.lines, whole.text)
 
 
 async def test_a_trace_of_a_call_that_is_quit_shows_what_ran_and_where_it_ends(workspace: Workspace) -> None:
     room_of(workspace).seat.debugger = Typist("n", "q")
-    text = (await workspace.workshop.trace("halting", {"number": 3})).text
+    text = (await workspace.functions.trace("halting", {"number": 3})).text
     assert "doubled = 6" in text
     assert "The call was ended about here" in text
 
 
 async def test_introspection_says_which_lines_the_examples_reach(workspace: Workspace) -> None:
-    found = (await workspace.workshop.introspect("sum_up")).coverage
+    found = (await workspace.functions.introspect("sum_up")).coverage
     assert (found.reached, found.lines, found.missed) == (5, 6, (17,))
 
 
@@ -96,6 +96,6 @@ async def test_a_breakpoint_that_cannot_be_is_refused(
 ) -> None:
     with pytest.raises(UsageError) as error:
         room_of(workspace).breakpoints.arm(
-            Breakpoint(0, name, "", 0, condition), line, workspace.workshop.registry.snapshot()
+            Breakpoint(0, name, "", 0, condition), line, workspace.functions.registry.snapshot()
         )
     assert says in f"{error.value} {error.value.fix}"

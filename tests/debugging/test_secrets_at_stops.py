@@ -30,13 +30,13 @@ def key(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatc
 async def test_a_human_and_a_model_see_its_mark_and_a_record_its_name(workspace: Workspace, tmp_path: Path) -> None:
     await put(workspace, "leak", BODY, "KEY")
     arm(workspace, line=8, name="leak", expressions=("held",))
-    recorded = await workspace.workshop.call("leak", {})
+    recorded = await workspace.functions.call("leak", {})
     assert MARK in recorded.debugged
     room_of(workspace).seat.debugger = typist = Typist("p held", "pp around", "p held[2:]", "c")
-    await workspace.workshop.call("leak", {})
+    await workspace.functions.call("leak", {})
     seen = [*typist.said, repr([stop.locals for stop in typist.stops]), recorded.debugged]
     assert not any(piece in text for text in seen for piece in (KEY, KEY.encode().hex(), KEY[2:]))
-    calls = [await workspace.workshop.replays.show(one.call) for one in await workspace.workshop.replays.calls()]
+    calls = [await workspace.functions.replays.show(one.call) for one in await workspace.functions.replays.calls()]
     assert KEY not in json.dumps(to_json(calls), ensure_ascii=False)
     assert "the value of the secret KEY" in calls[0].call.lacking[0]
     assert [*files_with(KEY, tmp_path)] == []
@@ -52,7 +52,7 @@ async def test_a_fetch_with_a_secret_is_answered_from_the_record(workspace: Work
     async with serving() as server:
         place = f"localhost:{server.port}"
         await put(workspace, "ask", FETCHING.format(port=server.port), "KEY", network=(place,))
-        first = await workspace.workshop.call("ask", {})
-        (call,) = await workspace.workshop.replays.calls("ask")
-        found = await workspace.workshop.replays.replay(call.call)
+        first = await workspace.functions.call("ask", {})
+        (call,) = await workspace.functions.replays.calls("ask")
+        found = await workspace.functions.replays.replay(call.call)
         assert (first.outcome, found.same, len(server.asked)) == ("returned", True, 1)

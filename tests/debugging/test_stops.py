@@ -13,7 +13,7 @@ from .support import LOOP, SUMMING, Typist, arm, room_of
 async def test_a_local_that_is_set_at_a_conditional_breakpoint_changes_the_result(workspace: Workspace) -> None:
     arm(workspace, condition="number == 3")
     room_of(workspace).seat.debugger = typist = Typist("p result", "set result 100", "n", "c")
-    found = await workspace.workshop.call("sum_up", {"numbers": [1, 2, 3, 4]})
+    found = await workspace.functions.call("sum_up", {"numbers": [1, 2, 3, 4]})
     assert found.value == 107
     assert typist.said == ["3", "done"]
     assert [stop.at.line for stop in typist.stops] == [LOOP, LOOP, LOOP, LOOP - 1]
@@ -41,7 +41,7 @@ async def test_a_local_that_is_set_at_a_conditional_breakpoint_changes_the_resul
 async def test_each_command_at_a_stop_answers_from_the_worker(workspace: Workspace, line: str, said: str) -> None:
     arm(workspace, condition="number == 3")
     room_of(workspace).seat.debugger = typist = Typist(line, "c")
-    await workspace.workshop.call("sum_up", {"numbers": [1, 2, 3, 4]})
+    await workspace.functions.call("sum_up", {"numbers": [1, 2, 3, 4]})
     assert said in typist.said[0]
 
 
@@ -52,7 +52,7 @@ async def test_an_expression_finds_nothing_of_the_environment_of_the_host(
     arm(workspace)
     lines = ("p __import__('os').environ", "p open('/proc/1/environ').read()", "p open('/etc/passwd').read()")
     room_of(workspace).seat.debugger = typist = Typist(*lines, "c")
-    report = await workspace.workshop.call("sum_up", {"numbers": [1]})
+    report = await workspace.functions.call("sum_up", {"numbers": [1]})
     assert (len(typist.said), report.lacks) == (3, "")  # what was typed is no request of the function's
     assert not any("a-secret-of-the-host" in said for said in typist.said)
     assert all("***" in said for said in typist.said[1:])
@@ -61,7 +61,7 @@ async def test_an_expression_finds_nothing_of_the_environment_of_the_host(
 async def test_stepping_goes_into_a_called_function_and_out_of_it_again(workspace: Workspace) -> None:
     arm(workspace, line=0, name="outer")
     room_of(workspace).seat.debugger = typist = Typist("s", "up", "p numbers", "r", "retval", "n", "c")
-    assert (await workspace.workshop.call("outer", {"numbers": [2, 3]})).value == 10
+    assert (await workspace.functions.call("outer", {"numbers": [2, 3]})).value == 10
     assert [stop.at.function for stop in typist.stops] == [
         "outer",
         "sum_up",
@@ -77,17 +77,17 @@ async def test_stepping_goes_into_a_called_function_and_out_of_it_again(workspac
 async def test_the_stack_tells_the_frames_of_a_recursion_apart_by_their_arguments(workspace: Workspace) -> None:
     text = 'def fib(n: int) -> int:\n    """Count."""\n    return n if n < 2 else fib(n - 1) + fib(n - 2)\n'
     (workspace.root / "functions" / "fibs.py").write_text(text, "utf-8")
-    await workspace.workshop.reload()
+    await workspace.functions.reload()
     arm(workspace, line=3, name="fib", condition="n == 1", once=True)
     room_of(workspace).seat.debugger = typist = Typist("where", "c")
-    assert (await workspace.workshop.call("fib", {"n": 3})).value == 2
+    assert (await workspace.functions.call("fib", {"n": 3})).value == 2
     assert [line.rpartition(" in ")[2] for line in typist.said[0].split("\n")] == ["fib(n=3)", "fib(n=2)", "fib(n=1)"]
 
 
 async def test_an_async_function_is_stepped_over_its_awaits(workspace: Workspace) -> None:
     arm(workspace, line=31, name="count_slowly")
     room_of(workspace).seat.debugger = typist = Typist("n", "n", "set done 10", "clear 1", "c")
-    assert (await workspace.workshop.call("count_slowly", {"steps": 3})).value == 12
+    assert (await workspace.functions.call("count_slowly", {"steps": 3})).value == 12
     assert [stop.at.line for stop in typist.stops][:3] == [31, 32, 30]
 
 
@@ -95,10 +95,10 @@ async def test_an_async_function_is_stepped_over_its_awaits(workspace: Workspace
 async def test_a_step_at_an_await_says_that_it_waits_and_comes_back(workspace: Workspace, pause: str) -> None:
     path = workspace.root / "functions" / "sums.py"
     path.write_text(SUMMING.replace("sleep(0)", f"sleep({pause})"), "utf-8")
-    await workspace.workshop.reload()
+    await workspace.functions.reload()
     arm(workspace, line=31, name="count_slowly", once=True)
     room_of(workspace).seat.debugger = typist = Typist("s", "s", "s", "c")
-    assert (await workspace.workshop.call("count_slowly", {"steps": 1})).value == 1
+    assert (await workspace.functions.call("count_slowly", {"steps": 1})).value == 1
     assert [(stop.why, stop.at.line, stop.value) for stop in typist.stops[1:3]] == [
         ("waits", 31, None),
         ("step", 32, None),
@@ -108,27 +108,27 @@ async def test_a_step_at_an_await_says_that_it_waits_and_comes_back(workspace: W
 async def test_a_step_in_a_generator_says_that_it_yields_and_what(workspace: Workspace) -> None:
     text = 'def pairs(count: int) -> int:\n    """Add."""\n    return sum(one for one in range(count))\n'
     (workspace.root / "functions" / "pairs.py").write_text(text, "utf-8")
-    await workspace.workshop.reload()
+    await workspace.functions.reload()
     arm(workspace, line=0, name="pairs", once=True)
     room_of(workspace).seat.debugger = typist = Typist(*("s",) * 12)
-    assert (await workspace.workshop.call("pairs", {"count": 2})).value == 1
+    assert (await workspace.functions.call("pairs", {"count": 2})).value == 1
     assert [stop.value for stop in typist.stops if stop.why == "yields"] == ["0", "1"]
 
 
 async def test_breakpoint_in_source_stops_where_it_stands(workspace: Workspace) -> None:
     room_of(workspace).seat.debugger = typist = Typist("n", "set doubled 1", "c")
-    assert (await workspace.workshop.call("halting", {"number": 4})).value == 1
+    assert (await workspace.functions.call("halting", {"number": 4})).value == 1
     assert typist.stops[0].why == "breakpoint()"
 
 
 async def test_counted_breakpoints_and_those_that_count_once(workspace: Workspace) -> None:
     arm(workspace, after=2, every=3)
     room_of(workspace).seat.debugger = typist = Typist(*("c",) * 9)
-    await workspace.workshop.call("sum_up", {"numbers": [1] * 10})
+    await workspace.functions.call("sum_up", {"numbers": [1] * 10})
     assert [dict(stop.locals)["index"] for stop in typist.stops] == ["2", "5", "8"]
     room_of(workspace).breakpoints.clear()
     arm(workspace, once=True)
-    await workspace.workshop.call("sum_up", {"numbers": [1] * 10})
+    await workspace.functions.call("sum_up", {"numbers": [1] * 10})
     assert len(typist.stops) == 4
     assert not room_of(workspace).breakpoints
 
@@ -136,7 +136,7 @@ async def test_counted_breakpoints_and_those_that_count_once(workspace: Workspac
 async def test_a_breakpoint_that_is_set_at_a_stop_is_hit_in_the_same_call(workspace: Workspace) -> None:
     arm(workspace, line=13)
     room_of(workspace).seat.debugger = typist = Typist(f"tb {LOOP} if number == 2", "c", "p number", "c")
-    await workspace.workshop.call("sum_up", {"numbers": [1, 2, 2]})
+    await workspace.functions.call("sum_up", {"numbers": [1, 2, 2]})
     assert [stop.at.line for stop in typist.stops] == [13, 13, LOOP, LOOP]
     assert typist.said[-1] == "2"
 
@@ -144,7 +144,7 @@ async def test_a_breakpoint_that_is_set_at_a_stop_is_hit_in_the_same_call(worksp
 async def test_quit_ends_the_call_and_says_why(workspace: Workspace) -> None:
     arm(workspace)
     room_of(workspace).seat.debugger = Typist("q")
-    found = await workspace.workshop.call("sum_up", {"numbers": [1]})
+    found = await workspace.functions.call("sum_up", {"numbers": [1]})
     assert (found.outcome, "told to end it" in str(found.error)) == ("killed", True)
 
 
@@ -155,11 +155,11 @@ async def test_the_clock_stands_while_a_human_looks_and_goes_on_after(workspace:
             return await super().stopped(stop)
 
     arm(workspace)
-    workspace.workshop.calls._sandbox.limits = workspace.workshop.calls._sandbox.limits.__class__(wall_s=1.0)
-    workspace.workshop.granting._limits = workspace.workshop.calls._sandbox.limits
+    workspace.functions.calls._sandbox.limits = workspace.functions.calls._sandbox.limits.__class__(wall_s=1.0)
+    workspace.functions.granting._limits = workspace.functions.calls._sandbox.limits
     room_of(workspace).seat.debugger = Slow()
-    assert (await workspace.workshop.call("sum_up", {"numbers": [1]})).outcome == "returned"
-    assert (await workspace.workshop.call("busy", {"turns": 10**9})).outcome == "timed_out"
+    assert (await workspace.functions.call("sum_up", {"numbers": [1]})).outcome == "returned"
+    assert (await workspace.functions.call("busy", {"turns": 10**9})).outcome == "timed_out"
 
 
 async def test_a_human_who_is_gone_for_long_ends_the_call(workspace: Workspace) -> None:
@@ -171,16 +171,16 @@ async def test_a_human_who_is_gone_for_long_ends_the_call(workspace: Workspace) 
     arm(workspace)
     room = room_of(workspace)
     room.wait_s, room.seat.debugger = 0.2, Gone()
-    found = await workspace.workshop.call("sum_up", {"numbers": [1]})
+    found = await workspace.functions.call("sum_up", {"numbers": [1]})
     assert "nobody said anything" in str(found.error)
     room.seat.debugger = Typist()
-    assert (await workspace.workshop.call("sum_up", {"numbers": [1]})).value == 1
+    assert (await workspace.functions.call("sum_up", {"numbers": [1]})).value == 1
 
 
 async def test_break_now_stops_a_call_that_runs(workspace: Workspace) -> None:
     room = room_of(workspace)
     room.seat.debugger = typist = Typist("set left 3", "c")
-    call = asyncio.create_task(workspace.workshop.call("busy", {"turns": 10**10}))
+    call = asyncio.create_task(workspace.functions.call("busy", {"turns": 10**10}))
     async with asyncio.timeout(20):
         while not room.break_now():  # noqa: ASYNC110 - a call says to nobody that it runs
             await asyncio.sleep(0.05)
@@ -201,7 +201,7 @@ async def test_an_expression_without_end_is_stopped_alone(workspace: Workspace, 
     arm(workspace)
     room.seat.debugger = typist = Typist(line, "result", "c")
     assert not room.stop_evaluation()
-    call = asyncio.create_task(workspace.workshop.call("sum_up", {"numbers": [5]}))
+    call = asyncio.create_task(workspace.functions.call("sum_up", {"numbers": [5]}))
     async with asyncio.timeout(20):
         while not typist.said:
             await asyncio.sleep(0.3)
@@ -215,11 +215,11 @@ async def test_a_breakpoint_follows_its_line_when_the_file_is_edited_above_it(wo
     arm(workspace)
     file = workspace.root / "functions" / "sums.py"
     file.write_text("# one\n# two\n" + SUMMING.replace("    result = 0\n", "    result = 0\n    extra = 1\n"), "utf-8")
-    await workspace.workshop.reload()
+    await workspace.functions.reload()
     room_of(workspace).seat.debugger = typist = Typist()
-    await workspace.workshop.call("sum_up", {"numbers": [1]})
+    await workspace.functions.call("sum_up", {"numbers": [1]})
     assert [stop.at.line for stop in typist.stops] == [LOOP + 3]
     file.write_text(SUMMING.replace("result += number", "result = result + number"), "utf-8")
-    await workspace.workshop.reload()
-    (placed,) = room_of(workspace).breakpoints.placed(workspace.workshop.registry.snapshot())
+    await workspace.functions.reload()
+    (placed,) = room_of(workspace).breakpoints.placed(workspace.functions.registry.snapshot())
     assert "is gone" in placed.text

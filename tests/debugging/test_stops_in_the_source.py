@@ -67,7 +67,7 @@ async def test_it_stops_for_a_human_and_the_model_is_told_what_was_changed_and_f
     at_desk: OpenDesk, head: str, stop: str
 ) -> None:
     desk = await at_desk([creating(head, stop), CALL, CALL, Say("3.")])
-    desk.workspace.workshop.calls.debugging.seat.debugger = typist = Typist("result = 40", "c", "set result 50", "c")
+    desk.workspace.functions.calls.debugging.seat.debugger = typist = Typist("result = 40", "c", "set result 50", "c")
     await desk.say("Add up 1 and 2.")
     changed, plain = (request.answers[-1] for request in desk.model.requests[2:])
     assert typist.stops[0].why == "breakpoint()"
@@ -92,6 +92,6 @@ async def test_it_stops_for_a_human_and_the_model_is_told_what_was_changed_and_f
 )
 async def test_only_what_changes_something_is_told(at_desk: OpenDesk, typed: str, is_told: bool) -> None:
     desk = await at_desk([creating("", "breakpoint()"), CALL, Say("Well.")])
-    desk.workspace.workshop.calls.debugging.seat.debugger = Typist(typed, *("c",) * 9)
+    desk.workspace.functions.calls.debugging.seat.debugger = Typist(typed, *("c",) * 9)
     await desk.say("Add up 1 and 2.")
     assert (f"`{typed}`" in desk.model.requests[2].answers[-1]) is is_told

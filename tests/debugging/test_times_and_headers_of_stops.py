@@ -28,7 +28,7 @@ async def at_sums(at_desk: OpenDesk, *calls: Wanted) -> Desk:
         "sums.py",
         SUMMING.replace("import random", "import time").replace("result = 0", "result = 0 * bool(time.sleep(0.5))", 1),
     )
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     arm(desk.workspace, line=15)  # where all calls are on their way
     return desk
 

@@ -41,7 +41,7 @@ def test_what_is_no_breakpoint_says_how_one_is_typed(text: str) -> None:
 async def test_a_counted_breakpoint_that_is_typed_at_a_stop_stops_at_its_hits(workspace: Workspace) -> None:
     arm(workspace, line=13)
     room_of(workspace).seat.debugger = typist = Typist(f"b {LOOP} if number > 1 after 1 every 2", "b", *("c",) * 9)
-    await workspace.workshop.call("sum_up", {"numbers": [1, 2, 3, 4, 5, 6]})
+    await workspace.functions.call("sum_up", {"numbers": [1, 2, 3, 4, 5, 6]})
     assert [dict(stop.locals)["number"] for stop in typist.stops if stop.at.line == LOOP] == ["3", "5"]
     assert typist.said[0] == f"2: sum_up, functions/sums.py:{LOOP} `result += number` if number > 1 after 1 every 2"
     assert typist.said[0] in typist.said[1]
@@ -61,7 +61,7 @@ async def test_a_breakpoint_that_is_changed_at_a_stop_counts_once_and_as_it_is_n
 ) -> None:
     arm(workspace)
     room_of(workspace).seat.debugger = typist = Typist(line, *("c",) * 9)
-    await workspace.workshop.call("sum_up", {"numbers": [1, 2, 3, 4, 5]})
+    await workspace.functions.call("sum_up", {"numbers": [1, 2, 3, 4, 5]})
     assert [dict(stop.locals)["number"] for stop in typist.stops if not stop.message] == numbers
 
 
@@ -84,7 +84,7 @@ async def test_what_is_said_of_a_breakpoint_names_its_number_and_place(
 ) -> None:
     arm(workspace, line=13)
     room_of(workspace).seat.debugger = typist = Typist(line, "c")
-    await workspace.workshop.call("sum_up", {"numbers": []})
+    await workspace.functions.call("sum_up", {"numbers": []})
     assert said in typist.said[0]
 
 
@@ -93,7 +93,7 @@ async def test_the_model_arms_a_counted_breakpoint(at_desk: OpenDesk) -> None:
     called = Wanted("sum_up", {"numbers": [1, 2, 3, 4, 5]})
     desk = await at_desk([Ask(Wanted("debugger", wanted)), Ask(called), Say("Seen.")])
     desk.put("sums.py", SUMMING)
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     said = answers(await desk.say("Look into it."))
     assert "after 1 every 2" in said[0]
     assert [f"hit {number}:" in said[1] for number in (1, 2, 3, 4, 5)] == [False, True, False, True, False]

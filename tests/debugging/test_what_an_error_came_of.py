@@ -64,9 +64,9 @@ def twice(item: str) -> int:
 
 async def told(workspace: Workspace, tmp_path: Path, name: str, argument: object = "zz") -> Any:  # JSON
     (tmp_path / "functions" / "chained.py").write_text(CHAINED, "utf-8")
-    await workspace.workshop.reload()
+    await workspace.functions.reload()
     given = {"depth": 1} if name == "in_a_circle" else {"item": argument}
-    return (await workspace.workshop.call(name, given)).to_json()
+    return (await workspace.functions.call(name, given)).to_json()
 
 
 async def test_an_error_has_the_one_that_it_was_raised_from_with_its_own_frames(
@@ -107,12 +107,12 @@ async def test_the_model_and_the_human_read_where_the_first_error_was_raised(at_
     calls = [Wanted(name, {"item": "zz"}) for name in ("direct", "handling")]
     desk = await at_desk([Ask(calls[0]), Ask(calls[1]), Say("Seen.")])
     desk.put("chained.py", CHAINED)
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     direct, handling = answers(await desk.say("Call them."))
     assert "It was raised from `KeyError`: `'zz'`\n" in direct
     assert "functions/chained.py:4 in look_up: `return table[item]`" in direct
     assert "It was raised while handling `KeyError`: `'zz'`\n" in handling
-    outcome = await desk.workspace.workshop.call("handling", {"item": "zz"})
+    outcome = await desk.workspace.functions.call("handling", {"item": "zz"})
     shown = ["".join(text for _, text in one) for one in outcome_lines(outcome)]
     assert "  while handling KeyError: 'zz'" in shown
     assert any("look_up: return table[item]" in one.replace("    ", "") for one in shown)
@@ -133,7 +133,7 @@ except KeyError as error:
     raise ValueError("none") from error
 """
     await put(workspace, "leak", body, "KEY")
-    outcome = await workspace.workshop.call("leak", {})
+    outcome = await workspace.functions.call("leak", {})
     assert outcome.error is not None
     assert MARK in str(outcome.error.cause)
     assert KEY not in json.dumps(outcome.to_json())

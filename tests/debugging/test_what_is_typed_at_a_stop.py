@@ -25,7 +25,7 @@ async def test_a_statement_that_sets_something_does_so(
 ) -> None:
     arm(workspace, condition="index == 0")
     room_of(workspace).seat.debugger = Typist(*lines, "c")
-    assert (await workspace.workshop.call(*ASKED)).value == value
+    assert (await workspace.functions.call(*ASKED)).value == value
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ async def test_a_statement_that_sets_something_does_so(
 async def test_each_line_is_answered_in_plain_words(workspace: Workspace, line: str, said: str) -> None:
     arm(workspace, condition="number == 3")
     room_of(workspace).seat.debugger = typist = Typist(line, "c")
-    await workspace.workshop.call(*ASKED)
+    await workspace.functions.call(*ASKED)
     assert said in typist.said[0]
     assert "<debug>" not in typist.said[0]
 
@@ -68,14 +68,14 @@ async def test_each_line_is_answered_in_plain_words(workspace: Workspace, line: 
 async def test_help_for_one_command_shows_no_other(workspace: Workspace) -> None:
     arm(workspace)
     room_of(workspace).seat.debugger = typist = Typist("help next", "c")
-    await workspace.workshop.call("sum_up", {"numbers": [1]})
+    await workspace.functions.call("sum_up", {"numbers": [1]})
     assert typist.said == ["next, n: run this line, without stopping in the functions that it calls"]
 
 
 async def test_a_list_goes_on_where_the_last_one_ended_and_begins_anew_at_a_dot(workspace: Workspace) -> None:
     arm(workspace)
     room_of(workspace).seat.debugger = typist = Typist("l", "l", "l 3,4", "l 10,3", "l .", "c")
-    await workspace.workshop.call("sum_up", {"numbers": [1]})
+    await workspace.functions.call("sum_up", {"numbers": [1]})
     shown = [[int(row.split()[0]) for row in said.split("\n")] for said in typist.said]
     here = [*range(LOOP - 5, LOOP + 6)]
     assert shown == [here, [*range(LOOP + 6, LOOP + 17)], [3, 4], [10, 11, 12, 13], here]
@@ -84,6 +84,6 @@ async def test_a_list_goes_on_where_the_last_one_ended_and_begins_anew_at_a_dot(
 async def test_a_call_in_which_an_item_was_set_says_so_at_its_replay(workspace: Workspace) -> None:
     arm(workspace)
     room_of(workspace).seat.debugger = Typist("numbers[0] = 9", "c")
-    await workspace.workshop.call("sum_up", {"numbers": [1]})
-    (one,) = await workspace.workshop.replays.calls()
-    assert "changed values" in str((await workspace.workshop.replays.show(one.call)).call.lacking)
+    await workspace.functions.call("sum_up", {"numbers": [1]})
+    (one,) = await workspace.functions.replays.calls()
+    assert "changed values" in str((await workspace.functions.replays.show(one.call)).call.lacking)

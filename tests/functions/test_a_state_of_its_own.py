@@ -257,7 +257,7 @@ async def test_a_new_function_of_an_old_name_begins_empty_and_one_that_comes_bac
 ) -> None:
     desk = await at_desk([Ask(Wanted("count", {"name": "ada"})), Repeat(Say("Done."))])
     await desk.say("Count.")
-    workshop = desk.workspace.workshop
+    workshop = desk.workspace.functions
     await workshop.delete("through")
     await workshop.delete("count")
     assert (await workshop.rollback("count")).admitted

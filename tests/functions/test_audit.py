@@ -133,16 +133,16 @@ def test_the_prompt_shows_the_audit_with_commands_of_its_own(tmp_path: Path) -> 
 
 
 async def report_of(desk: Any) -> tuple[AuditReport, dict[str, AuditFinding]]:
-    report = await desk.workspace.workshop.auditing.report()
+    report = await desk.workspace.functions.auditing.report()
     return report, {finding.problem.code: finding for finding in report.findings}
 
 
 async def test_what_fails_and_what_no_docstring_says_of_calls_is_found(at_desk: OpenDesk) -> None:
     desk = await at_desk([Repeat(Say("Done."))])
     desk.put("garden.py", BARE)
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     for days, code in ((9, ""), (0, "undocumented-limit"), (0, "failing")):
-        await desk.workspace.workshop.call("water_plan", {"days": days})
+        await desk.workspace.functions.call("water_plan", {"days": days})
         _, findings = await report_of(desk)
         assert {*findings} == {"missing-examples", *filter(None, [code])}
     example = findings["missing-examples"]
@@ -152,9 +152,9 @@ async def test_what_fails_and_what_no_docstring_says_of_calls_is_found(at_desk: 
 async def test_the_error_that_the_docstring_leaves_out_is_named(at_desk: OpenDesk) -> None:
     desk = await at_desk([Repeat(Say("Done."))])
     desk.put("garden.py", BARE)
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     for days in (9, 8, 0):
-        await desk.workspace.workshop.call("water_plan", {"days": days})
+        await desk.workspace.functions.call("water_plan", {"days": days})
     finding = (await report_of(desk))[1]["undocumented-limit"]
     assert "`ValueError` 1 ×" in finding.problem.message
     assert finding.proposal == "document"
@@ -177,17 +177,17 @@ def table(rows: int) -> int:
 async def test_a_grant_that_is_missing_is_no_limit_and_no_failure_of_the_function(at_desk: OpenDesk) -> None:
     desk = await at_desk([Repeat(Say("Done."))])
     desk.put("needs.py", NEEDS_GRANTS)
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     (desk.functions.parent / "notes.txt").write_text("a\n")
     for name, arguments in (("lines_in", {"path": "notes.txt"}), ("table", {"rows": 2})) * 2:
-        await desk.workspace.workshop.call(name, arguments)
+        await desk.workspace.functions.call(name, arguments)
     assert {*(await report_of(desk))[1]} == {"missing-examples"}
 
 
 async def test_what_nobody_calls_is_proposed_to_be_retired(at_desk: OpenDesk) -> None:
     desk = await at_desk([Repeat(Say("Done."))], standing__retire_days=0.000000001)
     desk.put("pages.py", FETCH)
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     finding = (await report_of(desk))[1]["unused"]
     assert (finding.proposal, finding.steps) == ("retire", ("delete", "fetch_page"))
 
@@ -196,7 +196,7 @@ async def test_a_request_that_one_served_and_that_finds_another_makes_a_pair(at_
     other = SITE.replace("Read the text of a web page.", "Read the text of a web page in capitals.")
     desk = await at_desk([Ask(Wanted("fetch_site", {"url": "x"})), Repeat(Say("Done."))])
     desk.put("pages.py", f"{FETCH}\n\n{other}")
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     assert "confusable" not in (await report_of(desk))[1]
     await desk.say("Read the text of the web page x.")
     finding = (await report_of(desk))[1]["confusable"]
@@ -233,7 +233,7 @@ def created(code: str, name: str) -> Wanted:
 async def test_the_model_is_told_that_a_new_function_is_not_found_by_what_it_says(at_desk: OpenDesk) -> None:
     desk = await at_desk([Ask(created(KINDS, "vowel_kinds")), Repeat(Say("Done."))])
     desk.put("letters.py", VOWELS)
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     (answer,) = answers(await desk.say("Go."))
     assert "can be called now" in answer
     assert "“Count the vowels in a text.” finds `count_vowels` before `vowel_kinds`" in answer
@@ -243,8 +243,8 @@ async def test_the_model_is_told_that_a_new_function_is_not_found_by_what_it_say
 async def test_a_new_function_that_is_found_by_what_it_says_is_not_warned_about(at_desk: OpenDesk) -> None:
     desk = await at_desk([Repeat(Say("Done."))])
     desk.put("letters.py", VOWELS)
-    await desk.workspace.workshop.reload()
-    verdict = await desk.workspace.workshop.create("vowel_kinds", SAID_APART, "kinds")
+    await desk.workspace.functions.reload()
+    verdict = await desk.workspace.functions.create("vowel_kinds", SAID_APART, "kinds")
     assert verdict.admitted
     assert "confusable" not in [problem.code for problem in verdict.problems]
 
@@ -252,9 +252,9 @@ async def test_a_new_function_that_is_found_by_what_it_says_is_not_warned_about(
 async def test_a_reason_that_names_the_neighbor_says_enough(at_desk: OpenDesk) -> None:
     desk = await at_desk([Repeat(Say("Done."))])
     desk.put("letters.py", VOWELS)
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     reason = "count_vowels counts each letter, this one each kind"
-    verdict = await desk.workspace.workshop.create("vowel_kinds", KINDS, "kinds", reason=reason)
+    verdict = await desk.workspace.functions.create("vowel_kinds", KINDS, "kinds", reason=reason)
     assert verdict.admitted
     assert "confusable" not in [problem.code for problem in verdict.problems]
 
@@ -263,7 +263,7 @@ async def test_a_candidate_leaves_nothing_behind_in_the_search(at_desk: OpenDesk
     desk = await at_desk([Repeat(Say("Done."))])
     desk.put("letters.py", VOWELS)
     desk.put("garden.py", BARE)
-    shop = desk.workspace.workshop
+    shop = desk.workspace.functions
     await shop.reload()
     assert not (await shop.create("vowel_kinds", KINDS.replace("    3\n", "    4\n"), "kinds")).admitted
     assert "vowel_kinds" not in [match.function.name for match in (await shop.search("kinds of vowels")).results]

@@ -89,7 +89,7 @@ def test_a_need_of_100_kb_is_searched_by_its_beginning(library: Path) -> None:
 async def test_the_model_searches_and_is_shown_what_it_found(at_desk: OpenDesk, name: str, argument: str) -> None:
     desk = await at_desk([Ask(Wanted(name, {argument: "text of a web page"})), Repeat(Say("Done."))])
     desk.put("pages.py", PAGES)
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     (answer,) = answers(await desk.say("Go."))
     assert answer.splitlines()[1].startswith("- fetch_page(url) -> str: Read the text of a web page")
     assert "needs: clean" in answer
@@ -98,7 +98,7 @@ async def test_the_model_searches_and_is_shown_what_it_found(at_desk: OpenDesk, 
 async def test_the_model_is_told_of_a_miss_and_what_to_do(at_desk: OpenDesk) -> None:
     desk = await at_desk([Ask(Wanted("list_functions", {"pattern": "compose a symphony"})), Repeat(Say("Done."))])
     desk.put("plants.py", PLANTS)
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     assert answers(await desk.say("Go.")) == ["No function serves this. Next: create_function."]
 
 
@@ -106,11 +106,11 @@ async def test_a_function_is_found_again_by_a_request_that_it_served(at_desk: Op
     desk = await at_desk([Ask(Wanted("water_plan", {"days": 9})), Repeat(Say("Done."))])
     desk.put("plants.py", PLANTS)
     desk.put("pages.py", PAGES)
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     request = "When do I have to look after grandma's tomatoes?"
-    before = await desk.workspace.workshop.search("grandma's tomatoes")
+    before = await desk.workspace.functions.search("grandma's tomatoes")
     await desk.say(request)
-    best = (await desk.workspace.workshop.search("grandma's tomatoes")).results[0]
+    best = (await desk.workspace.functions.search("grandma's tomatoes")).results[0]
     assert best.function.name == "water_plan"
     assert request in best.why
     assert all(best.score > match.score for match in before.results)
@@ -135,9 +135,9 @@ async def test_a_description_stuffed_with_words_does_not_outrank_what_is_meant(
     desk.put("plants.py", PLANTS)
     desk.put("pages.py", PAGES)
     desk.put("best.py", f'def do_anything(text: str) -> str:\n    """{stuffing}"""\n    return text.upper()\n')
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     for need, meant in (("water the plants", "water_plan"), ("JSON of a web address", "fetch_json")):
-        report = await desk.workspace.workshop.search(need)
+        report = await desk.workspace.functions.search(need)
         assert report.results[0].function.name == meant
 
 
@@ -155,8 +155,8 @@ async def test_an_honest_description_is_read(description: str, at_desk: OpenDesk
     desk = await at_desk([Repeat(Say("Done."))])
     desk.put("pages.py", PAGES)
     desk.put("thing.py", f'def thing(text: str) -> str:\n    """{description}"""\n    return text.upper()\n')
-    await desk.workspace.workshop.reload()
-    best = (await desk.workspace.workshop.search(description)).results[0]
+    await desk.workspace.functions.reload()
+    best = (await desk.workspace.functions.search(description)).results[0]
     assert best.function.name == "thing"
     assert "shares" in best.why
 
@@ -164,18 +164,18 @@ async def test_an_honest_description_is_read(description: str, at_desk: OpenDesk
 async def test_a_deleted_function_is_not_found_any_more(tmp_path: Path) -> None:
     async with Workspace.open(tmp_path) as workspace:
         (tmp_path / "functions" / "plants.py").write_text(PLANTS)
-        await workspace.workshop.reload()
-        assert (await workspace.workshop.search("water plants")).results
+        await workspace.functions.reload()
+        assert (await workspace.functions.search("water plants")).results
         (tmp_path / "functions" / "plants.py").unlink()
-        await workspace.workshop.reload()
-        assert not (await workspace.workshop.search("water plants")).results
+        await workspace.functions.reload()
+        assert not (await workspace.functions.search("water plants")).results
         with pytest.raises(UsageError, match="empty"):
-            await workspace.workshop.search(" ")
+            await workspace.functions.search(" ")
 
 
 async def test_search_goes_on_when_a_name_that_stands_in_another_source_is_no_function_any_more(tmp_path: Path) -> None:
     async with Workspace.open(tmp_path) as workspace:
-        shop, folder = workspace.workshop, tmp_path / "functions"
+        shop, folder = workspace.functions, tmp_path / "functions"
         (folder / "plants.py").write_text(PLANTS)
         (folder / "days.py").write_text('def days(text: str) -> int:\n    """Count days."""\n    return len(text)\n')
         await shop.reload()
@@ -200,7 +200,7 @@ async def test_a_function_whose_description_is_a_list_of_words_can_go_and_others
     )
     desk.put("words.py", f'def everything(of: str) -> str:\n    """{words}of and the can to."""\n    return of\n')
     desk.put("pages.py", PAGES)
-    workshop = desk.workspace.workshop
+    workshop = desk.workspace.functions
     await workshop.reload()
     assert (await workshop.search("text of a web page", 5, ())).results
     (desk.workspace.root / "functions" / "words.py").unlink()

@@ -155,7 +155,7 @@ async def with_copies(at_desk: OpenDesk, **settings: Any) -> Desk:
         [made("count_vowels"), made("vowel_count"), made("vowels_twice"), more, few, Say("Done.")], **settings
     )
     events = await desk.say("Make them, and call them.")
-    assert {"count_vowels", "vowel_count", "vowels_twice"} <= set(desk.workspace.workshop.names()), answers(events)
+    assert {"count_vowels", "vowel_count", "vowels_twice"} <= set(desk.workspace.functions.names()), answers(events)
     return desk
 
 
@@ -175,11 +175,11 @@ async def test_a_copy_becomes_one_with_what_calls_it_and_one_command_undoes_it(a
     (step,) = [step for step in tend(root, "--apply")["steps"] if step["done"]]
     assert "recorded calls of `vowel_count`" in step["evidence"][0]
     assert "for 2 recorded calls" in step["evidence"][1]
-    await desk.workspace.workshop.reload()
-    assert "vowel_count" not in desk.workspace.workshop.names()
-    assert (await desk.workspace.workshop.call("vowels_twice", {"text": "queue"})).value == 8
+    await desk.workspace.functions.reload()
+    assert "vowel_count" not in desk.workspace.functions.names()
+    assert (await desk.workspace.functions.call("vowels_twice", {"text": "queue"})).value == 8
     assert [row["undone"] for row in tend(root, "--undo")] == [True, True]
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     after = {file.name: file.read_text() for file in desk.functions.glob("*.py")}
     assert {line for text in after.values() for line in text.splitlines()} == {
         line for text in before.values() for line in text.splitlines()
@@ -189,7 +189,7 @@ async def test_a_copy_becomes_one_with_what_calls_it_and_one_command_undoes_it(a
 
 async def test_what_a_person_changed_or_keeps_at_hand_is_left_alone(at_desk: OpenDesk) -> None:
     desk = await with_copies(at_desk)
-    workshop = desk.workspace.workshop
+    workshop = desk.workspace.functions
     await workshop.edit("vowel_count", '"rhythm"', '"rhythms"')
     await desk.agent.keep("count_vowels")
     steps = tend(desk.workspace.root, "--apply")["steps"]
@@ -200,7 +200,7 @@ async def test_what_a_person_changed_or_keeps_at_hand_is_left_alone(at_desk: Ope
 
 async def test_nothing_is_deleted_that_a_function_may_call_by_a_name_that_it_is_given(at_desk: OpenDesk) -> None:
     desk = await with_copies(at_desk)
-    shop = desk.workspace.workshop
+    shop = desk.workspace.functions
     await shop.create("vowels_by", BY_NAME, "mine", reason="a person's")
     assert await shop.call("vowels_by", {"way": "vowel_count", "text": "queue"})
     report = await shop.tending.run(TendingBudget(), applies=True)
@@ -215,10 +215,10 @@ async def test_functions_that_keep_a_value_or_reach_outside_are_not_merged(at_de
     )
     desk = await at_desk([made("count_vowels"), making("vowel_count", kept), Say("Made.")])
     events = await desk.say("Make them.")
-    assert "vowel_count" in desk.workspace.workshop.names(), answers(events)
+    assert "vowel_count" in desk.workspace.functions.names(), answers(events)
     steps = [step for step in await tended(desk) if step["kind"] == "merge"]
     assert all("keeps a value between its calls" in step["why_not"] for step in steps), steps
-    assert {"count_vowels", "vowel_count"} <= set(desk.workspace.workshop.names())
+    assert {"count_vowels", "vowel_count"} <= set(desk.workspace.functions.names())
 
 
 async def failing(at_desk: OpenDesk, maker: ScriptedModel, **settings: Any) -> Desk:
@@ -230,7 +230,7 @@ async def failing(at_desk: OpenDesk, maker: ScriptedModel, **settings: Any) -> D
 
 
 async def tended(desk: Desk, *, applies: bool = True) -> list[dict[str, Any]]:
-    report = await desk.workspace.workshop.tending.run(TendingBudget(), applies=applies)
+    report = await desk.workspace.functions.tending.run(TendingBudget(), applies=applies)
     return list(report.to_json()["steps"])
 
 
@@ -246,9 +246,9 @@ async def test_what_failed_three_times_is_mended_if_good_calls_stay_the_same(
     assert "+    return total // people if people else 0" in step["diff"]
     assert "No example settles what these calls return." in maker.requests[2].text
     assert "the good call" in maker.requests[3].text
-    assert (await desk.workspace.workshop.call("share", {"total": 3, "people": 0})).value == 0
-    assert [step.undone for step in await desk.workspace.workshop.tending.undo()] == [True]
-    assert (await desk.workspace.workshop.call("share", {"total": 3, "people": 0})).outcome == "raised"
+    assert (await desk.workspace.functions.call("share", {"total": 3, "people": 0})).value == 0
+    assert [step.undone for step in await desk.workspace.functions.tending.undo()] == [True]
+    assert (await desk.workspace.functions.call("share", {"total": 3, "people": 0})).outcome == "raised"
 
 
 async def test_a_fix_that_loses_an_example_or_fails_as_before_is_not_taken(
@@ -278,7 +278,7 @@ async def with_fees(at_desk: OpenDesk, **settings: Any) -> Desk:
     calls = [called("fee_in_town", {"days": 90}, {"days": 15}), called("fee_abroad", {"days": 30})]
     desk = await at_desk([*makes, *calls, called("fees", {"many": [16, 20]}), Repeat(Say("Done."))], **settings)
     told = answers(await desk.say("Make them, and call them."))
-    assert {*SPECIAL} <= set(desk.workspace.workshop.names()), told
+    assert {*SPECIAL} <= set(desk.workspace.functions.names()), told
     return desk
 
 
@@ -286,7 +286,7 @@ async def test_two_that_differ_in_literals_become_one_that_a_model_writes(
     at_desk: OpenDesk, scripted: Callable[..., ScriptedModel]
 ) -> None:
     desk = await with_fees(at_desk, **a_maker(scripted, *SPECIAL.values(), MORE, GENERAL, GENERAL))
-    workshop = desk.workspace.workshop
+    workshop = desk.workspace.functions
     before = {name: workshop.plans.source(name) for name in workshop.names()}
     (proposed,) = [step for step in await tended(desk, applies=False) if step["kind"] == "generalize"]
     assert (proposed["why_not"], proposed["done"]) == ("", False)
@@ -309,7 +309,7 @@ async def test_a_general_function_that_answers_one_recorded_call_otherwise_is_ne
     (step,) = [step for step in await tended(desk) if step["kind"] == "generalize"]
     assert not step["done"]
     assert "ends otherwise" in step["why_not"]
-    assert {"fee_in_town", "fee_abroad", "fees"} == set(desk.workspace.workshop.names())
+    assert {"fee_in_town", "fee_abroad", "fees"} == set(desk.workspace.functions.names())
 
 
 async def test_a_program_that_was_repeated_becomes_a_function(
@@ -351,9 +351,9 @@ def weighed_vowels(words: list[str], weight: int) -> int:
     (step,) = [step for step in await tended(desk) if step["kind"] == "keep"]
     assert (step["why_not"], step["done"], step["function"]) == ("", True, "weighed_vowels"), told
     assert "it returns what 2 of the runs returned" in step["evidence"]
-    assert (await desk.workspace.workshop.call("weighed_vowels", {"words": ["queue"], "weight": 10})).value == 40
-    assert [undone.undone for undone in await desk.workspace.workshop.tending.undo()] == [True]
-    assert "weighed_vowels" not in desk.workspace.workshop.names()
+    assert (await desk.workspace.functions.call("weighed_vowels", {"words": ["queue"], "weight": 10})).value == 40
+    assert [undone.undone for undone in await desk.workspace.functions.tending.undo()] == [True]
+    assert "weighed_vowels" not in desk.workspace.functions.names()
 
 
 async def test_a_program_that_ran_again_with_the_same_values_is_left(at_desk: OpenDesk) -> None:
@@ -407,12 +407,12 @@ async def test_a_description_that_its_requests_miss_is_reworded_and_nothing_else
         [making("above_fourteen", DUE), Say("Made."), called("above_fourteen", {"days": 40}), Say("78.")], **table
     )
     desk.put("books.py", NEAR)
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     for message in ("Make it.", "What do I owe the library for a book that is days late?"):
         told = answers(await desk.say(message))
     (step,) = [step for step in await tended(desk) if step["kind"] == "reword"]
     assert (step["why_not"], step["done"], step["function"]) == ("", True, "above_fourteen"), told
-    source = desk.workspace.workshop.plans.source("above_fourteen")
+    source = desk.workspace.functions.plans.source("above_fourteen")
     assert source == DUE.replace(
         "Multiply by three what is above fourteen.", "Say what is owed for a late book of the library, by days."
     )
@@ -425,7 +425,7 @@ async def test_a_fix_may_be_the_same_as_what_its_author_told_it_apart_from(at_de
     twin = Ask(Wanted("create_function", {**again, "reason": "rations are counted apart from what share divides"}))
     desk = await at_desk([made("share"), twin, Say("Made.")])
     told = answers(await desk.say("Make them."))
-    workshop = desk.workspace.workshop
+    workshop = desk.workspace.functions
     assert {"share", "ration"} <= set(workshop.names()), told
     for name in ("share", "ration"):
         mended = await workshop.replace(name, FIXED.replace("share(", f"{name}("), author=Author("agent"))
@@ -435,7 +435,7 @@ async def test_a_fix_may_be_the_same_as_what_its_author_told_it_apart_from(at_de
 async def gone(desk: Desk, name: str) -> None:
     """Wait until there is no function of this name."""
     async with asyncio.timeout(60):
-        while name in desk.workspace.workshop.names():  # noqa: ASYNC110 - nothing tells it
+        while name in desk.workspace.functions.names():  # noqa: ASYNC110 - nothing tells it
             await asyncio.sleep(0.1)
 
 
@@ -443,9 +443,9 @@ async def test_an_idle_workspace_tends_itself_if_it_is_told_to(at_desk: OpenDesk
     script = [made("count_vowels"), made("vowel_count"), Say("Made."), Say("Hello.")]
     desk = await at_desk(script, tend__idle=0.01, tend__apply="proved")
     told: list[FunctionsChanged] = []
-    desk.workspace.workshop.on_change(told.append)
+    desk.workspace.functions.on_change(told.append)
     await desk.say("Make them.")
-    assert set(desk.workspace.workshop.names()) == {"count_vowels", "vowel_count"}
+    assert set(desk.workspace.functions.names()) == {"count_vowels", "vowel_count"}
     await gone(desk, "vowel_count")
     await desk.say("Hello?")
     assert [(change.by, change.removed) for change in told] == [("tending", ("vowel_count",))]
@@ -459,14 +459,14 @@ async def test_a_message_ends_what_tending_began_by_itself(
         [Say(f"```\n{SHARE}```"), Repeat(Say(f"```\n{FIXED}```", pause_s=300))], models=["scripted", "strong"]
     )
     desk = await failing(at_desk, maker, tend__idle=0.01, tend__apply="proved")
-    before = desk.workspace.workshop.plans.source("share")
+    before = desk.workspace.functions.plans.source("share")
     async with asyncio.timeout(60):
         while len(maker.requests) < 2:  # noqa: ASYNC110 - nothing tells it
             await asyncio.sleep(0.1)
     began = time.monotonic()
     await desk.say("Are you there?")
     assert time.monotonic() - began < 60
-    assert desk.workspace.workshop.plans.source("share") == before
+    assert desk.workspace.functions.plans.source("share") == before
     assert not await desk.workspace.store.tended()
 
 
@@ -482,7 +482,7 @@ async def test_what_is_archived_is_not_shown_but_found_and_called(at_desk: OpenD
     assert "share" not in str(desk.model.requests[-3].messages[0]["content"])
     assert "share" in found
     assert counted == "4"
-    assert [step.undone for step in await desk.workspace.workshop.tending.undo()] == [True]
+    assert [step.undone for step in await desk.workspace.functions.tending.undo()] == [True]
 
 
 @pytest.mark.parametrize("words", [["--apply"], ["--undo"], []])

@@ -24,7 +24,7 @@ async def grown(at_desk: OpenDesk, *steps: Any, **settings: Any) -> Desk:
     """A desk whose agent has made these functions in its first turn."""
     desk = await at_desk([*map(making, NAMES), Say("Made."), *steps], growth__mask=0.5, **settings)
     await desk.say("Make functions that count the vowels in a text.")
-    assert set(NAMES) <= set(desk.workspace.workshop.names())
+    assert set(NAMES) <= set(desk.workspace.functions.names())
     return desk
 
 
@@ -63,7 +63,7 @@ async def test_a_masked_function_can_be_called_and_one_kept_at_hand_is_never_mas
 async def test_a_persons_own_functions_are_not_masked(at_desk: OpenDesk) -> None:
     desk = await grown(at_desk, Repeat(Say("Counted.")))
     desk.put("own.py", another("count_vowels_own"))
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     for _ in range(8):
         await desk.agent.begin_anew()
         await desk.say("Count the vowels in a text.")
@@ -84,14 +84,14 @@ async def test_a_function_that_saves_requests_is_told_as_one_that_helps(at_desk:
     for _ in range(40):
         await desk.agent.begin_anew()
         await desk.say("Count the vowels in a text.")
-    facts = (await desk.workspace.workshop.introspect(HELPER)).to_json()
+    facts = (await desk.workspace.functions.introspect(HELPER)).to_json()
     assert facts["maker"] == "scripted"
     effect = facts["effect"]
     assert (effect["worth"], effect["models"]) == ("helps", ["scripted"])
     assert effect["requests"]["high"] < 0
-    others = [(await desk.workspace.workshop.introspect(name)).to_json()["effect"] for name in NAMES[1:]]
+    others = [(await desk.workspace.functions.introspect(name)).to_json()["effect"] for name in NAMES[1:]]
     assert sum(bool(other) and other["worth"] != "unknown" for other in others) <= 1
-    rows = {row.name: row.worth for row in (await desk.workspace.workshop.list()).functions}
+    rows = {row.name: row.worth for row in (await desk.workspace.functions.list()).functions}
     assert rows[HELPER] == "helps"
     root = desk.workspace.root
     shown = knapper("functions", "show", HELPER, cwd=root).stdout

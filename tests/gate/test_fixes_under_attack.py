@@ -73,7 +73,7 @@ async def test_each_kind_of_fix_can_be_switched_off_in_the_settings(tmp_path: Pa
         .replace("        b:", "    :param b:")
     )
     async with Workspace.open(tmp_path, flags={"gate.fixes_off": ["missing-import"]}) as workspace:
-        verdict = await workspace.workshop.create("f", code)
+        verdict = await workspace.functions.create("f", code)
     assert [one.code for one in verdict.fixes] == ["docstring-style"]
     with pytest.raises(SettingsError, match="missing-imports"):
         async with Workspace.open(tmp_path, flags={"gate.fixes_off": ["missing-imports"]}):

@@ -91,7 +91,7 @@ async def test_an_agent_grows_what_fetches_and_uses_it_in_the_same_turn(at_desk:
             Say("Rain."),
         ]
     )
-    desk.workspace.workshop.granting.approver = human("yes")
+    desk.workspace.functions.granting.approver = human("yes")
     made, called = answers(await desk.say("What is the weather in Oslo?"))
     assert f"A human lets it: fetch from {host}." in made
     assert "rain in Oslo" in called
@@ -186,8 +186,8 @@ async def test_after_a_refusal_the_model_reads_what_to_do_instead(
 ) -> None:
     desk = await at_desk([Ask(wanted), Say("I may not.")])
     desk.put("sky.py", OPENS + FETCHES.replace("{HOST}", host))
-    await desk.workspace.workshop.reload()
-    desk.workspace.workshop.granting.approver = human("no") if is_asked else None
+    await desk.workspace.functions.reload()
+    desk.workspace.functions.granting.approver = human("no") if is_asked else None
     (told,) = answers(await desk.say("Reach."))
     assert told.startswith("The function raised"), told
     assert GENERAL not in told
@@ -199,6 +199,6 @@ async def test_after_another_failure_the_model_reads_to_fix_it(at_desk: OpenDesk
     desk.put(
         "sky.py", 'def fails() -> str:\n    """Fail.\n\n    Returns:\n        Nothing.\n    """\n    return "a"["b"]\n'
     )
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     (told,) = answers(await desk.say("Fail."))
     assert GENERAL in told

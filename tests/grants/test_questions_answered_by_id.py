@@ -177,7 +177,7 @@ async def test_a_question_outside_of_a_turn_is_answered_by_its_id_too(tmp_path: 
     (tmp_path / "functions").mkdir()
     (tmp_path / "functions" / "sums.py").write_text(READS)
     async with opened(tmp_path, [], Workspace.answered_by_id) as workspace:
-        call = asyncio.create_task(workspace.workshop.call("total", "{}"))
+        call = asyncio.create_task(workspace.functions.call("total", "{}"))
         await workspace.answer((await pending(workspace)).id, Decision("once"))
         assert (await call).outcome == "returned"
         assert await workspace.questions() == []

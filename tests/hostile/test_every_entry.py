@@ -30,14 +30,14 @@ def test_there_is_hostile_input_for_every_tag_and_every_request_of_the_protocol(
 async def test_no_value_that_a_worker_claims_holds_up_the_event_loop(at_desk: OpenDesk, tag: str) -> None:
     here = await at_desk([])
     here.put("forge.py", FORGE)
-    await here.workspace.workshop.reload()
+    await here.workspace.functions.reload()
     values = [
         (name, value)
         for name, value in entries.hostile_values().items()
         if name.partition(":")[0] == tag or (not tag and ":" not in name)
     ]
     for name, value in sampled(values, 24, at=len(tag)):
-        stall = await stall_of(partial(here.workspace.workshop.call, "claim", packed(value)))
+        stall = await stall_of(partial(here.workspace.functions.call, "claim", packed(value)))
         assert stall.cpu_ms <= MOST_MS, (name, stall)
 
 
@@ -45,7 +45,7 @@ async def test_no_value_that_a_worker_claims_holds_up_the_event_loop(at_desk: Op
 async def test_no_request_of_a_worker_holds_up_the_event_loop(at_desk: OpenDesk, name: str) -> None:
     here = await at_desk([Ask(Wanted("ask", packed([name, entries.REQUESTS[name]]))), Say("done")])
     here.put("forge.py", FORGE)
-    await here.workspace.workshop.reload()
+    await here.workspace.functions.reload()
     async with heartbeat() as stall:
         told = answers(await here.say("ask"))
     assert told, "it was not even called"
@@ -58,7 +58,7 @@ async def test_no_request_of_a_worker_holds_up_the_event_loop(at_desk: OpenDesk,
 async def test_no_call_of_a_function_of_the_host_holds_up_the_event_loop(at_desk: OpenDesk, name: str) -> None:
     here = await at_desk([Repeat(Say("done"))])  # to `message_llm`
     here.put("letters.py", VOWELS)
-    await here.workspace.workshop.reload()
+    await here.workspace.functions.reload()
     parameters = entries.host_functions(here.agent)[name].function.parameters
     tried = [
         (shown, parameter, arguments)
@@ -77,7 +77,7 @@ async def with_a_past(at_desk: OpenDesk) -> AsyncIterator[Desk]:
     lines = [f"#{n % 128}" for n in range(5_000)]
     for each in (lines, lines[::-1], ["#", "##"] * 2_500, [f"#{n * 7919 % 5_000}" for n in range(5_000)]):
         here.put("long.py", function([*each, "return a"]))
-        await here.workspace.workshop.reload()
+        await here.workspace.functions.reload()
     yield here
 
 
@@ -86,7 +86,7 @@ async def test_no_look_at_a_past_of_lines_that_repeat_holds_up_the_event_loop(wi
     found = []
 
     async def read() -> None:
-        found.append(await getattr(with_a_past.workspace.workshop.past, look)("f"))
+        found.append(await getattr(with_a_past.workspace.functions.history, look)("f"))
 
     stall = await stall_of(read)
     assert found[0].name == "f"

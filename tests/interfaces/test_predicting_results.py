@@ -141,8 +141,8 @@ def test_at_the_prompt_the_results_follow_the_name(folder: Path) -> None:
 
 async def test_a_program_is_asked_in_the_verdict_and_answers_by_confirming(folder: Path) -> None:
     async with Workspace.open(folder) as workspace:
-        verdict = await workspace.workshop.create("shipping", SHIPPING)
+        verdict = await workspace.functions.create("shipping", SHIPPING)
         assert not verdict.admitted
         given = [right(call) for call in verdict.challenges]
-        joined = await workspace.workshop.confirm("shipping", expected=given)
+        joined = await workspace.functions.confirm("shipping", expected=given)
     assert (joined.admitted, joined.standing, joined.predicted) == (True, "trial", verdict.challenges)

@@ -79,7 +79,7 @@ async def test_a_flood_of_text_is_cut_and_control_characters_are_seen(workspace:
 async def test_a_function_of_the_workspace_is_not_replaced_by_a_strangers(workspace: Workspace) -> None:
     source = VOWELS.replace("count_vowels", "strange__echo")
     (workspace.root / "functions" / "own.py").write_text(source)
-    await workspace.workshop.reload()
+    await workspace.functions.reload()
     approved(workspace.root, tool("echo"), says="mine now")
     assert await called(workspace, "echo", text="queueing") == ("returned", "5")
 
@@ -167,7 +167,7 @@ async def _redirected(workspace: Workspace, port: int) -> None:
 async def test_a_server_of_ours_is_used_over_http_by_its_token_alone(
     served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await served.workspace.workshop.create("count_vowels", VOWELS, "letters")
+    await served.workspace.functions.create("count_vowels", VOWELS, "letters")
     token = await served.token("peer", "chat")
     async with over_http(served, token) as client:
         rows = {row.name: row for row in (await client.list_tools()).tools}
@@ -180,12 +180,12 @@ async def test_a_server_of_ours_is_used_over_http_by_its_token_alone(
     book.put("ours", entry)
     book.approve("ours", entry, {"count_vowels": shown})
     async with Workspace.open(tmp_path / "other") as other:
-        report = await other.workshop.call("ours__count_vowels", {"text": "queueing"})
+        report = await other.functions.call("ours__count_vowels", {"text": "queueing"})
         assert (report.outcome, report.value) == ("returned", {"result": 5})
         changed = VOWELS.replace("Count the vowels", "Count all the vowels")
-        assert (await served.workspace.workshop.replace("count_vowels", changed)).admitted
+        assert (await served.workspace.functions.replace("count_vowels", changed)).admitted
         async with asyncio.timeout(60):
-            while (report := await other.workshop.call("ours__count_vowels", {"text": "a"})).outcome == "returned":  # noqa: ASYNC110 - a server's
+            while (report := await other.functions.call("ours__count_vowels", {"text": "a"})).outcome == "returned":  # noqa: ASYNC110 - a server's
                 await asyncio.sleep(0.05)
         assert report.error is not None
         assert "the server changed what it says" in report.error.message

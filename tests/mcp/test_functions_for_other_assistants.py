@@ -59,7 +59,7 @@ def wait_long(self, steps: int) -> int:
 
 async def saved(workspace: Workspace, name: str, text: str) -> None:
     (workspace.root / "functions" / f"{name}.py").write_text(text)
-    await workspace.workshop.reload()
+    await workspace.functions.reload()
 
 
 async def arrives(condition: Any) -> None:  # Any: a callable that returns a bool, or waits for one
@@ -83,16 +83,16 @@ async def test_clients_see_call_and_follow_the_functions(served: Served, era: Er
     async with opened as client, AsyncExitStack() as stack:
         assert await names(client) == set()
         seen = await _following(client, notices, stack)
-        made = await workspace.workshop.create("count_vowels", VOWELS, "text", author=Author("agent"))
+        made = await workspace.functions.create("count_vowels", VOWELS, "text", author=Author("agent"))
         assert made.admitted
         await arrives(lambda: _is(seen, {"count_vowels"}))
         result = await client.call_tool("count_vowels", {"text": "queueing"})
         assert (text_of(result), result.structured_content) == ("5", {"result": 5})
         again = await client.call_tool("call_function", {"function_name": "count_vowels", "arguments": {"text": 77}})
         assert (again.is_error, text_of(again)) == (False, "0"), "arguments are repaired as everywhere"
-        assert (await workspace.workshop.list("count_vowels")).functions[0].calls == 2
+        assert (await workspace.functions.list("count_vowels")).functions[0].calls == 2
         seen.clear()
-        assert (await workspace.workshop.replace("count_vowels", WIDER, reason="wider")).admitted
+        assert (await workspace.functions.replace("count_vowels", WIDER, reason="wider")).admitted
         await arrives(lambda: _is(seen, {"count_vowels"}))
         described = text_of(await client.call_tool("describe_function", {"function_name": "count_vowels"}))
         assert '"more"' in described
@@ -101,7 +101,7 @@ async def test_clients_see_call_and_follow_the_functions(served: Served, era: Er
         assert "def count_vowels" in (await client.read_resource(resource.uri)).contents[0].text  # type: ignore[union-attr]
         history = await client.read_resource("knapper://functions/count_vowels/history")
         assert "wider" in history.contents[0].text  # type: ignore[union-attr]
-        await workspace.workshop.delete("count_vowels")
+        await workspace.functions.delete("count_vowels")
         await arrives(lambda: _is(seen, set()))
         gone = await client.call_tool("count_vowels", {"text": "a"})
         assert gone.is_error
@@ -168,11 +168,11 @@ async def test_a_call_without_its_grant_says_what_to_do_and_its_question_waits(w
 
 async def _kinds(workspace: Workspace, name: str) -> set[str]:
     """How calls ended that did not return."""
-    return {kind.outcome for kind in (await workspace.workshop.introspect(name)).statistics.kinds}
+    return {kind.outcome for kind in (await workspace.functions.introspect(name)).statistics.kinds}
 
 
 async def _may_read(workspace: Workspace) -> bool:
-    return bool((await workspace.workshop.introspect("first_line")).grants.read)
+    return bool((await workspace.functions.introspect("first_line")).grants.read)
 
 
 async def _waiting(workspace: Workspace, count: int) -> bool:
@@ -206,7 +206,7 @@ async def _was_interrupted(workspace: Workspace) -> bool:
 
 
 async def test_each_token_reaches_over_mcp_what_its_scopes_allow(served: Served) -> None:
-    await served.workspace.workshop.create("count_vowels", VOWELS, "text")
+    await served.workspace.functions.create("count_vowels", VOWELS, "text")
     nothing = await served.token("approver", "approve")
     sees = await served.token("reader", "read")
     async with httpx2.AsyncClient() as stranger:
@@ -223,7 +223,7 @@ async def test_each_token_reaches_over_mcp_what_its_scopes_allow(served: Served)
         assert await names(client) == {"count_vowels"}
         refused = await client.call_tool("count_vowels", {"text": "a"})
         assert "needs a token with the scope `chat`" in text_of(refused)
-    assert (await served.workspace.workshop.list("count_vowels")).functions[0].calls == 0
+    assert (await served.workspace.functions.list("count_vowels")).functions[0].calls == 0
 
 
 async def test_nobody_uses_the_session_of_another_token(served: Served) -> None:
@@ -246,7 +246,7 @@ async def test_only_where_it_is_allowed_clients_make_functions_through_the_gate(
     async with opened as workspace, piped(workspace) as client:
         made = {"function_name": "count_vowels", "function_code_with_docstring": VOWELS, "module_name": "text"}
         result = await client.call_tool("create_function", made)
-        assert (result.is_error, "count_vowels" in workspace.workshop.names()) == (not grows, grows)
+        assert (result.is_error, "count_vowels" in workspace.functions.names()) == (not grows, grows)
         assert ("create_function" in await names(client)) is grows
         if grows:
             bad = await client.call_tool(
@@ -293,8 +293,8 @@ async def test_a_storm_of_changes_is_told_in_few_notices_and_clients_converge(wo
         if isinstance(message, wire.ToolListChangedNotification):
             notices.append(message)
 
-    await workspace.workshop.create("count_vowels", VOWELS, "text")
-    registry = workspace.workshop.registry
+    await workspace.functions.create("count_vowels", VOWELS, "text")
+    registry = workspace.functions.registry
     last = registry.snapshot()
     function = last.functions["count_vowels"]
     async with piped(workspace, "legacy", hear) as client:
@@ -317,10 +317,10 @@ async def test_a_client_that_loads_slowly_has_loaded_before_it_hears_again(works
         if isinstance(message, wire.ToolListChangedNotification):
             notices.append(message)
 
-    await workspace.workshop.create("count_vowels", VOWELS, "text")
+    await workspace.functions.create("count_vowels", VOWELS, "text")
     async with piped(workspace, "legacy", hear) as client:
         assert await names(client) == {"count_vowels"}
-        assert (await workspace.workshop.replace("count_vowels", WIDER, reason="wider")).admitted
+        assert (await workspace.functions.replace("count_vowels", WIDER, reason="wider")).admitted
         await arrives(lambda: _more(notices))
         notices.clear()
         await asyncio.sleep(0.5)

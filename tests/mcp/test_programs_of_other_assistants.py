@@ -50,7 +50,7 @@ async def test_a_program_runs_with_the_functions_of_the_workspace(
         assert await offered(client)
         whole, text = await ran(client, code)
         assert (whole, says in text) == (is_whole, True), text
-        calls = (await workspace.workshop.list("count_vowels")).functions[0].calls
+        calls = (await workspace.functions.list("count_vowels")).functions[0].calls
         assert (calls > 0) == ("count_vowels" in code)
     assert lines(tmp_path) == []
 
@@ -60,7 +60,7 @@ async def test_it_is_there_only_where_functions_are_made(tmp_path: Path, one_san
     async with Workspace.open(tmp_path, sandbox=one_sandbox) as workspace, piped(workspace) as client:
         assert not await offered(client)
         assert (await ran(client, "count_vowels('a')"))[0] is False
-        assert (await workspace.workshop.list("count_vowels")).functions[0].calls == 0
+        assert (await workspace.functions.list("count_vowels")).functions[0].calls == 0
 
 
 @pytest.mark.parametrize("scopes", [("read", "chat"), ("read", "chat", "edit")])

@@ -195,7 +195,7 @@ async def test_constrained_steps_are_held_by_the_format_of_a_text(at_desk: OpenD
     done = Say('{"thought": "It is two.", "reply": "Two."}')
     desk = await at_desk([made, done], model__mode="constrained", model__api="responses", model__stream=stream)
     desk.put("letters.py", VOWELS)
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     assert ended(await desk.say("Use count_vowels on aha.")).reply == "Two."
     form = desk.model.requests[0].raw["text"]["format"]
     assert (form["type"], form["strict"], form["schema"]["anyOf"][0]["required"]) == (
@@ -210,7 +210,7 @@ async def test_a_history_goes_on_over_the_other_api(tmp_path: Path, one_sandbox:
         with scripted_model([Repeat(reply)]) as model:
             async with open_desk(tmp_path, model, one_sandbox, model__api=api) as desk:
                 desk.put("letters.py", VOWELS)
-                await desk.workspace.workshop.reload()
+                await desk.workspace.functions.reload()
                 for _ in range(2):
                     assert ended(await desk.say("Count.")).reply == "Two."
                 assert bool(model.requests[-1].raw) == (api == "responses")
@@ -222,7 +222,7 @@ async def test_reasoning_is_in_the_journal_and_leaves_it_with_what_is_forgotten(
     with scripted_model([Repeat(reply)]) as model:
         async with open_desk(tmp_path, model, one_sandbox, model__api="responses") as desk:
             desk.put("letters.py", VOWELS)
-            await desk.workspace.workshop.reload()
+            await desk.workspace.functions.reload()
             await desk.say("Count mulberry.")
             assert [reasoned(seen) for seen in model.requests] == [[], ["rs_1"]]
             assert [json.loads(each) for each in await kept(desk)] == [reasoning(1, "I count.")]

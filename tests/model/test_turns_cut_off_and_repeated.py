@@ -93,7 +93,7 @@ async def test_a_cut_off_thought_is_no_answer_and_is_asked_for_again(at_desk: Op
 async def test_an_unchanged_call_is_told_so_then_left_out_and_then_ends_the_turn(at_desk: OpenDesk) -> None:
     desk = await at_desk([Repeat(call("count_vowels", text="aha"), times=5)], model__mode="constrained")
     desk.put("letters.py", VOWELS)
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     events = await desk.say("Use count_vowels on aha.")
     first, second, third, *_ = desk.model.requests
     assert "`count_vowels` gave the same answer 2 times in a row" in third.text
@@ -106,7 +106,7 @@ async def test_an_unchanged_call_is_told_so_then_left_out_and_then_ends_the_turn
 async def test_an_unchanged_failing_call_is_left_out_and_ends_the_turn_sooner(at_desk: OpenDesk) -> None:
     desk = await at_desk([Repeat(call("count_vowels", word="aha"), times=3)], model__mode="constrained")
     desk.put("letters.py", VOWELS)
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     events = await desk.say("Use count_vowels on aha.")
     assert "`count_vowels` failed 2 times in a row" in desk.model.requests[2].text
     assert "count_vowels" not in offered(desk.model.requests[2])
@@ -131,7 +131,7 @@ async def test_what_comes_round_in_turns_ends_the_turn_as_well(at_desk: OpenDesk
     rounds = [call("count_vowels", text="aha"), call("count_vowels", text="oho")]
     desk = await at_desk(rounds * 5 + rounds[:1], model__mode="constrained")
     desk.put("letters.py", VOWELS)
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     events = await desk.say("Use count_vowels.")
     assert ended(events).reason == "repeated"
     assert "came out the same 6 times" in warned(events)
@@ -180,7 +180,7 @@ async def test_a_refusal_in_both_modes_ends_the_turn_with_the_reason(at_desk: Op
 async def test_a_window_that_the_functions_fill_is_used_in_constrained_mode(at_desk: OpenDesk) -> None:
     desk = await at_desk([HELLO], model__context_tokens=2_048)
     desk.put("many.py", MANY)
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     events = await desk.say("Hi.")
     assert "The functions need about" in warned(events)
     assert "tools" not in desk.model.requests[0].body
@@ -189,7 +189,7 @@ async def test_a_window_that_the_functions_fill_is_used_in_constrained_mode(at_d
 async def test_under_a_schema_the_window_holds_what_the_functions_leave_of_it(at_desk: OpenDesk) -> None:
     desk = await at_desk([HELLO, HELLO], model__mode="constrained", model__context_tokens=12_000)
     desk.put("many.py", MANY)
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     await desk.say("The word is mulberry. " + "blah " * 1_300)
     await desk.say("What was the word? " + "blah " * 1_950)
     assert "mulberry" in desk.model.requests[1].text
@@ -203,7 +203,7 @@ async def test_a_native_call_that_is_cut_off_is_told_beside_the_whole_ones(
     told = contains("in the argument `text` of a call of `count_vowels`: that was not called")
     desk = await at_desk([both, Expect(Say("Two."), told)], model__stream=model__stream)
     desk.put("letters.py", VOWELS)
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     events = await desk.say("Count.")
     assert answers(events) == ["2"]
     assert "that was not called" in warned(events)

@@ -133,7 +133,7 @@ async def _timed(root: Path, folder: Path, name: str, arguments: dict[str, Any])
     async with Workspace.open(root, approver=ask) as workspace:
         for _ in range(2):
             began = time.monotonic()
-            report = await workspace.workshop.call(name, arguments)
+            report = await workspace.functions.call(name, arguments)
             seconds.append(time.monotonic() - began)
             assert report.outcome == "returned", report
     return seconds, questions

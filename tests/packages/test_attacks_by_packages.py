@@ -291,7 +291,7 @@ async def test_what_a_package_that_is_imported_ahead_keeps_is_never_anothers(ind
     for name in ("swap", "other"):
         (root / "functions" / f"of_{name}.py").write_text(SWAPS.replace("def swap", f"def {name}"))
     async with Workspace.open(root, approver=human("yes")) as workspace:
-        shop = workspace.workshop
+        shop = workspace.functions
         calls = [("swap", "mine"), ("other", "yours"), ("swap", "done")]
         found = [(await shop.call(name, {"text": text})).value for name, text in calls]
     assert "mine" in (found[1], found[2])  # the package does carry what it has from one call to another, …

@@ -72,14 +72,14 @@ ECHOES = ECHOES.replace("draw(", "count(")
 
 async def _made(root: Path, asked: Human | None, code: str = COUNTS, name: str = "count") -> Judgment:
     async with Workspace.open(root, approver=asked) as workspace:
-        return await workspace.workshop.create(name, code, reason="It counts.")
+        return await workspace.functions.create(name, code, reason="It counts.")
 
 
 async def test_a_candidate_sees_its_package_once_a_human_has_seen_what_is_installed(index: Path, root: Path) -> None:
     asked = human("yes")
     async with Workspace.open(root, approver=asked) as workspace:
-        verdict = await workspace.workshop.create("count", COUNTS, reason="It counts.")
-        found = await workspace.workshop.call("count", {"numbers": [3, 4]})
+        verdict = await workspace.functions.create("count", COUNTS, reason="It counts.")
+        found = await workspace.functions.call("count", {"numbers": [3, 4]})
     assert (verdict.admitted, verdict.standing, verdict.problems) == (True, "trial", ())
     assert (found.outcome, found.value) == ("returned", 7)
     assert [question.missing.packages for question in asked.asked] == [("abacus",)]
@@ -136,8 +136,8 @@ async def test_nobody_is_asked_for_a_package_when_an_example_is_dropped(index: P
     asked = human("yes")
     plain = COUNTS.replace("import abacus\n\n\n", "").replace("abacus.total", "sum")
     async with Workspace.open(root, approver=asked) as workspace:
-        await workspace.workshop.create("count", plain)
-        verdict = await workspace.workshop.replace(
+        await workspace.functions.create("count", plain)
+        verdict = await workspace.functions.replace(
             "count",
             COUNTS.replace("count([4])\n        4\n", "count([5])\n        5\n"),
             author=Author("agent", "main", "turn", "scripted"),
@@ -149,8 +149,8 @@ async def test_nobody_is_asked_for_a_package_when_an_example_is_dropped(index: P
 async def test_a_function_that_writes_a_file_by_a_package_and_returns_its_path_joins(index: Path, root: Path) -> None:
     wheel(index, "paint", "1.0", {"paint.py": "def save(path, text):\n    open(path, 'w').write(text)\n"})
     async with Workspace.open(root, approver=human("yes")) as workspace:
-        verdict = await workspace.workshop.create("draw", DRAWS, reason="It draws.")
-        found = await workspace.workshop.call("draw", {"title": "Cups", "path": "cups.svg"})
+        verdict = await workspace.functions.create("draw", DRAWS, reason="It draws.")
+        found = await workspace.functions.call("draw", {"title": "Cups", "path": "cups.svg"})
     assert verdict.admitted, verdict.problems
     assert (found.outcome, found.value) == ("returned", "cups.svg")
     assert (root / "cups.svg").read_text() == "<svg>Cups</svg>"
@@ -165,8 +165,8 @@ async def test_a_pulled_lock_is_asked_for_before_a_call_and_installed_by_a_yes(
     (root / "functions").rename(there / "functions")
     asked = human("no", "yes")
     async with Workspace.open(there, approver=asked) as workspace:
-        denied = await workspace.workshop.call("count", {"numbers": [1]})
-        found = await workspace.workshop.call("count", {"numbers": [1]})
+        denied = await workspace.functions.call("count", {"numbers": [1]})
+        found = await workspace.functions.call("count", {"numbers": [1]})
     assert (denied.outcome, found.outcome) == ("refused", "returned")
     assert [bool(question.installs) for question in asked.asked] == [True, True]
 
@@ -176,9 +176,9 @@ async def test_what_is_imported_ahead_was_not_imported_by_the_worker(index: Path
     code = COUNTS.replace("import abacus", "import os\n\nimport slow").replace("abacus.total(numbers)", "sum(numbers)")
     code = code.replace("    return sum", "    assert slow.AT != os.getpid(), 'imported in the call'\n    return sum")
     async with Workspace.open(root, approver=human("yes")) as workspace:
-        verdict = await workspace.workshop.create("count", code, reason="It counts.")
-        found = [await workspace.workshop.call("count", {"numbers": [1]}) for _ in range(2)]
-        listing = await workspace.workshop.granting.packages.listing()
+        verdict = await workspace.functions.create("count", code, reason="It counts.")
+        found = [await workspace.functions.call("count", {"numbers": [1]}) for _ in range(2)]
+        listing = await workspace.functions.granting.packages.listing()
     assert isinstance(verdict, Judgment)
     assert verdict.admitted, verdict.problems
     assert [one.outcome for one in found] == ["returned", "returned"]
@@ -189,9 +189,9 @@ async def test_a_package_that_cannot_be_imported_ahead_is_imported_by_each_call(
     text = "import threading, time\n\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
     wheel(index, "abacus", "3.0", {"abacus.py": f"{text}\ntotal = sum\n"})
     async with Workspace.open(root, approver=human("yes")) as workspace:
-        verdict = await workspace.workshop.create("count", COUNTS, reason="It counts.")
-        found = await workspace.workshop.call("count", {"numbers": [1]})
-        listing = await workspace.workshop.granting.packages.listing()
+        verdict = await workspace.functions.create("count", COUNTS, reason="It counts.")
+        found = await workspace.functions.call("count", {"numbers": [1]})
+        listing = await workspace.functions.granting.packages.listing()
     assert isinstance(verdict, Judgment)
     assert verdict.admitted, verdict.problems
     assert (found.outcome, listing.packages[0].ahead) == ("returned", ())
@@ -203,7 +203,7 @@ async def test_a_module_that_is_called_otherwise_is_found_in_the_package_that_wa
     wheel(index, "Py-Counting", "1.0", {"counting/__init__.py": "total = sum\n"})
     code = COUNTS.replace("import abacus", "import counting as abacus")
     async with Workspace.open(root) as workspace:
-        shop = workspace.workshop
+        shop = workspace.functions
         assert not (await shop.create("count", code, reason="It counts.")).admitted
         question = await shop.grants.question("count", shop.grants.wanted({"packages": ("Py-Counting",)}))
         verdict = await shop.grants.grant("count", question.missing)
@@ -218,17 +218,17 @@ async def test_a_function_without_the_grant_does_not_see_the_package_of_another(
     plain = COUNTS.replace("import abacus\n", "").replace("def count", "def other").replace("count(", "other(")
     code = plain.replace("    return", "    import sys\n    assert 'abacus' not in sys.modules\n    return")
     async with Workspace.open(ready, approver=human("yes")) as workspace:
-        await workspace.workshop.create("count", COUNTS, reason="It counts.")
-        await workspace.workshop.create("other", code.replace("abacus.total", "sum"), reason="It counts.")
-        found = await workspace.workshop.call("other", {"numbers": [1]})
+        await workspace.functions.create("count", COUNTS, reason="It counts.")
+        await workspace.functions.create("other", code.replace("abacus.total", "sum"), reason="It counts.")
+        found = await workspace.functions.call("other", {"numbers": [1]})
     assert found.outcome == "returned", found
 
 
 async def test_what_nobody_is_granted_any_more_is_removed_by_hand(ready: Path) -> None:
     async with Workspace.open(ready, approver=human("yes")) as workspace:
-        await workspace.workshop.create("count", COUNTS, reason="It counts.")
+        await workspace.functions.create("count", COUNTS, reason="It counts.")
     async with Workspace.open(ready) as workspace:
-        shop = workspace.workshop
+        shop = workspace.functions
         assert (await shop.granting.packages.clean()).removed == ()
         await shop.grants.revoke("count", None)
         assert len((await shop.granting.packages.clean()).removed) == 1
@@ -240,7 +240,7 @@ async def test_a_function_that_imports_a_package_never_breaks_its_neighbours(rea
     asked = human("yes")
     plain = COUNTS.replace("import abacus\n\n\n", "").replace("count", "plain").replace("abacus.total", "sum")
     async with Workspace.open(ready, approver=asked) as workspace:
-        shop = workspace.workshop
+        shop = workspace.functions
         assert (await shop.create("plain", plain, "sums", reason="It counts.")).admitted
         refused = await shop.create("count", COUNTS, "sums", reason="It counts.")
         inside = COUNTS.replace("import abacus\n\n\n", "").replace("    return", "    import abacus\n\n    return")
@@ -258,7 +258,7 @@ async def test_a_saved_file_whose_package_is_not_there_is_offered_as_a_draft_and
     (root / "knapper.toml").touch()
     (root / "functions/sums.py").write_text(COUNTS)
     async with Workspace.open(root) as workspace:
-        shop = workspace.workshop
+        shop = workspace.functions
         assert shop.rejected() == ()
         assert (await shop.introspect("count")).standing == "draft"
         question = await shop.grants.question("count")
@@ -270,12 +270,12 @@ async def test_a_saved_file_whose_package_is_not_there_is_offered_as_a_draft_and
 
 async def test_a_saved_file_is_proven_with_the_packages_that_are_there(ready: Path) -> None:
     async with Workspace.open(ready, approver=human("yes")) as workspace:
-        await workspace.workshop.create("count", COUNTS, reason="It counts.")
+        await workspace.functions.create("count", COUNTS, reason="It counts.")
         file = ready / "functions/count.py"
         file.write_text(file.read_text().replace("    3\n", "    9\n"))
-        await workspace.workshop.reload()
-        assert workspace.workshop.rejected() == ()
-        tested = await workspace.workshop.introspect("count")
+        await workspace.functions.reload()
+        assert workspace.functions.rejected() == ()
+        tested = await workspace.functions.introspect("count")
     assert tested.standing == "draft"
 
 
@@ -297,9 +297,9 @@ async def test_an_import_that_names_no_project_is_never_asked_about(root: Path, 
 async def test_a_yes_meant_once_gives_the_package_to_one_call(ready: Path) -> None:
     asked = human("once", "no")
     async with Workspace.open(ready, approver=asked) as workspace:
-        verdict = await workspace.workshop.create("count", COUNTS, reason="It counts.")
-        found = [await workspace.workshop.call("count", {"numbers": [1]}) for _ in range(2)]
-        removed = await workspace.workshop.granting.packages.listing()
+        verdict = await workspace.functions.create("count", COUNTS, reason="It counts.")
+        found = [await workspace.functions.call("count", {"numbers": [1]}) for _ in range(2)]
+        removed = await workspace.functions.granting.packages.listing()
     assert verdict.admitted
     assert [one.outcome for one in found] == ["returned", "refused"]
     assert removed.packages[0].functions == ()
@@ -340,7 +340,7 @@ async def test_a_call_asks_for_the_package_of_another_module_that_it_goes_throug
     (root / "functions/means.py").write_text(USES)
     asked = human("yes")
     async with Workspace.open(root, approver=asked) as workspace:
-        found = await workspace.workshop.call("mean", {"numbers": [3, 4]})
+        found = await workspace.functions.call("mean", {"numbers": [3, 4]})
     assert (found.outcome, found.value) == ("returned", 3.5)
     assert [(question.function, question.missing.packages) for question in asked.asked] == [("mean", ("abacus",))]
 
@@ -365,7 +365,7 @@ async def test_a_neighbor_of_what_is_used_elsewhere_asks_for_nothing(index: Path
     (root / "functions/means.py").write_text(USES)
     asked = human("yes")
     async with Workspace.open(root, approver=asked) as workspace:
-        found = await workspace.workshop.call("mean", {"numbers": [3, 4]})
+        found = await workspace.functions.call("mean", {"numbers": [3, 4]})
     assert (found.outcome, found.value, asked.asked) == ("returned", 3.5, [])
 
 

@@ -114,7 +114,7 @@ class Room:
     async def look(self, ways: Iterable[str], *paths: Path | str, who: str = "package") -> CallReport:
         """What comes of looks."""
         arguments = {"who": who, "ways": [*ways], "paths": [*map(str, paths)]}
-        return await self.workspace.workshop.call("look", arguments)
+        return await self.workspace.functions.call("look", arguments)
 
 
 @asynccontextmanager
@@ -123,7 +123,7 @@ async def _room(root: Path, asked: Human | None) -> AsyncIterator[Room]:
     (root / "functions/look.py").write_text(LOOKS.replace("settings", "nothing").lstrip() + FUNCTION)
     (root / "notes.txt").write_text("mine")
     async with Workspace.open(root, approver=asked) as workspace:
-        await workspace.workshop.grants.grant("look", Grants(packages=("scout",)))
+        await workspace.functions.grants.grant("look", Grants(packages=("scout",)))
         yield Room(workspace, root, other.parent, own, other)
 
 
@@ -231,9 +231,9 @@ async def test_a_package_that_keeps_open_from_its_import_still_asks_for_what_it_
     (root / "notes.txt").write_text("mine")
     asked = human("once")
     async with Workspace.open(root, approver=asked) as workspace:
-        await workspace.workshop.grants.grant("look", Grants(packages=("scout",)))
+        await workspace.functions.grants.grant("look", Grants(packages=("scout",)))
         arguments = {"who": "package", "ways": ["open"], "paths": ["notes.txt"]}
-        report = await workspace.workshop.call("look", arguments)
-        assert (await workspace.workshop.granting.packages.listing()).packages[0].ahead == ("scout",)
+        report = await workspace.functions.call("look", arguments)
+        assert (await workspace.functions.granting.packages.listing()).packages[0].ahead == ("scout",)
     assert report.value == ["mine"]
     assert [question.missing.read for question in asked.asked] == [("notes.txt",)]

@@ -76,7 +76,7 @@ async def asked_by_a_call(root: Path, *words: str, name: str = "shout") -> tuple
     """How a call ended, and what was asked before it."""
     asked = human(*words)
     async with Workspace.open(root, approver=asked) as workspace:
-        found = await workspace.workshop.call(name, {"text": "a"})
+        found = await workspace.functions.call(name, {"text": "a"})
     return str(found.value), [question.missing for question in asked.asked], asked
 
 
@@ -149,7 +149,7 @@ async def test_a_yes_that_an_edit_ended_is_asked_for_again_at_the_call(ready: Pa
 async def test_a_no_refuses_the_call_with_the_command_that_grants_it(ready: Path) -> None:
     saved(ready, SHOUT.format(top=IMPORT))
     async with Workspace.open(ready, approver=human("no")) as workspace:
-        found = await workspace.workshop.call("shout", {"text": "a"})
+        found = await workspace.functions.call("shout", {"text": "a"})
     assert found.outcome == "refused"
     assert found.error is not None
     assert "To grant it for good: knapper functions grant shout --package abacus" in found.error.message
@@ -170,8 +170,8 @@ async def test_a_candidate_is_asked_for_what_the_module_that_it_joins_imports(re
     saved(ready, SHOUT.format(top=IMPORT))
     asked = human("yes")
     async with Workspace.open(ready, approver=asked) as workspace:
-        verdict = await workspace.workshop.create("whisper", WHISPER, "sounds", reason="It whispers, unlike `shout`.")
-        found = await workspace.workshop.call("whisper", {"text": "B"})
+        verdict = await workspace.functions.create("whisper", WHISPER, "sounds", reason="It whispers, unlike `shout`.")
+        found = await workspace.functions.call("whisper", {"text": "B"})
     assert (verdict.admitted, found.value) == (True, "b"), verdict.problems
     assert [question.missing.packages for question in asked.asked] == [("abacus",)]
 
@@ -191,7 +191,7 @@ async def test_a_yes_to_a_package_runs_the_examples_that_waited_for_it(
 ) -> None:
     saved(ready, text.format(top=IMPORT).replace("'BC'", expected))
     async with Workspace.open(ready, approver=human("yes")) as workspace:
-        shop = workspace.workshop
+        shop = workspace.functions
         assert (await shop.introspect("shout")).standing == "draft"
         assert (await shop.call("shout", {"text": "a"})).value == "A"
         assert (await shop.introspect("shout")).standing == standing
@@ -202,8 +202,8 @@ async def test_a_yes_to_a_package_runs_the_examples_that_waited_for_it(
 async def test_a_package_for_one_call_alone_raises_nothing(ready: Path) -> None:
     saved(ready, SHOUT.format(top=IMPORT))
     async with Workspace.open(ready, approver=human("once")) as workspace:
-        assert (await workspace.workshop.call("shout", {"text": "a"})).value == "A"
-        assert (await workspace.workshop.introspect("shout")).standing == "draft"
+        assert (await workspace.functions.call("shout", {"text": "a"})).value == "A"
+        assert (await workspace.functions.introspect("shout")).standing == "draft"
 
 
 def test_the_prompt_asks_before_it_calls_a_function_whose_module_imports_a_package(index: Path, root: Path) -> None:

@@ -80,7 +80,7 @@ def words(root: Path) -> Path:
 async def wrapped(root: Path, *names: str, agrees: bool = True, dry_run: bool = False) -> ImportReport | None:
     async with Workspace.open(root) as workspace:
         taking = Taking(Path("my-words"), dry_run=dry_run)
-        return await wrap(workspace.workshop, taking, names, lambda _: agrees, lambda _: None)
+        return await wrap(workspace.functions, taking, names, lambda _: agrees, lambda _: None)
 
 
 async def test_named_functions_are_granted_and_typed_as_their_package_says(words: Path) -> None:
@@ -107,8 +107,8 @@ def joined(first, *others, end: str = '', **marks):
 '''
     )
     async with Workspace.open(words) as workspace:
-        assert (await workspace.workshop.call("slug", {"text": "A b", "sep": "+"})).value == "a+b"
-        assert (await workspace.workshop.call("joined", {"first": "a", "others": ["b"], "end": "!"})).value == "a b!"
+        assert (await workspace.functions.call("slug", {"text": "A b", "sep": "+"})).value == "a+b"
+        assert (await workspace.functions.call("joined", {"first": "a", "others": ["b"], "end": "!"})).value == "a b!"
     again = await wrapped(words, "words.text.slug", "words.text.joined")
     assert again is not None
     assert again.summary["skipped"] == 2

@@ -74,8 +74,8 @@ async def ready(at_desk: OpenDesk, *programs: str, person: Approver | None = Non
     script = [step for code in programs for step in (Ask(Wanted("run_program", {"code": code})), Say("Done."))]
     desk = await at_desk([*script, Repeat(Say("Done."))])
     lay_out(desk.workspace.root)
-    await desk.workspace.workshop.reload()
-    desk.workspace.workshop.granting.approver = person
+    await desk.workspace.functions.reload()
+    desk.workspace.functions.granting.approver = person
     return desk
 
 

@@ -30,7 +30,7 @@ async def kept(at_desk: OpenDesk, *programs: str, by: str = "run_program") -> tu
     calls = [*(Wanted(by, arguments) for arguments in wanted), Wanted("create_function", keep)]
     desk = await at_desk([*map(Ask, calls), Repeat(Say("Done."))])
     lay_out(desk.workspace.root)
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     told = answers(await desk.say("Go."))
     file = desk.functions / "grown.py"
     return told, file.read_text("utf-8") if file.exists() else ""
@@ -263,9 +263,9 @@ async def test_a_program_is_kept_and_all_its_examples_were_seen(
     asks = [Ask(Wanted("run_program", {"code": code})), Ask(Wanted("create_function", keep))]
     desk = await at_desk([*asks, Repeat(Say("Done."))])
     lay_out(desk.workspace.root)
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     told = answers(await desk.say("Go."))
-    function = desk.workspace.workshop.registry.snapshot().functions.get(name)
+    function = desk.workspace.functions.registry.snapshot().functions.get(name)
     assert function is not None, told
     results = await desk.workspace.store.history(desk.agent.name, kinds=("result",))
     seen = {tuple(call) for call in results[0].payload["detail"]["seen"][name]}
@@ -281,4 +281,4 @@ async def test_a_hollow_program_is_not_kept(at_desk: OpenDesk) -> None:
     asks = [Ask(Wanted("run_program", {"code": code})), Ask(Wanted("create_function", keep))]
     desk = await at_desk([*asks, Repeat(Say("Done."))])
     told = answers(await desk.say("Go."))
-    assert "tax_of" not in desk.workspace.workshop.names(), told
+    assert "tax_of" not in desk.workspace.functions.names(), told

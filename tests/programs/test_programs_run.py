@@ -104,7 +104,7 @@ async def test_names_are_kept_for_the_next_program_and_taken_back_by_undo(at_des
 
 async def test_inner_calls_are_recorded_and_count_for_standing(at_desk: OpenDesk) -> None:
     _, desk = await ran(at_desk, "count_vowels('aha')\ncount_vowels('b')")
-    calls = await desk.workspace.workshop.replays.of(None).calls("count_vowels")
+    calls = await desk.workspace.functions.replays.of(None).calls("count_vowels")
     assert len(calls) == 2
     rows = await desk.workspace.store.history(desk.agent.name, kinds=("inner_call", "inner_result"))
     assert [(row.kind, row.payload["ordinal"]) for row in rows] == [
@@ -197,7 +197,7 @@ async def test_what_only_computes_runs_side_by_side_and_what_writes_in_its_order
     code = f"[each(nap, ['a', 'b']), each(note, {texts})]"
     desk = await ready(at_desk, code, person=Person())
     desk.put("naps.py", NAP)
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     (told,) = answers(await desk.say("Go."))
     naps, counts = json.loads(told)
     assert max(began for began, _ in naps) < min(ended for _, ended in naps)
@@ -234,7 +234,7 @@ async def test_a_granted_host_gets_the_key_of_the_call(at_desk: OpenDesk) -> Non
         address = f"http://localhost:{server.port}/"
         desk = await ready(at_desk, f"each(pay, [{address!r}] * 2)", person=Person())
         desk.put("pays.py", PAYS)
-        await desk.workspace.workshop.reload()
+        await desk.workspace.functions.reload()
         assert answers(await desk.say("Go.")) == ["[200, 200]"]
         keys = [asked.headers.get("idempotency-key", "") for asked in server.asked]
     assert [len(key) for key in keys] == [32, 32]

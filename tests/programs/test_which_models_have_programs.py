@@ -38,7 +38,7 @@ async def tried(at_desk: OpenDesk, mode: str, style: str, programs: str) -> tupl
     desk = await at_desk([asks(mode, style), Repeat(end)], memory__preset=style, **flags)
     desk.agent.session.verify = False
     lay_out(desk.workspace.root)
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     return desk, answers(await desk.say("Go."))
 
 

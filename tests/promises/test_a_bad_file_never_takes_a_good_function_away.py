@@ -53,10 +53,10 @@ async def test_a_rejected_save_leaves_the_last_good_version_running(
     desk = await at_desk([], sandbox__wall_s=2)
     await put_good(desk)
     damage(desk.functions)
-    found = await desk.workspace.workshop.reload()
+    found = await desk.workspace.functions.reload()
     assert found.rejected
     assert all(problem.where.path == "functions/letters.py" for problem in found.rejected)
-    assert (await desk.workspace.workshop.call("count_vowels", {"text": "aha"})).value == 2
+    assert (await desk.workspace.functions.call("count_vowels", {"text": "aha"})).value == 2
 
 
 @pytest.mark.sampled
@@ -65,41 +65,41 @@ async def test_the_last_good_version_is_there_at_the_next_start(tmp_path: Path, 
     flags = {"sandbox.wall_s": 2}
     async with Workspace.open(tmp_path, flags=flags) as workspace:
         (tmp_path / "functions" / "letters.py").write_text(GOOD)
-        await workspace.workshop.reload()
+        await workspace.functions.reload()
     damage(tmp_path / "functions")
     async with Workspace.open(tmp_path, flags=flags) as workspace:
-        assert workspace.workshop.rejected()
-        assert (await workspace.workshop.call("count_vowels", {"text": "aha"})).value == 2
+        assert workspace.functions.rejected()
+        assert (await workspace.functions.call("count_vowels", {"text": "aha"})).value == 2
 
 
 async def test_fixing_the_file_clears_the_rejection(at_desk: OpenDesk) -> None:
     desk = await at_desk([])
     await put_good(desk)
     broken(desk.functions)
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     (desk.functions / "letters.py").write_text(GOOD.replace("aeiou", "aeiouy"))
-    found = await desk.workspace.workshop.reload()
+    found = await desk.workspace.functions.reload()
     assert found.rejected == ()
-    assert (await desk.workspace.workshop.call("count_vowels", {"text": "yes"})).value == 2
+    assert (await desk.workspace.functions.call("count_vowels", {"text": "yes"})).value == 2
 
 
 async def test_a_removed_file_takes_its_functions_along(at_desk: OpenDesk) -> None:
     desk = await at_desk([])
     await put_good(desk)
     (desk.functions / "letters.py").unlink()
-    await desk.workspace.workshop.reload()
-    assert desk.workspace.workshop.names() == []
+    await desk.workspace.functions.reload()
+    assert desk.workspace.functions.names() == []
 
 
 async def test_two_files_with_a_function_of_one_name_keep_the_first_and_name_both_places(at_desk: OpenDesk) -> None:
     desk = await at_desk([])
     await put_good(desk)
     (desk.functions / "again.py").write_text(GOOD)
-    (problem,) = (await desk.workspace.workshop.reload()).rejected
+    (problem,) = (await desk.workspace.functions.reload()).rejected
     assert problem.where.path == "functions/again.py"
     assert "functions/letters.py" in problem.message
 
 
 async def put_good(desk: Desk) -> None:
     (desk.functions / "letters.py").write_text(GOOD)
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()

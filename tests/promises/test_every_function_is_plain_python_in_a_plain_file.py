@@ -32,7 +32,7 @@ def half( x:float ) -> float:
 
 async def test_a_grown_function_runs_without_knapper(at_desk: OpenDesk) -> None:
     desk = await at_desk([])
-    assert (await desk.workspace.workshop.create("count_vowels", VOWELS)).admitted
+    assert (await desk.workspace.functions.create("count_vowels", VOWELS)).admitted
     script = "import sys; sys.path.insert(0, sys.argv[1]); from grown import count_vowels; print(count_vowels('queue'))"
     command = [sys.executable, "-I", "-c", script, str(desk.functions)]
     done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, check=True)
@@ -42,10 +42,10 @@ async def test_a_grown_function_runs_without_knapper(at_desk: OpenDesk) -> None:
 async def test_growing_into_a_humans_module_keeps_every_byte_of_it(at_desk: OpenDesk) -> None:
     desk = await at_desk([])
     file = desk.put("letters.py", HUMAN)
-    await desk.workspace.workshop.reload()
-    assert (await desk.workspace.workshop.create("count_vowels", VOWELS, "letters")).admitted
+    await desk.workspace.functions.reload()
+    assert (await desk.workspace.functions.create("count_vowels", VOWELS, "letters")).admitted
     assert file.read_text().startswith(HUMAN)
-    await desk.workspace.workshop.delete("count_vowels")
+    await desk.workspace.functions.delete("count_vowels")
     assert file.read_text() == HUMAN
 
 
@@ -64,10 +64,10 @@ async def test_growing_into_a_humans_module_keeps_every_byte_of_it(at_desk: Open
 )
 async def test_what_does_not_pass_the_gate_is_neither_written_nor_callable(at_desk: OpenDesk, code: str) -> None:
     desk = await at_desk([])
-    verdict = await desk.workspace.workshop.create("count_vowels", code)
+    verdict = await desk.workspace.functions.create("count_vowels", code)
     if not verdict.admitted:
         assert verdict.problems
-        assert desk.workspace.workshop.names() == []
+        assert desk.workspace.functions.names() == []
         assert list(desk.functions.iterdir()) == []
     else:
         assert verdict.fixes  # what can be known from the examples is fixed, and shown
@@ -76,8 +76,8 @@ async def test_what_does_not_pass_the_gate_is_neither_written_nor_callable(at_de
 async def test_a_file_changed_by_a_human_meanwhile_is_never_overwritten(at_desk: OpenDesk) -> None:
     desk = await at_desk([])
     file = desk.put("letters.py", HUMAN)
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     file.write_text(HUMAN + "\n\ndef broken(:\n")
     with pytest.raises(Exception, match=r"functions/letters\.py"):
-        await desk.workspace.workshop.create("count_vowels", VOWELS, "letters")
+        await desk.workspace.functions.create("count_vowels", VOWELS, "letters")
     assert file.read_text().endswith("def broken(:\n")

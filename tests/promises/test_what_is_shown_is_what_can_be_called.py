@@ -11,11 +11,11 @@ async def test_every_shown_function_is_listed_and_every_listed_function_is_shown
     desk = await at_desk([Ask(Wanted("list_functions")), Say("These.")])
     for name in ("count_vowels", "count_more"):
         desk.put(f"{name}.py", VOWELS.replace("count_vowels", name))
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     (listed,) = answers(await desk.say("What do you have?"))
     shown = desk.model.requests[-1].functions
     assert {"count_vowels", "count_more"} <= set(shown)
-    assert all(f"- {name} (" in listed for name in desk.workspace.workshop.names())
+    assert all(f"- {name} (" in listed for name in desk.workspace.functions.names())
 
 
 async def test_a_change_saved_during_a_step_reaches_the_model_at_the_next_and_not_this_step(at_desk: OpenDesk) -> None:

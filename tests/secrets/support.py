@@ -21,8 +21,8 @@ async def put(workspace: Workspace, name: str, body: str, *secrets: str, **grant
     """A human's own file with this function, and a human's grants for it."""
     file = workspace.root / "functions" / f"in_{name}.py"
     file.write_text(function(name, body))
-    await workspace.workshop.saved([file])
-    await workspace.workshop.grants.grant(name, Grants(secrets=secrets, **grants))  # type: ignore[arg-type]  # other kinds
+    await workspace.functions.saved([file])
+    await workspace.functions.grants.grant(name, Grants(secrets=secrets, **grants))  # type: ignore[arg-type]  # other kinds
 
 
 def files_with(text: str, *folders: Path) -> Iterator[Path]:

@@ -46,7 +46,7 @@ class Hostile:
     async def leak(self, *bodies: str) -> Desk:
         script: Script = [Ask(Wanted("leak", {})), Ask(Wanted("leak", {})), Say("Done."), Say("Well.")]
         desk = await self._at_desk(script)
-        desk.workspace.workshop.granting.approver = self._ask
+        desk.workspace.functions.granting.approver = self._ask
         host = f"localhost:{self._port}"
         echo = 'return [self.secret("OTHER"), "" if 0 else ""]'
         await put(desk.workspace, "inner", f'self.progress(1, 2, self.secret("OTHER"))\n{echo}', "OTHER")
@@ -56,7 +56,7 @@ class Hostile:
         )
         told = 'self.progress(1, 2, str(text))\n    self.memory.append("persona", str(text))'
         (desk.workspace.root / "functions" / "s.py").write_text(f"{shout}    {told}\n    return text\n")
-        await desk.workspace.workshop.reload()
+        await desk.workspace.functions.reload()
         body = _together(bodies).replace("HOST", host)
         await put(
             desk.workspace,

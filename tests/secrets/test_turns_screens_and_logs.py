@@ -40,7 +40,7 @@ async def test_a_turn_leaves_nothing_of_it_anywhere(at_desk: OpenDesk, key: str,
     assert MARK in answers(events)[0]
     assert not leaks(repr([to_json(one) for one in events]))
     assert not leaks(repr([one.body for one in desk.model.requests]))
-    assert not leaks(repr(await desk.workspace.workshop.introspect("tell")))
+    assert not leaks(repr(await desk.workspace.functions.introspect("tell")))
     assert [*files_with("7Qz", desk.workspace.root, config.parent.parent)] == []
 
 
@@ -65,7 +65,7 @@ async def test_a_function_that_an_agent_makes_gets_it_by_a_humans_yes_alone(at_d
         ]
     )
     await desk.say("make it")
-    assert "size" not in desk.workspace.workshop.names()
+    assert "size" not in desk.workspace.functions.names()
 
 
 @pytest.fixture
@@ -120,7 +120,7 @@ async def test_the_brokers_log_has_no_secret_query_or_header(
         )
         async with Workspace.open(tmp_path) as workspace:
             await put(workspace, "ask", body, "KEY", network=(host,))
-            assert (await workspace.workshop.call("ask", {})).value == 200
+            assert (await workspace.functions.call("ask", {})).value == 200
     assert f"GET {host}/bot{MARK}/me: 200" in caplog.text
     assert not [one for one in ("asked", "headed", *leaks(caplog.text)) if one in caplog.text]
     written = (tmp_path / ".knapper" / "requests.log").read_text()

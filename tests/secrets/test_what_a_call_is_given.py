@@ -24,7 +24,7 @@ async def here(tmp_path: Path, key: str) -> AsyncIterator[Workspace]:
 
 
 async def call(here: Workspace, name: str) -> dict[str, Any]:
-    return (await here.workshop.call(name, {})).to_json()
+    return (await here.functions.call(name, {})).to_json()
 
 
 WAYS_OUT = [
@@ -113,7 +113,7 @@ async def test_a_secret_too_short_to_be_masked_is_not_given(here: Workspace, mon
 async def test_a_revoked_secret_is_given_no_more(here: Workspace) -> None:
     await put(here, "ask", 'return len(self.secret("KEY"))', "KEY")
     assert (await call(here, "ask"))["value"] == len(KEY)
-    await here.workshop.grants.revoke("ask", Grants(secrets=("KEY",)))
+    await here.functions.grants.revoke("ask", Grants(secrets=("KEY",)))
     assert (await call(here, "ask"))["outcome"] != "returned"
 
 
@@ -121,7 +121,7 @@ async def test_a_human_may_be_asked_for_a_name_that_the_text_does_not_say(here: 
     await put(
         here, "ask", 'names = ["KE" + "Y"]\nreturn [len(self.secret(names[0])), self.secret(names[0])]', "?", "OTHER"
     )
-    here.workshop.granting.approver = asked = human("yes")
+    here.functions.granting.approver = asked = human("yes")
     assert (await call(here, "ask"))["value"] == [len(KEY), MARK]
     assert [one.missing.secrets for one in asked.asked] == [("KEY",)]
 
@@ -130,7 +130,7 @@ async def test_another_function_gets_a_result_with_the_secret_masked(here: Works
     await put(here, "inner", 'self.progress(1, 2, self.secret("KEY"))\nreturn "it is " + self.secret("KEY")', "KEY")
     await put(here, "outer", 'found = self.call("inner")\nreturn [found[::-1], list(found)]', functions=("inner",))
     told: list[str] = []
-    found = await here.workshop.call("outer", {}, lambda done, total, note: told.append(note))
+    found = await here.functions.call("outer", {}, lambda done, total, note: told.append(note))
     assert found.value == [f"it is {MARK}"[::-1], list(f"it is {MARK}")]
     assert told == [MARK]
 
@@ -138,10 +138,10 @@ async def test_another_function_gets_a_result_with_the_secret_masked(here: Works
 async def test_another_function_gets_a_mark_as_the_argument_and_never_the_secret(here: Workspace) -> None:
     shout = 'def shout(self, text: str) -> str:\n    """Shout.\n\n    Args:\n        text: What.\n    """\n'
     (here.root / "functions" / "s.py").write_text(f"{shout}    self.progress(1, 2, text)\n    return text + '!'\n")
-    await here.workshop.reload()
+    await here.functions.reload()
     await put(here, "ask", 'loud = self.call("shout", text=self.secret("KEY"))\nreturn [len(loud), loud]', "KEY")
     told: list[str] = []
-    found = await here.workshop.call("ask", {}, lambda done, total, note: told.append(note))
+    found = await here.functions.call("ask", {}, lambda done, total, note: told.append(note))
     assert (found.value, told) == ([len(MARK) + 1, f"{MARK}!"], [MARK])
 
 
@@ -156,10 +156,10 @@ async def test_a_worker_that_is_kept_tells_nothing_of_what_it_may_use_no_more(he
     once = 'if not hasattr(json, "held"):\n    json.held = self.secret("".join(["K", "EY"]))\n    return "new"'
     body = f"{once}\nreturn json.held"
     await put(here, "ask", body, "?", *(["KEY"] if way == "revoked" else []), stateful=True)
-    here.workshop.granting.approver = human("once")
+    here.functions.granting.approver = human("once")
     assert (await call(here, "ask"))["value"] == "new"
     if way == "revoked":
-        await here.workshop.grants.revoke("ask", Grants(secrets=("KEY",)))
+        await here.functions.grants.revoke("ask", Grants(secrets=("KEY",)))
     assert (await call(here, "ask"))["value"] in ("new", MARK)
 
 

@@ -58,7 +58,7 @@ async def test_a_named_conversation_goes_on_by_its_name(served: Serve) -> None:
 async def test_a_stream_has_pieces_what_happened_and_the_usage(served: Serve) -> None:
     server = await served([Ask(Wanted("count_vowels", {"text": "queueing"})), Say("There are five.")])
     (server.workspace.root / "functions" / "letters.py").write_text(VOWELS)
-    await server.workspace.workshop.reload()
+    await server.workspace.functions.reload()
     async with client(server) as program:
         stream = await program.chat.completions.create(
             model="main", messages=[user("How many?")], stream=True, stream_options={"include_usage": True}
@@ -158,7 +158,7 @@ async def test_an_answer_is_known_in_whatever_form_it_is_sent_back(served: Serve
     looks = Ask(Wanted("count_vowels", {"text": "queueing"}), text="I look.")
     server = await served([looks, Say("There are five."), Expect(Say("Yes."), has_once("How many?"))])
     (server.workspace.root / "functions" / "letters.py").write_text(VOWELS)
-    await server.workspace.workshop.reload()
+    await server.workspace.functions.reload()
     async with client(server) as program:
         messages = [user("How many?")]
         stream = await program.chat.completions.create(model="main", messages=messages, stream=True)
@@ -241,7 +241,7 @@ async def test_a_turn_that_waits_for_a_yes_says_so_in_the_stream_and_goes_on_wit
     server = await served([Ask(Wanted("first_line", {"path": "notes.txt"})), Say("Hello.")])
     (server.workspace.root / "notes.txt").write_text("hello\nworld\n")
     (server.workspace.root / "functions" / "files.py").write_text(READS)
-    await server.workspace.workshop.reload()
+    await server.workspace.functions.reload()
     program = await server.as_("program", "chat", agents=("main",))
     owner = await server.as_("owner", "approve", agents=("main",))
     heard = []

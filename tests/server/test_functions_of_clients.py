@@ -55,7 +55,7 @@ async def test_a_stream_ends_with_the_calls_and_ours_have_run(served: Serve) -> 
     both = Ask(Wanted("count_vowels", {"text": "queueing"}, id="call_v"), *ASKED.calls, text="I look.")
     server = await served([both, Expect(Say("Five, and rain."), answers("5", "rain"))])
     (server.workspace.root / "functions" / "letters.py").write_text(VOWELS)
-    await server.workspace.workshop.reload()
+    await server.workspace.functions.reload()
     async with client(server) as program:
         messages = [user("Both?")]
         stream = await program.chat.completions.create(model="main", messages=messages, tools=[tool()], stream=True)
@@ -234,7 +234,7 @@ async def test_what_cannot_be_passed_on_is_told(unchanged: Served, options: Any,
 async def test_a_name_of_a_function_of_the_workspace_is_taken(served: Serve) -> None:
     server = await served([])
     (server.workspace.root / "functions" / "letters.py").write_text(VOWELS)
-    await server.workspace.workshop.reload()
+    await server.workspace.functions.reload()
     async with client(server) as program:
         with pytest.raises(openai.BadRequestError, match="count_vowels"):
             await program.chat.completions.create(model="main", messages=[user("a")], tools=[tool("count_vowels")])

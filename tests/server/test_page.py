@@ -93,7 +93,7 @@ async def test_a_conversation_is_streamed_and_is_there_again_after_a_reload(serv
     called = Ask(Wanted("days_between", {"start": "2026-01-01", "end": "2026-11-22"}))
     server = await served([Say("What can I make?"), called, Say("325 days.")])
     server.workspace.create(server.workspace.root)
-    await server.workspace.workshop.reload()
+    await server.workspace.functions.reload()
     async with page(server) as (view, seen):
         await send(view, "hello")
         await view.get_by_text("What can I make?").first.wait_for()
@@ -772,7 +772,7 @@ async def test_each_grant_is_revoked_alone(served: Serve) -> None:
     for name in ("notes.txt", "other.txt"):
         (server.workspace.root / name).write_text("hello\n")
     (server.workspace.root / "functions" / "files.py").write_text(READS)
-    await server.workspace.workshop.reload()
+    await server.workspace.functions.reload()
     async with page(server) as (view, seen):
         await go(view, "Functions/first_line")
         for name in ("notes.txt", "other.txt"):
@@ -792,7 +792,7 @@ async def test_what_a_function_reaches_is_shown_anew_after_a_revoke_here_or_in_t
     server = await served([])
     (server.workspace.root / "notes.txt").write_text("hello\n")
     (server.workspace.root / "functions" / "files.py").write_text(READS)
-    await server.workspace.workshop.reload()
+    await server.workspace.functions.reload()
     shell = [sys.executable, "-m", "agent_core", "--workspace", str(server.workspace.root), "functions"]
 
     async def typed(*words: str) -> None:
@@ -997,7 +997,7 @@ async def test_a_call_by_hand_asks_on_the_functions_page_and_what_was_granted_is
     server = await served([])
     (server.workspace.root / "notes.txt").write_text("hello\nworld\n")
     (server.workspace.root / "functions" / "files.py").write_text(READS)
-    await server.workspace.workshop.reload()
+    await server.workspace.functions.reload()
     async with page(server) as (view, seen):
         await go(view, "Functions/first_line")
         await view.locator(".field textarea").fill("notes.txt")
@@ -1048,7 +1048,7 @@ async def test_of_a_thousand_functions_and_ten_thousand_messages_a_window_is_dra
 async def test_hostile_texts_are_shown_as_texts(served: Serve) -> None:
     server = await served([create(DOUBLE.replace("Return twice", HOSTILE)), Say(HOSTILE)])
     (server.workspace.root / "functions" / "hostile.py").write_text(DELIVERED)
-    await server.workspace.workshop.reload()
+    await server.workspace.functions.reload()
     blocks = (await server.client.get("/api/v1/agents/main/memory")).json()["blocks"]
     body = {"version": blocks[1]["version"], "value": HOSTILE}
     await server.client.patch(f"/api/v1/agents/main/memory/{blocks[1]['label']}", json=body)

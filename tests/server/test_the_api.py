@@ -46,7 +46,7 @@ async def test_a_check_admits_nothing(served: Serve) -> None:
 async def test_functions_are_found_by_need(served: Serve) -> None:
     server = await served([])
     (server.workspace.root / "functions" / "shop.py").write_text(SHIPPING)
-    await server.workspace.workshop.reload()
+    await server.workspace.functions.reload()
     found = await server.client.get(f"{FUNCTIONS}/search", params={"need": "what does a parcel cost"})
     assert found.json()["results"][0]["name"] == "shipping"
     listed = (await server.client.get(FUNCTIONS, params={"pattern": "ship"})).json()
@@ -56,7 +56,7 @@ async def test_functions_are_found_by_need(served: Serve) -> None:
 async def test_arguments_that_do_not_fit_are_told(served: Serve) -> None:
     server = await served([])
     (server.workspace.root / "functions" / "shop.py").write_text(SHIPPING)
-    await server.workspace.workshop.reload()
+    await server.workspace.functions.reload()
     answer = await server.client.post(f"{FUNCTIONS}/shipping/call", json={"arguments": {"weight": "heavy"}})
     assert answer.status_code == 400
     assert "weight" in answer.json()["error"]["message"]
@@ -100,7 +100,7 @@ async def test_a_question_about_a_grant_is_answered_once(served: Serve) -> None:
     server = await served([Ask(Wanted("first_line", {"path": "notes.txt"})), Say("It says hello.")])
     (server.workspace.root / "notes.txt").write_text("hello\nworld\n")
     (server.workspace.root / "functions" / "files.py").write_text(READS)
-    await server.workspace.workshop.reload()
+    await server.workspace.functions.reload()
     heard = asyncio.create_task(server.frames(ends(1)))
     await server.client.post("/api/v1/agents/main/messages", json={"text": "What does notes.txt say first?"})
     await server.frames(lambda frames: any(data is not None and data["type"] == "grant_asked" for _, data in frames))
@@ -119,7 +119,7 @@ async def test_a_call_by_hand_asks_whoever_is_logged_in_to_the_page_and_refuses_
     server = await served([])
     (server.workspace.root / "notes.txt").write_text("hello\nworld\n")
     (server.workspace.root / "functions" / "files.py").write_text(READS)
-    await server.workspace.workshop.reload()
+    await server.workspace.functions.reload()
     browser, arguments = await server.logged_in(), {"arguments": {"path": "notes.txt"}}
     browser.headers["Origin"] = server.url
     refused = (await server.client.post(f"{FUNCTIONS}/first_line/call", json=arguments)).json()

@@ -24,7 +24,7 @@ MESSAGES = "/api/v1/agents/main/messages"
 async def test_a_message_is_answered_and_every_step_is_heard(served: Serve) -> None:
     server = await served([Ask(Wanted("days_between", {"start": "2024-01-01", "end": "2024-02-01"})), Say("31 days.")])
     Workspace.create(server.workspace.root)
-    await server.workspace.workshop.reload()
+    await server.workspace.functions.reload()
     frames = await server.said("How long is January?")
     kinds = [data["type"] for number, data in frames if data and number]
     assert kinds == ["turn_started", "call", "answer", "turn_ended"]
@@ -92,7 +92,7 @@ async def test_a_running_turn_is_interrupted_and_its_history_stays_valid(served:
 async def test_leaving_a_stream_ends_the_view_and_not_the_turn(served: Serve) -> None:
     server = await served([Ask(Wanted("count_vowels", {"text": "queueing"})), Say("Five.")])
     (server.workspace.root / "functions" / "letters.py").write_text(VOWELS)
-    await server.workspace.workshop.reload()
+    await server.workspace.functions.reload()
     heard = asyncio.create_task(server.frames(lambda frames: len(frames) == 1))
     await server.client.post(MESSAGES, json={"text": "How many?"})
     await heard
@@ -113,7 +113,7 @@ async def test_a_message_that_waited_is_answered_when_the_server_opens_its_agent
 async def test_whoever_comes_while_a_call_is_written_reads_it_from_its_beginning(served: Serve) -> None:
     server = await served([Ask(Wanted("count_vowels", {"text": "queueing " * 20}), pause_s=0.05), Say("Many.")])
     (server.workspace.root / "functions" / "letters.py").write_text(VOWELS)
-    await server.workspace.workshop.reload()
+    await server.workspace.functions.reload()
     early = asyncio.create_task(server.frames(lambda frames: written(frames).count("queueing") > 3))
     await server.client.post(MESSAGES, json={"text": "How many?"})
     await early
@@ -178,7 +178,7 @@ async def test_a_group_and_its_members_are_talked_to_in_turn(served: Serve, tmp_
 async def test_many_who_listen_each_hear_all_in_order(served: Serve) -> None:
     server = await served([Ask(Wanted("count_vowels", {"text": "aha"})), Say("Two."), Say("Again.")])
     (server.workspace.root / "functions" / "letters.py").write_text(VOWELS)
-    await server.workspace.workshop.reload()
+    await server.workspace.functions.reload()
     many = [asyncio.create_task(server.frames(ends(2))) for _ in range(20)]
     await server.said("How many?")
     late = asyncio.create_task(server.frames(ends(2)))

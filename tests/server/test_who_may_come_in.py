@@ -501,7 +501,7 @@ async def test_a_question_of_an_agent_that_a_token_may_not_see_does_not_exist_fo
     server = await served([Ask(Wanted("first_line", {"path": "notes.txt"})), Say("I may not.")])
     (server.workspace.root / "notes.txt").write_text("hello\n")
     (server.workspace.root / "functions" / "files.py").write_text(READS)
-    await server.workspace.workshop.reload()
+    await server.workspace.functions.reload()
     await server.client.post(MESSAGES, json={"text": "What does notes.txt say first?"})
     await server.frames(lambda frames: any(data is not None and data["type"] == "grant_asked" for _, data in frames))
     narrow = await server.as_("narrow", "read", "approve", agents=("other",))

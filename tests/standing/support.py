@@ -76,13 +76,13 @@ async def workplace(at_desk: OpenDesk, script: Script, **flags: Any) -> Desk:  #
     desk = await at_desk([*script, Repeat(Say("Done."))], **{**FEW, **flags})
     for name, text in FILES.items():
         desk.put(name, text)
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     return desk
 
 
 async def standing_of(desk: Desk, name: str = "part") -> str:
     """Where it stands now."""
-    rows = (await desk.workspace.workshop.list()).functions
+    rows = (await desk.workspace.functions.list()).functions
     return str(next(row.standing for row in rows if row.name == name))
 
 

@@ -37,7 +37,7 @@ async def test_examples_that_hold_take_the_mark_away(at_desk: OpenDesk) -> None:
     assert answers(await desk.say("Go.")) == [f"2.5\n{UNPROVEN}"]
     examples = "        whole: What there is.\n\n    >>> by_import(4)\n    2.0\n    >>> by_import(6)\n    3.0\n"
     desk.put("users.py", CALLERS.replace("        whole: What there is.\n", examples, 1))
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     assert answers(await desk.say("Once more.")) == ["2.5"]
 
 
@@ -46,5 +46,5 @@ async def test_examples_that_fail_are_told_and_not_missed(at_desk: OpenDesk) -> 
     assert answers(await desk.say("Go.")) == [f"2.5\n{UNPROVEN}"]
     examples = "        whole: What there is.\n\n    >>> by_import(4)\n    9.0\n    >>> by_import(6)\n    8.0\n"
     desk.put("users.py", CALLERS.replace("        whole: What there is.\n", examples, 1))
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     assert answers(await desk.say("Once more.")) == [f"2.5\n{DISPROVEN}"]

@@ -39,7 +39,7 @@ async def test_a_function_in_quarantine_answers_a_call_with_why_and_what_to_do(a
     (answer,) = answers(await desk.say("Again."))
     assert answer.startswith("`part` was not called: it is quarantined")
     assert all(said in answer for said in ("ZeroDivisionError", "edit_function", "introspect_function"))
-    assert (await desk.workspace.workshop.introspect("part")).statistics.totals.calls == 3
+    assert (await desk.workspace.functions.introspect("part")).statistics.totals.calls == 3
 
 
 async def test_functions_that_use_one_in_quarantine_still_work(at_desk: OpenDesk) -> None:
@@ -52,17 +52,17 @@ async def test_the_human_is_told_once_and_the_standing_lasts(at_desk: OpenDesk) 
     desk, _ = await in_quarantine(at_desk, Ask(part(4, 2)), Say("Hm."), Ask(Wanted("part", {"whole": 1})), Say("Hm."))
     events = [*await desk.say("Again."), *await desk.say("And again.")]
     assert of(Quarantined, events) == []
-    await desk.workspace.workshop.call("part", {"whole": 4, "among": 2})
+    await desk.workspace.functions.call("part", {"whole": 4, "among": 2})
     assert await standing_of(desk) == "quarantined"
 
 
 async def test_another_version_starts_anew_and_is_seen_at_once(at_desk: OpenDesk) -> None:
     desk, before = await in_quarantine(at_desk, Expect(Ask(*failing(2)), shows("part")))
     desk.put("parts.py", PART_OTHERWISE)
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     assert of(Quarantined, await desk.say("Again.")) == []
     assert await standing_of(desk) == "trial"
-    new, old = (await desk.workspace.workshop.introspect("part")).statistics.versions
+    new, old = (await desk.workspace.functions.introspect("part")).statistics.versions
     assert (new.present, new.totals.failed) == (True, 2)
     assert (old.version, old.totals.failed) == (before.version, 3)
 
@@ -70,9 +70,9 @@ async def test_another_version_starts_anew_and_is_seen_at_once(at_desk: OpenDesk
 async def test_what_last_worked_is_the_version_before_and_rollback_is_proposed(at_desk: OpenDesk) -> None:
     desk = await workplace(at_desk, [Ask(part(4, 2)), Say("Two."), Ask(*failing(3))])
     await desk.say("Share.")
-    worked = (await desk.workspace.workshop.introspect("part")).statistics.versions[0].version
+    worked = (await desk.workspace.functions.introspect("part")).statistics.versions[0].version
     desk.put("parts.py", PART_OTHERWISE)
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     (news,) = of(Quarantined, await desk.say("Again."))
     assert (news.worked_version, news.ways) == (worked, (f"rollback part {worked[:8]}", "release part"))
 
@@ -84,13 +84,13 @@ async def test_a_release_by_another_process_is_seen_at_the_next_turn(at_desk: Op
     assert (done.returncode, "part is released" in done.stdout) == (0, True)
     assert of(Quarantined, await desk.say("Again.")) == []
     assert len(of(Quarantined, await desk.say("Once more."))) == 1
-    released = (await desk.workspace.workshop.introspect("part")).statistics.released
+    released = (await desk.workspace.functions.introspect("part")).statistics.released
     assert [version for version, _ in released] == [news.version]
 
 
 async def test_a_release_holds_at_once_where_it_was_given(at_desk: OpenDesk) -> None:
     desk, _ = await in_quarantine(at_desk)
-    shop = desk.workspace.workshop
+    shop = desk.workspace.functions
     await shop.release("part")
     assert not shop.quarantine.holds(shop.registry.snapshot().functions["part"])
     assert await standing_of(desk) == "trial"
@@ -99,9 +99,9 @@ async def test_a_release_holds_at_once_where_it_was_given(at_desk: OpenDesk) -> 
 async def test_only_what_is_in_quarantine_can_be_released(at_desk: OpenDesk) -> None:
     desk = await workplace(at_desk, [])
     with pytest.raises(UsageError, match="not quarantined"):
-        await desk.workspace.workshop.release("part")
+        await desk.workspace.functions.release("part")
     with pytest.raises(UsageError, match="no function"):
-        await desk.workspace.workshop.release("nothing")
+        await desk.workspace.functions.release("nothing")
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ async def test_only_the_functions_own_failures_move_its_standing(
     desk = await workplace(at_desk, [Ask(call) for call in calls])
     await desk.say("Go.")
     assert await standing_of(desk) == standing
-    statistics = (await desk.workspace.workshop.introspect("part")).statistics
+    statistics = (await desk.workspace.functions.introspect("part")).statistics
     assert (statistics.totals.returned, statistics.totals.failed, statistics.totals.calls) == counted
 
 
@@ -128,8 +128,8 @@ async def test_examples_run_by_the_gate_and_tests_are_no_real_calls(at_desk: Ope
     desk = await workplace(at_desk, [Ask(Wanted("test_function", {"function_name": "part"}))])
     await desk.say("Test.")
     for among in (0, 0, 0, 2):
-        await desk.workspace.workshop.test("part", {"whole": 1, "among": among})
-    found = await desk.workspace.workshop.introspect("part")
+        await desk.workspace.functions.test("part", {"whole": 1, "among": among})
+    found = await desk.workspace.functions.introspect("part")
     assert (found.standing, found.statistics.totals.calls) == ("trial", 0)
 
 

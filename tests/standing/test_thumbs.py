@@ -33,7 +33,7 @@ async def test_what_nobody_predicted_is_said_with_each_result_until_a_human_call
     desk = await at_desk([Ask(create), guess, confirm, PRICE, Say("9."), PRICE, Say("9.")])
     result = answers(await desk.say("Make it."))[-1]
     assert result.startswith("9\n[unproven: nobody predicted what shipping(")
-    rated = await desk.workspace.workshop.rate("shipping", is_good=True)
+    rated = await desk.workspace.functions.rate("shipping", is_good=True)
     assert (rated.thumb, rated.standing, rated.doubts) == ("good", "trial", ())
     assert answers(await desk.say("Again.")) == ["9"]
 
@@ -53,15 +53,15 @@ async def test_a_function_called_bad_is_a_draft_of_which_the_model_is_told_until
         ]
     )
     desk.put("letters.py", VOWELS)
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     assert answers(await desk.say("Go.")) == ["1"]
-    rated = await desk.workspace.workshop.rate("count_vowels", is_good=False, note=WRONG)
+    rated = await desk.workspace.functions.rate("count_vowels", is_good=False, note=WRONG)
     assert (rated.thumb, rated.standing) == ("bad", "draft")
     marked, _changed, right = answers(await desk.say("And now?"))
     assert marked == f"1\n[unproven: the user found a result of it wrong: {WRONG}]"
     assert right == "2"
     await desk.say("Thanks.")
-    await desk.workspace.workshop.rate("count_vowels", is_good=False, note=WRONG)
+    await desk.workspace.functions.rate("count_vowels", is_good=False, note=WRONG)
     await desk.agent.begin_anew()
     await desk.say("A new conversation.")
     assert [TOLD in request.text for request in desk.model.requests] == [*[False] * 7, True]

@@ -71,9 +71,9 @@ async def test_statistics_have_all_by_version_and_by_kind(at_desk: OpenDesk) -> 
     desk = await workplace(at_desk, [*map(Ask, wanted), Say("One."), Ask(part(6, 2)), Say("Two.")])
     await desk.say("Go.")
     desk.put("parts.py", PART_OTHERWISE)
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     await desk.say("Again.")
-    found = (await desk.workspace.workshop.introspect("part")).statistics
+    found = (await desk.workspace.functions.introspect("part")).statistics
     assert [found.totals.calls, found.totals.returned, found.totals.failed] == [4, 2, 1]
     kinds = {(kind.outcome, kind.error): kind.calls for kind in found.kinds}
     assert kinds == {("documented", "UnicodeError"): 1, ("raised", "ZeroDivisionError"): 1}
@@ -105,7 +105,7 @@ async def test_a_model_reads_of_calls_failures_and_quarantine_in_words(at_desk: 
 async def test_totals_outlast_the_single_calls_that_the_settings_cap(at_desk: OpenDesk) -> None:
     desk = await workplace(at_desk, [Ask(*(part(n, 2) for n in range(12)))], standing__keep_calls=10)
     await desk.say("Go.")
-    found = (await desk.workspace.workshop.introspect("part")).statistics
+    found = (await desk.workspace.functions.introspect("part")).statistics
     assert (found.totals.calls, len(found.recent)) == (12, 10)
 
 
@@ -123,8 +123,8 @@ def test_what_nobody_calls_is_offered_with_the_command_and_never_removed(tmp_pat
 @pytest.mark.parametrize("days", [0, 1], ids=["never", "not yet"])
 async def test_nothing_is_offered_for_retirement_before_its_time(at_desk: OpenDesk, days: float) -> None:
     desk = await workplace(at_desk, [], standing__retire_days=days)
-    assert (await desk.workspace.workshop.unused()).functions == ()
-    assert (await desk.workspace.workshop.list()).unused == 0
+    assert (await desk.workspace.functions.unused()).functions == ()
+    assert (await desk.workspace.functions.list()).unused == 0
 
 
 async def _pin(workspace: Workspace, agent: Agent) -> None:
@@ -132,7 +132,7 @@ async def _pin(workspace: Workspace, agent: Agent) -> None:
 
 
 async def _call(workspace: Workspace, agent: Agent) -> None:
-    await workspace.workshop.call("part", {"whole": 1, "among": 1})
+    await workspace.functions.call("part", {"whole": 1, "among": 1})
 
 
 async def _use(workspace: Workspace, agent: Agent) -> None:
@@ -140,7 +140,7 @@ async def _use(workspace: Workspace, agent: Agent) -> None:
         PART + '\n\ndef half(whole: int) -> float:\n    """Halve.\n\n    Args:\n        whole: It.\n    """\n'
         "    return part(whole, 2)\n"
     )
-    await workspace.workshop.reload()
+    await workspace.functions.reload()
 
 
 @pytest.mark.parametrize(
@@ -154,6 +154,6 @@ async def _use(workspace: Workspace, agent: Agent) -> None:
 async def test_what_is_pinned_or_used_by_others_is_not_offered(at_desk: OpenDesk, do: Any, left: list[str]) -> None:
     desk = await workplace(at_desk, [], standing__retire_days=float(SHORT_WHILE))
     (desk.functions / "users.py").unlink()
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     await do(desk.workspace, desk.agent)
-    assert [each.name for each in (await desk.workspace.workshop.unused()).functions] == left
+    assert [each.name for each in (await desk.workspace.functions.unused()).functions] == left

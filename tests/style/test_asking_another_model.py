@@ -23,7 +23,7 @@ async def test_a_function_of_the_folder_that_has_an_old_name_is_meant_itself(at_
     call = Ask(Wanted("message_chatgpt", {"text": "aha"}))
     desk = await memgpt(at_desk, [call])
     desk.put("old.py", OWN)
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     await desk.say("Go.")
     assert desk.agent.status().functions_known
     assert len(desk.model.requests) == 1

@@ -37,18 +37,18 @@ def agent_of(desk: Desk, host: HostFunction, memory: Remembering | None = None, 
     """An agent with one function of the host, which stands for all of memory."""
     workspace, functions = desk.workspace, {host.function.name: host}
     sandbox, store = workspace._sandbox, workspace._store
-    shop, settings = workspace.workshop, workspace.settings.turn
+    shop, settings = workspace.functions, workspace.settings.turn
     sources = (HostFunctions(functions, shop), WorkspaceFunctions(sandbox, shop, settings.parallel))
     dispatcher = Dispatcher(sources, shop.registry.snapshot, settings, Clock(), aliases=aliases)
-    shown = Shown([host.function], 20, workspace.workshop.quarantine)
+    shown = Shown([host.function], 20, workspace.functions.quarantine)
     alone = Colleagues("other", store, NoPeers(), workspace.settings.runner, Clock())
     session, nobody = AgentSession("other", store), HelperSelection(workspace.helpers, lambda: ())
     asker = ModelSession(shown, workspace.settings, workspace._models.open, session, alone, nobody)
-    stepper = AgentLoop(asker, dispatcher, workspace.workshop, 10, memory)
+    stepper = AgentLoop(asker, dispatcher, workspace.functions, 10, memory)
     return Agent(
         "other",
         store,
-        workspace.workshop,
+        workspace.functions,
         stepper,
         "test",
         session=session,

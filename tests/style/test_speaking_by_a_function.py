@@ -126,7 +126,7 @@ async def test_in_the_direct_style_nothing_of_it_is_shown_or_packed(at_desk: Ope
 async def test_a_functions_own_parameter_of_that_name_is_passed_on_to_it(at_desk: OpenDesk) -> None:
     desk = await memgpt(at_desk, [Ask(Wanted("beats", {"request_heartbeat": 3}))])
     desk.put("beats.py", BEATS)
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     events = await desk.say("Beat.")
     assert desk.model.requests[0].functions.count("beats") == 1
     assert "beats(request_heartbeat: int) -> int" in desk.model.requests[0].text
@@ -140,7 +140,7 @@ async def test_a_call_by_call_function_keeps_the_functions_own_argument(
     wrapped = {"name": "beats", "arguments": arguments, "request_heartbeat": True}
     desk = await memgpt(at_desk, [Ask(Wanted("call_function", wrapped))])
     desk.put("beats.py", BEATS)
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     events = await desk.say("Beat.")
     assert [(event.name, event.text) for event in of(CallAnswered, events)] == [("beats", "6")]
     assert ended(events).steps == steps

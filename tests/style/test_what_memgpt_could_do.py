@@ -69,7 +69,7 @@ async def test_another_model_is_asked_with_a_system_message_of_its_own(tmp_path:
 async def test_every_function_of_the_agent_is_listed_and_marked(at_desk: OpenDesk) -> None:
     here = await memgpt(at_desk, [call("list_functions"), call("list_functions", module="memory"), send("So.")])
     here.put("text.py", VOWELS)
-    await here.workspace.workshop.reload()
+    await here.workspace.functions.reload()
     await here.say("What can you do?")
     everything, of_memory = (here.model.requests[at].answers[-1] for at in (1, 2))
     assert "1 function," in everything
@@ -94,7 +94,7 @@ async def test_every_function_of_the_agent_is_shown_with_its_schema(
 ) -> None:
     here = await memgpt(at_desk, [call("introspect_function", function_name=name), send("So.")])
     here.put("text.py", VOWELS)
-    await here.workspace.workshop.reload()
+    await here.workspace.functions.reload()
     await here.say("What is it?")
     answer = here.model.requests[1].answers[-1]
     assert all(text in answer for text in says), answer
@@ -133,6 +133,6 @@ async def test_the_interface_of_another_agent_is_translated_when_a_function_is_m
     await here.say("Shout.")
     assert "became a note of progress" in here.model.requests[1].answers[-1]
     assert here.model.requests[2].answers[-1] == '"X"'
-    source = here.workspace.workshop.plans.source("shout")
+    source = here.workspace.functions.plans.source("shout")
     assert 'self.progress(0, note=f"shouting {text}")' in source
     assert "memgpt" not in source

@@ -62,7 +62,7 @@ async def test_every_part_of_the_style_works_at_every_window(tmp_path: Path, win
 async def test_what_always_stays_is_shown_next_to_many_functions(at_desk: OpenDesk, mode: str) -> None:
     here = await memgpt(at_desk, [send("Hello.")], model__context_tokens=8_192, model__mode=mode)
     here.put("many.py", "\n\n".join(another(f"count_{number}") for number in range(40)))
-    await here.workspace.workshop.reload()
+    await here.workspace.functions.reload()
     await here.say("Hi.")
     shown = schemas(here.model.requests[0])
     assert shown.keys() > ALWAYS
@@ -77,7 +77,7 @@ async def test_a_function_that_was_just_made_is_told_of_and_the_tools_stay(at_de
     create = {"function_name": "zzz_newest", "function_code_with_docstring": code, "request_heartbeat": True}
     here = await memgpt(at_desk, [Ask(Wanted("create_function", create)), send("Done.")], model__context_tokens=8_192)
     here.put("many.py", "\n\n".join(another(f"count_{number}") for number in range(40)))
-    await here.workspace.workshop.reload()
+    await here.workspace.functions.reload()
     await here.say("Make it.")
     first, second = here.model.requests
     assert "zzz_newest(" not in first.text

@@ -96,7 +96,7 @@ async def test_nobody_sends_the_source_again_to_settle_a_result_that_was_wrong(a
     assert again.startswith("You sent the same code again.")
     assert "it is rejected" in shown
     assert "can be called now" in done
-    assert await desk.workspace.workshop.all_pending() == {}
+    assert await desk.workspace.functions.all_pending() == {}
 
 
 async def test_a_candidate_that_waits_is_settled_in_a_later_conversation(at_desk: OpenDesk) -> None:
@@ -104,7 +104,7 @@ async def test_a_candidate_that_waits_is_settled_in_a_later_conversation(at_desk
     settle = Ask(Wanted("confirm_function", NAME))
     desk = await at_desk([create, Say("No."), Expect(Say("Not made."), contains("was rejected")), settle, Say("Made.")])
     assert ended(await desk.say("Make it.")).reply == "Not made."
-    assert list(await desk.workspace.workshop.all_pending()) == ["count_vowels"]
+    assert list(await desk.workspace.functions.all_pending()) == ["count_vowels"]
     await desk.agent.begin_anew()
     assert "can be called now" in answers(await desk.say("Confirm it."))[0]
 

@@ -28,7 +28,7 @@ def creating(**arguments: str) -> Wanted:
 async def test_half_a_surrogate_pair_in_arguments_is_an_answer(at_desk: OpenDesk, wanted: Wanted) -> None:
     desk = await at_desk([Ask(wanted), Say("I see."), Say("Still here.")])
     desk.put("letters.py", VOWELS)
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     (answer,) = answers(await desk.say("Go."))
     assert "half of a surrogate pair" in answer
     assert ended(await desk.say("And now?")).reply == "Still here."
@@ -43,7 +43,7 @@ async def test_half_a_surrogate_pair_in_a_reply_keeps_the_conversation(at_desk: 
 async def test_half_a_surrogate_pair_in_a_description_can_be_shown(at_desk: OpenDesk) -> None:
     desk = await at_desk([Say("Still here.")])
     desk.put("letters.py", VOWELS.replace("Count the", r"Count \ud800 the"))
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     assert ended(await desk.say("Go.")).reply == "Still here."
 
 

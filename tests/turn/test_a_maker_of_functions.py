@@ -55,7 +55,7 @@ async def test_what_the_maker_writes_passes_the_gate_as_any_other(
     maker = scripted([Say(stub)] * 3, models=["strong"])
     desk = await at_desk([ASKED, Say("No."), Say("It was not done.")], **maker_at(maker))
     (refused,) = answers(await desk.say("Count."))
-    assert "count_vowels" not in desk.workspace.workshop.names()
+    assert "count_vowels" not in desk.workspace.functions.names()
     assert "not" in refused
 
 
@@ -88,7 +88,7 @@ async def test_the_maker_mends_what_the_agent_wants_changed(
     maker = scripted([Say(f"```\n{fixed}```")], models=["strong"])
     desk = await at_desk([Ask(Wanted("edit_function", change)), Say("Done.")], **maker_at(maker))
     desk.put("letters.py", VOWELS)
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     (changed,) = answers(await desk.say("Count y, too."))
     assert "count_vowels" in changed
     (seen,) = maker.requests

@@ -29,7 +29,7 @@ def confirming(name: str, **more: object) -> Ask:
 
 
 async def verdict_on(desk: Desk, name: str) -> Judgment:
-    details = await desk.workspace.workshop.introspect(name)
+    details = await desk.workspace.functions.introspect(name)
     assert details.verdict is not None
     return details.verdict
 
@@ -95,14 +95,14 @@ async def test_who_insists_gets_a_draft_where_nobody_can_be_asked(at_desk: OpenD
 async def test_a_person_decides_about_who_insists(at_desk: OpenDesk, answer: str, standing: str) -> None:
     script: Script = [making(HOLLOW), confirming("send_mail", reason="It is right."), Say("So it is.")]
     desk = await at_desk([*script, *([] if standing else [Say("It was not made.")])], reader=by_description)
-    asked = desk.workspace.workshop.granting.approver = human(answer)
+    asked = desk.workspace.functions.granting.approver = human(answer)
     said = answers(await desk.say("Send mails."))
     (question,) = asked.asked
     assert "has to reach the network" in question.doubts[0]
     if standing:
         assert (await verdict_on(desk, "send_mail")).standing == standing
     else:
-        assert "send_mail" not in desk.workspace.workshop.registry.snapshot().functions
+        assert "send_mail" not in desk.workspace.functions.registry.snapshot().functions
         assert "joined" not in said[1]
 
 
@@ -137,7 +137,7 @@ async def test_an_author_who_agrees_with_the_reader_has_a_wrong_body(at_desk: Op
     assert "must return `2`" in said[1]
     assert "fix the body" in said[1]
     assert "cannot be confirmed" in said[2]
-    assert "count_vowels" not in desk.workspace.workshop.registry.snapshot().functions
+    assert "count_vowels" not in desk.workspace.functions.registry.snapshot().functions
 
 
 async def test_an_author_who_agrees_with_its_code_alone_has_a_draft(at_desk: OpenDesk) -> None:
@@ -156,7 +156,7 @@ async def test_an_author_who_agrees_with_its_code_alone_has_a_draft(at_desk: Ope
 async def test_a_person_settles_what_author_and_reader_see_otherwise(at_desk: OpenDesk) -> None:
     script: Script = [CREATE, confirming("count_vowels", expected=["1"]), Say("Made.")]
     desk = await at_desk(script, reader=reading("nothing", WRONG))
-    desk.workspace.workshop.granting.approver = human("yes")
+    desk.workspace.functions.granting.approver = human("yes")
     await desk.say("Count vowels.")
     verdict = await verdict_on(desk, "count_vowels")
     assert (verdict.standing, verdict.doubts) == ("trial", ())

@@ -20,7 +20,7 @@ async def opened(root: Path) -> tuple[list[str], list[str]]:
     """The functions and the codes of what is rejected, after opening and an agent."""
     async with Workspace.open(root) as workspace:
         await workspace.agent()
-        return list(workspace.workshop.names()), [each.code for each in workspace.workshop.rejected()]
+        return list(workspace.functions.names()), [each.code for each in workspace.functions.rejected()]
 
 
 @pytest.mark.parametrize("name", [".knapper", ".knapper/agents", ".knapper/.gitignore", ".knapper/history"])
@@ -125,12 +125,12 @@ async def test_a_module_that_became_a_package_goes_on(tmp_path: Path, names: tup
 async def test_removing_the_file_that_lost_a_clash_takes_nothing_away(at_desk: OpenDesk) -> None:
     desk = await at_desk([])
     desk.put("web.py", FIRST)
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     loser = desk.put("web/__init__.py", SECOND)
-    await desk.workspace.workshop.saved([loser])
+    await desk.workspace.functions.saved([loser])
     loser.unlink()
-    await desk.workspace.workshop.saved([loser])
-    assert (desk.workspace.workshop.names(), desk.workspace.workshop.rejected()) == (["count_vowels"], ())
+    await desk.workspace.functions.saved([loser])
+    assert (desk.workspace.functions.names(), desk.workspace.functions.rejected()) == (["count_vowels"], ())
 
 
 def test_a_pipe_in_the_place_of_a_module_stops_nobody(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ async def test_a_function_under_a_condition_can_be_looked_into(at_desk: OpenDesk
     asked = [Wanted(verb, {"function_name": "count_others"}) for verb in ("introspect_function", "delete_function")]
     desk = await at_desk([Ask(*asked), Repeat(Say("Done."))])
     desk.put("letters.py", CONDITIONAL)
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     looked, deleted = answers(await desk.say("Go."))
     assert "def count_others" in looked
     assert "is not a plain function at the top level" in deleted
@@ -163,7 +163,7 @@ async def test_comments_above_a_function_outlive_an_edit_of_it(at_desk: OpenDesk
     edit = Wanted("edit_function", {"function_name": "count_vowels", "old_text": "Count the", "new_text": "Count all"})
     desk = await at_desk([Ask(edit), Say("Done.")])
     desk.put("letters.py", f"# Asked for by Ada.\n{VOWELS}")
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     await desk.say("Go.")
     assert (desk.functions / "letters.py").read_text().startswith("# Asked for by Ada.\ndef count_vowels")
 
@@ -187,7 +187,7 @@ def asking(name: str, request: str) -> str:
 async def test_an_odd_request_of_a_function_is_refused_to_it(at_desk: OpenDesk, request_: str, says: str) -> None:
     desk = await at_desk([Ask(Wanted("odd", {"a": 1})), Say("I see.")])
     desk.put("odd.py", asking("odd", request_))
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     (answer,) = answers(await desk.say("Go."))
     assert says in answer
 
@@ -197,11 +197,11 @@ async def test_a_name_of_a_file_stays_on_its_line(at_desk: OpenDesk, name: str) 
     desk = await at_desk([Ask(Wanted("list_functions", {})), Say("I see.")])
     file = desk.functions / name
     file.write_text(VOWELS)
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     (answer,) = answers(await desk.say("Go."))
     (line,) = [line for line in answer.splitlines() if "Rejected" in line]
     assert line.isprintable()
     assert "so the module cannot be imported" in line
     file.unlink()
-    await desk.workspace.workshop.saved([file])
-    assert not desk.workspace.workshop.rejected()
+    await desk.workspace.functions.saved([file])
+    assert not desk.workspace.functions.rejected()

@@ -35,7 +35,7 @@ WAYS = [
 async def opened(at_desk: OpenDesk, script: Script, mode: str, *, stream: bool) -> Desk:
     desk = await at_desk(script, model__mode=mode, model__stream=stream)
     desk.put("letters.py", VOWELS)
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     return desk
 
 

@@ -63,12 +63,12 @@ async def test_the_conversation_goes_on_at_the_next_start(tmp_path: Path) -> Non
 async def test_a_corrupt_state_file_is_put_aside_and_functions_still_load(tmp_path: Path) -> None:
     async with Workspace.open(tmp_path) as workspace:
         (tmp_path / "functions" / "letters.py").write_text(VOWELS)
-        await workspace.workshop.reload()
+        await workspace.functions.reload()
     state = tmp_path / ".knapper" / "state.db"
     state.write_bytes(b"this is not a database" * 500)
     async with Workspace.open(tmp_path) as workspace:
         assert "state.db" in workspace.recovered[0]
-        assert workspace.workshop.names() == ["count_vowels"]
+        assert workspace.functions.names() == ["count_vowels"]
     assert list(state.parent.glob("state.db.corrupt-*"))
 
 
@@ -84,24 +84,24 @@ async def test_a_file_that_cannot_be_written_leaves_everything_as_it_was(at_desk
     (at.functions / "letters.py").mkdir()
     (answer,) = answers(await at.say("Make it."))
     assert "letters.py" in answer
-    assert at.workspace.workshop.names() == []
+    assert at.workspace.functions.names() == []
 
 
 async def test_a_module_whose_import_never_returns_is_rejected_and_the_others_work(at_desk: OpenDesk) -> None:
     at = await at_desk([], sandbox__wall_s=1)
     at.put("endless.py", "while True:\n    pass\n")
     at.put("letters.py", VOWELS)
-    found = await at.workspace.workshop.reload()
+    found = await at.workspace.functions.reload()
     assert [problem.where.path for problem in found.rejected] == ["functions/endless.py"]
-    assert at.workspace.workshop.names() == ["count_vowels"]
+    assert at.workspace.functions.names() == ["count_vowels"]
 
 
 async def test_a_pending_candidate_survives_a_restart(tmp_path: Path) -> None:
     flawed = VOWELS.replace("    5\n", "    4\n")
     async with Workspace.open(tmp_path) as workspace:
-        assert not (await workspace.workshop.create("count_vowels", flawed)).admitted
+        assert not (await workspace.functions.create("count_vowels", flawed)).admitted
     async with Workspace.open(tmp_path) as workspace:
-        assert (await workspace.workshop.confirm("count_vowels")).admitted
+        assert (await workspace.functions.confirm("count_vowels")).admitted
 
 
 @pytest.mark.parametrize("path", ["", "no/such"])

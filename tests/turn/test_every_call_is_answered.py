@@ -64,7 +64,7 @@ async def test_a_call_that_ends_badly_is_answered_and_says_why(at_desk: OpenDesk
     wall_s = 1 if "1 s" in says else 10
     desk = await at_desk([Ask(Wanted("probe", {"n": 0})), Say("So it is.")], sandbox__wall_s=wall_s)
     desk.put("probe.py", PROBE.format(body=body))
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     (answer,) = answers(await desk.say("Try it."))
     assert any(word in answer for word in says.split("|")), answer
 
@@ -83,7 +83,7 @@ async def test_arguments_are_fixed_where_plain_and_explained_where_not(
 ) -> None:
     desk = await at_desk([Ask(Wanted("probe", arguments)), Say("So it is.")])
     desk.put("probe.py", PROBE.format(body="return n"))
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     (answer,) = answers(await desk.say("Try it."))
     assert says in answer
 
@@ -99,7 +99,7 @@ async def test_arguments_are_fixed_where_plain_and_explained_where_not(
 async def test_a_repair_of_arguments_is_said_in_the_answer(at_desk: OpenDesk, arguments: str, note: str) -> None:
     desk = await at_desk([Ask(Wanted("probe", arguments)), Say("So it is.")])
     desk.put("probe.py", PROBE.format(body="return n"))
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     (answer,) = answers(await desk.say("Try it."))
     assert answer.startswith("3")
     assert note in answer
@@ -109,7 +109,7 @@ async def test_forty_calls_at_once_are_all_answered_in_their_order(at_desk: Open
     calls = [Wanted("probe", {"n": number}) for number in range(45)]
     desk = await at_desk([Ask(*calls), Say("Done.")])
     desk.put("probe.py", PROBE.format(body="return n"))
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     await desk.say("All of them.")
     read = desk.model.requests[-1].answers
     assert read[:40] == [str(number) for number in range(40)]
@@ -150,10 +150,10 @@ async def test_a_function_may_call_another_and_never_a_meta_function(at_desk: Op
     desk = await at_desk([Ask(Wanted("outer", {"n": 4})), Expect(Say("Yes."), contains("may call"))])
     desk.put("probe.py", PROBE.format(body="return n"))
     desk.put("outer.py", OUTER)
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     (answer,) = answers(await desk.say("Go."))
     assert answer.startswith("[4, ")
-    assert "probe" in desk.workspace.workshop.names()
+    assert "probe" in desk.workspace.functions.names()
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ class Foreign:
 def agent_of(desk: Desk) -> Agent:
     """An agent with the functions of the workspace and those of a server."""
     workspace, settings = desk.workspace, desk.workspace.settings.turn
-    shop, store = workspace.workshop, workspace._store
+    shop, store = workspace.functions, workspace._store
     (function,) = read_module(ModuleSource("words", "words.py", SOURCE, "0")).functions
     sources = (Foreign(function), WorkspaceFunctions(workspace._sandbox, shop, settings.parallel))
     dispatcher = Dispatcher(sources, shop.registry.snapshot, settings, Clock())
@@ -71,7 +71,7 @@ async def test_a_function_of_a_server_is_called_next_to_one_of_the_workspace(at_
     calls = Ask(Wanted("look_up", {"word": "hello"}), Wanted("count_vowels", {"text": "hello"}))
     desk = await at_desk([calls, Expect(Say("Done."), contains("hello: a greeting"))])
     desk.put("letters.py", VOWELS)
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     agent = agent_of(desk)
     events = [event async for event in agent.turn("What is hello?")]
     assert sorted(answers(events)) == ["2", "hello: a greeting"]

@@ -85,7 +85,7 @@ async def test_a_function_saved_by_a_human_is_told_to_the_model_with_its_new_sch
         .replace("look at.\n", "look at.\n        also: More letters to count.\n")
     )
     desk.put("grown.py", edited)
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     assert of(FunctionsChanged, await desk.say("And now?"))[0].changed == ("count_vowels",)
 
 
@@ -94,7 +94,7 @@ async def test_a_broken_save_leaves_the_last_good_version_running_and_says_so(at
     desk = await at_desk([create(VOWELS), Say("Made."), Expect(call, contains("was rejected")), Say("5")])
     await desk.say("Make it.")
     desk.put("grown.py", "def count_vowels(text: str) -> int:\n    return (\n")
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     assert answers(await desk.say("Count again."))[-1] == "5"
 
 

@@ -38,7 +38,7 @@ async def say_until(desk: Desk, message: str, seen: Callable[[Event], bool], the
 
 async def with_sleeper(desk: Desk) -> None:
     desk.put("sleeper.py", SLEEPER)
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
 
 
 async def test_a_running_call_is_ended_by_an_interruption_and_answered(at_desk: OpenDesk) -> None:

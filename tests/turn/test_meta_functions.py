@@ -12,7 +12,7 @@ async def ask(at_desk: OpenDesk, *calls: Wanted, files: dict[str, str] | None = 
     desk = await at_desk([*(Ask(call) for call in calls), Repeat(Say("Done."))])
     for name, text in (files or {"letters.py": VOWELS}).items():
         desk.put(name, text)
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     return answers(await desk.say("Go.")), desk
 
 
@@ -70,7 +70,7 @@ async def test_a_function_that_others_use_is_not_deleted_and_they_are_named(at_d
     files = {"letters.py": VOWELS, "more.py": USER_OF_VOWELS}
     (answer,), desk = await ask(at_desk, Wanted("delete_function", {"function_name": "count_vowels"}), files=files)
     assert "has_vowels" in answer
-    assert "count_vowels" in desk.workspace.workshop.names()
+    assert "count_vowels" in desk.workspace.functions.names()
 
 
 async def test_an_edit_that_finds_its_text_twice_shows_the_source_and_changes_nothing(at_desk: OpenDesk) -> None:
@@ -122,7 +122,7 @@ async def test_a_name_that_cannot_be_a_functions_is_refused(at_desk: OpenDesk, n
         at_desk, Wanted("create_function", {"function_name": name, "function_code_with_docstring": code})
     )
     assert "was not made" in answer
-    assert desk.workspace.workshop.names() == ["count_vowels"]
+    assert desk.workspace.functions.names() == ["count_vowels"]
 
 
 async def test_the_own_set_is_kept_over_a_restart(at_desk: OpenDesk) -> None:
@@ -136,4 +136,4 @@ async def test_what_cannot_be_confirmed_is_told_what_else_is_in_the_way(at_desk:
     (_, answer), desk = await ask(at_desk, Wanted("create_function", create), confirm)
     assert "cannot be confirmed" in answer
     assert "You sent the same code" not in answer
-    assert desk.workspace.workshop.names() == ["count_vowels"]
+    assert desk.workspace.functions.names() == ["count_vowels"]

@@ -80,7 +80,7 @@ async def test_what_fails_advises_other_words_and_the_function_joins(
 async def test_an_answer_of_no_use_leaves_the_function_as_it_is(at_desk: OpenDesk, choice: Step, says: str) -> None:
     desk, (told,), _ = await made(at_desk, choice, Say("Made."))
     assert says in told
-    assert NAME in desk.workspace.workshop.names()
+    assert NAME in desk.workspace.functions.names()
 
 
 async def test_only_a_new_function_is_tested(at_desk: OpenDesk) -> None:

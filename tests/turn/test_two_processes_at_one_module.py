@@ -14,7 +14,7 @@ from tests.kit.desk import VOWELS, another
 
 async def test_functions_that_are_made_at_once_are_there_or_refused(tmp_path: Path) -> None:
     async with Workspace.open(tmp_path) as one, Workspace.open(tmp_path) as other:
-        shops = [one.workshop, other.workshop] * 4
+        shops = [one.functions, other.functions] * 4
         made = await asyncio.gather(
             *(shop.create(f"f{n}", another(f"f{n}"), "letters") for n, shop in enumerate(shops))
         )
@@ -23,7 +23,7 @@ async def test_functions_that_are_made_at_once_are_there_or_refused(tmp_path: Pa
     assert joined
     assert [f"f{n}" for n in range(8) if f"def f{n}(" in text] == sorted(joined)
     async with Workspace.open(tmp_path) as after:
-        assert list(after.workshop.names()) == sorted(joined)
+        assert list(after.functions.names()) == sorted(joined)
 
 
 async def test_what_another_process_has_written_halfway_is_its_to_finish(tmp_path: Path) -> None:
@@ -31,17 +31,17 @@ async def test_what_another_process_has_written_halfway_is_its_to_finish(tmp_pat
         file = tmp_path / "functions/letters.py"
         async with only_writer(tmp_path / STATE):
             file.write_text(VOWELS)
-            saving = asyncio.create_task(workspace.workshop.saved([file]))
+            saving = asyncio.create_task(workspace.functions.saved([file]))
             await asyncio.wait({saving}, timeout=1)
             assert not saving.done()
         await saving
-        assert list(workspace.workshop.names()) == ["count_vowels"]
+        assert list(workspace.functions.names()) == ["count_vowels"]
 
 
 async def test_a_change_waits_for_the_process_that_is_writing(tmp_path: Path) -> None:
     async with Workspace.open(tmp_path) as workspace:
         async with only_writer(tmp_path / STATE):
-            making = asyncio.create_task(workspace.workshop.create("count_vowels", VOWELS))
+            making = asyncio.create_task(workspace.functions.create("count_vowels", VOWELS))
             await asyncio.wait({making}, timeout=1)
             assert not list((tmp_path / "functions").glob("*.py"))
         assert (await making).admitted
@@ -56,4 +56,4 @@ async def test_state_that_this_program_did_not_write_does_not_keep_it_shut(tmp_p
         wrong = SaveReading("functions/letters.py", (0, 0, 0), version, broken)
         await workspace._store.apply([BeginWrite("../outside.py", version, VOWELS, None), wrong])
     async with Workspace.open(tmp_path) as workspace:
-        assert list(workspace.workshop.names()) == ["count_vowels"]
+        assert list(workspace.functions.names()) == ["count_vowels"]

@@ -34,7 +34,7 @@ async def test_a_value_of_any_depth_is_returned_or_rejected(at_desk: OpenDesk, k
     desk = await at_desk([Ask(Wanted("send", {})), Say("Done."), Say("Still here.")])
     body = f'"kind": "returned", "shown": "", "value": {nested(kind, depth)}'
     desk.put("sending.py", SENDING.replace("BODY", body))
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     (answer,) = answers(events := await desk.say("Go."))
     assert ("ended without an answer" in answer) == (depth > 100)
     assert ended(events).reply == "Done."

@@ -35,7 +35,7 @@ async def test_a_model_reads_it_at_the_end_of_a_line_and_where_it_looks_function
     desk = await at_desk([Ask(*looks), Say("Done.")])
     desk.put("rates.py", FETCHES)
     desk.put("letters.py", VOWELS)
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     listed, fetching, computing = answers(await desk.say("Go."))
     request = desk.model.requests[0]
     assert f"\nrate_of(code) -> float: Return the rate of a currency [{SAYS}]\n" in request.text
@@ -50,10 +50,10 @@ async def test_a_model_reads_it_at_the_end_of_a_line_and_where_it_looks_function
 async def test_a_change_of_a_helper_changes_what_is_said_of_those_that_use_it(at_desk: OpenDesk) -> None:
     desk = await at_desk([Say("One."), Say("Two.")])
     desk.put("rates.py", FETCHES)
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     await desk.say("Go.")
     desk.put("rates.py", FETCHES.replace("rates.example.org", "other.example.org"))
-    await desk.workspace.workshop.reload()
+    await desk.workspace.functions.reload()
     await desk.agent.begin_anew()
     await desk.say("Go.")
     ends = [re.findall(r"^rate_of\(.*\[(.*)\]$", seen.text, re.MULTILINE) for seen in desk.model.requests]
@@ -62,7 +62,7 @@ async def test_a_change_of_a_helper_changes_what_is_said_of_those_that_use_it(at
 
 async def test_a_verdict_says_what_joined_and_its_json_has_it(at_desk: OpenDesk) -> None:
     desk = await at_desk([])
-    made = await desk.workspace.workshop.create("count_vowels", VOWELS, "text", author=Author("agent"))
+    made = await desk.workspace.functions.create("count_vowels", VOWELS, "text", author=Author("agent"))
     assert (made.admitted, made.reach, made.to_json()["reach"]) == (True, (), [])
 
 

@@ -25,7 +25,7 @@ OTHER = another("count_more").replace("some letters besides the vowels", "the vo
 
 async def checked(shop: FunctionService, path: Path, **options: Any) -> list[Judgment]:
     found: list[Judgment] = []
-    await shop.bulk.check(CheckRequest((path,), **options), found.append)
+    await shop.batch.check(CheckRequest((path,), **options), found.append)
     assert (shop.names(), shop.rejected()) == ([], ())
     assert {each.path.partition(":")[0] for each in found} == {path.as_posix()}
     return found
@@ -74,7 +74,7 @@ async def test_a_function_that_is_not_there_is_not_said_to_be_granted_anything_n
 async def test_a_function_of_the_workspace_can_be_granted_what_it_needs(here: Room, policy: Policy) -> None:
     await here.save(READS)
     found: list[Judgment] = []
-    await here.shop.bulk.check(CheckRequest((here.letters,), policy, root=here.root), found.append)
+    await here.shop.batch.check(CheckRequest((here.letters,), policy, root=here.root), found.append)
     (need,) = [each for verdict in found for each in verdict.problems if each.code == "needs-files"]
     assert "knapper functions grant NAME" in str(need.fix)
 
@@ -126,7 +126,7 @@ async def test_a_file_is_looked_at_though_the_workspace_has_a_function_of_that_n
     await here.save(CLAMP.replace("low", "least"))
     (file := tmp_path / "mine.py").write_text(f"{CLAMP}\n\n{CRASH}")
     found: list[Judgment] = []
-    await here.shop.bulk.check(CheckRequest((file,)), found.append)
+    await here.shop.batch.check(CheckRequest((file,)), found.append)
     assert "weak-examples" in {code for code, _, _ in places(found[0])}
 
 
@@ -139,7 +139,7 @@ async def test_a_copy_in_a_file_is_told_unless_its_docstring_says_how_it_differs
     for name, text in (("plain.py", COPY), ("said.py", COPY.replace("limit.", "limit, as `clamp` does not."))):
         (file := tmp_path / name).write_text(text + rest)
         found: list[Judgment] = []
-        await here.shop.bulk.check(CheckRequest((file,), "human"), found.append)
+        await here.shop.batch.check(CheckRequest((file,), "human"), found.append)
         assert ("copy" in {code for code, _, _ in places(found[0])}) == (name == "plain.py")
 
 
@@ -188,7 +188,7 @@ async def test_what_cannot_be_judged_is_refused_and_the_rest_goes_on(
     (file := tmp_path / name).write_bytes(content)
     (tmp_path / "more.jsonl").write_text(json.dumps({"name": "count_vowels", "code": VOWELS}))
     found: list[Judgment] = []
-    await shop.bulk.check(CheckRequest((file, tmp_path / "more.jsonl")), found.append)
+    await shop.batch.check(CheckRequest((file, tmp_path / "more.jsonl")), found.append)
     assert [each.admitted for each in found] == [False, True]
     assert [one.code for one in found[0].problems] == [code]
 
@@ -209,7 +209,7 @@ async def test_a_folder_is_judged_in_order_and_its_modules_find_one_another(
     (lib / ".hidden" / "no.py").write_text("def (")
     (lib / "linked.py").symlink_to(lib / "base.py")
     found: list[Judgment] = []
-    await shop.bulk.check(CheckRequest((lib,)), found.append)
+    await shop.batch.check(CheckRequest((lib,)), found.append)
     told = [(each.name, each.admitted) for each in found]
     assert told == [("count_vowels", True), ("count_more", True), ("count_most", True)], found
 
@@ -220,7 +220,7 @@ async def test_a_file_of_the_workspace_is_judged_as_the_module_that_it_is(
 ) -> None:
     await here.save(f"{VOWELS}\n\n{OTHER.replace(': str', '')}")
     found: list[Judgment] = []
-    await here.shop.bulk.check(CheckRequest((here.letters,), policy, root=here.root), found.append)
+    await here.shop.batch.check(CheckRequest((here.letters,), policy, root=here.root), found.append)
     assert [(each.name, each.module, each.admitted) for each in found] == [
         ("count_vowels", "letters", True),
         ("count_more", "letters", admitted),
@@ -235,18 +235,18 @@ async def test_other_processes_judge_as_this_one_does_and_in_order(here: Room, t
     (file := tmp_path / "many.jsonl").write_text("\n".join(map(json.dumps, rows)))
     alone: list[Judgment] = []
     shared: list[Judgment] = []
-    await here.shop.bulk.check(CheckRequest((file,)), alone.append)
-    await here.shop.bulk.check(CheckRequest((file,)), shared.append, processes=2)
+    await here.shop.batch.check(CheckRequest((file,)), alone.append)
+    await here.shop.batch.check(CheckRequest((file,)), shared.append, processes=2)
     assert [_bare(each) for each in alone] == [_bare(each) for each in shared]
     assert "name-taken" in {one.code for one in shared[2].problems}
 
 
 async def test_a_process_that_ends_is_told_and_leaves_nobody_waiting(here: Room, tmp_path: Path) -> None:
     (file := tmp_path / "many.jsonl").write_text((json.dumps({"name": "count_vowels", "code": VOWELS}) + "\n") * 40)
-    bench = here.shop.bulk.context()
+    bench = here.shop.batch.context()
     broken = replace(bench, sandbox=bench.sandbox.model_copy(update={"wall_s": -1.0}))
     with pytest.raises(ExceptionGroup, match="unhandled") as caught:
-        async with judges(broken, here.shop.bulk.gate, None, processes=2) as judge:
+        async with judges(broken, here.shop.batch.gate, None, processes=2) as judge:
             await check(jobs(CheckRequest((file,)), here.shop.registry.snapshot()), judge, lambda _: None)
     assert "ended unexpectedly" in str(caught.value.exceptions)
 

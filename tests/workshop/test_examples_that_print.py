@@ -31,8 +31,8 @@ def greet(name: str) -> None:
 async def test_a_print_that_an_example_lacks_is_named_and_the_value_stands_alone(at_desk: OpenDesk) -> None:
     desk = await at_desk([])
     desk.put("sums.py", PRINTING)
-    await desk.workspace.workshop.reload()
-    found = await desk.workspace.workshop.test("add_up")
+    await desk.workspace.functions.reload()
+    found = await desk.workspace.functions.test("add_up")
     (row,) = found.examples
     assert (row.value, row.printed, row.agreed) == ("3.0", "so far 1.0\nso far 3.0", False)
     shown = ["".join(text for _, text in one) for one in examples_lines(found)]
@@ -43,6 +43,6 @@ async def test_a_print_that_an_example_lacks_is_named_and_the_value_stands_alone
 async def test_an_example_of_what_is_printed_holds_as_it_did(at_desk: OpenDesk) -> None:
     desk = await at_desk([])
     desk.put("sums.py", PRINTING)
-    await desk.workspace.workshop.reload()
-    (row,) = (await desk.workspace.workshop.test("greet")).examples
+    await desk.workspace.functions.reload()
+    (row,) = (await desk.workspace.functions.test("greet")).examples
     assert (row.agreed, row.value, row.printed) == (True, "None", "hello you")

@@ -74,7 +74,7 @@ RUN = "import unittest; unittest.main(module=None, argv=['x', 'discover'])"
 
 async def test_an_exported_package_works_and_its_examples_pass_without_us(here: Room, tmp_path: Path) -> None:
     await a_workspace(here)
-    report = await here.shop.bulk.hand_out(Handing(tmp_path / "my-package"))
+    report = await here.shop.batch.hand_out(Handing(tmp_path / "my-package"))
     assert report.functions == ("count_vowels", "ratio", "told")
     ran = alone(tmp_path / "my-package", RUN)
     assert (ran.returncode, "Ran 1 test" in ran.stderr) == (0, True), ran.stderr
@@ -88,7 +88,7 @@ async def test_an_exported_package_works_and_its_examples_pass_without_us(here: 
 
 async def test_the_tests_of_an_exported_package_can_fail(here: Room, tmp_path: Path) -> None:
     await a_workspace(here)
-    await here.shop.bulk.hand_out(Handing(tmp_path / "out", package="handed"))
+    await here.shop.batch.hand_out(Handing(tmp_path / "out", package="handed"))
     module = tmp_path / "out" / "handed" / "letters.py"
     module.write_text(module.read_text().replace("aeiou", "aei"))
     ran = alone(tmp_path / "out", RUN)
@@ -99,10 +99,10 @@ async def test_the_tests_of_an_exported_package_can_fail(here: Room, tmp_path: P
 async def test_named_functions_come_with_what_they_need_and_nothing_else(here: Room, tmp_path: Path) -> None:
     await a_workspace(here)
     await here.save(LETTERS + "\n\n" + VOWELS.replace("count_vowels", "count_more"))
-    report = await here.shop.bulk.hand_out(Handing(tmp_path / "one", ("ratio",)))
+    report = await here.shop.batch.hand_out(Handing(tmp_path / "one", ("ratio",)))
     assert report.functions == ("ratio",)
     assert "count_vowels" not in (tmp_path / "one" / "one" / "letters.py").read_text()
-    await here.shop.bulk.hand_out(Handing(tmp_path / "two", ("told",)))
+    await here.shop.batch.hand_out(Handing(tmp_path / "two", ("told",)))
     assert alone(tmp_path / "two", RUN).returncode == 0
 
 
@@ -123,7 +123,7 @@ async def test_a_folder_is_not_written_over_and_a_wrong_name_is_told(
     if held:
         (folder / held).write_text("mine")
     with pytest.raises(UsageError, match=said):
-        await here.shop.bulk.hand_out(Handing(folder, names, package))
+        await here.shop.batch.hand_out(Handing(folder, names, package))
     assert [path.name for path in folder.iterdir()] == ([held] if held else [])
 
 

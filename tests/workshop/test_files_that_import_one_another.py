@@ -32,33 +32,33 @@ def write(root: Path, **modules: str) -> list[Path]:
 async def test_a_folder_taken_over_whole_offers_what_imports_its_neighbours(root: Path) -> None:
     write(root, a_chain=CHAIN, a_user=USER, parts=DOUBLE)
     async with Workspace.open(root) as workspace:
-        assert workspace.workshop.names() == ["double", "once_more", "quadruple"]
-        assert workspace.workshop.rejected() == ()
+        assert workspace.functions.names() == ["double", "once_more", "quadruple"]
+        assert workspace.functions.rejected() == ()
 
 
 async def test_a_file_that_came_before_what_it_imports_is_taken_when_that_comes(root: Path) -> None:
     async with Workspace.open(root) as workspace:
-        await workspace.workshop.saved(write(root, user=USER))
-        assert workspace.workshop.names() == []
-        await workspace.workshop.saved(write(root, parts=DOUBLE))
-        assert workspace.workshop.names() == ["double", "quadruple"]
+        await workspace.functions.saved(write(root, user=USER))
+        assert workspace.functions.names() == []
+        await workspace.functions.saved(write(root, parts=DOUBLE))
+        assert workspace.functions.names() == ["double", "quadruple"]
 
 
 async def test_files_that_need_each_other_s_new_version_are_taken_together(root: Path) -> None:
     write(root, parts=DOUBLE, user=USER)
     async with Workspace.open(root) as workspace:
         renamed = write(root, parts=DOUBLE.replace("double", "twice"), user=USER.replace("double", "twice"))
-        await workspace.workshop.saved(renamed)
-        assert workspace.workshop.names() == ["quadruple", "twice"]
-        assert workspace.workshop.rejected() == ()
+        await workspace.functions.saved(renamed)
+        assert workspace.functions.names() == ["quadruple", "twice"]
+        assert workspace.functions.rejected() == ()
 
 
 async def test_a_neighbor_of_the_same_save_is_no_package_and_how_to_import_it_is_told(root: Path) -> None:
     async with Workspace.open(root) as workspace:
         user = USER.replace("from functions.parts import", "from parts import")
-        await workspace.workshop.saved(write(root, a_user=user, parts=DOUBLE))
-        assert workspace.workshop.names() == ["double"]
-        (problem,) = workspace.workshop.rejected()
+        await workspace.functions.saved(write(root, a_user=user, parts=DOUBLE))
+        assert workspace.functions.names() == ["double"]
+        (problem,) = workspace.functions.rejected()
         assert problem.code == "import-fails"
         assert "`from functions" in (problem.fix or "")
 
@@ -66,14 +66,14 @@ async def test_a_neighbor_of_the_same_save_is_no_package_and_how_to_import_it_is
 async def test_what_imports_nothing_that_is_there_is_rejected_once_more(root: Path) -> None:
     write(root, user=USER, other=USER.replace("parts", "nowhere").replace("quadruple", "eightfold"))
     async with Workspace.open(root) as workspace:
-        assert workspace.workshop.names() == []
-        assert "import-fails" in {problem.code for problem in workspace.workshop.rejected()}
+        assert workspace.functions.names() == []
+        assert "import-fails" in {problem.code for problem in workspace.functions.rejected()}
 
 
 async def test_of_a_file_that_cannot_be_imported_only_what_keeps_it_out_is_told(root: Path) -> None:
     bare = "import json\n\n\ndef shout(text):\n    return text.upper()\n"
     async with Workspace.open(root) as workspace:
-        await workspace.workshop.saved(write(root, mine=bare))
-        assert workspace.workshop.names() == ["shout"]
-        await workspace.workshop.saved(write(root, mine=bare.replace("json", "json.nowhere")))
-        assert {problem.code for problem in workspace.workshop.rejected()} == {"import-fails"}
+        await workspace.functions.saved(write(root, mine=bare))
+        assert workspace.functions.names() == ["shout"]
+        await workspace.functions.saved(write(root, mine=bare.replace("json", "json.nowhere")))
+        assert {problem.code for problem in workspace.functions.rejected()} == {"import-fails"}

@@ -103,16 +103,16 @@ def test_an_empty_folder_is_one_whose_functions_were_deleted(root: Path) -> None
 async def test_a_program_says_once_that_the_folder_is_gone_keeps_what_it_has_and_makes_no_other(root: Path) -> None:
     heard: list[FunctionsChanged] = []
     async with Workspace.open(root) as workspace:
-        workspace.workshop.on_change(heard.append)
+        workspace.functions.on_change(heard.append)
         undo = moved(root)
 
         async def news() -> int:
             return len(heard)
 
         await until(news, lambda count: count == 1)
-        await workspace.workshop.reload()
-        assert (await workspace.workshop.call("count_vowels", {"text": "queueing"})).value == 5
-        refused = await workspace.workshop.create("count_again", named("count_again"))
+        await workspace.functions.reload()
+        assert (await workspace.functions.call("count_vowels", {"text": "queueing"})).value == 5
+        refused = await workspace.functions.create("count_again", named("count_again"))
         assert (refused.admitted, "there is no such folder" in str(refused.error)) == (False, True)
         assert not (root / "functions").exists()
         assert len(heard) == 1
@@ -121,7 +121,7 @@ async def test_a_program_says_once_that_the_folder_is_gone_keeps_what_it_has_and
         await until(news, lambda count: count == 2)
         shown = ["".join(text for _, text in line) for line in changed_lines(heard[1])]
         assert shown == ["✓ functions/ loads again"]
-        assert sorted(workspace.workshop.names()) == ["count_more", "count_vowels"]
+        assert sorted(workspace.functions.names()) == ["count_more", "count_vowels"]
 
 
 def test_helpers_in_a_folder_that_cannot_be_read_stay_in_force(root: Path) -> None:

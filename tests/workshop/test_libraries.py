@@ -96,7 +96,7 @@ def shown(title: str) -> str:
 
 async def taken(here: Room, path: Path, **options: Any) -> ImportReport:
     rows: list[ImportedFunction] = []
-    report = await here.shop.bulk.take_over(Taking(path, **options), rows.append, lambda _: None)
+    report = await here.shop.batch.take_over(Taking(path, **options), rows.append, lambda _: None)
     assert sorted(row.name for row in rows) == sorted(row.name for row in report.functions)
     return report
 
@@ -382,7 +382,7 @@ async def test_what_is_mapped_for_another_agents_self_is_shown_and_can_be_switch
     library = a_library(tmp_path, {"a.py": THINKS})
     (tmp_path / "here").mkdir()
     async with Workspace.open(tmp_path / "here", flags={"gate.fixes_off": off}) as workspace:
-        report = await workspace.workshop.bulk.take_over(Taking(library), lambda _: None, lambda _: None)
+        report = await workspace.functions.batch.take_over(Taking(library), lambda _: None, lambda _: None)
     (row,) = report.functions
     assert (row.outcome, [one.diff for one in row.fixes if one.code == "context"]) == (outcome, diffs)
     assert ("foreign-context" in codes(report, "clamp")) is bool(off)

@@ -186,7 +186,7 @@ async def taken(here: Room, root: Path, name: str, files: dict[str, str]) -> Imp
         path = root / name / file
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    return await here.shop.bulk.take_over(Taking(root / name), lambda _: None, lambda _: None)
+    return await here.shop.batch.take_over(Taking(root / name), lambda _: None, lambda _: None)
 
 
 def outcomes(report: ImportReport) -> dict[str, str]:
@@ -322,7 +322,7 @@ async def test_functions_of_a_package_are_changed_deleted_brought_back_and_expor
     assert (await here.shop.call("step", {"n": 3})).value == 10
     await here.save((folder / "moon.py").read_text().replace("Do it", "Step"), folder / "moon.py")
     assert here.shop.registry.snapshot().functions["step"].description.startswith("Step")
-    report = await here.shop.bulk.hand_out(Handing(tmp_path / "out", ("pace",), "handed"))
+    report = await here.shop.batch.hand_out(Handing(tmp_path / "out", ("pace",), "handed"))
     assert report.functions == ("pace",)
     assert printed(tmp_path / "out", "import handed; print(handed.pace(2))") == "14\n"
 

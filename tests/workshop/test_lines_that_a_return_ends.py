@@ -39,7 +39,7 @@ async def test_blame_and_history_have_the_lines_of_python(here: Room) -> None:
     await here.save(VOWELS)
     here.letters.write_bytes(RETURNS.encode())
     await here.shop.saved([here.letters])
-    rows = (await here.shop.past.blame("count_vowels")).lines
+    rows = (await here.shop.history.blame("count_vowels")).lines
     assert [row.text for row in rows][14:17] == ["    text = text  # note", "    # more", "    text.nothing"]
 
 

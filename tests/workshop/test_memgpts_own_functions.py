@@ -182,7 +182,7 @@ async def test_the_documentation_says_what_becomes_of_each_of_the_ten(here: Room
         row
         for name in ("base", "extras")
         for row in (
-            await here.shop.bulk.take_over(Taking(tmp_path / f"{name}.py"), lambda _: None, lambda _: None)
+            await here.shop.batch.take_over(Taking(tmp_path / f"{name}.py"), lambda _: None, lambda _: None)
         ).functions
     ]
     outcome, documented = {row.name: became(row) for row in results}, told()

@@ -35,7 +35,7 @@ async def heard(here: Room, text: str, name: str) -> list[FunctionsChanged]:
 
 async def versions(here: Room, name: str = "count_vowels") -> list[tuple[str, str]]:
     """The module and the standing of each version of a function."""
-    found = await here.shop.past.history(name)
+    found = await here.shop.history.history(name)
     return [(entry.version.row.module, entry.standing) for entry in found.versions]
 
 
@@ -62,15 +62,15 @@ async def standing(here: Room, name: str = "count_vowels") -> str:
 )
 async def test_a_refused_file_leaves_no_version_and_no_verdict(here: Room, holder: str, refused: str) -> None:
     await here.save(VOWELS, file(here, holder))
-    before = await here.shop.past.versions("count_vowels")
+    before = await here.shop.history.versions("count_vowels")
     (event,) = await heard(here, OTHER, refused)
     assert (event.loaded, event.changed, event.standings, event.noted) == ((), (), {}, {})
     assert "name-clash: `count_vowels` is already the function" in event.rejected[0]
-    assert await here.shop.past.versions("count_vowels") == before
+    assert await here.shop.history.versions("count_vowels") == before
     assert (place(here), await standing(here)) == (f"functions/{holder}", "trial")
     file(here, refused).unlink()
     await here.shop.reload()
-    assert await here.shop.past.versions("count_vowels") == before
+    assert await here.shop.history.versions("count_vowels") == before
 
 
 async def test_a_rollback_never_brings_the_refused_text(here: Room) -> None:
@@ -149,7 +149,7 @@ async def test_the_refused_one_is_loaded_with_its_own_first_version_when_the_nam
         await here.shop.delete("count_vowels")
     quiet()
     assert (place(here), codes(here), await standing(here)) == ("functions/words.py", [], "draft")
-    found = [entry for entry in (await here.shop.past.history("count_vowels")).versions if entry.version.hash]
+    found = [entry for entry in (await here.shop.history.history("count_vowels")).versions if entry.version.hash]
     assert [(entry.version.row.module, entry.standing) for entry in found] == [("letters", "trial"), ("words", "draft")]
     assert any(event.disagreeing for event in events)
     assert await heard(here, WRONG, "words.py") == []
@@ -214,7 +214,7 @@ async def test_the_one_that_stayed_is_deleted_while_no_program_runs(tmp_path: Pa
     here.letters.unlink()
     async with room(tmp_path, sandbox) as here:
         assert (place(here), await standing(here)) == ("functions/words.py", "draft")
-        found = await here.shop.past.versions("count_vowels")
+        found = await here.shop.history.versions("count_vowels")
         assert [version.row.module for version in found if version.hash] == ["letters", "words"]
 
 
@@ -227,6 +227,6 @@ async def test_a_move_while_no_program_runs_keeps_the_name_from_the_refused_one(
     here.letters.rename(file(here, "words.py"))
     async with room(tmp_path, sandbox) as here:
         assert (place(here), codes(here)) == ("functions/words.py", [("functions/a.py", "name-clash")])
-        assert [version.hash for version in await here.shop.past.versions("count_vowels")] == [
+        assert [version.hash for version in await here.shop.history.versions("count_vowels")] == [
             here.shop.registry.snapshot().functions["count_vowels"].body_hash
         ]

@@ -15,7 +15,7 @@ async def taken(here: Room, root: Path, **files: str) -> ImportReport:
     (root / "lib").mkdir()
     for name, text in files.items():
         (root / "lib" / f"{name}.py").write_text(text)
-    return await here.shop.bulk.take_over(Taking(root / "lib"), lambda _: None, lambda _: None)
+    return await here.shop.batch.take_over(Taking(root / "lib"), lambda _: None, lambda _: None)
 
 
 def only(report: ImportReport, name: str) -> ImportedFunction:

@@ -23,7 +23,7 @@ class Saves:
     """A workspace that somebody edits, and what its listeners are told of functions behind the saves."""
 
     def __init__(self, workspace: Workspace) -> None:
-        self.shop: FunctionService = workspace.workshop
+        self.shop: FunctionService = workspace.functions
         self._folder = workspace.root / "functions"
         self._heard = asyncio.Queue[FunctionsChanged]()
         self.shop.on_change(self._heard.put_nowait)

@@ -41,7 +41,7 @@ async def test_what_no_example_noticed_is_shown_as_a_diff_with_what_would(at_des
     made = Wanted("create_function", {"function_name": "clamp", "function_code_with_docstring": BEYOND})
     desk = await at_desk([Ask(made), Ask(LOOK), Say("Done.")])
     _, text = answers(await desk.say("Go."))
-    found = await desk.workspace.workshop.introspect("clamp")
+    found = await desk.workspace.functions.introspect("clamp")
     assert found.verdict
     kept = found.verdict.survivors
     assert len(kept) > 0
@@ -56,8 +56,8 @@ async def test_what_no_example_noticed_is_shown_as_a_diff_with_what_would(at_des
 async def test_what_the_second_look_at_a_saved_file_saw_is_kept_too(at_desk: OpenDesk) -> None:
     desk = await at_desk([])
     desk.put("bounds.py", BEYOND)
-    await desk.workspace.workshop.reload()
-    workshop = desk.workspace.workshop
+    await desk.workspace.functions.reload()
+    workshop = desk.workspace.functions
     for _ in range(400):
         found = await workshop.introspect("clamp")
         if found.survivors:
@@ -69,6 +69,6 @@ async def test_what_the_second_look_at_a_saved_file_saw_is_kept_too(at_desk: Ope
 async def test_a_function_without_survivors_is_shown_without_a_word_of_them(at_desk: OpenDesk) -> None:
     desk = await at_desk([])
     desk.put("bounds.py", CLAMP)
-    await desk.workspace.workshop.reload()
-    found = replace(await desk.workspace.workshop.introspect("clamp"), verdict=None)
+    await desk.workspace.functions.reload()
+    found = replace(await desk.workspace.functions.introspect("clamp"), verdict=None)
     assert "notices" not in presentation.introspection(found, found.function.parameters)

@@ -14,7 +14,7 @@ async def test_the_model_and_the_turns_listeners_are_told_of_doubts_and_of_fixed
     heard: list[list[FunctionsChanged]] = []
     for texts in ([FLAWED], ["def (:\n", FLAWED]):
         for text in texts:
-            await desk.workspace.workshop.saved([desk.put("letters.py", text)])
+            await desk.workspace.functions.saved([desk.put("letters.py", text)])
         heard.append(of(FunctionsChanged, await desk.say("Look.")))
     assert [list(change.disagreeing) for change in heard[0]] == [["count_vowels"]]
     assert [change.fixed for change in heard[1]] == [(), ("functions/letters.py",)]

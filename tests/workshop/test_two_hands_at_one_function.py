@@ -155,7 +155,7 @@ async def test_what_was_shown_once_may_be_replaced_the_next_time(here: Room) -> 
 async def test_what_an_agent_has_not_seen_is_neither_deleted_nor_rolled_back(here: Room, verb: str) -> None:
     await here.save(VOWELS)
     agent = await told(here)
-    act = here.shop.plans.delete if verb == "delete" else lambda name, by: here.shop.past.rollback(name, "", by)
+    act = here.shop.plans.delete if verb == "delete" else lambda name, by: here.shop.history.rollback(name, "", by)
     with pytest.raises(StaleFile, match=r"(?s)changed by somebody meanwhile.*Tell the"):
         await act("count_vowels", agent)
     assert (await act("count_vowels", agent)).outcome == "returned"

@@ -70,7 +70,7 @@ def write(root: Path, **modules: str) -> list[Path]:
 
 def fields(workspace: Workspace, name: str, parameter: str) -> list[str]:
     """The keys of an object that a function takes, or takes a list of."""
-    whole: Any = workspace.workshop.registry.snapshot().functions[name].parameters
+    whole: Any = workspace.functions.registry.snapshot().functions[name].parameters
     schema = whole["properties"][parameter]
     schema = schema.get("items", schema)
     target = schema.get("$ref", "").rpartition("/")[2]
@@ -80,7 +80,7 @@ def fields(workspace: Workspace, name: str, parameter: str) -> list[str]:
 async def test_a_dataclass_of_another_module_is_an_object_with_its_fields(tmp_path: Path) -> None:
     write(tmp_path, shapes=SHAPES, send=SEND)
     async with Workspace.open(tmp_path) as workspace:
-        function = workspace.workshop.registry.snapshot().functions["send"]
+        function = workspace.functions.registry.snapshot().functions["send"]
         assert function.parameters["properties"]["order"] == {
             "type": "object",
             "description": "What to send.",
@@ -95,7 +95,7 @@ async def test_a_field_that_is_added_there_is_shown_at_once(tmp_path: Path, befo
     write(tmp_path, shapes=before, send=SEND, all=ALL)
     async with Workspace.open(tmp_path) as workspace:
         assert (fields(workspace, "send", "order"), fields(workspace, "send_all", "orders")) == (["count"], ["count"])
-        await workspace.workshop.saved(write(tmp_path, shapes=SHAPES + '    note: str = ""\n'))
+        await workspace.functions.saved(write(tmp_path, shapes=SHAPES + '    note: str = ""\n'))
         assert fields(workspace, "send", "order") == ["count", "note"]
         assert fields(workspace, "send_all", "orders") == ["count", "note"]
 
@@ -104,7 +104,7 @@ async def test_what_is_made_when_imported_is_completed_after_the_change(tmp_path
     write(tmp_path, shapes=SHAPES, send=SEND)
     async with Workspace.open(tmp_path) as workspace:
         made = MADE.replace('[("count", int)]', '[("count", int), ("note", str, "")]')
-        await workspace.workshop.saved(write(tmp_path, shapes=made))
+        await workspace.functions.saved(write(tmp_path, shapes=made))
         assert fields(workspace, "send", "order") == ["count", "note"]
 
 
@@ -121,5 +121,5 @@ async def test_a_field_that_is_added_while_nobody_looks_is_shown_at_the_next_sta
 async def test_a_type_that_is_gone_leaves_the_function_as_it_was(tmp_path: Path) -> None:
     write(tmp_path, shapes=SHAPES, send=SEND)
     async with Workspace.open(tmp_path) as workspace:
-        await workspace.workshop.saved(write(tmp_path, shapes=SHAPES.replace("Order", "Ordered")))
+        await workspace.functions.saved(write(tmp_path, shapes=SHAPES.replace("Order", "Ordered")))
         assert fields(workspace, "send", "order") == ["count"]

@@ -47,7 +47,7 @@ async def grown(here: Room) -> None:
 
 
 async def history(here: Room, name: str = "count_vowels") -> list[HistoryEntry]:
-    return [*(await here.shop.past.history(name)).versions]
+    return [*(await here.shop.history.history(name)).versions]
 
 
 async def test_a_history_says_who_changed_what_when_and_why(here: Room) -> None:
@@ -143,7 +143,7 @@ async def test_a_version_that_is_not_there_is_refused_and_those_that_are_named(
         await here.shop.rollback("count_vowels", wanted)
     assert f"1 ({short})" in caught.value.fix
     with pytest.raises(UsageError, match="There is no function `nothing`"):
-        await here.shop.past.history("nothing")
+        await here.shop.history.history("nothing")
 
 
 async def test_a_rollback_to_what_is_there_changes_nothing_and_says_so(here: Room) -> None:
@@ -158,7 +158,7 @@ async def test_a_deleted_function_comes_back_with_its_imports_and_helpers(here: 
     await here.shop.delete("halve", author=AGENT)
     await here.save("LIMIT = 3\n")
     assert [row.version.change_kind for row in await history(here, "halve")] == ["created", "deleted"]
-    assert (await here.shop.past.history("halve")).deleted
+    assert (await here.shop.history.history("halve")).deleted
     done = await here.shop.rollback("halve", author=AGENT)
     assert done.admitted, done
     assert (
@@ -200,7 +200,7 @@ async def test_a_rollback_that_the_gate_refuses_waits_as_a_candidate_and_changes
 
 async def test_each_line_is_told_with_the_version_that_brought_it(here: Room) -> None:
     await grown(here)
-    lines = (await here.shop.past.blame("count_vowels")).lines
+    lines = (await here.shop.history.blame("count_vowels")).lines
     assert "\n".join(row.text for row in lines) + "\n" == MOST
     assert {row.version.number: row.line for row in lines if row.version.number > 1} == {3: 2, 2: 15}
     assert [row.version.row.by for row in lines if row.version.number == 1] == ["human"] * (len(lines) - 2)
@@ -208,7 +208,7 @@ async def test_each_line_is_told_with_the_version_that_brought_it(here: Room) ->
 
 async def test_a_difference_is_from_the_version_before_unless_another_is_named(here: Room) -> None:
     await grown(here)
-    last, all_of_it = [(await here.shop.past.diff("count_vowels", wanted)).diff for wanted in ("", "1")]
+    last, all_of_it = [(await here.shop.history.diff("count_vowels", wanted)).diff for wanted in ("", "1")]
     assert "aeiouäöü" not in "".join(line for line in last.splitlines(keepends=True) if line[0] in "+-")
     assert '+    return sum(letter in "aeiouäöü" for letter in text.lower())' in all_of_it
 

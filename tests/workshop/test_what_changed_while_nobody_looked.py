@@ -12,7 +12,7 @@ from tests.workshop.support import named
 async def opened(folder: Path) -> FunctionsChanged | None:
     """What a start finds changed since the program before it."""
     async with Workspace.open(folder) as workspace:
-        return workspace.workshop.changed_since()
+        return workspace.functions.changed_since()
 
 
 def letters(folder: Path) -> Path:

@@ -1,4 +1,4 @@
-"""The workshop: every verb on functions, shared by the command line, the REPL and the meta-functions.
+"""The function service: every verb on functions, shared by the command line, the REPL and the meta-functions.
 
 A verb that changes something is planned (and may be interrupted) and then carried out (and is not).
 """
@@ -13,6 +13,6 @@ __getattr__ = late_names(
         "file_checks": "CheckRequest count",
         "library": "Taking",
         "plan": "Author PlannedChange StaleView",
-        "workshop": "FunctionService",
+        "function_service": "FunctionService",
     },
 )

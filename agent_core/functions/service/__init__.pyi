@@ -2,8 +2,8 @@ from .call_records import noted as noted
 from .export import Handing as Handing
 from .file_checks import CheckRequest as CheckRequest
 from .file_checks import count as count
+from .function_service import FunctionService as FunctionService
 from .library import Taking as Taking
 from .plan import Author as Author
 from .plan import PlannedChange as PlannedChange
 from .plan import StaleView as StaleView
-from .workshop import FunctionService as FunctionService

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class ChangePlanner:
-    """The planning half of the workshop."""
+    """The planning half of the function service."""
 
     def __init__(
         self, store: FunctionStore, files: FileSync, review: CandidateReview, maker: FunctionMaker | None = None

@@ -28,7 +28,7 @@ from .library import ImportedFunction, ImportReport, Taking
 from .library_files import fitting
 
 if TYPE_CHECKING:
-    from .workshop import FunctionService
+    from .function_service import FunctionService
 
 _LOOK: Final = """
 import importlib
@@ -86,7 +86,7 @@ async def wrap(
         await packages.install(grants)
     text = await _text(service, grants, names)
     module = fitting(re.split(r"[^\w.-]", requirement)[0].lower())
-    report = await service.bulk.take_over(replace(taking, path=Path(f"{module}.py"), text=text), tell, lambda _: None)
+    report = await service.batch.take_over(replace(taking, path=Path(f"{module}.py"), text=text), tell, lambda _: None)
     snapshot, written = service.registry.snapshot(), {module.module: module.version for module in report.modules}
     for function in report.functions:
         if function.outcome in ("joined", "fixed") and not taking.dry_run:
@@ -100,7 +100,7 @@ async def _text(service: "FunctionService", grants: Grants, names: Sequence[str]
     source = ModuleSource.of("wrapped", _LOOK)
     access = service.granting.packages.together([grants]).access
     call = FunctionCall("look", {"names": [*names]})
-    outcome = await service.bulk.sandbox.run(Job({"wrapped": source}, "wrapped", call, access=access))
+    outcome = await service.batch.sandbox.run(Job({"wrapped": source}, "wrapped", call, access=access))
     try:
         looks = _LOOKS.validate_python(outcome.value if isinstance(outcome, Returned) else None)
     except ValidationError as error:

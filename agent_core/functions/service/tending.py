@@ -159,7 +159,7 @@ class Tending:
     gate: Gate
     quarantine: Quarantine
     plans: ChangePlanner
-    past: VersionHistory
+    history: VersionHistory
     replays: Replays
     snapshot: Callable[[], Snapshot]
     finish: Callable[[PlannedChange, Author | None], Awaitable[PlannedChange]]
@@ -213,7 +213,7 @@ class Tending:
                 await self.quarantine.refresh()
             else:
                 if row.before:
-                    plan = await self.past.rollback(row.function, row.before, Author())
+                    plan = await self.history.rollback(row.function, row.before, Author())
                 else:
                     plan = await self.plans.delete(row.function, Author())
                 plan = await self.finish(replace(plan, writes=(*plan.writes, UndoTended(row.n))), None)
@@ -349,7 +349,7 @@ class Tending:
         for name in names:
             if name in pinned:
                 return f"`{name}` is kept at hand"
-            if any(version.row.by == "human" for version in await self.past.versions(name)):
+            if any(version.row.by == "human" for version in await self.history.versions(name)):
                 return f"a person wrote or changed `{name}`"
         return ""
 

@@ -22,14 +22,14 @@ def calls() -> None:
 @click.option("--failed", is_flag=True, help="Only calls that raised or were ended.")
 async def list_(door: Door, function: FunctionName = "", *, failed: bool) -> Result:
     """List the calls that can be replayed, newest first."""
-    records = await door.shop.replays.of(door.owners).calls(function, failed=failed)
+    records = await door.functions.replays.of(door.owners).calls(function, failed=failed)
     return Result(records, calls_lines(records), "" if records else "No such call is recorded.")
 
 
 @verb(calls, opens=Opens.READABLE, scope="read")
 async def show(door: Door, call: CallNumber) -> Result:
     """Show a call: its arguments, what it got through `self`, and its outcome."""
-    record = await door.shop.replays.of(door.owners).show(call)
+    record = await door.functions.replays.of(door.owners).show(call)
     return Result(record, call_lines(record))
 
 
@@ -46,7 +46,7 @@ async def replay(door: Door, call: CallNumber, *, version: str, is_debugged: boo
 
     The exit code is 1 if the outcome differs.
     """
-    replays = door.shop.replays.of(door.owners)
+    replays = door.functions.replays.of(door.owners)
     result = await (_replay_with_debugger(door, call, version) if is_debugged else replays.replay(call, version))
     return Result(result, replay_lines(result), code=0 if result.same or result.quit else 1)
 
@@ -60,7 +60,7 @@ def stopping_first(door: Door, function: str) -> Iterator[None]:
     """
     from agent_core.functions.debug import Breakpoint
 
-    breakpoints, snapshot = door.workspace.debugging.breakpoints, door.shop.registry.snapshot()
+    breakpoints, snapshot = door.workspace.debugging.breakpoints, door.functions.registry.snapshot()
     before = {entry.breakpoint.id for entry in breakpoints.placed(snapshot)}
     placed = breakpoints.arm(Breakpoint(0, function, "", 0, once=True), 0, snapshot)
     try:
@@ -72,7 +72,7 @@ def stopping_first(door: Door, function: str) -> Iterator[None]:
 
 async def _replay_with_debugger(door: Door, call: int, version: str) -> "Replay":
     """Replay a call, and stop where it raised or otherwise at its first line."""
-    replays, debugger = door.shop.replays.of(door.owners), door.debugger()
+    replays, debugger = door.functions.replays.of(door.owners), door.debugger()
     then = await replays.show(call)
     if then.outcome.outcome == "raised":
         return await replays.replay(call, version, looks_back=True, debugger=debugger)

@@ -81,7 +81,7 @@ def check(context: CliContext, **options: Any) -> int:  # Any: the options above
     log = SarifLog(sys.stdout.write, __version__, Path()) if options["sarif"] else None
     shown = options["quiet"], options["diffs"], options["details"]
     with _Told(context, log, ProgressBar(count(selection), "judged"), *shown) as printer:
-        with_any_workspace(context, lambda workspace: workspace.workshop.bulk.check(selection, printer.take))
+        with_any_workspace(context, lambda workspace: workspace.functions.batch.check(selection, printer.take))
         printer.is_whole = True
     if not printer.counts["judged"]:
         context.hint("Nothing was judged: there is no function in the given paths.")
@@ -221,12 +221,12 @@ def import_(context: CliContext, path: Path, **options: Any) -> int:  # Any: the
 
         async def take(functions: "FunctionService") -> "ImportReport | None":
             if not options["names"]:
-                return await functions.bulk.take_over(taking, tell, progress.expect)
+                return await functions.batch.take_over(taking, tell, progress.expect)
             return await wrap(
                 functions, taking, options["names"], lambda each: options["is_sure"] or agrees(each), tell
             )
 
-        report = with_workspace(context, lambda workspace: take(workspace.workshop))
+        report = with_workspace(context, lambda workspace: take(workspace.functions))
     if report is None:
         context.tell("Nothing was granted.")
         return 1
@@ -244,7 +244,7 @@ async def export(door: Door, folder: Path, names: tuple[str, ...], package: str)
     """Write a package that works without Knapper: all functions, or NAMES and what they need, with their tests."""
     from agent_core.functions.service import Handing
 
-    report = await door.shop.bulk.hand_out(Handing(folder, names, package))
+    report = await door.functions.batch.hand_out(Handing(folder, names, package))
     return Result(report, export_lines(report), f"Next: cd {folder} && python -m unittest")
 
 
@@ -257,7 +257,7 @@ async def audit(door: Door, *, is_sarif: bool = False) -> Result:
     Confusable functions (a request finds the wrong one), failing and unused ones, calls that ended in ways that the
     docstring leaves out, missing examples, descriptions that are lists of words, more than 7 parameters.
     """
-    report = await door.shop.auditing.report()
+    report = await door.functions.auditing.report()
     if is_sarif:
         _log_audit(report, door.workspace.root)
         return Result(None)
@@ -279,11 +279,11 @@ async def tend(door: Door, *, applies: bool = False, undoes: bool = False) -> Re
     from agent_core.functions.service.tending import TendingBudget
 
     if undoes:
-        steps = await door.shop.tending.undo()
+        steps = await door.functions.tending.undo()
         return Result(steps, undone_lines(steps), code=0 if all(step.undone for step in steps) else 1)
     settings = door.workspace.settings.tend
     budget = TendingBudget(settings.tokens, settings.minutes)
-    report = await door.shop.tending.run(budget, applies=applies or settings.apply == "proved")
+    report = await door.functions.tending.run(budget, applies=applies or settings.apply == "proved")
     return Result(report, tending_lines(report, door.typed))
 
 

@@ -107,17 +107,17 @@ async def list_(door: Door, pattern: str = "", *, module: str, standing: str | N
     """
     filters = (pattern, module, standing or "")
     if unused:
-        data = await door.shop.unused(*filters)
+        data = await door.functions.unused(*filters)
         return Result(
             data,
             unused_lines(data, door.typed),
             "" if data.functions else "Every function has been called recently.",
         )
-    data = await door.shop.list(*filters)
+    data = await door.functions.list(*filters)
     if door.at_prompt:
         return _listed_at_prompt(door, data, pattern)
-    modules = {function.module for function in door.shop.registry.snapshot().functions.values()}
-    known = modules if module else door.shop.names()
+    modules = {function.module for function in door.functions.registry.snapshot().functions.values()}
+    known = modules if module else door.functions.names()
     none = f"No function matches. {did_you_mean(module or pattern, known, 'Next: knapper run, and ask for one.')}"
     hint = plain(unused_hint(data, "knapper functions list --unused")).strip() if data.functions else none
     return Result(data, list_lines(data, heads=sys.stdout.isatty()), hint, 0 if data.is_whole else 1)
@@ -129,7 +129,7 @@ def _listed_at_prompt(door: Door, listing: "FunctionListing", pattern: str) -> R
 
     if not pattern and listing.functions:
         below = (*list_lines(replace(listing, functions=())), *unused_hint(listing, "/functions unused"))
-        return Result(listing, table=functions_table(listing, door.shop.source, below))
+        return Result(listing, table=functions_table(listing, door.functions.source, below))
     why = (
         f"No function has “{one_line(pattern)}” in its name, module or description."
         if pattern
@@ -143,7 +143,7 @@ def _listed_at_prompt(door: Door, listing: "FunctionListing", pattern: str) -> R
 @click.option("--count", type=click.IntRange(1), help="How many at most; 5 if not given.")
 async def search(door: Door, need: str, count: int | None) -> Result:
     """Find functions by what they are needed for: why each matches, how it differs from similar ones, what it needs."""
-    report = await door.shop.search(need, *([count] if count else ()), owners=door.owners)
+    report = await door.functions.search(need, *([count] if count else ()), owners=door.owners)
     trouble = [line(("warn", "~ "), f"Only words were compared: {report.trouble}")] if report.trouble else []
     none = "No function serves this. Next: knapper run, and ask for one."
     return Result(report, [*trouble, *match_lines(report)], "" if report.results else none)
@@ -153,7 +153,7 @@ async def search(door: Door, need: str, count: int | None) -> Result:
 @verb(functions, scope="edit")
 async def release(door: Door, name: FunctionName) -> Result:
     """Release a function from quarantine. The model sees it again, and its failures are counted from zero."""
-    released = await door.shop.release(name)
+    released = await door.functions.release(name)
     return Result(released, released_lines(released))
 
 
@@ -161,7 +161,7 @@ async def release(door: Door, name: FunctionName) -> Result:
 @verb(functions, scope="edit")
 async def good(door: Door, name: FunctionName) -> Result:
     """Say that a function's results are right. What was unproven of it counts as proven, until it is changed."""
-    return _rating_result(await door.shop.rate(name, is_good=True))
+    return _rating_result(await door.functions.rate(name, is_good=True))
 
 
 @slash("bad [NAME [NOTE]]", "Say that its result was wrong: it becomes a draft, and the agent is told.")
@@ -170,7 +170,7 @@ async def bad(door: Door, name: FunctionName, note: str = "") -> Result:
     """Say that a function's result was wrong, with a NOTE for the agent. It is a draft until it is changed, or called
     good.
     """
-    return _rating_result(await door.shop.rate(name, is_good=False, note=note))
+    return _rating_result(await door.functions.rate(name, is_good=False, note=note))
 
 
 def _rating_result(rated: "Rated") -> Result:
@@ -188,7 +188,7 @@ async def show(door: Door, name: FunctionName, *, is_brief: bool) -> Result:
     """Show everything about a function. Source, standing, calls, verdict, callers, callees; with --json schema and
     versions.
     """
-    data = await door.shop.introspect(name, door.owners)
+    data = await door.functions.introspect(name, door.owners)
     if is_brief:
         return Result(data, brief_lines(data), f"??{name} shows its source." if door.at_prompt else "")
     source = (data.source, data.function.line, data.coverage.missed)
@@ -208,7 +208,7 @@ async def create(
     if name.endswith(".py"):
         fix = f"Next: knapper functions create NAME {name}"
         raise UsageError(f"{name} is a file: the function's name comes first.", fix=fix)
-    verdict = await door.shop.create(name, door.read(file or source), module, reason=reason)
+    verdict = await door.functions.create(name, door.read(file or source), module, reason=reason)
     return _with_next(door, await predicted(door, verdict))
 
 
@@ -221,15 +221,15 @@ async def edit(
     door: Door, name: FunctionName, *, file: str | None, old: str | None, new: str | None, reason: Reason
 ) -> Result:
     """Change a function through the gate. Give --old and --new, a new source with --file, or use your editor."""
-    shop = door.shop
+    service = door.functions
     if old is not None and new is not None:
-        return _with_next(door, await predicted(door, await shop.edit(name, old, new, reason=reason)))
+        return _with_next(door, await predicted(door, await service.edit(name, old, new, reason=reason)))
     if file is not None:
-        return _with_next(door, await predicted(door, await shop.replace(name, door.read(file), reason=reason)))
+        return _with_next(door, await predicted(door, await service.replace(name, door.read(file), reason=reason)))
     from ..manual_edits import open_editor
 
     async with door.editor("Give --old and --new, or --file FILE."):
-        change = await shop.reload_after(open_editor(*shop.path_of(name)))
+        change = await service.reload_after(open_editor(*service.path_of(name)))
     return Result(None) if door.at_prompt else _reload_result(change)  # the prompt announces it, like any manual change
 
 
@@ -237,12 +237,12 @@ async def edit(
 @verb(functions, scope="edit")
 async def delete(door: Door, name: FunctionName) -> Result:
     """Delete a function from its module. This is refused while other functions call it."""
-    if name not in door.shop.names():
-        fix = did_you_mean(name, door.shop.names(), f"Type {_list_of(door)} for the list.")
+    if name not in door.functions.names():
+        fix = did_you_mean(name, door.functions.names(), f"Type {_list_of(door)} for the list.")
         raise UsageError(f"There is no function {name}.", fix=fix)
     if not await door.confirm(f"Delete {name}?"):
         return Result(None, hint="Nothing was deleted.")
-    result = await door.shop.delete(name)
+    result = await door.functions.delete(name)
     lines = [line(("ok", "✓ "), f"deleted {result.name} from {result.module}")]
     if result.needed_by:
         lines.append(line(("dim", f"Its text stays there, private: {', '.join(result.needed_by)} uses it.")))
@@ -255,7 +255,7 @@ async def delete(door: Door, name: FunctionName) -> Result:
 async def test(door: Door, name: FunctionName, *, arguments: str | None) -> Result:
     """Run a function's examples in a worker, or one call."""
     arguments = None if arguments is None else _read(door, arguments)
-    tested = await door.shop.test(name, arguments)
+    tested = await door.functions.test(name, arguments)
     if arguments is not None and tested.outcome is not None:
         return ended(door, (name, arguments), tested.outcome)
     passed = all(example.agreed or example.unrun for example in tested.examples)
@@ -267,10 +267,12 @@ async def call(door: Door, name: FunctionName, *, arguments: CallArguments) -> R
     """Call a function in a worker and print what it returned."""
     arguments = _read(door, arguments)
     if door.at_prompt:  # the prompt shows what is running
-        return ended(door, (name, arguments), await door.shop.call(name, arguments, owners=door.owners))
+        return ended(door, (name, arguments), await door.functions.call(name, arguments, owners=door.owners))
     with StatusLine() as status:
         status.show(f"{name} runs; Ctrl-C ends it")
-        return ended(door, (name, arguments), await door.shop.call(name, arguments, status.count, owners=door.owners))
+        return ended(
+            door, (name, arguments), await door.functions.call(name, arguments, status.count, owners=door.owners)
+        )
 
 
 @slash("trace", "Show the lines that a call runs, and the locals that they change.", page=IN_FORM, last="arguments")
@@ -278,7 +280,7 @@ async def call(door: Door, name: FunctionName, *, arguments: CallArguments) -> R
 async def trace(door: Door, name: FunctionName, *, arguments: CallArguments) -> Result:
     """Call a function and show each line that ran, with the locals that it changed."""
     arguments = _read(door, arguments)
-    data = await door.shop.trace(name, arguments)
+    data = await door.functions.trace(name, arguments)
     code = 0 if data.outcome.outcome == "returned" else 1
     return Result(data, [*_head(door, (name, arguments)), *trace_lines(data)], code=code)
 
@@ -287,7 +289,7 @@ async def trace(door: Door, name: FunctionName, *, arguments: CallArguments) -> 
 @verb(functions, scope="edit")
 async def reload(door: Door) -> Result:
     """Read the folder again. Says what was loaded, changed, removed or rejected, and why."""
-    change, many = await door.shop.reload(), len(door.shop.names())
+    change, many = await door.functions.reload(), len(door.functions.names())
     await door.workspace.helpers.refresh()
     if door.at_prompt:  # the prompt announces the rest, like any manual change
         is_announced = change.loaded or change.changed or change.removed or change.fixed
@@ -377,7 +379,7 @@ async def history(door: Door, name: FunctionName) -> Result:
     """Show the versions of a function. Even of a deleted one: when, who, what changed and why; * marks the current
     one.
     """
-    data = await door.shop.past.history(name)
+    data = await door.functions.history.history(name)
     if door.at_prompt:
         from ..render.function_view import versions_table
 
@@ -390,7 +392,7 @@ async def history(door: Door, name: FunctionName) -> Result:
 @verb(functions, opens=Opens.READABLE, scope="read")
 async def diff(door: Door, name: FunctionName, version: VersionRef = "") -> Result:
     """Show what changed since VERSION. A number or the beginning of a hash; by default, the one before the current."""
-    data = await door.shop.past.diff(name, version)
+    data = await door.functions.history.diff(name, version)
     return Result(data, diff_lines(data))
 
 
@@ -398,7 +400,7 @@ async def diff(door: Door, name: FunctionName, version: VersionRef = "") -> Resu
 @verb(functions, opens=Opens.READABLE, scope="read")
 async def blame(door: Door, name: FunctionName, version: VersionRef = "") -> Result:
     """Show who wrote each line, when and why. Uses the current source, or that of VERSION."""
-    data = await door.shop.past.blame(name, version)
+    data = await door.functions.history.blame(name, version)
     return Result(data, blame_lines(data.lines))
 
 
@@ -408,7 +410,7 @@ async def rollback(door: Door, name: FunctionName, version: VersionRef = "") -> 
     """Restore VERSION of a function. By default the one before the current, and again the one before that; a
     deleted function is restored, too.
     """
-    return judged(door, await door.shop.rollback(name, version))
+    return judged(door, await door.functions.rollback(name, version))
 
 
 @slash("example NAME CALL = RESULT", "Add an example to a function, if it passes.")
@@ -417,7 +419,7 @@ async def rollback(door: Door, name: FunctionName, version: VersionRef = "") -> 
 @click.option("--expected", required=True, help="What it must return, as Python prints it.")
 async def add_example(door: Door, name: FunctionName, *, call: str, expected: str) -> Result:
     """Add an example to a function. It is written into its docstring if it passes."""
-    return judged(door, await door.shop.add_example(name, call, expected))
+    return judged(door, await door.functions.add_example(name, call, expected))
 
 
 @slash(
@@ -430,12 +432,12 @@ async def confirm(door: Door, name: CandidateName, *, expected: tuple[str, ...],
     """Admit a rejected candidate with the results that came back. Only possible if its examples expected other
     results, or if you were asked for results: then give each with --expected.
     """
-    candidate = (await door.shop.all_pending()).get(name)
+    candidate = (await door.functions.all_pending()).get(name)
     if expected and candidate and candidate.asked and len(candidate.asked) != len(expected):
         calls = ", ".join(one_line(call, 200) for call in candidate.asked)
         given = f"{len(candidate.asked)} results are asked for, and {len(expected)} came"
         raise UsageError(f"{given}.", fix=f"Give those of {calls}, in this order.")
-    verdict = await door.shop.confirm(name, expected=expected, reason=reason)
+    verdict = await door.functions.confirm(name, expected=expected, reason=reason)
     return judged(door, verdict, "" if verdict.admitted else challenge_hint(door, verdict))
 
 
@@ -450,12 +452,12 @@ async def confirm(door: Door, name: CandidateName, *, expected: tuple[str, ...],
 @click.option("--drop", is_flag=True, help="Discard the candidate NAME.")
 async def pending(door: Door, name: CandidateName = "", *, drop: bool) -> Result:
     """Show the rejected candidates. With NAME that one, with its source."""
-    shop = door.shop
+    service = door.functions
     if drop:
-        dropped = await shop.drop(name)
+        dropped = await service.drop(name)
         return Result(dropped, [line(("ok", "✓ "), f"The candidate for {name} was discarded.")])
     confirming, listing = f"{door.typed}confirm", f"{door.typed}pending"
-    candidates = await shop.all_pending()
+    candidates = await service.all_pending()
     if name and name not in candidates:
         raise UsageError(
             f"No candidate named `{name}` was rejected.", fix=did_you_mean(name, candidates, f"Next: {listing}")
@@ -479,7 +481,7 @@ async def predicted(door: Door, judgment: "Judgment") -> "Judgment":
         if not typed:
             return judgment
         results.append(typed)
-    return await door.shop.confirm(judgment.name, expected=results) if results else judgment
+    return await door.functions.confirm(judgment.name, expected=results) if results else judgment
 
 
 async def _typed_result(door: Door, question: str) -> str | None:
@@ -548,7 +550,7 @@ async def grant(door: Door, name: FunctionName, *, is_sure: bool, **options: Any
 
     from ..render.grant_question import given_lines
 
-    grants = door.shop.grants
+    grants = door.functions.grants
     question = await grants.question(name, grants.wanted(options))
     if not question.missing:
         raise UsageError(f"`{name}` has all of it already.", fix="See: knapper functions grants")
@@ -565,12 +567,12 @@ async def grant(door: Door, name: FunctionName, *, is_sure: bool, **options: Any
 @click.option("--all", "is_all", is_flag=True, help="All grants of the function.")
 async def revoke(door: Door, name: FunctionName, *, is_all: bool, **options: Any) -> Result:
     """Revoke grants of a function: those that are named, or --all."""
-    selection = door.shop.grants.wanted(options)
+    selection = door.functions.grants.wanted(options)
     if is_all == bool(selection):
         raise UsageError(
             "Name the grants to revoke, or use --all.", fix=f"Such as: knapper functions revoke {name} --all"
         )
-    return await revoked(door.shop, name, None if is_all else selection)
+    return await revoked(door.functions, name, None if is_all else selection)
 
 
 @slash(
@@ -587,8 +589,8 @@ async def grants(door: Door, name: FunctionName = "") -> Result:
 
     from ..render.grant_question import grants_lines
 
-    data = await door.shop.grants.listing(name)
-    if name and not data.grants and name not in (names := door.shop.names()):
+    data = await door.functions.grants.listing(name)
+    if name and not data.grants and name not in (names := door.functions.names()):
         raise unknown_function(name, names)
     none = f"{name or 'No function'} has {'no' if name else 'a'} grant. "
     none += "You are asked when one is needed." if door.at_prompt else "Next: knapper functions grant NAME"
@@ -624,7 +626,7 @@ def agrees(question: "Question") -> bool:
 @click.option("--clean", "is_clean", is_flag=True, help="Remove packages without a grant from disk and lock.")
 async def packages(door: Door, *, is_clean: bool) -> Result:
     """List the packages that functions were granted, as functions/requirements.lock pins them."""
-    packing = door.shop.granting.packages
+    packing = door.functions.granting.packages
     if is_clean:
         result = await packing.clean()
         return Result(result, [line(("ok", "✓ "), f"removed {len(result.removed)} folders of packages")])

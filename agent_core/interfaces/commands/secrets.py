@@ -89,7 +89,7 @@ def _readers(context: CliContext) -> dict[str, list[str]]:
     from ..shell_door import with_workspace
 
     readers: dict[str, list[str]] = {}
-    for row in with_workspace(context, lambda workspace: workspace.workshop.grants.listing()).grants:
+    for row in with_workspace(context, lambda workspace: workspace.functions.grants.listing()).grants:
         for name in row.in_force.secrets:
             readers.setdefault(name, []).append(row.name)
     return readers

@@ -61,7 +61,7 @@ def serve(context: CliContext, **options: object) -> int:
             context.tell(*workspace.recovered)
             if warning := await must_be_safe(workspace, asked):
                 context.tell(warning)
-            workspace.workshop.on_change(lambda changed: write(changed_lines(changed), sys.stderr))
+            workspace.functions.on_change(lambda changed: write(changed_lines(changed), sys.stderr))
             if rejected := tuple(map(str, workspace.rejected())):
                 write(changed_lines(FunctionsChanged(turn="", rejected=rejected)), sys.stderr)
             if trouble := await workspace.model_trouble():

@@ -92,9 +92,9 @@ class Door:
         return self._workspace
 
     @property
-    def shop(self) -> "FunctionService":
+    def functions(self) -> "FunctionService":
         """Its functions."""
-        return self.workspace.workshop
+        return self.workspace.functions
 
     def state(self) -> AbstractAsyncContextManager["WorkspaceState"]:
         """Open the state on disk, with all agents in it."""

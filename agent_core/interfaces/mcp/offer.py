@@ -212,7 +212,7 @@ class Offer:
         self._workspace = workspace
         self._settings = workspace.settings.mcp
         self._chosen = _Chosen()
-        self.questions = WaitingQuestions(workspace.workshop.granting)
+        self.questions = WaitingQuestions(workspace.functions.granting)
         self.hidden: frozenset[str] = frozenset()
         """Functions temporarily removed from the list, so that clients treat a new signature as a new tool."""
         self.listings = 0
@@ -223,9 +223,9 @@ class Offer:
         self._handlers[PROGRAM] = self._run
 
     @property
-    def shop(self) -> FunctionService:
+    def functions(self) -> FunctionService:
         """The functions of the workspace."""
-        return self._workspace.workshop
+        return self._workspace.functions
 
     async def tools(self, identity: Identity) -> list[Tool]:
         """Return the tools that an identity sees: the fixed ones, and the most used functions by name.
@@ -237,9 +237,9 @@ class Offer:
         growing = GROWING.values() if self._grows(identity) else ()
         self.listings += 1
         self._loaded.set()
-        functions = self.shop.registry.snapshot().functions
+        functions = self.functions.registry.snapshot().functions
         own = [functions[name] for name in await self._names() if name in functions and name not in self.hidden]
-        return [*LOOKING.values(), *growing, *(function_tool(one, self.shop.ending(one)) for one in own)]
+        return [*LOOKING.values(), *growing, *(function_tool(one, self.functions.ending(one)) for one in own)]
 
     async def listed(self, times: int, limit_s: float) -> None:
         """Wait until the list was loaded this many times in total, up to a time limit."""
@@ -256,7 +256,7 @@ class Offer:
             NotAllowed: the identity may not see tools.
         """
         identity.needs(*_SEEN)
-        functions = self.shop.registry.snapshot().functions
+        functions = self.functions.registry.snapshot().functions
         return [functions[name] for name in await self._names() if name in functions]
 
     async def call(
@@ -280,9 +280,9 @@ class Offer:
 
     async def _names(self) -> list[str]:
         """Return the names of the functions listed as tools: the most used ones with an allowed standing, sorted."""
-        snapshot = self.shop.registry.snapshot()
+        snapshot = self.functions.registry.snapshot()
         if self._chosen.snapshot is not snapshot:
-            rows = [row for row in (await self.shop.list()).functions if self._is_shown(row)]
+            rows = [row for row in (await self.functions.list()).functions if self._is_shown(row)]
             most_used = sorted(rows, key=lambda row: (-row.calls, row.name))[: self._settings.shown]
             self._chosen = _Chosen(snapshot, sorted(row.name for row in most_used))
         return self._chosen.names
@@ -294,15 +294,15 @@ class Offer:
 
     async def _find(self, arguments: dict[str, Any], *_: object) -> ToolAnswer:
         # Do not pass on tools of other servers: a client would use them under the approval given to our agents.
-        foreign = self.shop.foreign().keys()
-        report = await self.shop.search(arguments["need"], arguments.get("count", 5), foreign)
+        foreign = self.functions.foreign().keys()
+        report = await self.functions.search(arguments["need"], arguments.get("count", 5), foreign)
         lines = [f"- {_headline(match.function)}" for match in report.results]
         end = f"Read one with {DESCRIBE}, run it with {CALL}."
         return ToolAnswer("\n".join([*lines, end]) if lines else "No function serves this need.")
 
     async def _describe(self, arguments: dict[str, Any], *_: object) -> ToolAnswer:
         function = await self._function(arguments["function_name"])
-        rows = (await self.shop.list(function.name)).functions
+        rows = (await self.functions.list(function.name)).functions
         row = next((row for row in rows if row.name == function.name), None)
         standing = row.standing if row else "draft"
         examples = [f"{example.call} → {example.expected or example.raises}" for example in function.examples[:5]]
@@ -325,20 +325,20 @@ class Offer:
         author, module = Author("agent"), arguments.get("module_name", "grown")
         code, reason = arguments["function_code_with_docstring"], arguments.get("reason", "")
         return await self._grown(
-            await self.shop.plan_create(arguments["function_name"], code, module, reason, author), author
+            await self.functions.plan_create(arguments["function_name"], code, module, reason, author), author
         )
 
     async def _edit(self, arguments: dict[str, Any], *_: object) -> ToolAnswer:
         author, texts = Author("agent"), (arguments["old_text"], arguments["new_text"])
-        plans, reason = self.shop.plans, arguments.get("reason", "")
+        plans, reason = self.functions.plans, arguments.get("reason", "")
         return await self._grown(await plans.edit(arguments["function_name"], *texts, reason, author), author)
 
     async def _grown(self, plan: PlannedChange, author: Author) -> ToolAnswer:
-        done = await self.shop.finish(plan, author)
+        done = await self.functions.finish(plan, author)
         return ToolAnswer(done.text, is_error=done.outcome == "refused")
 
     async def _test(self, arguments: dict[str, Any], *_: object) -> ToolAnswer:
-        report = await self.shop.test(arguments["function_name"], arguments.get("arguments"), Author("agent"))
+        report = await self.functions.test(arguments["function_name"], arguments.get("arguments"), Author("agent"))
         return ToolAnswer(presentation.tested(report))
 
     async def _run(self, arguments: dict[str, Any], identity: Identity, _: object) -> ToolAnswer:
@@ -372,10 +372,10 @@ class Offer:
             UsageError: the function is quarantined.
         """
         name = function.name
-        if self.shop.quarantine.holds(function):
+        if self.functions.quarantine.holds(function):
             owners = identity.agents or None  # not conversations: those have their own interfaces
-            raise UsageError(await self.shop.quarantine.refusal(function, owners))
-        report = await self.shop.call(name, arguments, on_progress, self._caller())
+            raise UsageError(await self.functions.quarantine.refusal(function, owners))
+        report = await self.functions.call(name, arguments, on_progress, self._caller())
         if report.outcome != "refused":
             await self.questions.settle(name)
         if report.quarantined is not None:
@@ -386,7 +386,7 @@ class Offer:
         """Return the author for calls, with questions that wait; None if only the grants file decides."""
         if self._workspace.settings.grants.unattended == "file":
             return None
-        approvals: Approvals = self.questions.approvals(self.shop.registry.snapshot())
+        approvals: Approvals = self.questions.approvals(self.functions.registry.snapshot())
         return Author(approvals=approvals)
 
     async def _function(self, name: str) -> Function:
@@ -395,7 +395,7 @@ class Offer:
         Raises:
             UsageError: there is no such function; the error suggests a replacement.
         """
-        functions = self.shop.registry.snapshot().functions
+        functions = self.functions.registry.snapshot().functions
         if name in functions:
             return functions[name]
         raise await self._missing(name)
@@ -403,11 +403,13 @@ class Offer:
     async def _missing(self, name: str) -> UsageError:
         """Return the error for a missing function. For a deleted one, it suggests a function with a similar purpose."""
         try:
-            versions = await self.shop.past.versions(name)
+            versions = await self.functions.history.versions(name)
         except UsageError as error:
             return UsageError(error.message, fix=f"Look for it: {FIND}.")
         last = next((version.source for version in reversed(versions) if version.source), "")
-        report = await self.shop.search(f"{name.replace('_', ' ')} {_purpose(last)}", 1, self.shop.foreign().keys())
+        report = await self.functions.search(
+            f"{name.replace('_', ' ')} {_purpose(last)}", 1, self.functions.foreign().keys()
+        )
         best = next((f"`{match.function.name}`" for match in report.results), "")
         fix = f"Use {best} in its place: read it with {DESCRIBE}." if best else f"Look for another: {FIND}."
         return UsageError(f"The function `{name}` was deleted.", fix=fix)

@@ -102,7 +102,7 @@ class McpDoor:
         self._streams = 0
         self._running: set[asyncio.Task[Any]] = set()
         self._slots = asyncio.Semaphore(workspace.settings.turn.parallel)
-        self._announcer = Announcer(self._offer.shop.registry, self._offer, self._notify, lambda: self.clients)
+        self._announcer = Announcer(self._offer.functions.registry, self._offer, self._notify, lambda: self.clients)
         self.server = WorkspaceServer(
             "knapper",
             version=__version__,
@@ -223,11 +223,11 @@ class McpDoor:
         name, _, part = uri.removeprefix(_SCHEME).partition("/")
         with _refusals():
             self._identify(ctx.request).needs("read")
-            shop = self._offer.shop
-            if uri.startswith(_SCHEME) and part == "source" and name in shop.names():
-                text, kind = shop.source(name), "text/x-python"
+            service = self._offer.functions
+            if uri.startswith(_SCHEME) and part == "source" and name in service.names():
+                text, kind = service.source(name), "text/x-python"
             elif uri.startswith(_SCHEME) and part == "history":
-                text, kind = presentation.history(await shop.past.history(name)), "text/plain"
+                text, kind = presentation.history(await service.history.history(name)), "text/plain"
             else:
                 raise MCPError(wire.INVALID_PARAMS, f"There is no resource {uri[:200]}.", {"uri": uri[:200]})
         contents: list[wire.TextResourceContents | wire.BlobResourceContents] = [

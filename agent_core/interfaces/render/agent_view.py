@@ -232,7 +232,7 @@ async def helper_document(workspace: "Workspace", name: str) -> Json:
     """
     await workspace.helpers.refresh(is_told=False)
     helper, runs = workspace.helpers.helper(name), await workspace.helpers.runs()
-    functions = workspace.workshop.registry.snapshot().functions
+    functions = workspace.functions.registry.snapshot().functions
     return {
         **_summary(helper, runs),
         "parameters": helper.function.parameters,

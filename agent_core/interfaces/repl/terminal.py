@@ -798,7 +798,7 @@ async def session(options: RunOptions, prompt: Prompt) -> AsyncIterator[LoadedSe
             group.create_task(conversation.guarded(_show_level(conversation, prompt)))
             # Let a slow model process the common beginning of all requests.
             preparing = group.create_task(conversation.guarded(conversation.agent.prepare()))
-            group.create_task(conversation.guarded(conversation.workspace.workshop.finder.prepare()))
+            group.create_task(conversation.guarded(conversation.workspace.functions.finder.prepare()))
             if options.resume:
                 group.create_task(conversation.guarded(conversation.resume()))
             group.create_task(conversation.guarded(conversation.begin(options)))
@@ -843,7 +843,7 @@ async def offered(conversation: Conversation, kind: str, first: str) -> Offers:
 
 
 async def _versions(conversation: Conversation, name: str) -> Offers:
-    versions = await conversation.workspace.workshop.past.versions(name)
+    versions = await conversation.workspace.functions.history.versions(name)
     return [
         (str(version.number), f"{version.short or version.change_kind} {version.who} {version.when}")
         for version in reversed(versions)
@@ -851,21 +851,21 @@ async def _versions(conversation: Conversation, name: str) -> Offers:
 
 
 async def _lines(conversation: Conversation, name: str) -> Offers:
-    snapshot = conversation.workspace.workshop.registry.snapshot()
+    snapshot = conversation.workspace.functions.registry.snapshot()
     return [(str(number), text.strip()) for number, text in stopping_lines(name, snapshot)]
 
 
 async def _breakpoints(conversation: Conversation, _first: str) -> Offers:
-    placed = conversation.workspace.debugging.breakpoints.placed(conversation.workspace.workshop.registry.snapshot())
+    placed = conversation.workspace.debugging.breakpoints.placed(conversation.workspace.functions.registry.snapshot())
     return [(str(entry.breakpoint.id), entry.text) for entry in placed]
 
 
 async def _candidates(conversation: Conversation, _first: str) -> Offers:
-    return [(name, "") for name in sorted(await conversation.workspace.workshop.all_pending())]
+    return [(name, "") for name in sorted(await conversation.workspace.functions.all_pending())]
 
 
 async def _modules(conversation: Conversation, _first: str) -> Offers:
-    return [(name, "") for name in sorted(conversation.workspace.workshop.registry.snapshot().modules)]
+    return [(name, "") for name in sorted(conversation.workspace.functions.registry.snapshot().modules)]
 
 
 async def _labels(conversation: Conversation, _first: str) -> Offers:

@@ -154,7 +154,7 @@ class AgentHost:
         ):
             await self._store.offer_slots(self.workspace.settings.runner.slots)
             work = asyncio.create_task(self._run())
-            quiet = self.workspace.workshop.on_change(self._count_save)
+            quiet = self.workspace.functions.on_change(self._count_save)
             try:
                 yield
             finally:

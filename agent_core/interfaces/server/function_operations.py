@@ -105,7 +105,7 @@ async def known_function(asked: Asked, name: str) -> str:
     Raises:
         NotThere: there is no such function.
     """
-    if name not in asked.shop.names():
+    if name not in asked.functions.names():
         raise NotThere(f"There is no function `{name[:80]}`.", fix="The list of functions has the names.")
     return name
 
@@ -116,7 +116,7 @@ ThereFunction = Annotated[str, known_function]
 @operation("GET", "/functions", ("read",), "List the functions.")
 async def functions(asked: Asked, function_filter: FunctionFilter) -> object:
     """List the functions, and what was rejected."""
-    return await asked.shop.list(function_filter.pattern, function_filter.module, function_filter.standing)
+    return await asked.functions.list(function_filter.pattern, function_filter.module, function_filter.standing)
 
 
 @operation("POST", "/functions/check", ("read", "edit"), "Judge a function.")
@@ -127,7 +127,7 @@ async def check(asked: Asked, body: CandidateBody) -> object:
         path = Path(folder) / "candidate.py"
         path.write_text(body.source, "utf-8")
         request = CheckRequest((path,), body.policy, body.name, body.module, asked.workspace.root)
-        await asked.shop.bulk.check(request, verdicts.append)
+        await asked.functions.batch.check(request, verdicts.append)
     if not verdicts:
         raise UsageError("There is no function in the source.", fix="Send the text of one function.")
     return verdicts[0]
@@ -137,66 +137,66 @@ async def check(asked: Asked, body: CandidateBody) -> object:
 async def search(asked: Asked, need: Need) -> object:
     """Find functions by what they are needed for."""
     owners = await asked.rooms.owners(asked.identity)
-    return await asked.shop.search(need.need, need.count, owners=owners)
+    return await asked.functions.search(need.need, need.count, owners=owners)
 
 
 @operation("GET", "/functions/{name}", ("read",), "Show a function.")
 async def show(asked: Asked, name: ThereFunction) -> object:
     """Show everything about a function."""
     owners = await asked.rooms.owners(asked.identity)
-    return await asked.shop.introspect(name, owners)
+    return await asked.functions.introspect(name, owners)
 
 
 @operation("PUT", "/functions/{name}", ("edit",), "Create or replace a function.")
 async def put(asked: Asked, name: str, body: FunctionBody) -> object:
     """Create a function, or replace it; the gate judges it."""
-    shop = asked.shop
-    if body.when == "there" or (body.when == "either" and name in shop.names()):
-        return _require_admitted(await shop.replace(name, body.source, reason=body.reason))
-    return _require_admitted(await shop.create(name, body.source, body.module, reason=body.reason))
+    service = asked.functions
+    if body.when == "there" or (body.when == "either" and name in service.names()):
+        return _require_admitted(await service.replace(name, body.source, reason=body.reason))
+    return _require_admitted(await service.create(name, body.source, body.module, reason=body.reason))
 
 
 @operation("PATCH", "/functions/{name}", ("edit",), "Edit a function.")
 async def edit(asked: Asked, name: ThereFunction, text_edit: TextEdit) -> object:
     """Replace a part of a function's source; the gate judges the result."""
-    return _require_admitted(await asked.shop.edit(name, text_edit.old, text_edit.new, reason=text_edit.reason))
+    return _require_admitted(await asked.functions.edit(name, text_edit.old, text_edit.new, reason=text_edit.reason))
 
 
 @operation("DELETE", "/functions/{name}", ("edit",), "Delete a function.")
 async def delete(asked: Asked, name: ThereFunction) -> object:
     """Delete a function; refused while others call it."""
-    return await asked.shop.delete(name)
+    return await asked.functions.delete(name)
 
 
 @operation("POST", "/functions/{name}/call", ("chat", "edit"), "Call a function.")
 async def call(asked: Asked, name: ThereFunction, arguments: Arguments) -> object:
     """Call a function in a worker, on the record."""
     owners = await asked.rooms.owners(asked.identity)
-    return await asked.shop.call(name, arguments.arguments, author=by_hand(asked), owners=owners)
+    return await asked.functions.call(name, arguments.arguments, author=by_hand(asked), owners=owners)
 
 
 @operation("POST", "/functions/{name}/test", ("edit",), "Run a function's examples.")
 async def test(asked: Asked, name: ThereFunction, test_call: TestCall) -> object:
     """Run a function's examples in workers, or one call, off the record."""
-    return await asked.shop.test(name, test_call.arguments)
+    return await asked.functions.test(name, test_call.arguments)
 
 
 @operation("POST", "/functions/{name}/rollback", ("edit",), "Go back to an earlier version.")
 async def rollback(asked: Asked, name: str, choice: VersionChoice) -> object:
     """Go back to an earlier version; the gate judges it again."""
-    return _require_admitted(await asked.shop.rollback(name, choice.version))
+    return _require_admitted(await asked.functions.rollback(name, choice.version))
 
 
 @operation("POST", "/functions/{name}/confirm", ("edit",), "Admit a candidate as it is.")
 async def confirm(asked: Asked, name: str, expected: Expected) -> object:
     """Admit a rejected candidate with the results that came back, if its examples expected others."""
-    return _require_admitted(await asked.shop.confirm(name, expected=expected.expected, reason=expected.reason))
+    return _require_admitted(await asked.functions.confirm(name, expected=expected.expected, reason=expected.reason))
 
 
 @operation("POST", "/functions/{name}/release", ("edit",), "Release a function from quarantine.")
 async def release(asked: Asked, name: ThereFunction) -> object:
     """Release a function from quarantine."""
-    return await asked.shop.release(name)
+    return await asked.functions.release(name)
 
 
 @operation("GET", "/approvals", ("approve", "read"), "List pending questions.")
@@ -237,14 +237,14 @@ async def status(asked: Asked) -> object:
         "agent": usual if asked.identity.sees(usual) else min(asked.identity.agents),
         "agents": len(agents),
         "running": [name for name in agents if rooms.host.is_running(name)],
-        "functions": rooms.workspace.workshop.count(),
+        "functions": rooms.workspace.functions.count(),
         "approvals": len(await _pending(asked)),
         "sandbox": await rooms.workspace.sandbox_level(),
         "model_trouble": rooms.host.model_trouble(),
         "saves": rooms.host.saves,
         "last_save": rooms.host.last_save if "read" in asked.identity.scopes else "",
         "rejected": len({problem.where.path for problem in asked.workspace.rejected()}),
-        "grants": asked.shop.granting.book.changed_at(),
+        "grants": asked.functions.granting.book.changed_at(),
     }
 
 
@@ -259,7 +259,7 @@ def by_hand(asked: Asked) -> Author | None:
     if asked.identity is not OWNER:
         return None
     workspace = asked.workspace
-    return Author(approvals=Approvals(workspace.workshop.granting.queue.asking(workspace.answered_by_id)))
+    return Author(approvals=Approvals(workspace.functions.granting.queue.asking(workspace.answered_by_id)))
 
 
 def _require_admitted(judgment: Judgment) -> object:

@@ -50,9 +50,9 @@ class Asked:
         return self.rooms.workspace
 
     @property
-    def shop(self) -> FunctionService:
+    def functions(self) -> FunctionService:
         """The functions of the workspace."""
-        return self.rooms.workspace.workshop
+        return self.rooms.workspace.functions
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,30 +46,30 @@ class Reason(Part):
 @operation("GET", "/functions/verdicts", ("read",), "Return the gate's last word on each function.")
 async def verdicts(asked: Asked) -> object:
     """Return the gate's last word on each function: examples that agreed, and what it warned of."""
-    store, shop = asked.rooms.state.store, asked.shop
+    store, service = asked.rooms.state.store, asked.functions
     rows: dict[str, dict[str, Any]] = {}  # Any: JSON
-    for name, function in sorted(shop.registry.snapshot().functions.items()):
+    for name, function in sorted(service.registry.snapshot().functions.items()):
         if (verdict := await judgment_on(store, function.body_hash, name)) is not None:
             rows[name] = {"admitted": verdict.admitted, "agreed": verdict.agreed, "warned": len(verdict.problems)}
-    return {"verdicts": rows, "pending": sorted(await shop.all_pending())}
+    return {"verdicts": rows, "pending": sorted(await service.all_pending())}
 
 
 @operation("GET", "/functions/{name}/history", ("read",), "Return the versions of a function.")
 async def history(asked: Asked, name: str) -> object:
     """Return the versions of a function, oldest first, even of a deleted one."""
-    return await asked.shop.past.history(name)
+    return await asked.functions.history.history(name)
 
 
 @operation("GET", "/functions/{name}/diff", ("read",), "Compare a version with the current one.")
 async def diff(asked: Asked, name: str, choice: VersionChoice) -> object:
     """Return what became different since a version of a function."""
-    return await asked.shop.past.diff(name, choice.version)
+    return await asked.functions.history.diff(name, choice.version)
 
 
 @operation("POST", "/functions/{name}/trace", ("chat", "edit"), "Call a function and return the lines that ran.")
 async def trace(asked: Asked, name: ThereFunction, arguments: Arguments) -> object:
     """Call a function, and return the lines that ran."""
-    return await asked.shop.trace(name, arguments.arguments, by_hand(asked))
+    return await asked.functions.trace(name, arguments.arguments, by_hand(asked))
 
 
 @operation("GET", "/agents/{agent}/steps", ("read",), "List the last steps.")
@@ -158,7 +158,7 @@ async def _supervision(asked: Asked) -> Supervision:
 async def _functions(asked: Asked, name: str) -> Mapping[str, Function]:
     """Return the functions of the workspace and the agent's built-in functions, by name."""
     own = (await asked.rooms.host.agent(name)).own_functions()
-    return {function.name: function for function in own} | dict(asked.shop.registry.snapshot().functions)
+    return {function.name: function for function in own} | dict(asked.functions.registry.snapshot().functions)
 
 
 # The history of functions: wanted, written, rejected, fixed, admitted, used; read from the journals of agents.

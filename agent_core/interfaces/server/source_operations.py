@@ -160,13 +160,13 @@ _CallNumber = Annotated[int, _number]
 @operation("GET", "/grants", ("read", "approve"), "List the grants.")
 async def grants(asked: Asked, of_function: OfFunction) -> object:
     """List what functions may reach, and how much of it is in force."""
-    return await asked.shop.grants.listing(of_function.function)
+    return await asked.functions.grants.listing(of_function.function)
 
 
 @operation("POST", "/grants/{name}/revoke", ("approve",), "Revoke grants.")
 async def revoke(asked: Asked, name: str, revoking: Revoking) -> object:
     """Revoke grants of a function: those that are named, or all."""
-    book = asked.shop.grants
+    book = asked.functions.grants
     if revoking.all == bool(revoking.grants):
         raise UsageError("Name the grants to revoke, or all of them.", fix='Send {"grants": {…}} or {"all": true}.')
     return await book.revoke(name, book.wanted(revoking.grants) if revoking.grants else None)
@@ -198,7 +198,7 @@ async def doctor(asked: Asked) -> object:
 
 async def _replays(asked: Asked) -> Replays:
     """Return the replays of the calls that the token may read."""
-    return asked.shop.replays.of(await asked.rooms.owners(asked.identity))
+    return asked.functions.replays.of(await asked.rooms.owners(asked.identity))
 
 
 # Helpers and groups, by the text of their files.

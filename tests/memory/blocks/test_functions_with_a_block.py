@@ -85,7 +85,7 @@ def _asks(name: str, **arguments: str) -> list[Ask | Say]:
 
 async def test_a_granted_block_is_read_and_edited_by_a_function(at_desk: OpenDesk) -> None:
     desk = await at_desk([*_asks("note", block="human", text="Likes: pie"), *_asks("rewrite")])
-    desk.workspace.workshop.granting.approver = human("yes", "yes")
+    desk.workspace.functions.granting.approver = human("yes", "yes")
     assert "Likes: pie" in (await _call(desk, "note")).text
     assert (await _call(desk, "rewrite")).outcome == "returned"
     assert desk.agent.memory.blocks.memory["human"].lines == ["Name: Ada Lovelace"]
@@ -113,7 +113,7 @@ async def _while_it_runs(desk: Desk, act: Callable[[], Awaitable[object]]) -> Ca
 
 async def test_a_turn_that_lost_its_place_leaves_no_edit_of_a_function_behind(at_desk: OpenDesk) -> None:
     desk = await at_desk(_asks("pause")[:1])
-    desk.workspace.workshop.granting.approver = human("yes")
+    desk.workspace.functions.granting.approver = human("yes")
     store = desk.workspace._store
     with pytest.raises(BaseExceptionGroup) as failure:
         await _while_it_runs(desk, lambda: store.next(desk.agent.name, "somebody else"))
@@ -125,7 +125,7 @@ async def test_a_turn_that_lost_its_place_leaves_no_edit_of_a_function_behind(at
 
 async def test_an_edit_of_a_function_comes_on_disk_with_its_answer(at_desk: OpenDesk) -> None:
     desk = await at_desk(_asks("pause"))
-    desk.workspace.workshop.granting.approver = human("yes")
+    desk.workspace.functions.granting.approver = human("yes")
     store, seen = desk.workspace._store, list[str]()
 
     async def look() -> None:
@@ -140,7 +140,7 @@ async def test_an_edit_of_a_function_comes_on_disk_with_its_answer(at_desk: Open
 
 async def test_an_edit_of_a_function_joins_what_somebody_else_wrote_meanwhile(at_desk: OpenDesk) -> None:
     desk = await at_desk(_asks("pause"))
-    desk.workspace.workshop.granting.approver = human("yes")
+    desk.workspace.functions.granting.approver = human("yes")
     beside = Blocks(desk.workspace._store, desk.agent.name, desk.agent.memory.blocks.memory, Clock())
     await beside.load()
 
@@ -155,7 +155,7 @@ async def test_an_edit_of_a_function_joins_what_somebody_else_wrote_meanwhile(at
 
 async def test_no_edit_of_a_function_takes_away_what_somebody_else_wrote_meanwhile(at_desk: OpenDesk) -> None:
     desk = await at_desk(_asks("twice"))
-    desk.workspace.workshop.granting.approver = human("yes")
+    desk.workspace.functions.granting.approver = human("yes")
     beside = Blocks(desk.workspace._store, desk.agent.name, desk.agent.memory.blocks.memory, Clock())
     await beside.load()
 
@@ -170,5 +170,5 @@ async def test_no_edit_of_a_function_takes_away_what_somebody_else_wrote_meanwhi
 
 async def test_one_call_edits_memory_a_bounded_number_of_times(at_desk: OpenDesk) -> None:
     desk = await at_desk(_asks("flood"))
-    desk.workspace.workshop.granting.approver = human("yes")
+    desk.workspace.functions.granting.approver = human("yes")
     assert "one call can edit memory 100 times" in (await _call(desk, "flood")).text

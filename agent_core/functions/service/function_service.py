@@ -112,7 +112,7 @@ class FunctionService:
         standing: "StandingSettings",
     ) -> None:
         self.registry = registry
-        self.second_look = BackgroundReview(
+        self.background_review = BackgroundReview(
             store, registry, parts.gate, lambda: self.granting.packages, self._announce_problems
         )
         self._copy = FolderCopy(root, store, module_bytes) if store.is_shared else None
@@ -124,7 +124,7 @@ class FunctionService:
             lambda: self.granting.packages,
             limit_bytes=module_bytes,
             copy=self._copy,
-            then=self.second_look.ask,
+            then=self.background_review.ask,
         )
         self._pulled = -1
         self._root, self._store, self._parts, self._module_bytes = root, store, parts, module_bytes
@@ -158,7 +158,7 @@ class FunctionService:
         return ChangeExecutor(self._root, self._store, self.registry, self._parts.book(), self._copy)
 
     @cached_property
-    def bulk(self) -> "batch.BatchOperations":
+    def batch(self) -> "batch.BatchOperations":
         """What is done with many functions at once."""
         gate, packages, hosted = self._parts.gate(), self.granting.packages, self._parts.hosted()
         sandbox, registry = self._parts.sandbox(), self.registry
@@ -179,7 +179,7 @@ class FunctionService:
         return changes.ChangePlanner(self._store, self._files, self._review(), self._parts.maker())
 
     @cached_property
-    def past(self) -> "version_history.VersionHistory":
+    def history(self) -> "version_history.VersionHistory":
         """The versions of functions."""
         return version_history.VersionHistory(self._store, self._files, self._review)
 
@@ -212,7 +212,7 @@ class FunctionService:
             self._parts.gate(),
             self.quarantine,
             self.plans,
-            self.past,
+            self.history,
             self.replays,
             self.registry.snapshot,
             self.finish,
@@ -318,11 +318,13 @@ class FunctionService:
 
     async def rollback(self, name: str, version: str = "", *, author: Author | None = None) -> Judgment:
         """Restore an earlier version of a function, or a deleted function. Return its verdict."""
-        return await self._make_judgment(await self.past.rollback(name, version, author or Author()), author)
+        return await self._make_judgment(await self.history.rollback(name, version, author or Author()), author)
 
     async def add_example(self, name: str, call: str, expected: str, *, author: Author | None = None) -> Judgment:
         """Add one more example to a function if it passes. Return its verdict."""
-        return await self._make_judgment(await self.past.add_example(name, call, expected, author or Author()), author)
+        return await self._make_judgment(
+            await self.history.add_example(name, call, expected, author or Author()), author
+        )
 
     async def delete(self, name: str, *, author: Author | None = None) -> Deletion:
         """Delete a function from its module.
@@ -373,7 +375,7 @@ class FunctionService:
             self.tell(events.FunctionsChanged(turn="", rejected=(str(error),)))
 
     async def _refresh(self, look: "Callable[[], Awaitable[RegistryChange]]") -> "RegistryChange":
-        with self.second_look.put_off():
+        with self.background_review.put_off():
             async with self._carrier.one_at_a_time:
                 return await look()
 
