@@ -1,8 +1,8 @@
-"""The sandbox: runs function code in confined workers. It uses only the standard library and imports nothing else.
+"""The sandbox: runs function code in confined workers. It imports only the standard library.
 
-`Sandbox.start()` finds the strongest level that this machine enforces, or refuses. Everything that a worker says is a
-claim about a value; how a call ended is an `Outcome`. Names are loaded when they are first used, so that small uses
-of this package do not wait for all of it.
+`Sandbox.start()` finds the strongest level that this machine can enforce, or fails. Every value from a worker is an
+unverified claim; the end of a call is an `Outcome`. Names are loaded on first use, so that importing a small part of
+this package stays fast.
 """
 
 from importlib import import_module
@@ -48,7 +48,7 @@ _ROOMS = {
 __all__ = [*_ROOMS]
 
 
-def __getattr__(name: str) -> Any:  # Any: `__init__.pyi` says which
+def __getattr__(name: str) -> Any:  # Any: `__init__.pyi` has the types
     if name not in _ROOMS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(f".{_ROOMS[name]}", __name__), name)

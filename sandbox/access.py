@@ -1,6 +1,6 @@
 """The files, folders and packages that one function may reach beyond the sandbox itself, as plain values.
 
-The host decides what is granted; here it is only a value that distinguishes workers.
+The host decides about grants; for the sandbox, this is only a value that distinguishes workers.
 """
 
 import os
@@ -13,23 +13,23 @@ Identities: TypeAlias = tuple[tuple[int, int] | None, ...]  # device and inode o
 
 
 class AccessRefused(SandboxError):
-    """A granted path is no longer what was granted, or cannot be given."""
+    """A granted path was replaced since the grant, or cannot be opened."""
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Files and folders, seen at their own paths, and packages. The default is empty: nothing at all."""
+    """Granted files and folders, visible at their real paths, and packages. The default grants nothing."""
 
     readable: tuple[str, ...] = ()  # real absolute paths
     writable: tuple[str, ...] = ()
     packages: tuple[tuple[str, str], ...] = ()  # import name → folder that it is imported from
-    preload: tuple[str, ...] = ()  # names that the zygote imports ahead
-    home: str = ""  # where the worker stands, instead of in its scratch folder
-    owner: str = ""  # the only function that uses the zygote: what it imported ahead may keep what its workers have
+    preload: tuple[str, ...] = ()  # names that the zygote preloads
+    home: str = ""  # the worker's current folder, in place of scratch
+    owner: str = ""  # the only function that uses the zygote, because a preloaded package may keep data
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """Every file and folder, those for writing first."""
+        """All files and folders, writable ones first."""
         return (*self.writable, *self.readable)
 
     @property
@@ -39,7 +39,7 @@ class Access:
 
     @property
     def identities(self) -> Identities:
-        """The identities of the files at the paths now: a running zygote does not show a new file of the same name."""
+        """The current identities of the paths; a running zygote does not see a new file of the same name."""
         return tuple(_identity(path) for path in self.paths)
 
     @classmethod

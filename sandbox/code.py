@@ -1,4 +1,4 @@
-"""One module's source as the host knows it. The sandbox reads it and nothing else of a workspace."""
+"""The source of one module; the only part of a workspace that the sandbox reads."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import Protocol, TypeAlias
 
 
 class SourceText(Protocol):
-    """The facts that the sandbox needs about a module. Any object with these four attributes is accepted."""
+    """A protocol for a module's source; any object with these four attributes works."""
 
     @property
     def module(self) -> str:
@@ -14,7 +14,7 @@ class SourceText(Protocol):
 
     @property
     def text(self) -> str:
-        """The source itself."""
+        """The source text."""
 
     @property
     def path(self) -> str:
@@ -35,4 +35,4 @@ class Code:
     version: str
 
 
-Modules: TypeAlias = Mapping[str, SourceText]  # what can be imported as functions.<module>; looked up, never walked
+Modules: TypeAlias = Mapping[str, SourceText]  # importable as functions.<module>; looked up by name

@@ -1,4 +1,4 @@
-"""The sandbox's own error root; it never imports the host program's.
+"""The error classes of the sandbox, independent of those of the host program.
 
 SandboxError
 ├── SandboxUnavailable   a layer is missing, so agent-written code does not run
@@ -8,7 +8,7 @@ SandboxError
 
 
 class SandboxError(Exception):
-    """The root of errors that the sandbox itself raises. The end of a call is an `Outcome` instead."""
+    """The base class of the sandbox's errors. A failed call is not an error but an `Outcome`."""
 
 
 class SandboxUnavailable(SandboxError):
@@ -20,7 +20,7 @@ class SandboxUnavailable(SandboxError):
 
 
 class OneWall(SandboxUnavailable):
-    """Only one wall holds around function code. `was_refused` says that the user was asked, and said no."""
+    """Only one wall would confine function code. `was_refused` means that the user was asked and said no."""
 
     def __init__(self, message: str, missing: tuple[str, ...] = (), *, was_refused: bool = False) -> None:
         super().__init__(message, missing)
@@ -28,4 +28,4 @@ class OneWall(SandboxUnavailable):
 
 
 class ProtocolError(SandboxError):
-    """A frame was too long, too deep, malformed or out of turn."""
+    """A frame was too long, too deep, malformed or unexpected."""

@@ -1,7 +1,7 @@
-"""The sandbox as the host uses it: start it, run function code in separate workers, read the outcomes.
+"""The sandbox's interface for the host: start it, run function code in separate workers, read the outcomes.
 
-The host keeps the clock, kills by pidfd, caps output and replies, and takes every reply as a claim
-about a value. Cancelling any of these coroutines kills its worker.
+The host measures the time, kills by pidfd, caps output and replies, and treats every reply as an unverified claim.
+Canceling any of these coroutines kills its worker.
 """
 
 import asyncio
@@ -40,9 +40,9 @@ from .wire.protocol import pack
 from .wire.requests import without_handler
 from .wire.values import Unsendable, encode
 
-_NO_WORKER: Final = (LayerFailed, NoPlace, ZygoteEnded)  # nothing was run
-_SENT_ALONG: Final = 256 * 1024  # characters of code that go with a job, so that imports need not ask
-_NESTED: Final = 4  # workers per place that may exist, the others waiting for calls of their own
+_NO_WORKER: Final = (LayerFailed, NoPlace, ZygoteEnded)  # the job did not run
+_SENT_ALONG: Final = 256 * 1024  # characters of code sent with a job, so that imports need no requests
+_NESTED: Final = 4  # workers per place; all but one wait for nested calls
 
 
 def _silent(_text: str) -> None:
@@ -50,7 +50,7 @@ def _silent(_text: str) -> None:
 
 
 class Sandbox:
-    """Runner of function code and async context manager, created by `start`."""
+    """A runner of function code and async context manager, created by `start`."""
 
     def __init__(self, ground: StartedLevel | PortableLevel, parallel: int, lender: "Sandbox | None" = None) -> None:
         self.parallel = parallel
@@ -81,11 +81,16 @@ class Sandbox:
         store: Path | None = None,
         tell: Tell = _silent,
     ) -> "Sandbox":
-        """Return a sandbox that passed its self-test. Raise SandboxUnavailable, naming what is missing, otherwise.
+        """Start a sandbox and return it after it has passed its self-test.
 
-        What is `guarded` (files, folders) no function can ever be granted to write, nor what they lie in. `store` is
-        the folder for what level `portable` builds, which may take half a minute, and of which it tells. Where that
-        level has one wall, it has to be chosen, or its user has agreed (`agree_to_one_wall`); else OneWall is raised.
+        No function can be granted write access to `guarded` files and folders, nor to folders that contain them.
+        `store` is the folder for the files that level `portable` builds, which may take half a minute; `tell` gets its
+        progress.
+
+        Raises:
+            SandboxUnavailable: no level works here; it names the missing layers.
+            OneWall: only level `portable` works, with one wall, and the user neither chose it nor agreed to it
+                (`agree_to_one_wall`).
         """
         slots = _NESTED * parallel + SPARES
         if level == "portable":
@@ -106,9 +111,9 @@ class Sandbox:
         return cls(replace(ground, plan=replace(ground.plan, guarded=tuple(guarded))), parallel)
 
     def share(self, *, guarded: Sequence[str] = ()) -> "Sandbox":
-        """Return a sandbox with guards and kept workers of its own; it must end before this one.
+        """Return a sandbox with separate guards and stateful workers; it must end before this one.
 
-        Calls without access come from the same warm processes, and all calls together take the places of this one.
+        Both use the same warm processes for calls without access, and share the limit of parallel calls.
         """
         ground = self._ground
         if isinstance(ground, StartedLevel):
@@ -118,13 +123,13 @@ class Sandbox:
 
     @property
     def plan(self) -> ZygotePlan:
-        """How the processes of a level with workers of their own are started."""
+        """The plan for starting zygotes. Raises SandboxError at level `portable`, which has none."""
         if isinstance(self._ground, PortableLevel):
             raise SandboxError("level `portable` has no zygote")
         return self._ground.plan
 
     async def run(self, job: Job[Work]) -> Outcome:
-        """Return how a job ended in a worker of its own; with a key to keep, in the one that was kept."""
+        """Run a job in a new worker, or with `job.keep` in the stateful one of that key, and return its outcome."""
         try:
             message = job.work.to_json()
         except Unsendable as error:
@@ -140,9 +145,9 @@ class Sandbox:
             return Refused(str(error))
 
     async def attempt(self, job: Job[Attempts]) -> tuple[Outcome | None, ...]:
-        """Return the attempts' outcomes in order, from one worker if possible: advice, to be confirmed by `run`.
+        """Run attempts, in one worker if possible, and return their outcomes in order; None if not reached.
 
-        `limits.wall_s` is for all of them; what was not reached is None.
+        The outcomes are only hints, to be confirmed by `run`. `limits.wall_s` is the time for all attempts together.
         """
         try:
             ready = await self._prepare(job, job.work.to_json())
@@ -169,11 +174,11 @@ class Sandbox:
 
     @property
     def zygotes(self) -> int:
-        """The number of warm processes that stand ready or may be started."""
+        """The number of warm processes that run or may be started."""
         return len(self._pools)
 
     async def aclose(self) -> None:
-        """End every worker and the processes they come from, but for those that it shares."""
+        """End all workers and warm processes, except shared ones."""
         self._keeper.close()
         if not (self._is_lent and isinstance(self._ground, PortableLevel)):
             await self._pools.aclose()
@@ -197,7 +202,7 @@ class Sandbox:
             return await judged(await run(pool, message, limits, ready.call.serve, onlookers))
 
     async def _prepare(self, job: Job[Work | Attempts], message: Message) -> "_Ready | Outcome":
-        """Return the message to the worker with all the compiled code that the job needs."""
+        """Return the job with the compiled code that it needs, or the outcome if it cannot run."""
         modules, name = job.modules, job.module
         source = modules.get(name)
         if source is None:
@@ -221,26 +226,26 @@ class Sandbox:
 
 @dataclass(frozen=True, slots=True)
 class _Ready:
-    """A job that can be given to a worker."""
+    """A job that is ready for a worker."""
 
     call: CallServer
     message: Message
     ahead: tuple[str, ...]
-    reached: Set[str]  # the module and all that its import statements reach
+    reached: Set[str]  # the module and all modules that it imports
 
     def seal(self, job: Job[Work], requested: frozenset[str]) -> Hashable:
-        """Return what must be unchanged for a stateful worker to go on. `requested` are modules it asked for."""
+        """Return a key that must be unchanged to reuse a stateful worker. `requested` are modules it asked for."""
         texts = self.call.versions(self.reached | requested)
         limits = kernel_limits(job.limits), job.limits.scratch
         return job.module, texts, job.access, job.access.identities, limits
 
     def show(self, work: Evaluation | ProgramJob) -> None:
-        """Let frames name the code of an example, or of a program."""
+        """Make the code of an example or program available for traceback frames."""
         for label, text in work.labels:
             self.call.show(label, text)
 
     def illustrated(self, attempt: Attempt, outcome: Outcome, source: SourceText) -> Outcome:
-        """Return an attempt's outcome with the lines of its own text in the frames."""
+        """Return an attempt's outcome with the source lines of its text in the frames."""
         self.call.show(source.path, source.text if attempt.text is None else attempt.text)
         if isinstance(attempt.work, Evaluation):
             self.show(attempt.work)
@@ -254,7 +259,7 @@ async def _portable(store: Path | None, slots: int, packages: Sequence[str], tel
 
 
 async def _after(unavailable: SandboxUnavailable, starting: Awaitable[PortableLevel]) -> PortableLevel:
-    """Return the level that is left where no other holds; it says why none does."""
+    """Return level `portable` with the reasons why no other level works."""
     try:
         level = await starting
     except SandboxUnavailable as error:
@@ -264,7 +269,7 @@ async def _after(unavailable: SandboxUnavailable, starting: Awaitable[PortableLe
 
 
 def _scratch_folder() -> str:
-    """Return a folder that nobody has. It is made only where it is used."""
+    """Return an unused path for scratch folders. The folder is created only if it is needed."""
     return str(Path(tempfile.gettempdir(), f"knapper-scratch-{uuid.uuid4().hex}"))
 
 
@@ -273,7 +278,7 @@ async def _refuse(_message: Message) -> Message:
 
 
 def _sent_along(name: str, closure: dict[str, Compiled]) -> dict[str, Message]:
-    """Return the module itself, the folders that contain it, and its neighbors as long as they are small in total."""
+    """Return messages for the module, its parent folders, and its imports up to a total size."""
     sent: dict[str, Message] = {}
     size = 0
     for folder in {folder for module in closure for folder in parents(module)} - closure.keys():
@@ -285,20 +290,20 @@ def _sent_along(name: str, closure: dict[str, Compiled]) -> dict[str, Message]:
     return sent
 
 
-# Many attempts in one worker. Any of them may spoil the rest, so their outcomes are advice and never proof.
-# Each has its own time on the host's clock; patient ones get back what they waited for a processor. One that hangs,
-# dies or breaks a rule ends its worker, and the rest goes on in another; a module that does that on import ends them
-# all.
+# Many attempts in one worker. Any of them may affect the next ones, so their outcomes are hints and never proof.
+# Each has a timeout on the host's clock; patient ones are not charged for waiting for a processor. An attempt that
+# hangs, dies or violates the protocol ends its worker, and the rest continues in another one; if importing the module
+# does that, all attempts end.
 
 _FEW, _PAUSE_S = 4, 0.001
 RESULT: Final = 64 * 1024  # bytes of one value; a larger one is reported as ResultTooLarge
-_PATIENT: Final = 3  # times its time: what an attempt gets at most for waiting for a processor
+_PATIENT: Final = 3  # extensions of a patient attempt's timeout at most
 _LEAST_S: Final = 0.002
-_TOGETHER: Final = 4  # times a call's result: all that is heard, after which nothing more is reached
+_TOGETHER: Final = 4  # times the limit of one result: limit for all replies together
 
 
 class AttemptSeries:
-    """Attempts in order with their outcomes, None for those not reached."""
+    """A series of attempts with their outcomes, None for those not reached."""
 
     def __init__(self, job: Job[Attempts]) -> None:
         self.attempts: list[Attempt] = []
@@ -334,7 +339,7 @@ class AttemptSeries:
             return Refused(f"arguments: {error}")
 
     def _goes_on(self) -> bool:
-        """Return whether an attempt is left. If none is waiting, ask for more."""
+        """Return whether an attempt is left. If none is waiting, call `then` for more."""
         while not self._waiting and self._then is not None:
             more = self._then(self.outcomes)
             if not more:
@@ -343,11 +348,11 @@ class AttemptSeries:
         return bool(self._waiting)
 
     def _job(self, texts: int = 0) -> Message:
-        """Return the waiting attempts, and the texts without the first `texts`, which the worker has."""
+        """Return the waiting attempts, and the texts except the first `texts`, which the worker already has."""
         return {"texts": [*self._numbers][texts:], "attempts": [self._messages[at] for at in self._waiting]}
 
     async def run(self, pool: WorkerPool, message: Message, serve: Serve) -> None:
-        """Run the waiting attempts in as many workers as needed, until the time or the room for replies is used up."""
+        """Run the attempts in as many workers as necessary, until the time or the space for replies is used up."""
         try:
             async with asyncio.timeout(self._limits.wall_s) as clock:
                 while self._room > 0 and self._goes_on():
@@ -373,7 +378,7 @@ class AttemptSeries:
         self._waiting = self._waiting[len(charged) :]
 
     async def _end(self, conversation: WorkerConversation, data: bytes, serve: Serve) -> Late | str | None:
-        """Take replies until all have arrived. If some are missing, return why."""
+        """Receive replies until all have arrived. If some are missing, return the reason."""
         try:
             return await self._load_into(conversation, data, serve)
         except ProtocolError as error:
@@ -396,16 +401,16 @@ class AttemptSeries:
         while await self._more(conversation) and conversation.heard <= self._room:
             began = loop.time()
             if len(self._waiting) > _FEW and not conversation.has_frame:
-                await asyncio.sleep(_PAUSE_S)  # to take several at once is cheaper than to wake for each
+                await asyncio.sleep(_PAUSE_S)  # receiving several at once is cheaper than waking for each
             frame = await self._reply(conversation, serve)
             if not isinstance(frame, dict):
                 return frame
             self._take(frame, loop.time() - began)
-            await asyncio.sleep(0)  # what is here already never waits, and each may be large
+            await asyncio.sleep(0)  # frames that have arrived never wait, and each may be large
         return None
 
     async def _reply(self, conversation: WorkerConversation, serve: Serve) -> Message | Late | None:
-        """Return the next reply; if they are patient, the time in which it had no processor is not charged."""
+        """Return the next reply; patient attempts are not charged for the time without a processor."""
         if self._wait is None:
             return await conversation.reply_within(self._most_s, serve)
         waited = self._wait.seconds()

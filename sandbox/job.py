@@ -1,6 +1,6 @@
-"""One job for a worker, as a value: which module of which texts, what to do with it, and on which terms.
+"""A job for a worker as a value: the module, the work to do with it, and its limits and options.
 
-A job is data until it is run: it can be kept, sent on, and given other terms with `dataclasses.replace`.
+A job is plain data until it runs: it can be stored, passed on, and changed with `dataclasses.replace`.
 """
 
 import math
@@ -24,51 +24,51 @@ class FunctionCall:
     """The call `functions.<module>.<function>(**arguments)`."""
 
     function: str
-    arguments: Mapping[str, Any]  # values that cross
+    arguments: Mapping[str, Any]  # values that can be sent to a worker
 
     def to_json(self) -> Message:
-        """Return the form that is sent to the worker. Raise Unsendable if an argument cannot cross."""
+        """Return the message for the worker. Raise Unsendable if an argument cannot be sent."""
         return {"kind": "call", "function": self.function, "arguments": encode(dict(self.arguments))}
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """One doctest example, in a copy of the module's namespace: `setup` runs first, then `expression` is the value."""
+    """A doctest example in a copy of the module's namespace: `setup` runs first, then `expression` gives the value."""
 
     setup: tuple[str, ...]
     expression: str
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The code that is evaluated next to the module."""
+        """The code that runs in addition to the module."""
         return (*self.setup, self.expression)
 
     @property
     def labels(self) -> list[tuple[str, str]]:
-        """The code by the name that it has in a failure's frames."""
+        """Pairs of a file name in traceback frames and its code."""
         numbered = [(f"<setup {number}>", text) for number, text in enumerate(self.setup, start=1)]
         return [*numbered, ("<example>", self.expression)]
 
     def to_json(self) -> Message:
-        """Return the form that is sent to the worker."""
+        """Return the message for the worker."""
         return {"kind": "evaluate", "setup": list(self.setup), "expression": self.expression}
 
 
 @dataclass(frozen=True, slots=True)
 class ModuleImport:
-    """The import of the module alone. It returns None."""
+    """An import of the module, which returns None."""
 
     def to_json(self) -> Message:
-        """Return the form that is sent to the worker."""
+        """Return the message for the worker."""
         return {"kind": "load"}
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramJob:
-    """Lines of Python that call `functions` by name: name → its parameters in order. It returns a dictionary.
+    """A program: lines of Python that call `functions` by name (name → parameters in order). It returns a dictionary.
 
-    `kept` are names that it begins with, as JSON texts; at `began`, in seconds since the epoch, it first ran. Each
-    call is a request `inner` with `function` and `rows`, whose answer is a list with `value` or `failed` of each row.
+    `kept` are initial variables, as JSON texts; `began` is the time of its first run, in seconds since the epoch. Each
+    call is a request `inner` with `function` and `rows`; its answer is a list with `value` or `failed` for each row.
     """
 
     code: str
@@ -78,16 +78,16 @@ class ProgramJob:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The code that is run next to the module, which is empty."""
+        """The code that runs in addition to the module, which is empty."""
         return (self.code,)
 
     @property
     def labels(self) -> list[tuple[str, str]]:
-        """The code by the name that it has in a failure's frames."""
+        """Pairs of a file name in traceback frames and its code."""
         return [("program.py", self.code)]
 
     def to_json(self) -> Message:
-        """Return the form that is sent to the worker."""
+        """Return the message for the worker."""
         functions = {name: list(parameters) for name, parameters in self.functions.items()}
         given = {"functions": functions, "kept": {**self.kept}, "began": self.began}
         return {"kind": "program", "code": self.code, **given}
@@ -95,15 +95,15 @@ class ProgramJob:
 
 @dataclass(frozen=True, slots=True)
 class SchemaRequest:
-    """The schemas of functions as {function: {parameter or "return": JSON Schema}}, as the worker claims them.
+    """A request for the schemas of functions: {function: {parameter or "return": JSON Schema}}, as the worker claims.
 
-    In the place of a schema, or of all those of a function, stands a text if there is none: the reason.
+    A schema that cannot be made, or all those of a function, is replaced by a text with the reason.
     """
 
     functions: Sequence[str]
 
     def to_json(self) -> Message:
-        """Return the form that is sent to the worker."""
+        """Return the message for the worker."""
         return {"kind": "describe", "functions": list(self.functions)}
 
 
@@ -111,24 +111,24 @@ class SchemaRequest:
 class Attempt:
     """One attempt: an example, or the arguments of a call. `text` replaces the module's source (a mutant).
 
-    `most_s` is for one that may take less time than all.
+    `most_s` is a timeout below that of the series.
     """
 
-    work: Evaluation | Mapping[str, Any]  # values that cross
+    work: Evaluation | Mapping[str, Any]  # values that can be sent to a worker
     text: str | None = None
     most_s: float = math.inf
 
 
 Then: TypeAlias = Callable[[Sequence[Outcome | None]], Sequence[Attempt]]
-"""What is to be tried next, of all outcomes until now; nothing ends it."""
+"""Returns the next attempts, given all outcomes so far; an empty result ends the series."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attempts:
-    """Attempts at a module and one of its functions, of which each may take `each_s`. `then` gives more.
+    """A series of attempts at a module and one of its functions, each with a timeout of `each_s`. `then` adds more.
 
-    Patient ones may take longer on a busy machine, where they wait for a processor. What runs next to the module is
-    given by the first of them.
+    Patient attempts get more time on a busy machine, where they wait for a processor. The code of the first
+    attempts decides which packages are preloaded.
     """
 
     function: str
@@ -139,12 +139,12 @@ class Attempts:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The code that is evaluated next to the module."""
+        """The code that runs in addition to the module."""
         works = [attempt.work for attempt in self.attempts]
         return tuple(text for work in works if isinstance(work, Evaluation) for text in work.texts)
 
     def to_json(self) -> Message:
-        """Return what is sent to the worker before the attempts."""
+        """Return the message that precedes the attempts."""
         return {"kind": "attempts", "function": self.function}
 
 
@@ -155,10 +155,10 @@ W = TypeVar("W", bound=Work | Attempts, covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Job(Generic[W]):
-    """The work of one worker on `module`, and its terms.
+    """A job: the work of one worker on `module`, with its limits and options.
 
-    `handler` answers its requests. With a key to `keep` it runs in the worker that the last job with this key left.
-    `on_output` hears what it prints. Attempts need limits and access alone: nobody answers or hears them.
+    `handler` answers its requests. With a key in `keep`, it runs in the worker that the last job with this key used.
+    `on_output` gets its printed output. Of the options, attempts use only limits and access.
     """
 
     modules: Modules
@@ -173,5 +173,5 @@ class Job(Generic[W]):
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The code that is evaluated next to the module."""
+        """The code that runs in addition to the module."""
         return self.work.texts if isinstance(self.work, Evaluation | Attempts | ProgramJob) else ()

@@ -1,8 +1,8 @@
-"""The closed set of ways in which a call can end.
+"""The closed set of outcomes of a call.
 
-A value, an error's text and a representation are claims of code that is not trusted: the host
-shows and compares them as data, and decides nothing by an error's text. `memory` is the worker's peak in bytes and
-`cpu_s` the call's processor time, as the kernel told them to the host; None where it did not.
+A value, an error message and a representation are claims of untrusted code: the host shows and compares them as data
+and bases no decision on an error message. `memory` is the worker's peak in bytes and `cpu_s` the CPU time of the
+call, as reported by the kernel; None if it did not report them.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One of the function's own frames: source line and short representations of its locals."""
+    """One frame of function code: its source line and short representations of its locals."""
 
     path: str
     line: int
@@ -25,7 +25,7 @@ class Frame:
 class Failure:
     """An exception as reported by the worker, innermost frame last.
 
-    `cause` is the one that it was raised from, or (`was_handling`) while that was handled; a few, one in another.
+    `cause` is the exception that it was raised from, or during the handling of (`was_handling`); a chain of a few.
     """
 
     type: str
@@ -42,7 +42,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Returned:
-    """The call returned a value, decoded to plain Python objects. `shown` is its repr as the worker claims it."""
+    """The call returned a value, decoded to plain Python objects. `shown` is its repr according to the worker."""
 
     value: Any  # any value that `sandbox.wire.values` can carry
     shown: str
@@ -65,7 +65,7 @@ class Raised:
 
 @dataclass(frozen=True, slots=True)
 class TimedOut:
-    """The call was stopped because its wall-clock limit had passed."""
+    """The call was stopped because its wall-clock limit was exceeded."""
 
     limit_s: float
     output: str
@@ -76,7 +76,7 @@ class TimedOut:
 
 @dataclass(frozen=True, slots=True)
 class Killed:
-    """The worker died or broke the protocol. `reason` says which, in a sentence."""
+    """The worker died or violated the protocol. `reason` is a sentence."""
 
     reason: str
     output: str
@@ -87,7 +87,7 @@ class Killed:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The call was not made: its module, function or arguments cannot be used as they are."""
+    """The call did not run: its module, function or arguments are unusable, or no worker was available."""
 
     reason: str
 

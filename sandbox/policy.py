@@ -21,4 +21,4 @@ class Limits:
     result: int = 1 * MIB
     open_files: int = 64
     requests: int = 10_000
-    calls: int = 100  # that a worker serves where it is kept
+    calls: int = 100  # of one stateful worker

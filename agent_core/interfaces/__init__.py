@@ -1,7 +1,7 @@
-"""The ways in which people and scripts reach an agent: the command line, one-shot turns, and the prompt.
+"""The interfaces through which people and scripts reach an agent: command line, one-shot turns, and the prompt.
 
-`commands` has the handlers that the shell and the prompt share, `render` turns results into lines, `repl` is the
-prompt. Everything that a model or a function wrote passes `visible` before a terminal sees it.
+`commands` contains the handlers shared by the shell and the prompt, `render` turns results into lines, and `repl` is
+the prompt. All text written by a model or a function passes through `visible` before it reaches a terminal.
 """
 
 __all__: list[str] = []

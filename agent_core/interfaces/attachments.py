@@ -1,8 +1,8 @@
-"""Texts that go with a message: files that it names as @FILE, or that an option names, each fenced under its name.
+"""Files attached to a message, named in it as @FILE or by an option, each fenced under its name.
 
-An @name that is none stays as it is typed; where it reads like a file's, the user is told. Only what a user types at a
-prompt is looked through for such names: what comes out of a pipe may be somebody else's text, and must not choose files
-of this machine.
+An @name that is not a file stays as typed; if it reads like a file name, the user gets a note. Only text typed at a
+prompt is searched for such names: text from a pipe may come from someone else and must not choose files on this
+machine.
 """
 
 import re
@@ -16,7 +16,7 @@ from agent_core.base.user_folders import expand_home
 from sandbox.wire.lines import bare_lines
 
 MOST_CHARS = 100_000
-"""Characters of one file in a message; a longer one is cut in the middle, and says so."""
+"""The maximum number of characters of one file in a message; a longer file is cut in the middle and marked as cut."""
 _NAMED = re.compile(r'(?<![^\s(\[,;])@(?:"([^"\n]+)"|([^\s"]+))')
 _ASIDE = "I ran this in the shell"
 _NOTHING = "It printed nothing."
@@ -30,7 +30,7 @@ _TYPING = re.compile(r'(?<![^\s(\[,;])@("?)([^\s"]*)$')
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """A file that goes with a message; `problem` says why its text does not."""
+    """A file attached to a message; `problem` is the reason that its text is not sent, if any."""
 
     name: str
     text: str = ""
@@ -38,7 +38,7 @@ class Attachment:
 
     @property
     def note(self) -> str:
-        """A sentence on what is sent of it."""
+        """A sentence about how much of the file is sent."""
         if self.problem:
             return f"{one_line(self.name, 200)} is not sent: {self.problem}"
         count = len(bare_lines(self.text))
@@ -47,53 +47,53 @@ class Attachment:
 
     @property
     def block(self) -> str:
-        """The text under its name, in a fence that the text does not close."""
+        """The text under its name, in a fence that the text cannot close."""
         return fenced(self.name, self.text)
 
 
 def fenced(name: str, text: str) -> str:
-    """Return a text under its name, in a fence that the text does not close; a long one is cut, and says so."""
+    """Return a text under its name, in a fence that the text cannot close. A long text is cut and marked as cut."""
     return f"`{one_line(name, 400)}`:\n{fence(shorten(text.rstrip(chr(10)), MOST_CHARS))}"
 
 
 def fence(text: str) -> str:
-    """Return a text in a fence that it does not close."""
+    """Return a text in a fence that it cannot close."""
     ticks = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
     return f"{ticks}\n{text}\n{ticks}"
 
 
 def named_in(message: str) -> list[Attachment]:
-    """Return the files that a message names as @FILE or @"FILE NAME", each once, also those that are not there."""
+    """Return the files that a message names as @FILE or @"FILE NAME", each once, including missing files."""
     files = [_read(path) if (path := _path(match)) else _missing(match) for match in _NAMED.finditer(message)]
     return [*{file.name: file for file in files if file is not None}.values()]
 
 
 def first_named(message: str) -> str:
-    """Return the first file that is there and that a message names so; "" if there is none."""
+    """Return the first existing file that a message names this way, or "" if there is none."""
     return next(filter(None, map(_path, _NAMED.finditer(message))), "")
 
 
 def command_block(command: str, failed: str, output: str) -> str:
-    """Return what a command of the user's shell printed, as it goes along with a message."""
+    """Return the output of a shell command as a block to attach to a message."""
     shown = fence(output) if output else _NOTHING
     return f"{_ASIDE}{f' ({failed})' if failed else ''}: `{command}`\n{shown}"
 
 
 def headline(message: str) -> str:
-    """Return the words of a message that were typed, on one line: without the files and outputs that go along."""
+    """Return the typed words of a message on one line, without the attached files and outputs."""
     return " ".join(_GOES_ALONG.sub("", message).split())
 
 
 def with_blocks(message: str, blocks: Iterable[str]) -> str:
-    """Return a message followed by what goes with it."""
+    """Return a message followed by its attachments."""
     return "\n\n".join([message, *blocks])
 
 
 def added(message: str, paths: Iterable[str]) -> str:
-    """Return a message with the files that an option names; `-` is standard input.
+    """Return a message with the files that an option names attached; `-` is standard input.
 
     Raises:
-        UsageError: one cannot be read as text.
+        UsageError: a file cannot be read as text.
     """
     files = [_read(path) for path in paths]
     for file in files:
@@ -103,20 +103,20 @@ def added(message: str, paths: Iterable[str]) -> str:
 
 
 def path_being_typed(before_cursor: str) -> str | None:
-    """Return the beginning of a path after an @ at the cursor, if there is one."""
+    """Return the partial path after an @ at the cursor, if there is one."""
     match = _TYPING.search(before_cursor)
     return match[2] if match else None
 
 
 def _path(match: re.Match[str]) -> str:
-    """Return the file that is named, without the punctuation of the sentence around it; empty if there is none."""
+    """Return the named file without surrounding punctuation, or "" if there is none."""
     if match[1]:
         return match[1] if _is_there(match[1]) else ""
     return next((name for name in _shorter(match[2]) if _is_there(name)), "")
 
 
 def _missing(match: re.Match[str]) -> Attachment | None:
-    """Return a file that is not there, if what is named reads like one; a person or a decorator does not."""
+    """Return an attachment for a missing file if the name reads like a file, unlike a person or a decorator."""
     *_, name = _shorter(match[2] or "")
     is_meant = match[1] or _LIKE_A_FILE.fullmatch(name)
     return Attachment(match[1] or name, problem="there is no such file") if is_meant else None
@@ -130,7 +130,7 @@ def _shorter(name: str) -> Iterator[str]:
 
 
 def _is_there(name: str) -> bool:
-    """Check for a file, or a folder: that is not sent, and the user is told."""
+    """Check for a file or a folder. A folder is not sent, and the user gets a note."""
     try:
         return bool(name) and (
             expand_home(name).is_file() or (expand_home(name).is_dir() and not set(name) <= set(_AFTER))

@@ -1,4 +1,4 @@
-"""All slash commands: those of the prompt alone, and the verbs that are slash commands, too."""
+"""All slash commands: those that exist only at the prompt, and the verbs that are also slash commands."""
 
 import re
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ NOUNS: Final[Mapping[str, click.Command]] = {
 
 
 def verb_of(noun: str, name: str) -> Verb | None:
-    """Return the verb of a noun, if it is one that more than the shell can run."""
+    """Return the verb of a noun, if it can run outside the shell."""
     above = NOUNS.get(noun)
     found = above.commands.get(name) if isinstance(above, click.Group) else above
     return found if isinstance(found, Verb) else None
@@ -37,7 +37,7 @@ VERBS: Final[Mapping[str, tuple[str, Verb]]] = {
     for verb in (above.commands.values() if isinstance(above, click.Group) else [above])
     if isinstance(verb, Verb) and verb.slash
 }
-"""The verbs by their names at the prompt, with their nouns; two words are a form of the command with the first."""
+"""The verbs by their prompt names, with their nouns; a two-word name is a form of the command with the first word."""
 _OF_PROMPT: Final = (
     CommandEntry(
         "/help [COMMAND | all]", "List the commands, or show one of them.", takes="all <command>", shows=ALWAYS
@@ -164,21 +164,21 @@ GROUPS: Final[Mapping[str, str]] = {
     "agents": "agents switch save load summarize memorywarning heartbeat",
     "session": "log pop cost clear dump forget",
 }
-"""The commands as `/help` groups them; the daily ones come first, and one that is in no group with the last."""
+"""The commands as `/help` groups them: daily ones first; a command in no group is listed with the last group."""
 
 
 def group(name: str) -> list[CommandEntry]:
-    """Return the commands of a group."""
+    """Return the commands in a group."""
     grouped = " ".join(GROUPS.values()).split()
     loose = [entry for entry in ENTRIES if entry.name not in grouped] if name == [*GROUPS][-1] else []
     return [*(BY_NAME[command] for command in GROUPS[name].split()), *loose]
 
 
 def needed(words: str, name: str) -> str:
-    """Return the argument of a command that requires one. Raise a usage error if it is missing.
+    """Return the argument of a command that requires one.
 
     Raises:
-        UsageError: nothing was.
+        UsageError: the argument is missing.
     """
     if not words:
         raise UsageError(f"/{name} needs an argument.", fix=f"Type {BY_NAME[name].typed}.")
@@ -186,10 +186,10 @@ def needed(words: str, name: str) -> str:
 
 
 def check_source(name: str, words: str, *, is_trusted: bool) -> None:
-    """Check that a command may be done from where it comes.
+    """Check that a command is allowed from its source.
 
     Raises:
-        UsageError: it comes from a pipe that nobody vouched for, and would do more than show something.
+        UsageError: the command comes from an untrusted pipe and would do more than show something.
     """
     words = words.strip()
     if is_trusted or name not in BY_NAME or BY_NAME[name].only_shows(words):
@@ -201,7 +201,7 @@ def check_source(name: str, words: str, *, is_trusted: bool) -> None:
 
 
 def nearest(name: str) -> str:
-    """Return the known command that is closest to a mistyped one, or "" if none is."""
+    """Return the known command closest to a mistyped one, or "" if none is close."""
     begun = [command_name for command_name in BY_NAME if name and command_name.startswith(name)]
     if begun:
         return begun[0]
@@ -221,10 +221,10 @@ _COMMAND = re.compile(r"/([\w-]{1,60})(?!\S)")
 
 
 def check_message(text: str) -> None:
-    """Check that a text that was typed elsewhere than at a prompt is a message; one with a space before it is.
+    """Check that text typed outside a prompt is a message. Text that begins with a space always is.
 
     Raises:
-        UsageError: it begins as a command or a short form does, or names a file that is there.
+        UsageError: it begins like a command or a short form, or names an existing file.
     """
     if text[:1].isspace():
         return

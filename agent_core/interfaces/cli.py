@@ -1,7 +1,7 @@
-"""The command line: noun then verb, one answer, exit codes 0 done, 1 rejected or failed, 2 usage.
+"""The command line: noun, then verb; one answer; exit codes 0 done, 1 rejected or failed, 2 usage error.
 
-A command's module is imported when it is used, so that none pays for another. Every way out of
-a command that is not its answer ends in `main`.
+A command's module is imported only when the command is used, so that no command pays for another's imports. Every
+exit from a command other than its answer goes through `main`.
 """
 
 import os
@@ -32,7 +32,7 @@ _COMMANDS = (
 _ELSEWHERE = {"worker": "agents", "log": "memory", **dict.fromkeys(("login", "tokens"), "serve")} | dict.fromkeys(
     ("init", "schema", "state", "doctor"), "setup"
 )
-"""The module below `commands` of a command that has none of its own name."""
+"""The module in `commands` for each command whose module has a different name."""
 
 _GROUPS = (
     (
@@ -69,7 +69,7 @@ _GROUPS = (
         }),
     ),
 )  # fmt: skip
-"""The commands as `--help` groups them, in two columns, each with a few words: its own help says more."""
+"""The commands as `--help` groups them, in two columns, each with a short description; its own help has more."""
 _COMPLETION = 'Tab: eval "$(_KNAPPER_COMPLETE=bash_source knapper)" (or zsh_, fish_source)'
 _MOST_NAMED = 3  # commands that take an option
 _LONGEST = 300  # characters of an error that are shown
@@ -81,14 +81,14 @@ _START = (
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are below `commands`, imported when they are used."""
+    """A group of commands that are imported from `commands` on first use."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the commands in the order in which a newcomer meets them."""
+        """Return the commands in the order in which a new user needs them."""
         return list(_COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return the command of that name, or None."""
+        """Return the command with this name, or None."""
         if cmd_name not in _COMMANDS:
             return None
         module = import_module(f"{__package__}.commands.{_ELSEWHERE.get(cmd_name, cmd_name)}")
@@ -96,16 +96,16 @@ class LazyGroup(click.Group):
         return command
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write what a newcomer types, and then the usual help."""
+        """Write what a new user should type, then the usual help."""
         with formatter.section("New here? Type"):
             formatter.write_dl(_START, col_max=40)
         self.format_usage(ctx, formatter)
         self.format_options(ctx, formatter)
-        lines = bare_lines(formatter.getvalue())  # all of it on a screen of 24 lines: without the empty ones
+        lines = bare_lines(formatter.getvalue())  # no empty lines, so that all of it fits on a 24-line screen
         formatter.buffer[:] = [f"{text}\n" for text in lines if text]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands in groups, in two columns if there is room. None is imported for it."""
+        """Write the commands in groups, in two columns if there is room, without importing any of them."""
         columns = [
             [row for title, commands in groups for row in (f"{title}:", *_command_rows(commands))] for groups in _GROUPS
         ]
@@ -119,7 +119,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that the arguments name. Fail with the nearest name if there is none."""
+        """Return the command that the arguments name. If there is none, fail and suggest the nearest name."""
         if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
             raise click.NoSuchCommand(args[0], possibilities=_COMMANDS, ctx=ctx)
         return super().resolve_command(ctx, args)
@@ -137,7 +137,7 @@ def knapper(root: Path | None, **options: object) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run one command, and return the exit code."""
+    """Run one command and return the exit code."""
     as_json = "--json" in arguments
     for at, argument in enumerate(arguments, start=1):
         if whole_characters(argument) != argument:
@@ -155,7 +155,7 @@ def main(arguments: Sequence[str]) -> int:
     except (click.Abort, KeyboardInterrupt):
         tell("interrupted", "Interrupted.", "", as_json=as_json)
         return REFUSED
-    except Exception as error:  # noqa: BLE001  (the interface's top: each is reported, and its traceback kept)
+    except Exception as error:  # noqa: BLE001  (top of the interface: report every error and keep its traceback)
         return _report_failure(innermost(error), as_json=as_json, root=_root(arguments))
     return answer if isinstance(answer, int) else 0
 
@@ -181,7 +181,7 @@ def _report_misuse(error: click.ClickException, *, as_json: bool) -> int:
 
 
 def _places(context: click.Context, name: str) -> list[str]:
-    """Return the groups of a group that have a command of a name, each with it."""
+    """Return the subgroups that have a command with this name, each followed by the name."""
     return [
         f"{context.command_path} {each} {name}"
         for each, command in _subcommands(context).items()
@@ -190,7 +190,7 @@ def _places(context: click.Context, name: str) -> list[str]:
 
 
 def _takers(context: click.Context, option: str) -> list[str]:
-    """Return the commands of a group that take an option."""
+    """Return the commands in a group that take an option."""
     return [name for name, command in _subcommands(context).items() if option in _options(command)]
 
 
@@ -203,7 +203,7 @@ def _subcommands(context: click.Context) -> dict[str, click.Command]:
 
 
 def _text_option(command: click.Command) -> str:
-    """Return the first option of a command that takes a text; "" if none does."""
+    """Return the first option of a command that takes text, or "" if none does."""
     return next((name for name, option in _options(command).items() if option.metavar == "TEXT"), "")
 
 
@@ -230,9 +230,7 @@ def _is_unwritable(stream: TextIO) -> bool:
     """Check whether output cannot be written. If so, discard it, so that the interpreter can exit."""
     try:
         stream.flush()
-        if not machine.is_reader_gone(
-            stream.fileno()
-        ):  # what was lost with an error need not be in the buffer any more
+        if not machine.is_reader_gone(stream.fileno()):  # after a failed write, the lost data may have left the buffer
             return False
     except OSError:
         pass
@@ -241,6 +239,6 @@ def _is_unwritable(stream: TextIO) -> bool:
 
 
 def _unread(error: OSError) -> int:
-    if not isinstance(error, BrokenPipeError):  # a reader that went away, as `| head` does, need not be told
+    if not isinstance(error, BrokenPipeError):  # no message for a reader that exited early, like `| head`
         tell("output", f"The output cannot be written: {error.strerror}.", "", as_json=False)
     return REFUSED

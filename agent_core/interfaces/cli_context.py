@@ -1,4 +1,4 @@
-"""The context of a command: its output, its debug log, and the names that the shell completes.
+"""The context of a command: its output, its debug log, and shell completion of names.
 
 Results go to standard output, messages to standard error.
 """
@@ -45,39 +45,39 @@ workspace_option = click.option(
 
 @dataclass(frozen=True, slots=True)
 class CliContext:
-    """The workspace of a command, and the form of its output."""
+    """The workspace of a command and the format of its output."""
 
     root: Path
     as_json: bool
     server: str = ""
-    """The address of the server that has the workspace, if it is elsewhere."""
+    """The address of the server that has the workspace; empty if the workspace is local."""
     token: str = field(default="", repr=False)
 
     def result(self, result: object, lines: Iterable[Line]) -> None:
-        """Print the result: its JSON for scripts, the lines for people."""
+        """Print the result: JSON for scripts, lines for people."""
         if self.as_json:
             print_json(result)
         else:
             write(lines, sys.stdout)
 
     def tell(self, *sentences: str) -> None:
-        """Show the user something that is not the result."""
+        """Show the user messages that are not part of the result."""
         write([line(("dim", sentence)) for sentence in sentences], sys.stderr)
 
     def hint(self, sentence: str) -> None:
-        """Suggest the next command. Scripts do not get it."""
+        """Suggest the next command to people; scripts do not get it."""
         if not self.as_json:
             self.tell(sentence)
 
 
 @contextmanager
 def loading() -> Iterator[None]:
-    """Look for no garbage while modules are imported: they leave none, and looking costs a tenth of the way."""
+    """Pause garbage collection during imports: they leave no garbage, and collection costs a tenth of the time."""
     gc.disable()
     try:
         yield
     finally:
-        gc.freeze()  # what is loaded stays
+        gc.freeze()  # loaded modules stay in memory
         gc.enable()
 
 
@@ -87,9 +87,9 @@ Command = Callable[..., int | None]
 def workspace_command(
     command: Command, taken: Collection[str] = (), *, over_server: bool = False, searches: bool = True
 ) -> Command:
-    """Give a command `--json`, `--workspace` and `--debug`, unless the name is `taken`, and its Scene as the first
-    argument. With `over_server` it can do its work where a server has the workspace; one that `searches` works in the
-    nearest workspace, another one in the current folder.
+    """Add `--json`, `--workspace` and `--debug` to a command, unless the name is `taken`, and pass its `CliContext` as
+    the first argument. With `over_server`, the command can run on a server that has the workspace. If it `searches`, it
+    uses the nearest workspace, otherwise the current folder.
     """
     has_debug = "--debug" not in taken
     debug: Callable[[Command], Command] = click.option(
@@ -100,7 +100,7 @@ def workspace_command(
     @click.option("--json", "as_json", is_flag=True, help="Print JSON on standard output.")
     @workspace_option
     @functools.wraps(command)
-    def prepared(as_json: bool, root: Path | None, **options: Any) -> int | None:  # noqa: FBT001  (click hands it in)
+    def prepared(as_json: bool, root: Path | None, **options: Any) -> int | None:  # noqa: FBT001  (click passes it)
         above = click.get_current_context().find_root().params
         if (has_debug and options.pop("debug")) or above.get("debug"):
             start_debugging()
@@ -124,7 +124,7 @@ def _as_it_is(command: Command) -> Command:
 
 
 def print_json(result: object) -> None:
-    """Print the published JSON of a result on one line of standard output."""
+    """Print the published JSON form of a result as one line on standard output."""
     sys.stdout.write(in_json(json.dumps(to_json(result), ensure_ascii=not _takes_unicode(), default=str)) + "\n")
     sys.stdout.flush()
 
@@ -134,10 +134,10 @@ def _takes_unicode() -> bool:
 
 
 def must_have(extra: str, *modules: str) -> None:
-    """Do nothing if these modules are installed.
+    """Check that these modules are installed.
 
     Raises:
-        UsageError: one is missing; the fix names the extra that has it.
+        UsageError: a module is missing; the fix names the extra that installs it.
     """
     missing = [name for name in modules if not _is_there(name)]
     if missing:
@@ -148,33 +148,33 @@ def must_have(extra: str, *modules: str) -> None:
 def _is_there(module: str) -> bool:
     try:
         return find_spec(module) is not None
-    except ModuleNotFoundError:  # not even its parent is
+    except ModuleNotFoundError:  # its parent package is not installed either
         return False
 
 
-# `--debug`: what goes over the wire, and the tracebacks of errors, on standard error or in a file.
+# `--debug`: network traffic and the tracebacks of errors, on standard error or in a file.
 
 LOG = logging.getLogger("agent_core")
-"""The program's own log: silent, unless the user asked for it."""
+"""The program's own log; silent unless the user enables it."""
 
 
 class _Masked(logging.Formatter):
-    """A format without secrets, and without characters that act on a terminal."""
+    """A log format without secrets or terminal control characters."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the record as text."""
-        from agent_core.access.secrets import REVEALED  # noqa: PLC0415  (only who debugs pays for it)
+        from agent_core.access.secrets import REVEALED  # noqa: PLC0415  (slow to import; only needed for debugging)
 
         return visible(REVEALED.clean(super().format(record)))
 
 
 def start_debugging() -> None:
-    """Log to standard error from now on."""
+    """Start logging to standard error."""
     _log_to(logging.StreamHandler())
 
 
 def debug_file(root: Path) -> Path | None:
-    """Log to a file from now on, if at all, since the prompt has the screen; return the file."""
+    """If logging is on, send it to a file from now on, because the prompt uses the screen. Return the file."""
     if not LOG.isEnabledFor(logging.DEBUG):
         return None
     state = root / ".knapper"
@@ -187,7 +187,7 @@ def debug_file(root: Path) -> Path | None:
 
 
 def traced(error: BaseException) -> None:
-    """Log the traceback of an error that the user sees as a message."""
+    """Log the traceback of an error that is shown to the user as a message."""
     LOG.debug("%s", error, exc_info=error)
 
 
@@ -198,8 +198,8 @@ def _log_to(handler: logging.Handler) -> None:
     LOG.propagate = False
 
 
-# What the shell completes: names of functions, agents and models, read from the workspace's files.
-# Tab must not wait: nothing is run, opened or asked over a network, and only so many files are read.
+# Shell completion of function, agent and model names, read from the workspace's files. Tab must not wait: nothing is
+# run, opened or requested over a network, and the number of files read is limited.
 
 _MOST_FILES: Final = 500
 _MOST_BYTES: Final = 1 << 20
@@ -208,19 +208,19 @@ _DEFINED: Final = re.compile(r"(?m)^(?:async )?def ([a-z]\w*)\(")
 
 
 class _Name(click.types.StringParamType):
-    """A name that the shell can complete."""
+    """A parameter type for a name that the shell can complete."""
 
     def __init__(self, names: Callable[[Path], Iterable[str]]) -> None:
         self._names = names
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """Return the names that begin so."""
+        """Return the names that begin with the incomplete text."""
         names = islice(self._names(_root(ctx)), _MOST_NAMES)
         return [CompletionItem(name) for name in sorted({name for name in names if name.startswith(incomplete)})]
 
 
 def _root(ctx: click.Context) -> Path:
-    """Return the nearest folder that is a workspace, from the one that was given or the current one upward."""
+    """Return the nearest workspace folder, searching upward from the given folder or the current one."""
     given = next((each.params["root"] for each in _chain(ctx) if each.params.get("root")), None)
     here = Path(given or ".").absolute()
     return next((folder for folder in (here, *here.parents) if (folder / "knapper.toml").is_file()), here)
@@ -235,7 +235,7 @@ def _chain(ctx: click.Context | None) -> Iterator[click.Context]:
 def _file_text(path: Path) -> str:
     try:
         return read_plain(path, _MOST_BYTES).decode("utf-8", "replace")
-    except OSError:  # nobody is to be told of it while a command is typed; the command tells
+    except OSError:  # no error messages during completion; the command itself will report it
         return ""
 
 

@@ -1,6 +1,6 @@
-"""A conversation with one agent: turns and slash commands.
+"""A conversation with one agent: its turns and slash commands.
 
-The prompt and the plain mode drive the same object with different voices.
+The prompt and the plain mode use the same class with different voices.
 """
 
 import asyncio
@@ -38,15 +38,15 @@ from .spending import Spending
 from .ui import Listener, Voice
 from .undo_log import UndoLog
 
-_QUIET_S: Final = 0.5  # for which nothing is said of a command that runs
+_QUIET_S: Final = 0.5  # time before a running command is shown
 
 RunCommand = Callable[["Conversation", str], Awaitable[None]]
 
 
 class Conversation:
-    """A conversation that takes what the user types, and keeps what was shown.
+    """A conversation: it processes the user's input and records what was shown.
 
-    `run_command` runs a command that was typed while a turn ran, once that has ended.
+    `run_command` runs a command that was typed during a turn, after the turn has ended.
     """
 
     def __init__(self, workspace: Workspace, agent: Agent, voice: Voice, run_command: RunCommand | None = None) -> None:
@@ -61,24 +61,24 @@ class Conversation:
         self.left = False
         self.failed = False
         self.ran: list[str] = []
-        """Shell commands that the user ran since the last message, with their output; they go with the next one."""
+        """Shell commands that the user ran since the last message, with their output; sent with the next message."""
         self.results: dict[str, CallReport] = {}
         """Results of calls that the user typed, by name; `_` is the last one."""
         self.tried: tuple[str, int] | None = None
-        """The function that the user called last, and how many calls of the model came before."""
+        """The function that the user called last, and the number of model calls before it."""
         self.later: list[str] = []
-        """Commands that were typed while a turn ran and wait for its end, whatever began it."""
+        """Commands that were typed during a turn and wait for its end."""
         self._runner: Runner | None = None
         self._behind = BehindLines()
-        self.has_sent = False  # whether a turn of this run sent something to another agent
+        self.has_sent = False  # whether a turn has sent a message to another agent
         self._command: Interruption | None = None
         self._held: list[FunctionsChanged] | None = None
         self._saved_by = "outside"
-        self.commanded: frozenset[str] = frozenset()  # the words of the command that is being run
+        self.commanded: frozenset[str] = frozenset()  # the words of the running command
 
     @property
     def stoppable(self) -> bool:
-        """True if something is running that `interrupt` ends."""
+        """True if a turn or command is running that `interrupt` can end."""
         return self.busy or self._command is not None
 
     def names(self) -> list[str]:
@@ -90,14 +90,14 @@ class Conversation:
         """Switch to another agent, or reload this one from disk.
 
         Raises:
-            AgentBusy: another process runs it; this one stays.
+            AgentBusy: another process runs it; the current agent stays.
         """
         if name == self.agent.name:
             await self.agent.aclose()
         before = self.agent
         self.agent = await self.workspace.agent(name, verify=before.session.verify)
         await before.aclose()
-        if self.voice.is_attended:  # the status bar shows its model and how full it is; what is wrong, its turn says
+        if self.voice.is_attended:  # for the status bar (model, context size); its turn will report errors
             with suppress(KnapperError):
                 await self.agent.measure()
         if self._runner is not None:
@@ -105,13 +105,11 @@ class Conversation:
             self._runner.poke()
 
     async def turn(self, message: str | None, listener: Listener | None = None) -> bool:
-        """Run one turn and report it as it goes; return whether it ended with a reply. None takes up waiting
-        messages.
-        """
+        """Run one turn and report its events; return whether it ended with a reply. None processes waiting messages."""
         heard = listener or self.voice.listener(self.log)
         self.busy, reason = True, ""
         try:
-            async with aclosing(self.agent.turn(message)) as turn:  # ended here, whatever goes wrong in telling it
+            async with aclosing(self.agent.turn(message)) as turn:  # ends the turn even if reporting fails
                 async for event in turn:
                     if listener is not None or not is_speech(event):
                         heard.hear(event)
@@ -122,17 +120,23 @@ class Conversation:
         finally:
             self.busy = False
             self._poke()
-        self.failed |= reason not in ("replied", "parked", "client_calls", "handed_off", "")  # nothing waited: no turn
+        self.failed |= reason not in (
+            "replied",
+            "parked",
+            "client_calls",
+            "handed_off",
+            "",
+        )  # "": no turn
         return reason == "replied"
 
     async def drop_unanswered(self) -> None:
-        """Remove a message from the context that the model said nothing to: whoever runs a script sends it again."""
+        """Remove an unanswered message from the context, because the user of a script sends it again."""
         history = await self.agent.history()
         if history and isinstance(history[-1], User):
             await self.agent.pop()
 
     def _lost(self) -> None:
-        """End the conversation: another process went on with the agent while this one stood still."""
+        """End the conversation: another process took over the agent while this one was suspended."""
         if not self.left:
             self.left = self.failed = True
             what = f"Another process has taken over {self.agent.name} while this one stood still."
@@ -151,7 +155,7 @@ class Conversation:
             self.spending.hear(event, event.agent or self.agent.name, self.agent.status().model)
 
     async def say(self, message: str) -> None:
-        """Send a message to the agent, and then what was typed too late for the running turn."""
+        """Send a message to the agent, then the messages that were typed too late for the running turn."""
         try:
             await self.turn(message)
             await self.take_up_waiting()
@@ -159,9 +163,7 @@ class Conversation:
             self.explain(error)
 
     async def say_meanwhile(self, message: str) -> None:
-        """Send a message to the running turn. If that has ended before the message is stored, a turn of its own takes
-        it up.
-        """
+        """Send a message to the running turn. If the turn ends before the message is stored, start another turn."""
         await self.agent.say_during_turn(message)
         self.voice.lines([line(("dim", "  delivered at the next step"))])
         if not self.busy:
@@ -169,7 +171,7 @@ class Conversation:
             await self.settle_later()
 
     async def take_up_waiting(self, listener: Listener | None = None) -> None:
-        """Run turns until no message waits: one that was typed as a turn ended would wait for the next otherwise."""
+        """Run turns until no message waits, so that one typed at the end of a turn is not left unanswered."""
         while not self.left and await self.agent.waiting():
             await self.turn(None, listener)
 
@@ -186,13 +188,13 @@ class Conversation:
         await self.wake(listener)
 
     async def begin(self, options: RunOptions, listener: Listener | None = None) -> None:
-        """Let the agent speak first, if that is wanted: by an option, or as MemGPT's agents do when they are new."""
+        """Let the agent speak first if an option asks for it, or if it is a new agent of a MemGPT style."""
         is_new = self.voice.is_attended and self.agent.session.style.packs and not await self.agent.history()
         if options.greet or (is_new and not options.first):
             await self.let_agent_begin(listener)
 
     async def resume(self, listener: Listener | None = None) -> None:
-        """Resume a turn that was cut off, and take up the messages that no turn has taken."""
+        """Resume a turn that was cut off, and process the waiting messages."""
         is_cut = _was_cut_off(await self.agent.history())
         if not (is_cut or await self.agent.waiting()):
             self.voice.aloud([line(("dim", "Nothing was cut off, and no message waits."))])
@@ -203,12 +205,12 @@ class Conversation:
         await self.settle_later()
 
     async def opening(self, options: RunOptions) -> str:
-        """Return what is sent before the user's first message, if anything: nothing before what /retry sends again."""
+        """Return the text to send before the user's first message; empty if a cut-off turn will be resumed."""
         return "" if _was_cut_off(await self.agent.history()) else options.opening
 
     @asynccontextmanager
     async def awake(self, listener: Listener | None = None) -> AsyncIterator[None]:
-        """Give the agent its timed heartbeats while the block runs, and let the others work behind it."""
+        """Run the agent's timed heartbeats and the background agents while the block runs."""
         await self.agent.session.schedule()
         async with self._at_work(listener) as runner, asyncio.TaskGroup() as group:
             group.create_task(self.guarded(runner.run()))
@@ -218,13 +220,13 @@ class Conversation:
                 await runner.stop()
 
     async def finish_work(self, listener: Listener | None = None) -> None:
-        """Run all that follows from what the agent sent to others, until nothing is due."""
+        """Run the turns that follow from the agent's messages to others, until none is due."""
         async with self._at_work(listener) as runner:
             await runner.run(until_idle=True)
 
     @asynccontextmanager
     async def _at_work(self, listener: Listener | None) -> AsyncIterator[Runner]:
-        """Give the runner: the agent that is talked to takes its turns here, the others behind."""
+        """Yield the runner: turns of the conversation's agent run here, those of other agents in the background."""
 
         async def run_front(_: str) -> None:
             await self.guarded(self.wake(listener))
@@ -253,13 +255,13 @@ class Conversation:
                 self._runner = None
 
     async def wake(self, listener: Listener | None = None) -> None:
-        """Run a turn for an event that waits, and others for the messages that were typed meanwhile."""
+        """Run a turn for a waiting event, then turns for the messages that were typed meanwhile."""
         await self.turn(None, listener)
         await self.take_up_waiting(listener)
         await self.settle_later()
 
     async def guarded(self, work: Awaitable[None]) -> None:
-        """Run something that must not end the conversation: an internal error is reported, and its traceback kept."""
+        """Run work that must not end the conversation. Report an internal error and store its traceback."""
         try:
             await work
         except KnapperError as error:
@@ -270,7 +272,7 @@ class Conversation:
 
     @asynccontextmanager
     async def command(self) -> AsyncIterator[None]:
-        """Make `interrupt` end the block, as it ends a turn."""
+        """Make `interrupt` end the block like a turn."""
         self._command = Interruption()
         try:
             async with self._command:
@@ -282,7 +284,7 @@ class Conversation:
 
     @contextmanager
     def running(self, name: str) -> Iterator[None]:
-        """Show a user at the terminal that a function runs while the block does, if that lasts."""
+        """Show in the status that a function runs, if the block takes longer and a user is at the terminal."""
         if not self.voice.is_attended:
             yield
             return
@@ -307,7 +309,7 @@ class Conversation:
         self.voice.lines(fault_lines(error.message, error.fix))
 
     async def keep_unsaved(self) -> None:
-        """Show what the model keeps of what was said, and what it tidied, at the end of a conversation."""
+        """At the end of a conversation, let the model store unsaved facts and tidy full blocks, and show both."""
         if texts := await self.agent.keep_unsaved(self.waiting):
             kept = [line(("ok", "✓ "), "kept in memory: ", ("strong", one_line(text))) for text in texts]
             self.voice.lines([*kept, line(("dim", "  /undo, or knapper memory undo human, takes it back"))])
@@ -316,14 +318,14 @@ class Conversation:
             try:
                 with self.waiting(f"tidying the block {one_line(label)}"):
                     edit = await self.agent.tidy(label, self.agent.author)
-            except ModelError:  # nobody asked for it: the block stays as it is until it is written again
+            except ModelError:  # optional work: the block stays unchanged until its next edit
                 return
             tidied = line(("ok" if edit.outcome == "returned" else "dim", "✓ "), edit.text.partition("\n")[0])
             self.voice.lines([tidied, line(("dim", f"  knapper memory undo {one_line(label)} takes it back"))])
 
     @contextmanager
     def waiting(self, what: str) -> Iterator[None]:
-        """Show what is waited for while the block runs."""
+        """Show a status text while the block runs."""
         self.voice.status(f"{what}…")
         try:
             yield
@@ -342,7 +344,7 @@ class Conversation:
         await self.agent.measure()
 
     def news(self) -> list[Line]:
-        """Return what was recovered, and which functions someone else changed while no program ran."""
+        """Return lines about what was recovered, and about functions that were changed while no program ran."""
         sentences = [*self.workspace.recovered, self.agent.restored]
         since = (self.workspace.functions.changed_since(), self.workspace.helpers.since)
         return [
@@ -351,7 +353,7 @@ class Conversation:
         ]
 
     def announce(self, changed: FunctionsChanged) -> None:
-        """Report functions that someone else changed: now, or after an editor that has the screen is closed."""
+        """Report functions that someone else changed, now or when the editor that has the screen is closed."""
         self.undo_log.hear(changed)
         if self._held is not None:
             self._held.append(changed)
@@ -360,7 +362,7 @@ class Conversation:
 
     @contextmanager
     def at_files(self, when: str) -> Iterator[None]:
-        """Let the user work on files: what is saved meanwhile is probably theirs, and is told with these words."""
+        """Attribute files that are saved while the block runs to the user, with `when` in the report."""
         before, self._saved_by = self._saved_by, when
         try:
             yield
@@ -383,7 +385,7 @@ class Conversation:
 
 
 def greeting(model: str, texts: Sequence[str]) -> list[Line]:
-    """Return which model answers, how much the user wrote in a continued conversation, and how to get help."""
+    """Return lines that name the model, sum up a continued conversation, and point to the help."""
     many = f"{len(texts)} message{'' if len(texts) == 1 else 's'}"
     last = one_line(headline(texts[-1]), 60) if texts else ""
     goes_on = f"the conversation continues: you wrote {many}, the last: {last}" if texts else ""
@@ -392,7 +394,7 @@ def greeting(model: str, texts: Sequence[str]) -> list[Line]:
 
 
 def _was_cut_off(history: Sequence[Message]) -> bool:
-    """Check whether the last turn ended before its reply: with a message, a notice, or an answer that nobody read."""
+    """Check whether the last turn ended before its reply: with a message, a notice, or a result that no one read."""
     last = history[-1] if history else None
     return isinstance(last, User | Notice) or (isinstance(last, Answer) and last.name != SEND)
 
@@ -403,9 +405,9 @@ async def opened(
 ) -> AsyncIterator[Conversation]:
     """Open the workspace, its agent and a conversation; close everything at the end."""
     root = Workspace.find(options.root)
-    if options.once:  # at the prompt it is loaded while the user types
+    if options.once:  # at the prompt, it is loaded while the user types
         beside = asyncio.create_task(asyncio.to_thread(import_module, "agent_core.model.client"))
-        # Of a part that is missing, whoever needs it tells; a run that cannot begin ends before it is loaded.
+        # Drop its exception: the code that needs a missing package reports it. A run may end before it is loaded.
         beside.add_done_callback(lambda task: task.cancelled() or task.exception())
     async with (
         Workspace.open(
@@ -432,7 +434,7 @@ async def opened(
 
 @asynccontextmanager
 async def _agent(workspace: Workspace, options: RunOptions, voice: Voice) -> AsyncIterator[Agent]:
-    """Open the agent of a run. Another one that the conversation goes on with is closed with the workspace."""
+    """Open the agent of a run. The workspace closes it, unless the agent is temporary (`once`)."""
     if options.once:
         async with workspace.passing_agent(verify=options.verify) as agent:
             yield agent
@@ -440,30 +442,30 @@ async def _agent(workspace: Workspace, options: RunOptions, voice: Voice) -> Asy
         name = options.talks_to
         if name is not None and not options.is_tour and not await workspace.has_agent(name):
             made = await asyncio.to_thread(workspace.directory.make, name)
-            if sys.stdout.isatty():  # where a program reads, it is in the folder anyway
+            if sys.stdout.isatty():  # a script does not need the notice
                 voice.aloud([made_line(made)])
         yield await workspace.agent(name, verify=options.verify)
 
 
 def made_line(path: str) -> Line:
-    """Return that the file of a new agent was made, and what goes there."""
+    """Return a line that says that the file of a new agent was created, and what to write into it."""
     return line(("ok", "✓ "), "made ", ("name", path), ": its purpose, functions and limits go there")
 
 
-# The approvers of a run, who answer grant questions: the user, nobody, or a file that lists what may be granted.
+# The approvers of a run, which answer grant questions: the user, no one, or a file that lists allowed grants.
 
 ASK, DENY = "ask", "deny"
-_NOTES = ("by", "at")  # what `functions/grants.toml` has besides grants: such a file is accepted, too
+_NOTES = ("by", "at")  # keys of `functions/grants.toml` that are not grants; ignored
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """An approver that says yes, one call at a time and only in this run, to what a file lists for a function."""
+    """An approver that grants what a file lists for a function, one call at a time and only in this run."""
 
     entries: Mapping[str, Grants]
 
     async def __call__(self, question: Question) -> Decision:
-        """Answer "once" if the file lists everything that is asked for."""
+        """Answer "once" if the file lists all requested grants, otherwise "no"."""
         entry = self.entries.get(question.function)
         is_listed = entry is not None and entry.covers(question.missing)
         return Decision("once" if is_listed else "no", by="policy")
@@ -473,7 +475,7 @@ def chosen(approve: str | None, human: Approver | None) -> Approver | None:
     """Return the approver that `--approve` selects; `human` is the user, if there is one.
 
     Raises:
-        UsageError: nobody can be asked, or the file cannot be taken.
+        UsageError: no one can be asked, or the file is invalid.
     """
     if approve == ASK and human is None:
         fix = "Give --approve deny, or a file of what may be granted."
@@ -484,10 +486,10 @@ def chosen(approve: str | None, human: Approver | None) -> Approver | None:
 
 
 def listed(file: Path) -> Listed:
-    """Read what a file lists, in the format of `functions/grants.toml`.
+    """Read the grants of a file in the format of `functions/grants.toml`.
 
     Raises:
-        UsageError: it cannot be read, or lists what cannot be granted.
+        UsageError: the file cannot be read, or lists something that cannot be granted.
     """
     try:
         tables = read_toml(read_named(file))

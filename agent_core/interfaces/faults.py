@@ -1,7 +1,7 @@
 """The one place where an error becomes output for people or scripts, and an exit code.
 
-A foreseen error is its message and what to do next. An unforeseen one is a short message and the
-name of a file that holds the traceback: this is the interface's top edge.
+An expected error is reported as its message and a suggested fix, an unexpected one as a short message and the name of
+the file with the traceback.
 """
 
 import os
@@ -33,33 +33,33 @@ _OPTIONS = {
 
 
 def with_options(fix: str) -> str:
-    """Return what to do next in the words of the command line, which has options for what programs and files set."""
+    """Return a fix phrased for the command line, which has options for what programs and files set."""
     for setting, option in _OPTIONS.items():
         fix = fix.replace(setting, option)
     return fix
 
 
 def fault_lines(message: str, fix: str = "") -> list[Line]:
-    """Return what went wrong, and what to do next."""
+    """Return lines with the error message and the suggested fix."""
     first, *others = bare_lines(message) or [""]
     lines = [line(("bad", "✗ "), first), *(line("  ", text) for text in others)]
     return [*lines, *(line("  ", ("strong", text)) for text in bare_lines(with_options(fix)))]
 
 
 def turn_fault(agent: str, error: KnapperError) -> Line:
-    """Return why an agent's turn ended, or why none of any agent begins."""
+    """Return a line that says why an agent's turn ended or, without an agent, why no turn can begin."""
     return line(("bad", f"{agent or 'No turn can begin'}: {with_options(str(error))}"))
 
 
 def report(error: KnapperError, *, as_json: bool) -> int:
-    """Report an expected error, and return the exit code."""
+    """Report an expected error and return the exit code."""
     traced(error)
     tell(error.code, error.message, error.fix, as_json=as_json)
     return USAGE if isinstance(error, UsageError) else REFUSED
 
 
 def report_crash(error: BaseException, root: Path, *, as_json: bool) -> int:
-    """Write the traceback of an unexpected error to a file, and report its path."""
+    """Write the traceback of an unexpected error to a file, report its path, and return the exit code."""
     traced(error)
     tell(
         "internal", _crash_message(error), f"{_save_traceback(error, root)} What was said is on disk.", as_json=as_json
@@ -68,7 +68,7 @@ def report_crash(error: BaseException, root: Path, *, as_json: bool) -> int:
 
 
 def crash_line(error: BaseException, root: Path) -> Line:
-    """Return the same as one line, for when the program continues."""
+    """Write the traceback of an unexpected error to a file and return a one-line report, when the program continues."""
     traced(error)
     return line(
         ("bad", "✗ "),
@@ -78,7 +78,7 @@ def crash_line(error: BaseException, root: Path) -> Line:
 
 
 def tell(code: str, message: str, fix: str, *, as_json: bool) -> None:
-    """Print one failure: on standard error for people, as a document for scripts."""
+    """Print one failure: as text on standard error for people, as JSON for scripts."""
     if as_json:
         print_json({"error": {"code": code, "message": message, "fix": with_options(fix) or None}})
     else:
@@ -86,7 +86,7 @@ def tell(code: str, message: str, fix: str, *, as_json: bool) -> None:
 
 
 def innermost(error: BaseException) -> BaseException:
-    """Return the one error inside groups of one, which task groups wrap around it."""
+    """Return the single error inside nested one-element exception groups, as task groups create them."""
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     return error
@@ -98,7 +98,7 @@ def _crash_message(error: BaseException) -> str:
 
 
 def keep_traceback(error: BaseException, root: Path) -> str:
-    """Write the traceback of an unexpected error to a file, and return a sentence that says where."""
+    """Write the traceback of an unexpected error to a file and return a sentence with its path."""
     traced(error)
     return _save_traceback(error, root)
 
@@ -111,7 +111,7 @@ def _save_traceback(error: BaseException, root: Path) -> str:
 
 
 def _mask(text: str) -> str:
-    from agent_core.access.secrets import REVEALED  # noqa: PLC0415  (no command that goes well pays for it)
+    from agent_core.access.secrets import REVEALED  # noqa: PLC0415  (only needed after an error)
 
     return REVEALED.clean(text)
 

@@ -1,4 +1,4 @@
-"""Manual changes: the user's own editor on memory or a function, and an edit that is retried until it succeeds."""
+"""Manual changes to memory and functions, in the user's editor or directly; conflicting edits are retried."""
 
 import os
 import shlex
@@ -17,9 +17,9 @@ from agent_core.functions.service import Author
 from agent_core.memory.block import Block, Sections, reasons
 from agent_core.memory.blocks import Blocks, PlannedEdit
 
-# The user's own editor, opened on a function at its line. It has the user's own environment, since dozens of variables
-# may concern an editor, but for what is a key or a secret by its name or its value. It works in the home folder:
-# settings and modules of the current one may be a stranger's.
+# The user's editor, opened on a function at its line. It gets the user's environment, because dozens of variables may
+# affect an editor, except for variables that look like a key or a secret by name or value. It runs in the home folder,
+# because settings and modules in the current folder may be untrusted.
 
 # How to pass the line to an editor; editors not listed get `+LINE FILE`, which most understand.
 _GOTO = {"code", "codium", "cursor", "windsurf"}
@@ -29,10 +29,10 @@ _WAITING = {"code", "codium", "cursor", "windsurf", "subl", "zed"}
 
 
 async def open_editor(path: Path, line: int) -> None:
-    """Open a file at a line, and wait until the editor is closed.
+    """Open a file at a line and wait until the editor is closed.
 
     Raises:
-        UsageError: there is no such editor, or it cannot be started.
+        UsageError: the editor does not exist or cannot be started.
     """
     command = editor_command(_absolute(path), line)
     try:
@@ -40,7 +40,7 @@ async def open_editor(path: Path, line: int) -> None:
             [_program(command[0]), *command[1:]],
             env=without_secrets(environment()),
             cwd=_home(),
-            start_new_session=False,  # the terminal is its own for the while
+            start_new_session=False,  # the editor uses the terminal
         )
     except OSError as error:
         raise UsageError(f"The editor `{command[0]}` cannot be started: {error.strerror}.", fix=_fix()) from error
@@ -48,7 +48,7 @@ async def open_editor(path: Path, line: int) -> None:
 
 
 def editor_command(path: Path, line: int) -> list[str]:
-    """Return the command that opens the file at the line, in $VISUAL, $EDITOR, or an installed editor."""
+    """Return the command that opens the file at the line in $VISUAL, $EDITOR, or an installed editor."""
     chosen = _chosen("VISUAL") or _chosen("EDITOR") or [*filter(None, [_installed_editor()])]
     if not chosen:
         raise UsageError("No editor was found.", fix=_fix())
@@ -94,7 +94,7 @@ HUMAN = Author("human")
 
 
 async def text_from_editor(name: str, text: str, suffix: str = ".txt") -> str | None:
-    """Return the text as changed in the user's editor, or None if it is unchanged."""
+    """Open a text in the user's editor and return the edited text, or None if it is unchanged."""
     with TemporaryDirectory(prefix="knapper-") as folder:
         path = Path(folder) / f"{Path(name).name or 'text'}{suffix}"
         path.write_text(text + "\n" if text else "", "utf-8")
@@ -107,7 +107,7 @@ async def text_from_editor(name: str, text: str, suffix: str = ".txt") -> str | 
 
 
 async def write_block(blocks: Blocks, label: str, text: str, version: int | None = None) -> PlannedEdit:
-    """Give a block a new text; with a `version`, only if it is still as it was then.
+    """Replace the text of a block; with a `version`, only if the block is still at that version.
 
     Raises:
         UsageError: the agent has no such block.
@@ -116,12 +116,12 @@ async def write_block(blocks: Blocks, label: str, text: str, version: int | None
 
 
 async def set_up_block(blocks: Blocks, label: str, **fields: Any) -> PlannedEdit:  # Any: the block's fields
-    """Give a block another limit or description."""
+    """Change the limit or description of a block."""
     return await done(blocks, blocks.set_up(label, HUMAN, **fields))
 
 
 async def write_section(sections: Sections, name: str, position: int, text: str) -> str:
-    """Give a section a new text, or take it away if that is empty. Return what was done."""
+    """Replace the text of a section, or drop the section if the text is empty. Return what was done."""
     if not text.strip():
         await sections.drop(name)
         return f"The section `{name}` is taken away; it counts from the next turn on."
@@ -130,10 +130,10 @@ async def write_section(sections: Sections, name: str, position: int, text: str)
 
 
 async def add_block(blocks: Blocks, label: str, **fields: Any) -> PlannedEdit:  # Any: the block's fields
-    """Give an agent another block.
+    """Add a block to an agent.
 
     Raises:
-        UsageError: it cannot be as it is described.
+        UsageError: the block's fields are invalid.
     """
     try:
         block = Block(label=label, position=len(blocks.rows), **fields)
@@ -143,12 +143,12 @@ async def add_block(blocks: Blocks, label: str, **fields: Any) -> PlannedEdit:  
 
 
 async def done(blocks: Blocks, planned: Awaitable[PlannedEdit]) -> PlannedEdit:
-    """Carry out a planned edit."""
+    """Apply a planned edit."""
     return await blocks.commit(await planned)
 
 
 async def undo_block(blocks: Blocks, label: str) -> PlannedEdit:
-    """Restore a block to its value before the last change; without a label, the block that was changed last.
+    """Restore a block to its value before its last change. Without a label, restore the block that was changed last.
 
     Raises:
         UsageError: the agent has no such block.

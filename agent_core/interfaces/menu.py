@@ -1,6 +1,6 @@
-"""The setup menu at a terminal, from nothing to an answer: a workspace; a key, an address, a local model, or the tour.
+"""The setup menu at a terminal: creates a workspace, then chooses a key, an address, a local model, or the tour.
 
-A key that is typed here is never shown and never written; it lives as long as this run.
+A key typed here is never shown or written to disk; it lasts for this run only.
 """
 
 import asyncio
@@ -47,12 +47,12 @@ from .question import agreed, ask, ask_hidden, say
 from .spans import Line, line, warned
 
 _LEAVE = ("q", "quit", "exit", "/exit")
-_MOST_FILES: Final = 100  # that are counted in a folder that is here already
+_MOST_FILES: Final = 100  # files counted in an existing folder
 _SHOWN_FILES: Final = 3
 
 
 def choose(options: RunOptions, error: NoModel) -> RunOptions | None:
-    """Return the options with a model that answers, or None if the user leaves."""
+    """Return the options with a model that works, or None if the user quits."""
     say([*fault_lines(error.message), line(), *_choices(_azure(options))])
     while True:
         typed = ask("Type 1, 2 or 3 and Enter (Enter alone: 2; q: leave):")
@@ -65,7 +65,7 @@ def choose(options: RunOptions, error: NoModel) -> RunOptions | None:
 
 
 def make_workspace(options: RunOptions, error: NoWorkspace) -> RunOptions | None:
-    """Return the same options once the folder is a workspace, or None if the user does not want one here."""
+    """Make the folder a workspace and return the options, or return None if the user does not want one here."""
     say([line(error.message), *_taken_over(options.root / FUNCTIONS)])
     if not agreed("Make one here (functions/ with five files of starters, and knapper.toml)?"):
         say([line("Nothing was changed. ", error.fix)])
@@ -75,7 +75,7 @@ def make_workspace(options: RunOptions, error: NoWorkspace) -> RunOptions | None
 
 
 def set_state_aside(options: RunOptions, error: ForeignState) -> RunOptions | None:
-    """Return the same options once the state file is set aside, or None if the user does not want that."""
+    """Set the state file aside and return the options, or return None if the user does not want that."""
     say(fault_lines(error.message))
     if not agreed("Set it aside as it is, and begin a new one, with no conversation, memory or grant?"):
         say([line("Nothing was changed. ", error.fix)])
@@ -86,7 +86,7 @@ def set_state_aside(options: RunOptions, error: ForeignState) -> RunOptions | No
 
 
 def _taken_over(functions: Path) -> list[Line]:
-    """Say what a folder of functions that is here already would become, if there is one."""
+    """Return lines that explain what an existing folder of functions would become, if there is one."""
     try:
         names = sorted(islice((path.name for path in functions.iterdir() if path.suffix == ".py"), _MOST_FILES))
     except OSError:
@@ -108,7 +108,7 @@ def tested_lines(tested: Tested) -> list[Line]:
 
 
 def _azure(options: RunOptions) -> str:
-    """Return the address of the Azure resource that the environment names, if it names one and nothing else."""
+    """Return the address of the Azure resource if the environment names that and no other address; otherwise ""."""
     url, variable = address_of(options.environment())
     return url if variable == AZURE_VARIABLE else ""
 
@@ -231,17 +231,16 @@ def _host(url: str) -> str:
     return urlsplit(url).hostname or url
 
 
-# A local model made ready: its weights are fetched, and its prompt cache is prefilled with the fixed prefix of every
-# request.
+# Preparation of a local model: fetch its weights, and prefill its prompt cache with the prefix that all requests share.
 
 _NOTE = "reading the fixed part of the prompt"
 
 
 def fetch(name: str, source: str | None = None) -> dict[str, Any]:
-    """Fetch the weights, show the progress, and prefill the cache; return what was fetched.
+    """Download the weights, show the progress, and prefill the cache. Return what was downloaded.
 
     Raises:
-        ModelError: the weights cannot be fetched; the message says why, and what is kept.
+        ModelError: the weights cannot be downloaded; the message says why and what is kept.
     """
     try:
         with Download() as download:
@@ -254,9 +253,7 @@ def fetch(name: str, source: str | None = None) -> dict[str, Any]:
 
 
 def prepare(name: str) -> None:
-    """Prefill the cache and show the progress. An obstacle is reported but is no failure: the first request does the
-    same.
-    """
+    """Prefill the cache and show the progress. A problem is not an error, because the first request fills it too."""
     if find_spec("xllamacpp") is None:
         return
     say([line(("dim", "The model reads the fixed part of its prompt, and stores it: up to a minute, once."))])
@@ -278,15 +275,15 @@ async def _prepare(name: str, status: StatusLine) -> None:
             await agent.prepare(lambda done, total: status.count(done, total, _NOTE))
 
 
-# The question about an address that this user did not choose: it is named by the workspace's file alone, or a server
-# was found there that may be another user's.
+# The question about an address that this user did not choose: only the workspace's file names it, or the server found
+# there may belong to another user.
 
 
 def ask_to_confirm(root: Path, settings: Settings, url: str) -> None:
     """Ask the user to confirm the address.
 
     Raises:
-        UnconfirmedAddress: they did not.
+        UnconfirmedAddress: the user did not confirm it.
     """
     say(address_lines(settings, url))
     if not agreed("Send it there from now on?"):
@@ -295,10 +292,10 @@ def ask_to_confirm(root: Path, settings: Settings, url: str) -> None:
 
 
 def settle_address(options: RunOptions, *, can_ask: bool) -> None:
-    """Confirm or reject an address that only the file names, before a conversation sends anything to it.
+    """Have the user confirm or reject an address that only the file names, before anything is sent to it.
 
     Raises:
-        UnconfirmedAddress: nobody can be asked, or the human said no.
+        UnconfirmedAddress: the user cannot be asked or said no.
     """
     settings = load(options.root, options.flags())
     try:
@@ -312,7 +309,7 @@ def settle_address(options: RunOptions, *, can_ask: bool) -> None:
 
 
 def address_lines(settings: Settings, url: str) -> list[Line]:
-    """Return what a yes means: which address, and everything that goes there."""
+    """Return lines that explain what a yes means: the address and everything that is sent to it."""
     is_named = settings.model.base_url == url
     head = f"{FILE_NAME} names " if is_named else "A server that may be another user's answers at "
     why = "The file may come from someone else." if is_named else "Its port belongs neither to you nor to root."

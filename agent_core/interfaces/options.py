@@ -1,4 +1,4 @@
-"""The options of `knapper run`, and the settings that its flags stand for."""
+"""The options of `knapper run` and the settings that its flags represent."""
 
 import re
 from collections.abc import Mapping
@@ -40,27 +40,27 @@ class RunOptions:
     files: tuple[str, ...] = ()
     system: str | None = None
     is_typed: bool = False
-    """True if the message is a line of standard input, which may be a command."""
+    """True if messages are lines of standard input, which may be commands."""
     key: str = field(default="", repr=False)
-    """A key that was typed: for this run, in memory only."""
+    """A key typed by the user, kept in memory for this run only."""
 
     @property
     def is_tour(self) -> bool:
-        """True if the tour was requested. It has its own conversation, so that no other one gets its script."""
+        """True if the tour was requested. It has a separate conversation, so that no other one gets its script."""
         return self.model == TOUR
 
     @property
     def talks_to(self) -> str | None:
-        """The agent that was named, or that of the tour; None for the usual one."""
+        """The name of the requested agent or the tour's agent; None for the default agent."""
         return self.agent or (TOUR if self.is_tour else None)
 
     @property
     def opening(self) -> str:
-        """The first message at a terminal that is sent without waiting for the user, if any."""
+        """The first message that is sent at a terminal without waiting for the user, if any."""
         return "start" if self.is_tour else ""
 
     def flags(self) -> Mapping[str, Any]:  # Any: values of settings, checked where they are read
-        """Return the settings that were given as flags; None stands for "not given"."""
+        """Return the settings given as flags; None means "not given"."""
         return {
             "model.name": self.model,
             "growth.maker": self.maker,
@@ -76,12 +76,12 @@ class RunOptions:
         }
 
     def environment(self) -> Mapping[str, str]:
-        """Return the process's variables plus the key that was typed, which no other process can see there."""
+        """Return the environment variables plus the typed key, which other processes cannot see."""
         return {**environment(), "OPENAI_API_KEY": self.key} if self.key else environment()
 
 
 def _words(kind: str, name: str | None) -> str | None:
-    """Return a name as it is, or the text of the file that was given instead."""
+    """Return a name unchanged, or the text of the file that was given instead."""
     if name is None or re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name):
         return name
     try:

@@ -31,7 +31,7 @@ _ALONE = "Nobody types here, so the tour plays by itself, in a folder that is re
 
 
 async def one_message(options: RunOptions, message: str | None) -> bool:
-    """Run one turn, after resuming an interrupted one if requested; return whether all ended with a reply."""
+    """Run one turn, after resuming an interrupted one if requested. Return whether all ended with a reply."""
     heard = _listener(options)
     approver = decide if is_attended() and (options.approve or not options.as_json) else None
     voice = Voice(approver=approver, agrees=options.yes)
@@ -50,7 +50,7 @@ async def one_message(options: RunOptions, message: str | None) -> bool:
 
 
 async def each_line(options: RunOptions) -> bool:
-    """Run a turn for each line of standard input; return whether all ended with a reply."""
+    """Run a turn for each line of standard input. Return whether all ended with a reply."""
     typed = Typed()
     voice = Voice(typed) if sys.stdin.isatty() else Voice(agrees=options.yes)
     heard = _listener(options)
@@ -78,9 +78,9 @@ async def each_line(options: RunOptions) -> bool:
 
 
 async def tour_alone(options: RunOptions) -> bool:
-    """Type what the script of the tour says that a person types; return whether all of it went well.
+    """Run the tour with the user's lines typed from its script. Return whether everything succeeded.
 
-    The workspace is a new one that is removed afterwards: nobody watches what would be changed in another.
+    The workspace is temporary, because no user watches the changes that the tour makes.
     """
     with TemporaryDirectory(prefix="knapper-") as folder:
         root = Path(folder)
@@ -97,7 +97,7 @@ async def tour_alone(options: RunOptions) -> bool:
 
 
 async def _edit(conversation: Conversation, typed: TypedLine) -> None:
-    """Change and save a file as a person does in an editor."""
+    """Change and save a file like a user in an editor."""
     file = conversation.workspace.root / typed.file
     if not file.is_file():
         message = f"{typed.file} was not made, so the tour ends here."
@@ -118,7 +118,7 @@ async def _open_with(conversation: Conversation, opening: str) -> None:
 
 
 async def _before(conversation: Conversation, options: RunOptions, heard: Listener | None) -> None:
-    """Do what comes before the first message."""
+    """Run everything that precedes the first message."""
     if options.resume:
         await conversation.resume(heard)
     await conversation.begin(options, heard)
@@ -130,7 +130,7 @@ def _listener(options: RunOptions) -> Listener | None:
 
 async def _ready(conversation: Conversation) -> str:
     write(conversation.news(), sys.stderr)
-    model = await conversation.agent.model_line()  # no message is taken up when there is nobody to answer it
+    model = await conversation.agent.model_line()  # do not take messages without a model to answer them
     write(warned(conversation.agent.window_warning(only_news=True)), sys.stderr)  # not in every pipe
     return model
 
@@ -153,17 +153,17 @@ def ctrl_c(group: asyncio.TaskGroup, stop: Callable[[], Coroutine[None, None, No
 
 
 class Typed:
-    """The lines of standard input as they come; functions are still watched meanwhile."""
+    """The lines of standard input as they arrive. Function files are still watched while this waits."""
 
     def __init__(self) -> None:
-        self._lines: asyncio.Queue[tuple[float, str | None]] = asyncio.Queue()  # with the moment when each was there
+        self._lines: asyncio.Queue[tuple[float, str | None]] = asyncio.Queue()  # with the time when each arrived
         self._early: list[tuple[float, str | None]] = []
-        self._since = 0.0  # what was there before is no answer
+        self._since = 0.0  # earlier lines are not answers
         self._asked = self._is_dismissed = False
 
     def start(self) -> None:
         """Start reading."""
-        # Not a thread of the loop's pool: a terminal's readline cannot be ended, and leaving must not wait for it.
+        # Not a thread from the loop's pool: a terminal's readline cannot be canceled, and exiting must not wait for it.
         threading.Thread(target=self._read, args=[asyncio.get_running_loop()], daemon=True).start()
 
     async def line(self, mark: str) -> str | None:
@@ -174,7 +174,7 @@ class Typed:
         return None
 
     async def answer(self, question: str) -> str | None:
-        """Return the user's answer, or None if the question is dismissed; then what was set aside is there again."""
+        """Return the user's answer, or None if the question is dismissed. Restore the lines that were set aside."""
         self._asked, self._is_dismissed = True, False
         try:
             typed = await self._next(question)
@@ -186,13 +186,13 @@ class Typed:
             self._early = []
 
     def set_aside(self) -> bool:
-        """Keep what was typed so far for after the next answer, and return whether it is at least a line."""
+        """Keep what was typed so far until after the next answer. Return whether that is at least one line."""
         forget_typed()
         self._since = time.monotonic()
         return not self._lines.empty()
 
     def dismiss(self) -> bool:
-        """Answer an open question with nothing, and return whether there was one."""
+        """Dismiss an open question and return whether there was one."""
         if self._asked:
             self._is_dismissed = True
             self._lines.put_nowait((time.monotonic(), ""))
@@ -208,7 +208,7 @@ class Typed:
         while True:
             moment, text = await self._lines.get()
             if text is None:
-                self._lines.put_nowait((moment, None))  # it ends for whoever asks next too
+                self._lines.put_nowait((moment, None))  # the next reader also gets the end of input
                 return None
             if moment >= self._since:
                 return text.rstrip("\n")

@@ -1,6 +1,6 @@
-"""Progress of what takes long: downloads and many items. A bar on a terminal, an occasional line elsewhere.
+"""Progress of downloads and long lists of items: a bar on a terminal, occasional lines elsewhere.
 
-All of it goes to standard error. Time is handed in, so that a test owns it.
+All output goes to standard error. The time is passed in, so that tests control it.
 """
 
 import sys
@@ -39,11 +39,11 @@ class StatusLine:
 
     @property
     def shown(self) -> bool:
-        """True if the line is drawn at all: standard error is a terminal that supports it."""
+        """True if the line is drawn, because standard error is a terminal that supports it."""
         return self._shown
 
     def show(self, text: str) -> None:
-        """Draw this text, cut to the width of the screen."""
+        """Draw a text, cut to the width of the screen."""
         self._draw(cut(text, screen_columns()))
 
     def _draw(self, text: str) -> None:
@@ -57,7 +57,7 @@ WAITING = "thinking…"
 
 
 def status_text(event: events.Event) -> str:
-    """Return on one line what the model is at, if this event says so."""
+    """Return one line about what the model is doing, if the event shows that."""
     match event:
         case events.Reading():
             return reading_text(event)
@@ -70,12 +70,12 @@ def status_text(event: events.Event) -> str:
 
 
 def waiting_text(event: events.Waiting) -> str:
-    """Return on one line what is waited for; empty when that is over."""
+    """Return one line about what the turn waits for; empty when the wait is over."""
     return f"{one_line(event.what, 80)}…" if event.what else ""
 
 
 def reading_text(event: events.Reading) -> str:
-    """Return on one line how far a server has read the prompt, and the time left, if it tells."""
+    """Return one line about how much of the prompt a server has read, with the time left if known."""
     if event.done is None:
         return f"the model is reading about {event.total:,} tokens…"
     if event.done >= event.total:
@@ -90,7 +90,7 @@ _LINES = 10
 
 
 class Rate:
-    """The download rate over the last seconds, not counting what was there before."""
+    """The download rate over the last few seconds, not counting data from an earlier download."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -100,7 +100,7 @@ class Rate:
         """Return the current rate, or None while it is unknown."""
         now = self._clock()
         if self._seen and done < self._seen[-1][1]:
-            self._seen.clear()  # another source began anew
+            self._seen.clear()  # another source started from the beginning
         self._seen.append((now, done))
         while now - self._seen[0][0] > _WINDOW_S and len(self._seen) > 2:
             self._seen.popleft()
@@ -118,7 +118,7 @@ class Download(StatusLine):
         self._told: tuple[float, float] | None = None
 
     def hear(self, done: int, total: int | None, note: str) -> None:
-        """Take the number of bytes downloaded so far; a note is printed as a line that stays."""
+        """Update the number of bytes downloaded so far. A note is printed as a permanent line."""
         rate = self._rate.add(done)
         share = done / total if total else 0.0
         if note:
@@ -138,7 +138,7 @@ class Download(StatusLine):
 
 
 def progress_text(done: int, total: int | None, rate: float | None) -> str:
-    """Return `412 of 1117 MB, 37%, 8.1 MB/s, 1 min 27 s left`, without the parts that are not known."""
+    """Return `412 of 1117 MB, 37%, 8.1 MB/s, 1 min 27 s left`, without the unknown parts."""
     parts = (
         [f"{done / 1e6:.0f} of {total / 1e6:.0f} MB", f"{int(done / total * 100)}%"]
         if total
@@ -211,6 +211,6 @@ class SourceProgressBar(StatusLine):
     """A progress bar for storing the passages of a source; shown on a terminal only."""
 
     def hear(self, done: int, total: int, name: str) -> None:
-        """Take the progress that `Sources.add` reports."""
+        """Update the bar with the progress that `Sources.add` reports."""
         if self.shown:
             self.show(f"{meter(done, total, CELLS)} {done:,} of {total:,} passages · {name}")

@@ -1,4 +1,4 @@
-"""`knapper --server URL …`: commands and turns of a workspace that a server has open. Slow to import."""
+"""`knapper --server URL …`: commands and turns in a workspace that a server has open. Slow to import."""
 
 import asyncio
 import sys
@@ -30,16 +30,16 @@ from .spans import explained, line, screen_columns, write
 from .ui import JsonLines, Listener, PlainText, Voice
 
 _OWN: Final = ("retry", "pop", "new", "help", "exit")
-_MOST_TRIES: Final = 12  # of one command: each brings one more text, or a yes
+_MOST_TRIES: Final = 12  # for one command: each try adds one text or a yes
 _BAD_REQUEST: Final = (400, 404)
 
 
 @asynccontextmanager
 async def connected(context: CliContext) -> AsyncIterator[Client]:
-    """Give a client of the server that was named, with the token of the option or of the environment.
+    """Provide a client of the named server, with the token from the option or the environment.
 
     Raises:
-        UsageError: what was asked for cannot be.
+        UsageError: the server rejected a request as invalid.
     """
     try:
         async with Client(HttpWire(context.server, context.token or environment().get(TOKEN, ""))) as client:
@@ -51,7 +51,7 @@ async def connected(context: CliContext) -> AsyncIterator[Client]:
 
 
 def run_command(context: CliContext, words: Sequence[str]) -> int:
-    """Run a command where the workspace is, print what it shows, and return its exit code."""
+    """Run a command on the server, print its output, and return its exit code."""
 
     async def run() -> Result:
         async with connected(context) as client:
@@ -61,10 +61,10 @@ def run_command(context: CliContext, words: Sequence[str]) -> int:
 
 
 async def carried_out(client: Client, words: Sequence[str], voice: Voice | None = None, agent: str = "") -> Result:
-    """Run a command on the server; the files that it names are read here, and a `voice` asks its questions.
+    """Run a command on the server. Read the files that it names on this machine and ask questions with the `voice`.
 
     Raises:
-        ApiRefusal: the server refused it.
+        ApiRefusal: the server refused the command.
     """
     texts: dict[str, str] = {}
     is_sure = False
@@ -87,7 +87,7 @@ async def carried_out(client: Client, words: Sequence[str], voice: Voice | None 
 
 
 def _asked_for(refusal: ApiRefusal, words: Sequence[str]) -> str:
-    """Return the file that the server lacks: one that was typed, or standard input, and no other."""
+    """Return the file that the server needs. Only a file that the user typed, or standard input, is allowed."""
     name = str(refusal.problems[0].get("file", "")) if refusal.problems else ""
     typed = {part for word in words for part in (word, word.partition("=")[2])}
     if name != "-" and name not in typed:
@@ -112,7 +112,7 @@ def _lines(rows: Any) -> list[Any]:  # Any: JSON
 
 
 class RemoteTalk:
-    """A conversation with an agent of a server: turns, and the commands that work over it."""
+    """A conversation with an agent on a server: turns, and the commands that work remotely."""
 
     def __init__(self, client: Client, agent: str, voice: Voice, approver: Approver | None) -> None:
         self._client = client
@@ -124,7 +124,7 @@ class RemoteTalk:
         self.left = False
 
     async def take(self, text: str, listener: Listener | None = None) -> None:
-        """Run a command or a turn; what goes wrong is told, and ends nothing."""
+        """Run a command or a turn. Errors are shown and do not end the conversation."""
         try:
             if text.startswith("/") and not text.startswith("//") and listener is None:
                 await self._command(text[1:])
@@ -135,12 +135,12 @@ class RemoteTalk:
             self._voice.lines(fault_lines(error.message, error.fix))
 
     async def turn(self, text: str, listener: Listener | None = None) -> None:
-        """Send a message and show the turn that takes it."""
+        """Send a message and show the turn that processes it."""
         await self._show_turn(self._client.turn(text, self._agent), listener)
 
     async def interrupt(self) -> None:
         """End the running turn."""
-        with suppress(KnapperError):  # the stream says what became of it
+        with suppress(KnapperError):  # the event stream shows the outcome
             await self._client.interrupt(self._agent)
 
     async def _show_turn(
@@ -160,7 +160,7 @@ class RemoteTalk:
     async def _answer(self, id: str, approver: Approver) -> None:
         row = next((row for row in await self._client.approvals() if row["id"] == id), None)
         if row is None:
-            return  # somebody else has answered it
+            return  # another client has answered it
         asked = {field.name: row[field.name] for field in fields(Question)}
         decision = await approver(Question.from_json(asked))
         try:
@@ -204,7 +204,7 @@ class RemoteTalk:
 
 
 async def talk_over(context: CliContext, options: RunOptions) -> bool:
-    """Run one turn, or one for each line that is typed; return whether all ended with a reply."""
+    """Run one turn, or one for each typed line. Return whether all ended with a reply."""
     typed = Typed()
     is_attended_here = sys.stdin.isatty() and options.message is None
     voice = Voice(typed) if is_attended_here else Voice(agrees=options.yes)

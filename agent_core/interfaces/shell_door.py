@@ -1,4 +1,4 @@
-"""A workspace opened for one command and closed after it. Slow to import: imported only by command bodies."""
+"""A workspace opened for a single shell command. Slow to import, so only command bodies import it."""
 
 import asyncio
 import sys
@@ -41,14 +41,14 @@ def is_attended() -> bool:
 
 
 async def decide(question: "Question") -> "Decision":
-    """Ask the user about grants, one line each. Ctrl-C ends the command, and the end of input is a no."""
+    """Ask the user about grants, one line each. Ctrl-C ends the command; the end of input means no."""
     decision = await answered(question, say, TerminalAnswers())
     say([answer_line(decision, question)])
     return decision
 
 
 class ShellDoor(Door):
-    """The shell: a command has the workspace for itself, and asks nothing that an option can answer."""
+    """The shell's `Door`: a command has the workspace to itself and asks nothing that an option can answer."""
 
     def __init__(self, context: "CliContext", workspace: Workspace | None = None) -> None:
         super().__init__(workspace)
@@ -56,14 +56,14 @@ class ShellDoor(Door):
 
     @asynccontextmanager
     async def state(self) -> "AsyncIterator[state.WorkspaceState]":
-        """Open the state on disk, and report what was recovered."""
+        """Open the state on disk and report what was recovered."""
         async with state.opened_state(self._context.root) as opened:
             if opened.store.recovered:
                 self._context.tell(opened.store.recovered)
             yield opened
 
     async def known(self, name: str) -> str:
-        """Return the name of an agent that exists, or of the usual one."""
+        """Return the name of an existing agent, or of the default agent."""
         async with self.state() as opened:
             await opened.moves.whole(name or opened.agent)
             return name or opened.agent
@@ -97,7 +97,7 @@ class ShellDoor(Door):
         return nullcontext() if sys.stdin.isatty() else super().editor(fix)
 
     def debugger(self) -> "Debugger | None":
-        """Return the user at the terminal."""
+        """Return a debugger that the user controls at the terminal."""
         if self._context.as_json or not is_attended():
             fix = "Omit --debug, or run it at a terminal."
             raise UsageError("There is no terminal for the debugger.", fix=fix)
@@ -105,7 +105,7 @@ class ShellDoor(Door):
 
     @contextmanager
     def source_progress(self) -> Iterator[SourceProgress]:
-        """Show a bar; Ctrl-C tells how to go on."""
+        """Show a progress bar. After Ctrl-C, tell the user how to resume."""
         try:
             with SourceProgressBar() as bar:
                 yield bar.hear
@@ -148,19 +148,19 @@ async def _wait_for(work: Awaitable[T]) -> T:
 def with_workspace(
     context: "CliContext", use: Callable[[Workspace], Awaitable[T]], approver: "Approver | None" = None
 ) -> T:
-    """Open the command's workspace, report what it recovered, and use it.
+    """Open the command's workspace, report what was recovered, and use it.
 
     Raises:
-        WorkspaceError: there is none: a command that looks makes nothing.
+        WorkspaceError: there is no workspace; commands that only read do not create one.
     """
     return _use(context, Workspace.find(context.root), use, approver)
 
 
 def with_readable_workspace(context: "CliContext", use: Callable[[Workspace], Awaitable[T]]) -> T:
-    """Open the command's workspace, or where nothing can be written, a copy of it that is gone afterwards.
+    """Open the command's workspace or, if it is not writable, a temporary copy of it.
 
     Raises:
-        WorkspaceError: there is none.
+        WorkspaceError: there is no workspace.
     """
     root = Workspace.find(context.root)
     if not is_read_only(root):

@@ -49,32 +49,32 @@ from .spending import Spending, describe_price, ever_line, spending_lines, spent
 from .state import opened_state
 from .undo_log import pop_last_turn, removed_line
 
-# Shorthands at a terminal: `=NAME(…)`, `?NAME`, `!COMMAND`, and @FILE within a message. The first three are commands
-# with a name of their own. In a pipe they are words like others. What a call returned is kept as `_`, with `=x =
-# NAME(…)` as `x` too, and may stand in the arguments of the next one.
+# Shorthands at a terminal: `=NAME(…)`, `?NAME`, `!COMMAND`, and @FILE within a message. The first three also have slash
+# commands. In a pipe they are ordinary text. The result of a call is kept as `_` and, with `=x = NAME(…)`, as `x` too;
+# both may be used in the arguments of later calls.
 
 _KEPT = re.compile(r"=\s*([A-Za-z_]\w*)\s*")
 _NAMED = re.compile(r"([A-Za-z_]\w*)\s*=(?!=)\s*(.*)", re.DOTALL)
 _ABOUT = re.compile(r"(\?\??)\s*([A-Za-z_]\w*)\s*")
 _OF_SHELL = re.compile(r"(cd|pushd|popd|export|unset|alias|source|\.)(\s[^;&|\n]*)?")
-_WIDE = re.compile(r"[／∕⁄](?=[A-Za-z])(\w+)(?![／∕⁄/\w])")  # a slash of another keyboard
-_MOST_OUTPUT: Final = 20_000  # characters of what a command printed, for the model
+_WIDE = re.compile(r"[／∕⁄](?=[A-Za-z])(\w+)(?![／∕⁄/\w])")  # slash look-alikes from other keyboard layouts
+_MOST_OUTPUT: Final = 20_000  # characters of a command's output that the model gets
 _MOST_KEPT: Final = 1_000_000
 _QUIET_S: Final = 0.5
 _LITERALS = (
     'Arguments are literals, such as =slugify("A b", 3, sep="-"), and results that are kept: `_` is the last one.'
 )
 _POST_MORTEM = ("%debug", "%pdb", "%pm")
-_LEAVES_A_PAGER = "q"  # pressed where none is open, as on a screen too low for one
+_LEAVES_A_PAGER = "q"  # typed although no pager is open, such as on a screen too low for one
 _LISTS: Final = ("tuple", "set", "frozenset")
-_TEXTS: Final = ("bytes", "Decimal", "datetime", "date", "time", "UUID", "Path")  # JSON has them as text
+_TEXTS: Final = ("bytes", "Decimal", "datetime", "date", "time", "UUID", "Path")  # text in JSON
 
 
 def long_form(conversation: Conversation, text: str) -> str:
-    """Return the slash command for what was typed in short at a terminal; any other text unchanged.
+    """Return the slash command for a shorthand typed at a terminal, or any other text unchanged.
 
     Raises:
-        UsageError: it begins as a short form does, and is none.
+        UsageError: the text begins like a shorthand but is not one.
     """
     if not conversation.voice.is_attended:
         return text
@@ -98,10 +98,10 @@ def long_form(conversation: Conversation, text: str) -> str:
 
 
 def _looked_up(conversation: Conversation, sign: str, typed: str) -> str:
-    """Return the command for what is nearly a short form: a function's name after `=` shows the function.
+    """Return the command for a near-shorthand: a function's name after `=` shows the function.
 
     Raises:
-        UsageError: it is something else.
+        UsageError: the text means anything else.
     """
     if sign != "=":
         raise UsageError(f"`{sign}` shows one function.", fix=f"Type {sign}NAME. {TO_MODEL}")
@@ -116,9 +116,9 @@ def _looked_up(conversation: Conversation, sign: str, typed: str) -> str:
 
 
 def message_of(conversation: Conversation, text: str) -> str:
-    """Return a message with what goes along with it: the files that it names, and what was run before it.
+    """Return a message with its attachments: the files that it names and the output of shell commands run before it.
 
-    Nothing is awaited: a Ctrl-C right after Enter has to find the turn running.
+    This must not await: a Ctrl-C right after Enter has to find the turn running.
     """
     files = named_in(text) if conversation.voice.is_attended else []
     conversation.voice.lines([line(("warn" if file.problem else "dim", f"  {file.note}")) for file in files])
@@ -155,7 +155,7 @@ def _typed_call(conversation: Conversation, text: str) -> tuple[str, str]:
     """Return the name of the function and its arguments as JSON.
 
     Raises:
-        UsageError: it is not one call of a function of the workspace with literals.
+        UsageError: the text is not a single call of a workspace function with literal arguments.
     """
     name, _, rest = text.partition(" ")
     if name.isidentifier() and (not rest or rest.lstrip().startswith("{")):
@@ -179,9 +179,9 @@ def _typed_call(conversation: Conversation, text: str) -> tuple[str, str]:
     arguments = json.dumps(_arguments(node, function, conversation), ensure_ascii=False, default=_as_list)
     try:
         given = read_json(arguments)
-    except Malformed as error:  # an infinite number, half a character
+    except Malformed as error:  # an infinite number or a lone surrogate
         raise UsageError(f"{function.name} was not called: {error}.", fix=_LITERALS) from error
-    if problems := misfits(given, function.parameters, len(arguments)):  # nothing is read as another type
+    if problems := misfits(given, function.parameters, len(arguments)):  # values are not converted to other types
         reasons = "; ".join(problem.message for problem in problems)
         raise UsageError(f"{function.name} was not called: {one_line(reasons, 400)}.", fix=f"Type ?{function.name}.")
     return function.name, arguments
@@ -205,7 +205,7 @@ def _arguments(node: ast.Call, function: Function, conversation: Conversation) -
 
 
 def _gather_rest(node: ast.Call, names: list[str], rest: str, conversation: Conversation) -> ast.Call:
-    """Return a call with the values for `*rest` in one list, unless they came as one."""
+    """Return a call with the values for `*rest` in one list, unless they were given as one."""
     at = names.index(rest) if rest in names else len(names)
     several = node.args[at:]
     if not several or isinstance(several[0], ast.Starred):
@@ -216,7 +216,7 @@ def _gather_rest(node: ast.Call, names: list[str], rest: str, conversation: Conv
 
 
 def _value(node: ast.expr, conversation: Conversation) -> Any:  # Any: values of JSON
-    """Return the value of a literal, or of a result that is kept, or of a part of one."""
+    """Return the value of a literal, a kept result, or a part of one."""
     if isinstance(node, ast.Name):
         if node.id not in conversation.results:
             kept = ", ".join(f"`{name}`" for name in conversation.results) or "none yet"
@@ -234,10 +234,10 @@ def _value(node: ast.expr, conversation: Conversation) -> Any:  # Any: values of
 
 
 def _plain(value: Any, name: str) -> Any:  # Any: tagged JSON, and JSON as arguments have it
-    """Return a result as an argument: lists for tuples and sets, text for dates, paths and the like.
+    """Return a result in a form usable as an argument: lists for tuples and sets, text for dates, paths and the like.
 
     Raises:
-        UsageError: JSON has nothing for it.
+        UsageError: JSON cannot represent it.
     """
     if isinstance(value, list):
         return [_plain(item, name) for item in value]
@@ -275,7 +275,7 @@ async def _introspect(conversation: Conversation, words: str) -> None:
 
 
 async def _explain(conversation: Conversation, name: str, *options: str) -> None:
-    """Show a function of the workspace, or one of the program that the agent has."""
+    """Show a function of the workspace, or a built-in function that the agent has."""
     if own := _own(conversation, name):
         conversation.voice.lines(
             [line(row) for row in presentation.own_function(own, conversation.agent.schema_of(own)).splitlines()]
@@ -299,14 +299,14 @@ async def _shell(conversation: Conversation, words: str) -> None:
     async with conversation.command():
         with conversation.at_files("while that ran"):
             failed = await _run_for_message(conversation, command)
-            if not conversation.busy:  # a turn may hold the functions for long; it hears of the files by itself
+            if not conversation.busy:  # a turn may lock the functions for long, and it watches the files itself
                 await conversation.workspace.functions.reload()
         note = "  it goes along with your next message"
         conversation.voice.lines([line(("warn", f"  {failed}" if failed else ""), ("dim", note))])
 
 
 async def _run_for_message(conversation: Conversation, command: str) -> str:
-    """Run a command, and keep what it printed for the next message. Return how it failed, if it did."""
+    """Run a command and keep its output for the next message. Return how it failed, if it did."""
     conversation.voice.status(f"running, without input or a terminal; Ctrl-C ends it: {one_line(command, 60)}")
     try:
         output, code = await _run(conversation, command)
@@ -319,9 +319,9 @@ async def _run_for_message(conversation: Conversation, command: str) -> str:
 
 
 async def _run(conversation: Conversation, command: str) -> tuple[str, int]:
-    """Run a command in the user's shell, show what it prints as it comes, and return that with the exit code.
+    """Run a command in the user's shell, show its output as it arrives, and return the output and the exit code.
 
-    It has no input, and no keys and secrets in its environment: what it prints is for the model.
+    The command gets no input and no keys or secrets in its environment, because the model sees its output.
     """
     around = environment()
     shell = around.get("SHELL") or "/bin/sh"
@@ -361,7 +361,7 @@ _IN_SHORT = "=NAME(…): call a function · ?NAME: show it · !COMMAND: run in y
 _KEYS = "Alt-Enter: new line · Tab: complete · Ctrl-R: search · Ctrl-C: end the turn · Ctrl-Z: suspend · Ctrl-D: leave"
 _SAME = "The model is the same as before."
 _MOST_MODELS = 30
-_SHOWN = 20  # lines of a message that is sent again: the text of files goes along with it
+_SHOWN = 20  # lines shown of a message that is sent again: it may include the text of files
 _NOBODY = "No human is at a debugger here: breakpoints record values, and the answer includes them."
 
 
@@ -491,9 +491,7 @@ async def take(conversation: Conversation, text: str) -> None:
 
 
 async def during(conversation: Conversation, text: str) -> None:
-    """Process a line while a turn runs: a message is delivered at its next step; some commands wait for the turn to
-    end.
-    """
+    """Process a line while a turn runs. A message is delivered at its next step; some commands wait for its end."""
     text = long_form(conversation, text)
     if not is_command(text):
         await conversation.say_meanwhile(message_of(conversation, _unescape(text)))
@@ -509,7 +507,7 @@ async def during(conversation: Conversation, text: str) -> None:
 
 
 async def command(conversation: Conversation, text: str) -> None:
-    """Run one command. An error is reported and ends nothing."""
+    """Run one command. An error is reported and does not end the conversation."""
     name, words = _name(text), text.partition(" ")[2].strip()
     run = _RUNS.get(name)
     if run is None:
@@ -535,8 +533,8 @@ def _no_command(name: str) -> UsageError:
 
 
 def is_command(text: str) -> bool:
-    """Check whether a typed line is a command, and no message."""
-    # Spaces before the slash, left over from a line that was not sent, do not make it a message.
+    """Check whether a typed line is a command, not a message."""
+    # Spaces before the slash, such as those left from an unsent line, do not turn it into a message.
     typed = text.lstrip(" ")
     return typed.startswith("/") and not typed.startswith("//")
 
@@ -574,7 +572,7 @@ def _group(name: str) -> list[Line]:
 
 
 def _names(name: str) -> Line:
-    """Return the commands of a group by their names alone."""
+    """Return the names of the commands in a group."""
     return line(("strong", f"{name}: "), ("name", " ".join(f"/{entry.name}" for entry in group(name))))
 
 
@@ -638,7 +636,7 @@ async def _retry(conversation: Conversation, words: str) -> None:
         what = "Something of the last message was forgotten, so it is not sent again."
         raise UsageError(what, fix="Type anew what you want to say.")
     removed = await pop_last_turn(conversation)
-    while removed is not None and not removed.is_message:  # a heartbeat's turn after it goes with it
+    while removed is not None and not removed.is_message:  # also removes a later turn that an event began
         conversation.voice.lines([removed_line(removed)])
         removed = await pop_last_turn(conversation)
     if removed is None:
@@ -684,7 +682,7 @@ async def _model(conversation: Conversation, words: str) -> None:
 
 
 async def _show_models(conversation: Conversation) -> None:
-    """Show the model that answers, those of the settings, and those that its endpoint has."""
+    """Show the current model, the models in the settings, and those of the endpoint."""
     line_of_model, models = await conversation.agent.model_line(), conversation.workspace.settings.models
     now = conversation.agent.status().model
     named = {name: describe_price(model) for name, model in models.items()}
@@ -795,5 +793,5 @@ _OWN: Final[Sequence[Run]] = (
 _RUNS: Final[Mapping[str, Run]] = {
     **undo_log.RUNS,
     **slash_shell.RUNS,
-    **{getattr(run, "__name__", "")[1:]: run for run in _OWN},  # some say more than the verb of that name
+    **{getattr(run, "__name__", "")[1:]: run for run in _OWN},  # some show more than the verb with the same name
 }

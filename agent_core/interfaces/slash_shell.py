@@ -1,6 +1,6 @@
-"""The slash commands that the shell has, too: what was typed becomes the arguments of the shell's command.
+"""The slash commands that are also shell commands: the typed text becomes the arguments of the shell command.
 
-Its handler works on what the conversation has open, and the conversation shows the result.
+Its handler uses the workspace and the agent that the conversation has open, and the conversation shows the result.
 """
 
 import shlex
@@ -35,7 +35,7 @@ _STOPPABLE: Final = ("call", "test", "trace", "audit", "memory search", "attach"
 
 
 class PromptDoor(Door):
-    """The prompt: a command works on what the conversation has open."""
+    """The prompt's `Door`: a command uses the workspace and the agent that the conversation has open."""
 
     at_prompt = True
 
@@ -45,15 +45,15 @@ class PromptDoor(Door):
         self.agent_name = conversation.agent.name
 
     def state(self) -> AbstractAsyncContextManager[WorkspaceState]:
-        """Open the state on disk, with all agents in it."""
+        """Return the state on disk, with all agents."""
         return opened_state(self._conversation.workspace.root)
 
     async def agent(self, name: str) -> Agent:
-        """Return the agent that is talked to."""
+        """Return the agent of the conversation."""
         return self._conversation.agent
 
     async def memory(self, name: str) -> AgentMemory:
-        """Return what this agent remembers."""
+        """Return the memory of this agent."""
         return self._conversation.agent.memory
 
     async def sources(self, name: str) -> Sources:
@@ -61,7 +61,7 @@ class PromptDoor(Door):
         return self._conversation.agent.memory.sources
 
     async def confirm(self, question: str, *, is_final: bool = False) -> bool:
-        """Ask for a yes, with the whole word if the command cannot be undone."""
+        """Ask for a yes; it needs the whole word if the action cannot be undone."""
         return await self._conversation.voice.confirm(question, is_final=is_final)
 
     def show(self, lines: Sequence[Line]) -> None:
@@ -70,7 +70,7 @@ class PromptDoor(Door):
 
     @asynccontextmanager
     async def resting(self) -> AsyncIterator[None]:
-        """Close the agent, and open it anew afterwards: nothing of what it was is left in the session."""
+        """Close the agent and reopen it afterwards, so that the session keeps nothing of its old state."""
         await self._conversation.agent.aclose()
         try:
             yield
@@ -86,7 +86,7 @@ class PromptDoor(Door):
 
     @contextmanager
     def source_progress(self) -> Iterator[SourceProgress]:
-        """Show how far a source is read in the line of the status."""
+        """Show in the status line how much of a source has been read."""
 
         def hear(done: int, total: int, name: str) -> None:
             text = f"{done:,} of {total:,} passages of {one_line(name, 60)}" if done < total else ""
@@ -99,7 +99,7 @@ class PromptDoor(Door):
 
 
 async def _run(name: str, conversation: Conversation, words: str) -> None:
-    """Run a slash command that the shell has, too."""
+    """Run a slash command that is also a shell command."""
     name, words = _form_of(name, words)
     if name not in _STOPPABLE:
         await show(conversation, await _result_of(name, conversation, words))
@@ -117,17 +117,17 @@ async def _result_of(name: str, conversation: Conversation, words: str) -> Resul
 
 
 def shell_words(name: str, words: str) -> list[str] | None:
-    """Return the command of the shell that a slash command with these words is; None if it is none.
+    """Return the arguments of the shell command for a slash command, or None if there is no such shell command.
 
     Raises:
-        UsageError: the words do not fit.
+        UsageError: the words are not valid arguments.
     """
     name, words = _form_of(name, words)
     return _shell_words(name, words) if name in OF_SHELL else None
 
 
 def _form_of(name: str, words: str) -> tuple[str, str]:
-    """Return a command, or its form that the first of its words names, and the other words."""
+    """Return the command, or the form of it that its first word names, and the remaining words."""
     first, _, others = words.partition(" ")
     below = f"{name} {first}"
     return (below, others.strip()) if below in VERBS or below in _READERS else (name, words)
@@ -145,10 +145,10 @@ def _shell_words(name: str, words: str) -> list[str]:
 
 
 async def run_shell(conversation: Conversation, noun: str, name: str, *arguments: str) -> Result:
-    """Run a command as it is typed in the shell, and return its result.
+    """Run a command with arguments as typed in the shell, and return its result.
 
     Raises:
-        UsageError: the arguments do not fit.
+        UsageError: the arguments are invalid.
     """
     verb = verb_of(noun, name)
     assert verb is not None, f"{noun} {name} is only for the shell"
@@ -182,7 +182,7 @@ def _example(words: str) -> list[str]:
 
 
 async def _browse(conversation: Conversation, words: str) -> Result:
-    """List the functions; below all of them, say what the status bar counts."""
+    """List the functions. Below the complete list, explain the counts in the status bar."""
     result = await run_shell(conversation, *_functions(words))
     if result.table is None:
         return result
@@ -192,10 +192,10 @@ async def _browse(conversation: Conversation, words: str) -> Result:
 
 
 async def _rate(thumb: str, conversation: Conversation, words: str) -> Result:
-    """Rate the named function, or the one that was called last."""
+    """Rate the named function, or the one called last."""
     name, _, note = words.partition(" ")
     called = [call.name for call in conversation.log.calls if call.name in conversation.names()]
-    if conversation.tried and conversation.tried[1] == len(conversation.log.calls):  # the user's own call was the last
+    if conversation.tried and conversation.tried[1] == len(conversation.log.calls):  # the last call was the user's
         called.append(conversation.tried[0])
     if not (name or called):
         raise UsageError("No function was called in this session.", fix=f"Type /{thumb} NAME.")
@@ -229,7 +229,7 @@ async def _grants(conversation: Conversation, words: str) -> Result:
 
 
 def _select_grants(name: str, listing: GrantListing, item: str) -> Grants:
-    """Return one kind of a function's grants, or one item."""
+    """Return one kind of a function's grants, or a single item."""
     current = {key: value for row in listing.grants for key, value in row.grants.to_json().items()}
     lists = {key: [item] for key, items in current.items() if isinstance(items, list) and item in items}
     selection = {item: current[item]} if item in current else lists
@@ -263,7 +263,7 @@ _CHOICES: Final = ("--word", "--exact", "--dry-run")
 
 
 async def _forget(conversation: Conversation, words: str) -> Result:
-    """Read what to forget: a word that says what follows, or the text itself after its options."""
+    """Parse what to forget: a word for the kind of target and the target, or options and the text. Then forget it."""
     first, _, rest = needed(words, "forget").partition(" ")
     if first in _TARGETS and rest:
         return await run_shell(conversation, "memory", "forget", f"--{first}={rest.strip()}")
@@ -274,7 +274,7 @@ async def _forget(conversation: Conversation, words: str) -> Result:
         first, _, rest = words.partition(" ")
     result = await run_shell(conversation, "memory", "forget", *choices, "--", words.removeprefix("text ").strip())
     if result.document and result.document["outcome"] == "nothing":
-        conversation.voice.drop_typed()  # the line itself has the text
+        conversation.voice.drop_typed()  # the typed line contains the text
     return result
 
 
@@ -298,7 +298,7 @@ _WORDS: Final[Mapping[str, Callable[[str], list[str]]]] = {
     "confirm": _confirm,
     "pending": _pending,
 }
-"""The commands whose words are read in a way of their own."""
+"""The commands with their own parsers for the words after them."""
 _READERS: Final[Mapping[str, Callable[[Conversation, str], Awaitable[Result]]]] = {
     "functions": _browse,
     "good": partial(_rate, "good"),
@@ -309,21 +309,21 @@ _READERS: Final[Mapping[str, Callable[[Conversation, str], Awaitable[Result]]]] 
     "save": _save,
     "log": _log,
 }
-"""The commands that need the conversation, too."""
+"""The commands that also need the conversation."""
 OF_SHELL: Final = {name for name in (*VERBS, *_WORDS) if name in _WORDS or name not in _READERS}
-"""The commands that are nothing else than the shell's."""
+"""The commands that are the same as in the shell."""
 RUNS: Final[Mapping[str, Callable[[Conversation, str], Awaitable[None]]]] = {
     name: partial(_run, name) for name in (*VERBS, *_WORDS, *_READERS) if name in BY_NAME
 }
 
 
-# What a session holds of what was said, read anew once something was forgotten: only what the record still says.
+# Reloading the session's copies of what was said after something was forgotten, so that they match the record.
 
 _RAN_IS_GONE = "What you ran with ! since your last message does not go along with the next one: run it again."
 
 
 async def read_anew(conversation: Conversation) -> None:
-    """Keep in a session nothing that the record does not have. What has no place in the record is dropped."""
+    """Reload the session's data from the record, and drop what the record does not contain."""
     conversation.voice.drop_typed()
     conversation.log.forget()
     conversation.results.clear()
@@ -340,7 +340,7 @@ async def read_anew(conversation: Conversation) -> None:
 
 
 async def _beginnings(store: TurnStore, agent: str) -> dict[str, str]:
-    """Return what each turn of an agent began with, on one line: the message, or else the notice."""
+    """Return the text that began each turn of an agent, on one line: the message, or otherwise the notice."""
     entries = await store.history(agent, kinds=("user", "notice"), with_removed=True)
     said = {entry.turn: headline(str(entry.payload["text"])) for entry in entries[::-1] if entry.kind == "user"}
     noted = {entry.turn: headline(str(entry.payload["text"])) for entry in entries[::-1] if entry.kind == "notice"}

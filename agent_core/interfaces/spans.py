@@ -1,7 +1,7 @@
-"""Lines of text with roles: aligned as columns, folded to a screen, looked through as a list, plain or colored.
+"""Lines of text with roles: aligned in columns, wrapped to a screen, searched as a list, plain or colored.
 
-What a command or the prompt shows is built from these, so that one renderer serves pipes and
-terminals, and so that no text reaches a terminal without passing `visible`.
+All output of commands and the prompt is built from these, so that one renderer serves pipes and terminals, and so that
+no text reaches a terminal without passing through `visible`.
 """
 
 import os
@@ -53,7 +53,7 @@ def indented(lines: Iterable[Line], by: int = 2) -> list[Line]:
 
 
 def quoted(lines: Iterable[Line]) -> list[Line]:
-    """Return text of a value or worker with a bar before each line, so that none looks like a line of the program."""
+    """Prefix each line of a value's or a worker's text with a bar, so that none looks like the program's own output."""
     return [(BAR, *spans) for spans in lines]
 
 
@@ -75,7 +75,7 @@ def takes_colour(stream: IO[str]) -> bool:
 
 
 def painted(lines: Iterable[Line], stream: IO[str]) -> str:
-    """Return the lines in the form that the stream takes."""
+    """Return the lines as text for the stream, with colors if it supports them."""
     return coloured(lines) if takes_colour(stream) else plain(lines)
 
 
@@ -84,11 +84,11 @@ def _paint(role: Role, text: str) -> str:
     return f"\x1b[{_SGR[role]}m{shown}\x1b[0m" if role else shown
 
 
-# Rows of text as aligned columns, and the one measure of how wide a text is. Terminals and libraries disagree on
-# characters: the largest number counts, so that no row comes out wider than its measure.
+# Rows of text as aligned columns, and the measure of text width. Terminals and libraries disagree on the width of some
+# characters: the largest width counts, so that no row is drawn wider than measured.
 
-_WIDENS = "\ufe0f"  # makes a picture of the sign before it, two cells wide
-# Half a flag is one cell or two, and nobody knows how wide what has no shape of its own is drawn.
+_WIDENS = "\ufe0f"  # turns the character before it into an emoji, two cells wide
+# Half a flag takes one cell or two, and terminals differ on the width of characters without a glyph.
 _REGIONAL = "\U0001f1e6\U0001f1ff"
 _SHAPELESS = frozenset({"Cc", "Cf", "Cn", "Co", "Cs"})
 _FOREIGN = re.compile(r"[^\x00-\x7f]")
@@ -102,7 +102,7 @@ def columns(rows: Sequence[Sequence[str]], roles: Sequence[Role], gap: int = 2) 
 
 
 def explained(rows: Sequence[tuple[str, str]], screen: int, most: int = 30) -> list[Line]:
-    """Return terms with their meanings next to them, folded to the screen, or below a term that is too long."""
+    """Return terms with their meanings next to them, wrapped to the screen, or below terms that are too long."""
     room = min(most, screen // 3)
     start = max((width(term) for term, _ in rows if width(term) <= room), default=room) + 2
     lines: list[Line] = []
@@ -118,14 +118,14 @@ def explained(rows: Sequence[tuple[str, str]], screen: int, most: int = 30) -> l
 
 
 def width(text: str) -> int:
-    """Return the most cells that a terminal takes for the text."""
+    """Return the maximum number of cells that a terminal uses for the text."""
     return len(text) if text.isascii() else sum(map(_cells, text))
 
 
 def pieces(text: str, room: int, used: int = 0) -> Iterator[str]:
     """Cut the text into pieces that fit in a row. The first `used` cells are taken, so the first piece may be empty.
 
-    A piece has one character at least, however narrow the row is.
+    Every other piece has at least one character, however narrow the row is.
     """
     start, is_fresh = 0, used == 0
     for at, character in enumerate(text):
@@ -150,7 +150,7 @@ def meter(done: float, total: float, cells: int) -> str:
 
 
 def cut(text: str, cells: int) -> str:
-    """Return as much of the text as fits, with an ellipsis if something is missing."""
+    """Return as much of the text as fits, with an ellipsis if it was cut."""
     shown = _beginning(text, cells)
     if len(shown) == len(text):
         return text
@@ -209,8 +209,8 @@ def duration(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds < 60 else f"{seconds // 60:.0f} min {seconds % 60:.0f} s"
 
 
-# Lines folded at spaces to a screen's width, under their indentation, or behind their bar. The last cell of a row stays
-# free, so that a terminal that draws a character wider than it was taken for does not break the row behind its bar.
+# Lines wrapped at spaces to a screen's width, keeping their indentation or bar. The last cell of a row stays free, so
+# that a terminal that draws a character wider than measured does not wrap the row past its bar.
 
 HANG = 2
 _MOST_BARS = 4
@@ -219,24 +219,24 @@ _WORDS = re.compile(" +|[^ ]+ *")
 
 
 def write(lines: Iterable[Line], stream: IO[str]) -> None:
-    """Print the lines in the form that the stream takes: folded for a terminal, unchanged for a pipe."""
+    """Print the lines: wrapped for a terminal, unchanged for a pipe."""
     shown = folded(lines, screen_columns()) if stream.isatty() else lines
     stream.write(painted(shown, stream))
     stream.flush()
 
 
 def screen_columns() -> int:
-    """Return how many cells a row of the terminal may take."""
+    """Return the number of cells that a row of the terminal may use."""
     return max(shutil.get_terminal_size().columns - 1, 1)
 
 
 def wrapped(lines: Iterable[Line], columns: int) -> list[Line]:
-    """Return the same lines, none wider than the screen. Text without a space is broken where necessary."""
+    """Return the lines wrapped to the screen. Text without spaces is broken where necessary."""
     return list(folded(lines, columns))
 
 
 def folded(lines: Iterable[Line], columns: int, hang: int = HANG) -> Iterator[Line]:
-    """Fold the lines one after another, so that the first rows of a long text cost only these rows."""
+    """Wrap the lines lazily, so that showing the first rows of a long text wraps only these rows."""
     for line in lines:
         yield from _fold(line, columns, hang)
 
@@ -265,7 +265,7 @@ def _fold(line: Line, columns: int, hang: int) -> Iterator[Line]:
 
 
 def _bars(line: Line) -> int:
-    """Return how many spans at the beginning are bars, with the blanks before them."""
+    """Return the number of leading spans that are bars or blanks before them."""
     count = 0
     for at, span in enumerate(line[:_MOST_BARS]):
         if span == BAR:
@@ -283,7 +283,7 @@ def _trim(row: list[Span]) -> Line:
 
 
 def _words(line: Line, longest: int) -> Iterator[Span]:
-    """Yield the words of a line with the spaces after them. A word longer than a row comes in pieces."""
+    """Yield the words of a line with the spaces after them. A word longer than a row is split into pieces."""
     for role, text in line:
         for word in _WORDS.finditer(text):
             yield from _pieces(role, word[0], longest)
@@ -301,12 +301,12 @@ def _indentation(line: Line) -> int:
     return len(text) - len(text.lstrip(" "))
 
 
-# A list to look through: one line per entry, the details behind it, and the entries that match what was typed.
+# A searchable list: one line per entry, the details of an entry, and the entries that match the typed text.
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One entry: its line in the list, the text that is searched, and its details."""
+    """An entry: its line in the list, its searchable text, and its details."""
 
     name: str
     line: Line
@@ -318,7 +318,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Choices under a head, with further lines. With `keeps_order`, better matches do not move to the top."""
+    """Choices under a heading, followed by more lines. With `keeps_order`, better matches do not move to the top."""
 
     title: str
     head: Line
@@ -334,12 +334,12 @@ class Table:
 
 T = TypeVar("T")
 
-_LEAST_INSIDE = 3  # letters: fewer are in the middle of too much
+_LEAST_INSIDE = 3  # letters needed for a match within a word: fewer match too much
 _STARTS, _WORD_STARTS, _CONTAINS, _LETTERS = 0, 1, 2, 3
 
 
 def rank(typed: str, text: str) -> tuple[int, int] | None:
-    """Return how well the text matches, lower is better, or None if it does not."""
+    """Return a rank for how well the text matches (lower is better), or None if it does not match."""
     letters, target = typed.lower(), text.lower()
     at = target.find(letters)
     if at == 0:
@@ -353,7 +353,7 @@ def rank(typed: str, text: str) -> tuple[int, int] | None:
 
 
 def fitting(typed: str, things: Iterable[T], text: Callable[[T], str]) -> list[T]:
-    """Return the items with matching text, best first; equal matches keep their order."""
+    """Return the items with matching text, best first. Equal matches keep their order."""
     ranked = [(rank(typed, text(thing)), thing) for thing in things]
     matches = [(score, thing) for score, thing in ranked if score is not None]
     return [thing for _, thing in sorted(matches, key=lambda match: match[0])]

@@ -1,4 +1,4 @@
-"""The cost of turns, of a session or since the first one: tokens, and money if the price of the model is known."""
+"""The cost of turns, in a session or in total: tokens, and money if the model's price is known."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -58,7 +58,7 @@ class TurnCost:
     is_estimated: bool = False
 
     def add(self, turn_cost: "TurnCost") -> None:
-        """Add the usage of another."""
+        """Add the usage of another turn."""
         self.steps += turn_cost.steps
         self.prompt += turn_cost.prompt
         self.cached += turn_cost.cached
@@ -76,8 +76,8 @@ class Spending:
     """The turns of a session, recorded from their events."""
 
     def __init__(self, root: Path, named: Mapping[str, NamedModel] | None = None, most: int = 0) -> None:
-        """Create the record; `named` are the models of the settings, whose prices go before those of the files. If it
-        has more than `most` turns, the oldest are summed up.
+        """Create the record. `named` are the models in the settings; their prices override those in files. If there are
+        more than `most` turns, the oldest are combined.
         """
         self._named = {
             name: Price(**model.price.model_dump())
@@ -89,7 +89,7 @@ class Spending:
         self._most = most
         self.by_model: dict[str, TurnCost] = {}
         self.unpriced: set[str] = set()
-        self._events: set[str] = set()  # the names of those that began a turn and said nothing
+        self._events: set[str] = set()  # names of the events that began turns without a message
         self._root = root
         self._prices: dict[str, Price] | None = None
 
@@ -113,7 +113,7 @@ class Spending:
                 pass
 
     def read(self, journal: Iterable[Entry], agent: str) -> None:
-        """Count the usage in an agent's journal; what came with a file was spent elsewhere."""
+        """Count the usage in an agent's journal, except for imported entries, which were paid for elsewhere."""
         turn = ""
         for entry in journal:
             payload = entry.payload
@@ -132,7 +132,7 @@ class Spending:
                 self.hear(usage, agent, str(payload.get("model", "")))
 
     def reread(self, said: Mapping[str, Sequence[str]]) -> None:
-        """Leave of what was said to each agent only what the record has of it, after something was forgotten."""
+        """After something was forgotten, mask the messages that the record no longer contains."""
         for turn in self.turns:
             if turn.message not in {"", *self._events} and not any(turn.message in text for text in said[turn.agent]):
                 turn.message = MARK
@@ -164,7 +164,7 @@ async def spent_since_ever(store: TurnStore, agent: str, spending: Spending) -> 
 
 
 def price_of(model: str, prices: Mapping[str, Price]) -> Price | None:
-    """Return the price of a model, looked up by its name, without the maker, and without the date."""
+    """Return the price of a model, looked up by its full name, then without the maker, then without the date."""
     if model.startswith(_FREE):
         return Price(0, 0)
     bare = model.rpartition("/")[2]
@@ -178,7 +178,7 @@ def read_prices(path: Path) -> dict[str, Price]:
     """Read the prices from a file.
 
     Raises:
-        UsageError: it does not say them as it should.
+        UsageError: the file has an invalid format.
     """
     try:
         models: dict[str, dict[str, Any]] = read_toml(read_plain(path, _MOST_BYTES))["models"]
@@ -201,7 +201,7 @@ def _sum(agent: str, turns: Sequence[TurnCost], title: str = "") -> TurnCost:
 
 
 def costs_document(spending: Spending) -> dict[str, Any]:  # Any: JSON
-    """Return the turns and their sum as a document; `cost` is in US dollars, None if a price is unknown."""
+    """Return the turns and their sum as JSON. `cost` is in US dollars, or None if a price is unknown."""
     models = {name: spending.by_model[name] for name in sorted(spending.by_model)}
     return {
         "turns": spending.turns,
@@ -212,7 +212,7 @@ def costs_document(spending: Spending) -> dict[str, Any]:  # Any: JSON
 
 
 def spending_lines(spending: Spending) -> list[Line]:
-    """Return a row for each turn, then one for each agent and, if several were asked, each model; what is unknown."""
+    """Return a row for each turn, each agent and, if several were used, each model, with notes on what is not known."""
     if not spending.turns:
         return [line(("dim", "Nothing was asked in this session yet."))]
     names = list(dict.fromkeys(turn.agent for turn in spending.turns))
@@ -235,7 +235,7 @@ def spending_lines(spending: Spending) -> list[Line]:
 
 
 def ever_line(agent: str, spending: Spending) -> Line:
-    """Return what all turns of an agent took, those of former sessions, too."""
+    """Return a line with the total cost of all turns of an agent, including earlier sessions."""
     total = spending.total
     about, cost = "≈" if total.is_estimated else "", "price unknown" if total.cost is None else money(total.cost)
     cost = "not counted" if spending.turns and not total.steps else cost
@@ -245,14 +245,14 @@ def ever_line(agent: str, spending: Spending) -> Line:
 
 
 def describe_price(model: NamedModel) -> str:
-    """Return what a named model is, and what it costs if that is known."""
+    """Return a description of a named model, with its price if known."""
     price = model.price
     costs = f"${price.input:g} in, ${price.output:g} out for a million tokens" if price else ""
     return ", ".join(filter(None, [model.name or "", f"at {model.base_url}" if model.base_url else "", costs]))
 
 
 def short(cost: TurnCost) -> str:
-    """Return `12k $0.03` for the bar."""
+    """Return `12k tokens $0.03` for the status bar."""
     if not cost.tokens:
         return ""
     count = f"{cost.tokens / 1e6:.1f}M" if cost.tokens >= 1e6 else f"{cost.tokens / 1e3:.1f}k"

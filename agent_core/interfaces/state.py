@@ -14,27 +14,27 @@ from agent_core.workspace.workspace import Workspace
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceState:
-    """The store of a workspace, and the operations that move agents in it."""
+    """The store of a workspace, and the operations that move agents in and out of it."""
 
     store: Store
     moves: Moves
     root: Path
     folder: Path
     agent: str
-    """The agent that is meant where none is named."""
+    """The default agent, used where none is named."""
 
     def alone(self, agent: str) -> AbstractAsyncContextManager[None]:
-        """Keep the right to change a whole agent while the block runs.
+        """Hold an agent exclusively while the block runs.
 
         Raises:
-            AgentBusy: a process runs it.
+            AgentBusy: a process is running the agent.
         """
         return self.store.hold(self.folder, agent)
 
 
 @asynccontextmanager
 async def state_of(workspace: Workspace) -> AsyncIterator[WorkspaceState]:
-    """Give the state of a workspace that is open, by the connection that it has."""
+    """Provide the state of an open workspace over its existing connection."""
     root, settings = workspace.root, workspace.settings
     async with opened_moves(workspace.store, root, settings) as moves:
         yield WorkspaceState(workspace.store, moves, root, prepare_state_dir(root), settings.agent)
@@ -45,7 +45,7 @@ async def opened_state(root: Path) -> AsyncIterator[WorkspaceState]:
     """Open the state of a workspace.
 
     Raises:
-        NoWorkspace: there is none: a command that looks makes nothing.
+        NoWorkspace: there is no workspace; commands that only read do not create one.
     """
     root = Workspace.find(root)
     folder, settings = prepare_state_dir(root), load(root)

@@ -32,30 +32,30 @@ from .render.function_view import quarantine_lines, row_lines, source_lines
 from .render.grant_question import answered, denied_lines
 from .spans import Choice, Line, Table, line, screen_columns, takes_colour, write
 
-# Listeners to a turn outside the prompt: plain text for pipes and dumb terminals, JSON lines for scripts.
+# Listeners for turns outside the prompt: plain text for pipes and dumb terminals, JSON lines for scripts.
 
-_PIPE_COLUMNS = 119  # for who opens what was piped into a file
+_PIPE_COLUMNS = 119  # for output piped into a file
 
 
 class Listener(Protocol):
-    """A listener that hears every event of a turn, in order."""
+    """A listener that receives every event of a turn in order."""
 
     def hear(self, event: Event) -> None:
-        """Show the event to the user or the script."""
+        """Show an event to the user or the script."""
 
 
 class JsonLines:
     """A listener that prints one event per line on standard output."""
 
     def hear(self, event: Event) -> None:
-        """Print the event's published shape; what is said again, whole, is left out."""
+        """Print the event's published JSON. Leave out `Writing` events, whose content a later event has in full."""
         if not isinstance(event, events.Writing):
             print_json(event)
 
 
 class PlainText:
-    """A listener that prints the reply on standard output as it comes; calls, verdicts and warnings on standard
-    error. Where commands `can_follow`, `/show N` is named, else the command of the shell.
+    """A listener that prints the reply on standard output as it arrives, and calls, verdicts and warnings on standard
+    error. If commands `can_follow`, it refers to `/show N`, otherwise to the shell command.
     """
 
     def __init__(self, log: CallLog, *, can_follow: bool = False) -> None:
@@ -70,7 +70,7 @@ class PlainText:
         self._is_shown = False
 
     def hear(self, event: Event) -> None:
-        """Print what a reader of plain text needs."""
+        """Print what a reader of plain text needs from an event."""
         status = status_text(event)
         if self._is_shown or status:
             self._is_shown = bool(status)
@@ -150,28 +150,28 @@ _DEBUG_MARK = "(debug) "
 
 
 class Voice:
-    """The output of a conversation, and its questions: text without control characters, results on standard output,
-    messages on standard error. The prompt has a voice of its own.
+    """The output and questions of a conversation: text without control characters, results on standard output, messages
+    on standard error. The prompt uses a subclass.
 
-    `answers` are the lines of a user; without them there is nobody to ask but the `approver` about grants.
+    `answers` are the lines that a user types; without them, only the `approver` can be asked, and only about grants.
     """
 
     def __init__(
         self, answers: Answers | None = None, approver: Approver | None = None, *, agrees: bool = False
     ) -> None:
-        """Create a voice; `agrees` says yes to what would be asked where nobody can be."""
+        """Create a voice. With `agrees`, questions are answered with yes if there is no user to ask."""
         self._agrees = agrees
         self._approver = approver
         self._answers = answers
         self.debugger: Debugger | None = None if answers is None else LineDebugger(self.aloud, answers)
-        """The user at the debugger, if there is one."""
+        """The debugger front end, if there is a user."""
 
     def lines(self, lines: Iterable[Line]) -> None:
         """Show lines."""
         write(lines, sys.stdout)
 
     def aloud(self, lines: Iterable[Line]) -> None:
-        """Show something that nobody asked for, on standard error."""
+        """Show a message that is not a result, on standard error."""
         write(lines, sys.stderr)
 
     def clear(self) -> None:
@@ -180,7 +180,7 @@ class Voice:
             sys.stdout.write("\x1b[H\x1b[2J")
 
     def source(self, code: str, first: int, marked: Collection[int] = ()) -> None:
-        """Show Python source, numbered from its first line, with some of its lines marked."""
+        """Show Python source with line numbers, starting at `first`, and with some lines marked."""
         write(source_lines(code, first, marked), sys.stdout)
 
     def listener(self, log: CallLog) -> Listener:
@@ -192,13 +192,13 @@ class Voice:
         self.lines(table.lines())
 
     async def read(self, choice: Choice) -> None:
-        """Show all of the details."""
+        """Show all details of a choice."""
         self.lines(choice.lines())
         if choice.source:
             self.source(*choice.source())
 
     def aside(self) -> AbstractAsyncContextManager[None]:
-        """Do nothing: there is nothing in the way of another program here."""
+        """Do nothing: this voice does not occupy the terminal."""
         return nullcontext()
 
     def status(self, text: str) -> None:
@@ -207,10 +207,10 @@ class Voice:
             self.aloud([line(("dim", text))])
 
     def drop_typed(self) -> None:
-        """Do nothing: no line is kept here."""
+        """Do nothing: this voice keeps no history of typed lines."""
 
     async def confirm(self, question: str, *, is_final: bool = False) -> bool:
-        """Ask for a yes. Where nobody can be asked, an option must have said it."""
+        """Ask for a yes. If there is no user to ask, an option must have given it."""
         if self._answers is None and not self._agrees:
             raise UsageError(f"{question} There is no terminal to ask at.", fix="Give -y to say yes to such questions.")
         if self._answers is None:
@@ -227,12 +227,12 @@ class Voice:
 
     @property
     def is_trusted(self) -> bool:
-        """True if a user types the commands, or an option says yes to them."""
+        """True if a user types the commands, or an option agrees to them."""
         return self.is_attended or self._agrees
 
     @property
     def approver(self) -> Approver | None:
-        """The user who types the answers, one line each; None for a pipe."""
+        """The approver that asks the user, one line each; without a user, the approver that was passed in, if any."""
         return self._approver if self._answers is None else self._decide
 
     async def _decide(self, question: Question) -> Decision:
@@ -241,17 +241,17 @@ class Voice:
 
 
 class LineDebugger:
-    """A plain debugger front end. Its first command of a stop is none that was typed ahead."""
+    """A plain debugger front end. Its first command at a stop is never one that was typed ahead."""
 
     def __init__(self, show: Callable[[Iterable[Line]], None], answers: Answers) -> None:
         self._show = show
         self._answers = answers
-        self._is_on = False  # in the middle of a session: what is typed ahead is for it
+        self._is_on = False  # within a debugging session, where typed-ahead lines are commands
         self._typed = ""
         self._last = Command("")
 
     async def stopped(self, stop: DebugStop) -> Command:
-        """Return the user's command; the end of input, or Ctrl-C, ends the call."""
+        """Return the user's command. The end of input or Ctrl-C ends the call."""
         above, source, below = stop_parts(stop, self._last)
         self._show([*above, *row_lines(source), *below])
         while True:

@@ -1,4 +1,4 @@
-"""The actions of a session on functions, memory and messages, and undoing them."""
+"""The actions of a session on functions, memory and messages, and how to undo them."""
 
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
@@ -34,7 +34,7 @@ _UNDONE = "undo"
 
 @dataclass(frozen=True, slots=True)
 class UndoableAction:
-    """An action: when it happened, what it did, what undoing it does, and how."""
+    """An action: when it happened, what it did, what undoing it does, and the function that undoes it."""
 
     at: float
     says: str
@@ -54,16 +54,16 @@ class UndoLog:
         self.began = clock()
         self.touched: dict[str, None] = {}
         self.messages: list[tuple[float, str, str, str]] = []
-        """When, to which agent, in which turn, what: a message, or the event that began a turn."""
+        """The time, agent, turn, and text of each: a message, or the event that began a turn."""
         self.forgot = False
-        """True if something was forgotten since, which cannot be undone."""
+        """True if something was forgotten in this session, which cannot be undone."""
         self.undone: dict[tuple[str, int], int] = {}
-        """Versions that undoing brought, which are nothing that was done, and how many before them each cancels."""
+        """Versions created by undo, which are not actions, with the number of earlier versions that each cancels."""
         self._clock = clock
         self._turns: dict[str, set[str]] = {}
 
     def hear(self, event: Event) -> None:
-        """Record what a turn began with, and what it made."""
+        """Record what began a turn and what it changed."""
         match event:
             case events.TurnStarted():
                 said = headline(event.message) or event.event
@@ -77,7 +77,7 @@ class UndoLog:
                 pass
 
     def of(self, agent: str) -> list[tuple[float, str]]:
-        """Return what was said to one agent, and when."""
+        """Return the messages to one agent, with their times."""
         return [(at, text) for at, name, _, text in self.messages if name == agent]
 
     def turns_of(self, agent: str) -> set[str]:
@@ -85,17 +85,17 @@ class UndoLog:
         return self._turns.get(agent, set())
 
     def unsay(self, agent: str) -> None:
-        """Forget the last message to an agent, whose turn was removed."""
+        """Remove the last message to an agent, because its turn was removed."""
         last = max((at for at, (_, name, *_) in enumerate(self.messages) if name == agent), default=None)
         if last is not None:
             del self.messages[last]
 
     def unsay_all(self, agent: str) -> None:
-        """Forget what was said to an agent, whose conversation began anew."""
+        """Remove all messages to an agent, because it began a new conversation."""
         self.messages = [row for row in self.messages if row[1] != agent]
 
     def reread(self, begun: Mapping[str, str]) -> None:
-        """Take from the record what was said, after something was forgotten: what each turn began with, by its id."""
+        """After something was forgotten, update the messages from `begun`, the recorded beginning of each turn."""
         self.forgot = True
         self.messages = [
             (at, agent, turn, said if said in begun[turn] else begun[turn])
@@ -104,12 +104,12 @@ class UndoLog:
         ]
 
     def touch(self, names: Iterable[str]) -> None:
-        """Record that functions or helpers of these names may have been changed."""
+        """Record that functions or helpers with these names may have changed."""
         self.touched |= dict.fromkeys(names)
 
 
 def states(versions: Sequence[Version], undone: Mapping[tuple[str, int], int], name: str) -> list[Version]:
-    """Return the versions that still count. A version made by undo cancels those that it took back."""
+    """Return the versions that still count. A version created by undo cancels the versions that it reverted."""
     live_versions: list[Version] = []
     for version in versions:
         steps = undone.get((name, version.number), 0)
@@ -131,21 +131,21 @@ def latest(actions: Iterable[UndoableAction]) -> UndoableAction | None:
 
 
 def message_says(message: str) -> str:
-    """Return what undoing a message does."""
+    """Return a description of what undoing a message does."""
     return f"remove the message “{one_line(message, 60)}” and its turn from the context"
 
 
-# Undoing them: the last one, one of the list, or all. An action belongs to the agent that was talked to: one of
-# another agent is named, and left alone.
+# Undoing actions: the last one, one from the list, or all. An action belongs to the agent of the conversation; actions
+# of other agents are reported but not undone.
 
 _Scope: TypeAlias = Literal["step", "author", "session"]
-"""The versions that one undo covers: the last one, all by its author in a row, or all of the session."""
+"""The versions that one undo covers: the last one, the latest run by the same author, or all in the session."""
 _NOT_ALL = "Nothing is left to undo in this session: what /forget took out cannot be brought back."
 _OLDER = "For older changes: /rollback NAME, /memory undo, /pop."
 
 
 async def _changes(conversation: "Conversation", words: str) -> None:
-    """List what differs from when the session began, and who changed it last."""
+    """List what differs from the start of the session, and who changed it last."""
     changes = await _whole(conversation, "author")
     count = len(conversation.undo_log.of(conversation.agent.name))
     rows = [
@@ -184,7 +184,7 @@ async def _undo_listed(conversation: "Conversation", words: str) -> None:
 
 
 async def _carry_out(conversation: "Conversation", actions: Sequence[UndoableAction]) -> None:
-    """Undo these actions after asking once. One that cannot be undone is reported, and the others are."""
+    """Undo these actions after asking once. Report an action that cannot be undone, and undo the others."""
     if not await conversation.voice.confirm(f"Undo: {'; '.join(action.undoes for action in actions)}?"):
         conversation.voice.lines([line(("dim", "Nothing was changed."))])
         return
@@ -196,25 +196,25 @@ async def _carry_out(conversation: "Conversation", actions: Sequence[UndoableAct
 
 
 class _Kind(Protocol):
-    """A kind of what a session makes and changes, and of which versions are kept."""
+    """A kind of versioned object that a session creates and changes."""
 
     label: str
-    """The word before a name."""
+    """The prefix before a name."""
     rollback: str
-    """The command that goes back to the version before."""
+    """The command that rolls back to the previous version."""
 
     async def versions(self, name: str) -> Sequence[Version]:
-        """Return the versions of one, oldest first.
+        """Return the versions of an object, oldest first.
 
         Raises:
-            UsageError: there was never one of that name.
+            UsageError: no object with this name ever existed.
         """
 
     async def remove(self, name: str) -> Line:
-        """Delete one, and return what to tell."""
+        """Delete an object and return a line for the user."""
 
     async def restore(self, name: str, version: Version) -> tuple[bool, list[Line]]:
-        """Restore a version of one; return whether it is in force, and what to tell."""
+        """Restore a version of an object. Return whether it is in force, and lines for the user."""
 
 
 class _Functions:
@@ -265,7 +265,7 @@ def _kinds(conversation: "Conversation") -> tuple[_Kind, ...]:
 
 
 async def _whole(conversation: "Conversation", scope: _Scope) -> list[UndoableAction]:
-    """Return one entry for each thing that differs from the beginning of the session, the oldest first."""
+    """Return one action for each thing that differs from the start of the session, oldest first."""
     touched = product(_kinds(conversation), conversation.undo_log.touched)
     things = [await _last_changes(conversation, kind, name, scope) for kind, name in touched]
     blocks = [await _block_since_start(conversation, row.label) for row in conversation.agent.memory.blocks.rows]
@@ -300,7 +300,7 @@ async def _actions(conversation: "Conversation") -> AsyncIterator[UndoableAction
 async def _last_changes(
     conversation: "Conversation", kind: _Kind, name: str, scope: _Scope = "step"
 ) -> UndoableAction | None:
-    """Return the last changes of a function or helper as one; None if another agent made the last."""
+    """Return the last changes to a function or helper as one action, or None if another agent made the last change."""
     live_versions = await _live_versions(conversation, kind, name)
     began, last = conversation.undo_log.began, live_versions[-1] if live_versions else None
     if last is None or last.row.at < began or _is_of_another(conversation, last):
@@ -336,14 +336,14 @@ def _is_in(scope: _Scope, version: Version, last_version: Version, began: float)
 
 
 def _hand(version: Version) -> str:
-    """Return who made a version, as the one who reads it is called."""
+    """Return the author of a version as a phrase for the user."""
     return "you" if version.row.by == "human" else f"the {version.who}"
 
 
 async def _live_versions(conversation: "Conversation", kind: _Kind, name: str) -> list[Version]:
     try:
         versions = await kind.versions(name)
-    except UsageError:  # what was touched was never there, or is of another kind
+    except UsageError:  # the touched name never existed, or is of another kind
         return []
     return states(versions, conversation.undo_log.undone, f"{kind.label}{name}")
 
@@ -374,14 +374,14 @@ async def _block_since_start(conversation: "Conversation", label: str) -> Undoab
 
 
 def _is_own_state(conversation: "Conversation", row: StateRow) -> bool:
-    """Return whether this conversation left a state, by its agent or by a call of the user's own."""
+    """Return whether this conversation left a state, through its agent or a call that the user made."""
     return row.at >= conversation.undo_log.began and row.turn in conversation.undo_log.turns_of(
         conversation.agent.name
     ) | {""}
 
 
 def _state_since_start(conversation: "Conversation", rows: Sequence[StateRow]) -> UndoableAction | None:
-    """Return how a function's state differs from the one that the session, or the function, began with."""
+    """Return an action for a function's state if it differs from the state at the start of the session or function."""
     last, before = rows[-1], [row for row in rows if row.at < conversation.undo_log.began or row.turn == BEGUN]
     base = before[-1] if before else replace(last, value={})
     if base.value == last.value or not _is_own_state(conversation, last):
@@ -398,7 +398,7 @@ async def _restore_state(conversation: "Conversation", row: StateRow, base: Stat
 
 
 async def _not_undone(conversation: "Conversation", since: float) -> list[Line]:
-    """Return what was done after the last action that can be undone here, and how to undo that."""
+    """Return a warning about the latest change if it cannot be undone here, with the command that reverts it."""
     memory, now = conversation.agent.memory, max(since, conversation.undo_log.began)
     newer = [
         (row.edited, f"The section {row.name}", f"/memory section {row.name} drop removes it")
@@ -433,7 +433,7 @@ async def _restore(conversation: "Conversation", kind: _Kind, name: str, version
 
 
 async def _note_undone(conversation: "Conversation", kind: _Kind, name: str, steps: int) -> None:
-    """Note that the latest version is not an action, because it undid so many."""
+    """Record that the latest version is not an action but undid this many versions."""
     conversation.undo_log.undone[f"{kind.label}{name}", (await kind.versions(name))[-1].number] = steps
 
 
@@ -458,14 +458,14 @@ async def _unsay(conversation: "Conversation") -> None:
 
 
 async def pop_last_turn(conversation: "Conversation") -> RemovedTurn | None:
-    """Remove the last turn from the context, and from what can be undone."""
+    """Remove the last turn from the context and its message from the undo log."""
     removed = await conversation.agent.pop()
     conversation.undo_log.unsay(conversation.agent.name)
     return removed
 
 
 def removed_line(removed: RemovedTurn) -> Line:
-    """Return what was removed: the user's message, or the turn that an event began."""
+    """Return a line about what was removed: the user's message, or the turn that an event began."""
     what = "" if removed.is_message else "a turn that no message began: "
     return line(("ok", "✓ "), "removed from the context: ", what, ("strong", headline(removed.text)))
 

@@ -1,1 +1,1 @@
-"""One workspace: its agents, presets, files of agents, doctor, scaffold."""
+"""One workspace: its agents, helpers, presets, agent files, doctor and scaffold."""

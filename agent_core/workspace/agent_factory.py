@@ -1,4 +1,4 @@
-"""Builds the agents of a workspace, and closes them when nobody holds them any more."""
+"""Builds the agents of a workspace and the temporary agents that run helpers."""
 
 import asyncio
 import json
@@ -54,9 +54,9 @@ if TYPE_CHECKING:
     from .model_opener import IdleModels
 
 _PLAIN: Final = "direct"
-"""The preset of a group: its members have each their own."""
+"""The preset of a group; each member has its own."""
 _BEHIND: Final = "behind"
-"""Whose idle models those are that agents behind have used: no helper has this name with a version."""
+"""The key of the idle models of background agents. It cannot clash with a helper's key, which has a version."""
 _ALIASES: Final[Mapping[str, Alias]] = {**ALIASES, **OLD_NAMES}
 
 
@@ -85,7 +85,7 @@ class WorkspaceDeps:
 
 @dataclass(frozen=True, slots=True)
 class _AgentParts:
-    """The parts of one agent that others of its parts are made of."""
+    """The parts of one agent that its other parts are built from."""
 
     deps: WorkspaceDeps
     name: str
@@ -99,14 +99,14 @@ class _AgentParts:
     is_behind: bool
 
     def host(self) -> dict[str, HostFunction]:
-        """Return the functions of the program that the preset has."""
+        """Return the built-in functions that the preset includes."""
         functions = {**host_functions.meta_functions(), **host_functions.of_memory(self.memory.blocks)}
         withheld = frozenset() if self.deps.settings.growth.create else host_functions.GROWING
         withheld |= frozenset() if self.deps.settings.helpers.create else ABOUT_HELPERS
         return {name: host for name, host in functions.items() if self.preset.has(name) and name not in withheld}
 
     def model_session(self, host: Mapping[str, HostFunction]) -> ModelSession:
-        """Return the session with the model, which is shown these functions of the program."""
+        """Return the session with the model, which sees these built-in functions."""
         turn, named = self.deps.settings.turn, self.preset.functions
         shown = Shown(
             [host_function.function for host_function in host.values()],
@@ -117,7 +117,7 @@ class _AgentParts:
             FunctionNotes(
                 self.deps.functions.ending, lambda function: self.deps.functions.seen_results.of(function, self.name)
             ),
-            # A small model takes the first choice where it does not know: the block about itself comes last.
+            # A small model in doubt takes the first choice, so the block about itself comes last.
             lambda: [block.label for block in reversed(self.memory.blocks.memory.blocks) if not block.read_only],
         )
         shown.withhold(self.colleagues.withheld())
@@ -137,15 +137,15 @@ class _AgentParts:
         )
 
     async def open_model(self, name: str | None) -> "OpenedModel":
-        """Return the agent's model: that of its file, unless another one is asked for.
+        """Open a model by name; by default, that of the agent's file or the configured one.
 
-        Agents that work behind come and go: one goes on with the connection of another.
+        Background agents are opened and closed often, so they reuse one another's connections.
         """
         name = name or self.colleagues.profile.model or None
         return await (self.deps.idle_models.take(_BEHIND, name) if self.is_behind else self.deps.open_model(name))
 
     def dispatcher(self, host: Mapping[str, HostFunction], model: ModelSession, programs: Programs) -> Dispatcher:
-        """Return what runs the calls of a turn, those of `programs` too."""
+        """Return the dispatcher for the calls of a turn, including those of `programs`."""
         deps, turn, models = self.deps, self.deps.settings.turn, model.models
 
         def trigger_model() -> "Model | None":
@@ -162,7 +162,7 @@ class _AgentParts:
         return programs.dispatcher
 
     async def loop(self) -> "TurnLoop":
-        """Return what runs the turns."""
+        """Return the loop that runs the agent's turns."""
         host, service = self.host(), self.deps.functions
         model_session = self.model_session(host)
         if self.in_group:
@@ -185,9 +185,9 @@ async def build_agent(
     resources: AsyncExitStack,
     is_behind: bool = False,
 ) -> Agent:
-    """Return the agent of that name, to be restored; a new one is built from the settings or `memory`.
+    """Build the agent of a name, ready to be restored. A new one starts from the settings or from `memory`.
 
-    With it, `resources` are closed. One that works `behind` takes an idle model, and gives it back.
+    The agent closes `resources` when it is closed. A background agent (`is_behind`) borrows an idle model.
     """
     in_group = is_group(deps.root, name)
     if not in_group:
@@ -252,7 +252,7 @@ async def _agent_settings(
 
 def _first_memory(deps: WorkspaceDeps, name: str, agent_preset: Preset, memory_class: str) -> Memory:
     memory_settings: MemorySettings = deps.settings.memory
-    # The state travels with the folder, so it names a class that runs code only if the user's own settings do, too.
+    # The state travels with the folder, so its memory class may run code only if the user's settings name it, too.
     if memory_class not in ("", *KNOWN, memory_settings.class_name):
         message = (
             f"This agent was made with the memory class `{memory_class}`, which runs code when the agent is opened."
@@ -273,7 +273,7 @@ def _memory(deps: WorkspaceDeps, name: str, first_memory: Memory | None = None) 
     return AgentMemory(name, deps.store, deps.clock, deps.embedder, gap_minutes=gap, memory=first_memory)
 
 
-# One run of a helper: a fresh agent with its own functions, model and budget, which ends with a result of its type.
+# One run of a helper: a new agent with separate functions, model and budget, which ends with a result of its type.
 
 _GROWING: Final = (
     "create_function",
@@ -311,7 +311,7 @@ class RunGround(Protocol):
 
     @property
     def sandbox(self) -> "SandboxClient":
-        """The way to the workers."""
+        """The client of the sandbox."""
 
     @property
     def clock(self) -> "Clock":
@@ -319,11 +319,11 @@ class RunGround(Protocol):
 
     @property
     def idle_models(self) -> "IdleModels":
-        """The models that runs before have left open."""
+        """The models that earlier runs left open."""
 
     @property
     def save(self) -> SaveAgentFile:
-        """Writes an agent to a file."""
+        """The function that writes an agent to a file."""
 
     @property
     def helpers(self) -> HelperLibrary:
@@ -332,17 +332,17 @@ class RunGround(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class HelperRunner:
-    """Runs helpers for one caller. `levels`: so many levels of helpers may be below it; None: it sets no limit."""
+    """Runs helpers for one caller. `levels` is the number of levels of helpers below the caller; None is no limit."""
 
     ground: RunGround
     memory: Callable[[str], "AgentMemory"]
     levels: int | None = None
 
     async def run(self, helper: Helper, arguments: dict[str, Any], record: "CallRecord") -> HelperRun:  # Any: JSON
-        """Run a helper with arguments, and return what came of it.
+        """Run a helper with arguments and return the result of the run.
 
         Raises:
-            UsageError: it may not be called here.
+            UsageError: no level of helpers is left, or the caller's budget is spent.
         """
         account = record.turn.origin.account
         parent = account.allowance if account is not None else None
@@ -360,12 +360,12 @@ class HelperRunner:
             defaults = {name: schema["default"] for name, schema in _inputs(helper) if "default" in schema}
             try:
                 run = await _carried_out(agent, request, budget, {**defaults, **arguments}, record)
-            finally:  # where it was interrupted, too
+            finally:  # also after an interruption
                 record.did.add(agent.receipt)
             return replace(run, cost=meter.spent["cost"] or None)
 
     def _budget(self, helper: Helper, parent: Allowance | None) -> SpendingLimits:
-        """Return the budget of a run: what its file says, with no more time and depth than its caller has left."""
+        """Return the budget of a run: that of its file, with time and depth limited to what its caller has left."""
         rest = parent.left() if parent is not None else SpendingLimits()
         levels = rest.depth if self.levels is None else self.levels
         if levels is not None and levels < 1:
@@ -378,13 +378,13 @@ class HelperRunner:
             raise UsageError(spent)
         own = helper.budget
         depth = min(own.depth or 1, levels if levels is not None else own.depth or 1)
-        # Of the others, what the caller has left is asked of the caller's allowance before each request.
+        # The other limits are checked against the caller's allowance before each request.
         return replace(own, depth=depth, seconds=own.within(rest).seconds)
 
 
 @dataclass(frozen=True, slots=True)
 class _RunParts:
-    """The parts of one run, of which its agent is made."""
+    """The parts of one run, from which its agent is built."""
 
     runner: HelperRunner
     helper: Helper
@@ -393,7 +393,7 @@ class _RunParts:
     budget: SpendingLimits
 
     def agent(self, resources: AsyncExitStack) -> Agent:
-        """Return the agent of the run, with which `resources` are closed."""
+        """Return the agent of the run, which closes `resources` when it is closed."""
         ground = self.runner.ground
         session = AgentSession(self.name, ground.store, clock=ground.clock, verify=False)
         return Agent(
@@ -409,7 +409,7 @@ class _RunParts:
         )
 
     def loop(self, session: AgentSession) -> AgentLoop:
-        """Return what runs its one turn: only the functions of the helper are seen."""
+        """Return the loop of its one turn, in which the model sees only the helper's functions."""
         helper, service = self.helper, self.runner.ground.functions
         host, helpers = (
             self.host(),
@@ -421,14 +421,14 @@ class _RunParts:
         return AgentLoop(model_session, dispatcher, service, steps, sees=sight.of, policy=policy)
 
     def host(self) -> dict[str, HostFunction]:
-        """Return the functions of the program that it has: one to give its result, and those that make functions."""
+        """Return its built-in functions: one to return the result and, if it grows, those that create functions."""
         standard = host_functions.standard() if self.helper.grows else {}
         return {GIVE: self.request.host} | {name: standard[name] for name in _GROWING if name in standard}
 
     def model_session(
         self, host: Mapping[str, HostFunction], helpers: HelperSelection, session: AgentSession
     ) -> ModelSession:
-        """Return the session with its model, which the next run of the helper goes on with."""
+        """Return the session with its model. The next run of the helper reuses the model's connection."""
         ground, helper = self.runner.ground, self.helper
         turn, key = ground.settings.turn, f"{helper.name} {helper.function.version}"
         room = int(turn.function_tokens * BYTES_PER_TOKEN)
@@ -452,7 +452,7 @@ class _RunParts:
         return ModelSession(shown, settings, open_model, session, alone, helpers, release=release)
 
     def dispatcher(self, host: Mapping[str, HostFunction], helpers: HelperSelection) -> Dispatcher:
-        """Return what runs its calls."""
+        """Return the dispatcher for its calls."""
         ground, turn = self.runner.ground, self.runner.ground.settings.turn
         below = HelperRunner(ground, self.runner.memory, int(self.budget.depth or 1) - 1)
         sources = (
@@ -464,7 +464,7 @@ class _RunParts:
 
 
 class _Working(NoPeers):
-    """The directory of an agent that runs a helper: nobody to talk to, and its budget as its limits."""
+    """The directory for the agent of a helper run: no peers, and the budget as its limits."""
 
     def __init__(self, limits: SpendingLimits) -> None:
         self._limits = limits
@@ -480,11 +480,11 @@ async def _carried_out(
     arguments: dict[str, Any],  # Any: JSON
     record: "CallRecord",
 ) -> HelperRun:
-    """Run the one turn of a helper, within its time, and return what came of it."""
+    """Run the one turn of a helper within its time limit and return the result."""
     message = f"Your inputs:\n{json.dumps(arguments, ensure_ascii=False, indent=1)}"
     approver = record.turn.questions.queue.approver
     warnings: list[str] = []
-    used: list[int] = []  # tokens, step by step
+    used: list[int] = []  # tokens of each step
     calls = 0
     try:
         async with asyncio.timeout(limits.seconds), aclosing(agent.turn(message, approver=approver)) as turn:
@@ -528,6 +528,6 @@ def _instructions(root: Path, helper: Helper, limits: SpendingLimits) -> str:
 
 
 def _settings(helper: Helper, record: "CallRecord") -> dict[str, str]:
-    """Return the settings of the agent of a run, which say whose call it was."""
+    """Return the settings of the agent of a run, which identify the call that started it."""
     call = {"caller": record.turn.agent, "turn": record.turn.id, "call": record.call.id}
     return {"preset": "direct", "memory_class": "", "helper": helper.name, "version": helper.function.version, **call}

@@ -1,6 +1,6 @@
-"""Files that describe agents, helpers and groups: FOLDER/NAME.toml, read live into a dataclass.
+"""Files that describe agents, helpers and groups: FOLDER/NAME.toml, reloaded on change into a dataclass.
 
-A file that is not right takes nothing away: its last good version stays in force, and its problems are reported.
+If a file is invalid, its last valid version stays in force, and its problems are reported.
 """
 
 import os
@@ -25,14 +25,14 @@ from sandbox.wire.strict_json import OF_A_FILE, Malformed, count_of_toml, lines_
 
 T = TypeVar("T")
 Stamp: TypeAlias = tuple[int, int, int]
-"""What changes when a file does: its time, size and inode."""
+"""The modification time, size and inode of a file, by which a change is noticed."""
 
 MOST_BYTES: Final = 64 << 10
 MOST_FILES: Final = 2_000
 MOST_PROBLEMS: Final = 20
-"""So many problems of a file, and of a folder, are told: whoever fixes them sees the next ones then."""
+"""The problems reported per file and per folder; after these are fixed, the next ones are reported."""
 _MOST_IN_ALL: Final = 1 << 20  # bytes of the files of a folder
-_MOST_VALUES: Final = 30 * OF_A_FILE  # keys and values of them
+_MOST_VALUES: Final = 30 * OF_A_FILE  # their keys and values
 _SUFFIX: Final = ".toml"
 RESERVED: Final = frozenset(
     {
@@ -50,13 +50,13 @@ RESERVED: Final = frozenset(
         "all",
     }
 )
-"""Names that words of a model could be taken for: no agent, helper or group has one of them."""
+"""Reserved names, which a model's text could confuse with others: no agent, helper or group can have them."""
 _AT_LINE: Final = re.compile(r"\(at line (\d+), column \d+\)")
-_ALL: Final = ""  # in place of a name: the problem is that of the folder
+_ALL: Final = ""  # in place of a name: a problem of the folder
 
 
 def first_problems(folder: str, problems: Mapping[str, Sequence[Problem]]) -> tuple[Problem, ...]:
-    """Return the first problems of the files of a folder, in the order of their names, and how many files have more."""
+    """Return the first problems of the files of a folder, sorted by name, and the number of files with more."""
     rows = [problem for name in sorted(problems) for problem in problems[name]]
     shown = tuple(rows[:MOST_PROBLEMS])
     if not (left := len({problem.where.path for problem in rows} - {problem.where.path for problem in shown})):
@@ -66,9 +66,9 @@ def first_problems(folder: str, problems: Mapping[str, Sequence[Problem]]) -> tu
 
 
 class ValueCount:
-    """The keys and values that the files of a folder have: they are counted before a file is read.
+    """A count of the keys and values in the files of a folder, made before a file is parsed.
 
-    A file that has too many by itself is refused unread, and counts for nothing.
+    A file that exceeds the limit per file is rejected later and does not count here.
     """
 
     def __init__(self, folder: str) -> None:
@@ -80,10 +80,10 @@ class ValueCount:
         self._of = {name: self._of[name] for name in names if name in self._of}
 
     def add(self, name: str, text: str) -> None:
-        """Count those of a file, in place of what it had before.
+        """Count those of a file, replacing its earlier count.
 
         Raises:
-            ConfigError: with them, the folder has more than are read.
+            ConfigError: the folder would exceed the limit.
         """
         self._of.pop(name, None)
         if (count := count_of_toml(text)) > OF_A_FILE:
@@ -95,7 +95,7 @@ class ValueCount:
 
 
 class ConfigFolder(Generic[T]):
-    """The files of one kind in a workspace. What they hold is read anew when one of them has changed."""
+    """The files of one kind in a workspace; changed files are read again."""
 
     def __init__(
         self,
@@ -106,9 +106,9 @@ class ConfigFolder(Generic[T]):
         taken: Callable[[], Iterable[str]] = tuple,
         looks: Callable[[], Iterable[str]] = tuple,
     ) -> None:
-        """Create the folder; `kind` is a dataclass whose fields are the keys of a file.
+        """Create the view of a folder; the fields of the dataclass `kind` are the keys of a file.
 
-        No file has a name that groups have `taken`, nor one that looks like one of these, or of those in `looks`.
+        A file cannot have a name that groups have `taken`, nor one that looks like a taken name or one in `looks`.
         """
         self.folder = root / folder
         self._name = folder
@@ -121,7 +121,7 @@ class ConfigFolder(Generic[T]):
         self._problems: dict[str, Problem] = {}
 
     def read(self) -> Mapping[str, T]:
-        """Return what the files now hold, by name; of one with a problem, or in a folder with one, what it held."""
+        """Return the current content of the files by name; for an invalid file or folder, the last valid content."""
         try:
             stamps = stamps_of(self.folder)
         except ConfigError as error:
@@ -140,21 +140,21 @@ class ConfigFolder(Generic[T]):
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """What is wrong with the files, in the order of their names."""
+        """The problems of the files, sorted by name."""
         self.read()
         return tuple(self._problems[name] for name in sorted(self._problems))
 
     @property
     def first_problems(self) -> tuple[Problem, ...]:
-        """The first of these problems, and how many files more have some."""
+        """The first of these problems, and the number of further files with problems."""
         self.read()
         return first_problems(self._name, {name: (problem,) for name, problem in self._problems.items()})
 
     def must_hold(self, name: str) -> None:
-        """Check that there is no file of this name of which nothing is in force: nobody knows what it allows.
+        """Check that no file with this name is without a valid version, because then its permissions are unknown.
 
         Raises:
-            ConfigError: there is one, or may be, with the problem.
+            ConfigError: there is such a file, or the folder cannot be read; the message has the problem.
         """
         if name not in self.read() and (problem := self._problems.get(name) or self._problems.get(_ALL)):
             path = problem.where.path
@@ -162,10 +162,10 @@ class ConfigFolder(Generic[T]):
             raise ConfigError(message, fix=problem.fix or "")
 
     def parse(self, text: str | bytes, name: str) -> T:
-        """Return what the text of a file holds.
+        """Parse the text of a file.
 
         Raises:
-            ConfigError: it is no TOML, a key is unknown or missing, or a value is of another kind.
+            ConfigError: it is not valid TOML, a key is unknown or missing, or a value has a wrong type.
         """
         where = f"{self._name}/{name}.toml"
         try:
@@ -196,7 +196,7 @@ class ConfigFolder(Generic[T]):
         """Check that a file may have this name.
 
         Raises:
-            ConfigError: it is none, is reserved, or looks like another one.
+            ConfigError: the name is invalid, reserved, taken, or looks like another one.
         """
         if not AGENT.fullmatch(name):
             shown = one_line(name, 80)
@@ -211,24 +211,24 @@ class ConfigFolder(Generic[T]):
 
 
 class AgentFiles:
-    """The agents of a workspace as `agents/NAME.toml` describe them; `main` names the one that needs no file."""
+    """The agents of a workspace as described by `agents/NAME.toml`; `main` is the one that needs no file."""
 
     def __init__(self, root: Path, main: str, groups: Callable[[], Iterable[str]] = tuple) -> None:
-        """Create the directory; no agent has the name of one of the `groups`, or looks like it."""
+        """Create the directory; no agent can have the name of one of the `groups`, or a similar one."""
         self._root = root
         self.folder = ConfigFolder(root, "agents", AgentProfile, taken=groups, looks=lambda: (main,))
         self._main = main
         self._told: list[str] = []
 
     def profile(self, agent: str) -> AgentProfile:
-        """Return what the file of an agent says; without a file, everything is allowed."""
+        """Return the profile in an agent's file; without a file, everything is allowed."""
         return self.folder.read().get(agent) or AgentProfile()
 
     def make(self, agent: str) -> str:
-        """Write the file of a new agent, in which everything is allowed, and return its path.
+        """Write the file of a new agent, which allows everything, and return its path.
 
         Raises:
-            ConfigError: it cannot have that name.
+            ConfigError: the name is not allowed.
             WorkspaceError: the file cannot be written.
         """
         self.folder.check_name(agent)
@@ -237,7 +237,7 @@ class AgentFiles:
         return path
 
     def names(self) -> Mapping[str, str]:
-        """Return all agents that have a file, with their purposes, and with them the one that needs none."""
+        """Return all agents that have a file, and the main agent, with their purposes; {} if there are no files."""
         return self._purposes(self.folder.read())
 
     def _purposes(self, files: Mapping[str, AgentProfile]) -> Mapping[str, str]:
@@ -245,13 +245,13 @@ class AgentFiles:
         return named | {self._main: named.get(self._main, "Talks to the user.")} if named else {}
 
     def news(self) -> Sequence[str]:
-        """Return what is wrong with the files and was not told yet."""
+        """Return the problems of the files that were not reported yet."""
         problems = [str(problem) for problem in self.folder.first_problems]
         fresh, self._told = [text for text in problems if text not in self._told], problems
         return fresh
 
     def peers(self, agent: str) -> Mapping[str, str]:
-        """Return the agents that this one may talk to, each with its purpose. An agent alone has none."""
+        """Return the agents that this one may talk to, with their purposes."""
         if agent.startswith(PASSING):
             return {}
         files = self.folder.read()
@@ -270,10 +270,10 @@ purpose = ""              # what other agents read about it
 
 
 def stamps_of(folder: Path) -> Mapping[str, Stamp]:
-    """Return the files of a folder by their names, with what changes when a file does.
+    """Return the files of a folder by name, with their stamps; {} if the folder does not exist.
 
     Raises:
-        ConfigError: the folder is there, and what is in it cannot be seen, or is more than is read.
+        ConfigError: the folder cannot be read, or exceeds the limits.
     """
     try:
         return _stamps_in(folder)
@@ -292,7 +292,7 @@ def _stamps_in(folder: Path) -> Mapping[str, Stamp]:
             if entry.name.endswith(_SUFFIX) and not entry.name.startswith("."):
                 status = entry.stat(follow_symlinks=False)
                 stamps[entry.name.removesuffix(_SUFFIX)] = (status.st_mtime_ns, status.st_size, status.st_ino)
-                size += min(status.st_size, MOST_BYTES + 1)  # what is larger is not read
+                size += min(status.st_size, MOST_BYTES + 1)  # larger files are not read
                 if len(stamps) > MOST_FILES or size > _MOST_IN_ALL:
                     most = f"{MOST_FILES:,} files of {_MOST_IN_ALL >> 20} MiB in all"
                     raise ConfigError(
@@ -302,10 +302,10 @@ def _stamps_in(folder: Path) -> Mapping[str, Stamp]:
 
 
 def read_table(kind: type[T], table: Mapping[str, Any], where: str) -> T:  # Any: TOML
-    """Return a dataclass from a table, whose keys are its fields; `where` names the file, and the table in it.
+    """Return a dataclass from a table with its fields as keys; `where` names the file and the table in it.
 
     Raises:
-        ConfigError: a key is unknown or missing, or a value is of another kind.
+        ConfigError: a key is unknown or missing, or a value has a wrong type.
     """
     known, types = {one.name: one for one in fields(kind)}, get_type_hints(kind)  # type: ignore[arg-type]  # a dataclass
     for key in table:
@@ -320,7 +320,7 @@ def read_table(kind: type[T], table: Mapping[str, Any], where: str) -> T:  # Any
 
 
 def _value(kind: object, value: Any, key: str, where: str) -> Any:  # Any: TOML
-    """Return a value as its field has it."""
+    """Check a value and convert it to the type of its field."""
     if kind is SpendingLimits:
         return SpendingLimits.read(value, f"{where}: {key}")
     wanted, is_right = _KINDS.get(str(kind), ("a table", lambda value: isinstance(value, dict)))
@@ -349,7 +349,7 @@ _KINDS: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
 
 
 def _line_of(text: bytes, message: str) -> int:
-    """Return the line that a message is about: it names it, or a key; 0 for the whole file."""
+    """Return the line that a message names directly or by a key; 0 for the whole file."""
     if match := _AT_LINE.search(message):
         return int(match[1])
     named = re.findall(r"`([A-Za-z_]\w*)`", message)

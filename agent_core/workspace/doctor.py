@@ -1,4 +1,4 @@
-"""Reports what this platform can do: Python, sandbox layers, endpoint, storage."""
+"""Reports on this installation: Python, sandbox layers, endpoint, storage."""
 
 import platform
 import sys
@@ -37,10 +37,10 @@ async def examine(
     functions: Iterable["Function"],
     owners: "CallOwners" = None,
 ) -> dict[str, Any]:  # Any: JSON
-    """Return the `doctor` shape; `choose` is how a turn finds its model, `functions` are those shown to a model.
+    """Return the `doctor` document; `choose` selects a turn's model, `functions` are those shown to a model.
 
-    Of agents, what is said is of the `owners`, where they are named. `ok` says that functions can be grown here:
-    sandbox and storage are whole.
+    If `owners` is given, only these agents are named. `ok` means that functions can be created here: sandbox and
+    storage work.
     """
     sandbox = _sandbox(await client.ready())
     damage = await store.check()
@@ -69,7 +69,7 @@ async def examine(
 
 
 async def embedding(name: str, factory: Callable[[], "Embedder | None"]) -> dict[str, Any]:  # Any: JSON
-    """Test the embedder that finds texts by meaning, with one word."""
+    """Test the embedder, which finds texts by meaning, with one word."""
     try:
         embedder = factory()
         if embedder is not None:
@@ -84,9 +84,9 @@ async def embedding(name: str, factory: Callable[[], "Embedder | None"]) -> dict
 
 
 def check_address(settings: Settings, name: str | None = None, around: Mapping[str, str] | None = None) -> None:
-    """Raise if only the workspace's file names the model's address, and the user has not confirmed it yet.
+    """Raise if the model's address comes only from the workspace's file and the user has not confirmed it.
 
-    `name` is the model in question, if not the one that is set: the tour and the local models are asked elsewhere.
+    `name` is the model in question, by default the configured one: the tour and local models need no address.
 
     Raises:
         UnconfirmedAddress: the message says how to confirm the address.
@@ -96,7 +96,7 @@ def check_address(settings: Settings, name: str | None = None, around: Mapping[s
 
 
 def check_texts(settings: Settings, around: Mapping[str, str] | None = None) -> None:
-    """Raise if the address for texts to be embedded is unconfirmed, whatever model answers.
+    """Raise if the address for embedding texts is unconfirmed, whatever model is used.
 
     Raises:
         UnconfirmedAddress: the message says how to confirm the address.
@@ -106,7 +106,7 @@ def check_texts(settings: Settings, around: Mapping[str, str] | None = None) -> 
 
 
 def level(sandbox: "Sandbox | SandboxUnavailable") -> str:
-    """Return the level of confinement as one word."""
+    """Return the sandbox level as one word."""
     return sandbox.level if not isinstance(sandbox, SandboxUnavailable) else "none"
 
 

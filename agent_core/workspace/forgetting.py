@@ -1,7 +1,7 @@
-"""Forgetting: takes a message, a turn, a text everywhere, or all before a date out of what a workspace keeps.
+"""Forgetting: removes a message, a turn, all mentions of a text, or everything before a date from a workspace.
 
-The files next to the state file come first, each replaced whole; then the record, in one transaction. So a crash in
-between leaves the record as it was, and the same command again does the rest.
+Files next to the state file come first, each replaced atomically; then the store, in one transaction. So a crash in
+between leaves the store unchanged, and repeating the command completes the work.
 """
 
 import asyncio
@@ -29,10 +29,10 @@ _REQUESTS: Final = ("requests.log", "requests.log.1", "access.log", "access.log.
 _TYPED: Final = ("history", "debug_history")
 _LOGS: Final = {**dict.fromkeys(_REQUESTS, "log of requests"), **dict.fromkeys(_TYPED, "input history")}
 _CRASHES: Final = "crash-*.log"
-_DEBUG: Final = "debug.log"  # of one session: each request in it has the whole conversation
+_DEBUG: Final = "debug.log"  # deleted as a whole: each request in it has the whole conversation
 _ASIDE: Final = ".knapper/state.db.*-*"
 _MOST_BYTES: Final = 256 << 20
-_OWN_BYTES: Final = 4 << 20  # of a file of the user's that is looked into
+_OWN_BYTES: Final = 4 << 20  # largest file of the user that is searched
 _MOST_FILES: Final = 5_000
 _SKIPPED: Final = frozenset(("node_modules", "__pycache__"))
 _SHIFT: Final = 20
@@ -45,7 +45,7 @@ _ENTRY: Final = re.compile(r"(?m)^(?=\n?# \d{4}-\d\d-\d\d )")
 
 @dataclass(frozen=True, slots=True)
 class ForgetRequest:
-    """A human's request to forget: one of text, message, turn and before."""
+    """A user's request to forget; exactly one of `text`, `message`, `turn` and `before` is set."""
 
     text: str = ""
     message: str = ""
@@ -57,7 +57,7 @@ class ForgetRequest:
 
 @dataclass(frozen=True, slots=True)
 class ForgetOrder:
-    """The order to forget, in words and for the store, and the agents that must rest meanwhile."""
+    """A resolved request to forget: its description, the erasure for the store, and the agents that must be locked."""
 
     subject: str
     erasure: Erasure
@@ -68,7 +68,7 @@ class ForgetOrder:
 
 @dataclass(frozen=True, slots=True)
 class RecordLine:
-    """A line of the record, and the place that has it."""
+    """A stored line of text, and its place."""
 
     place: str
     text: str
@@ -76,10 +76,10 @@ class RecordLine:
 
 @dataclass(frozen=True, slots=True)
 class ForgetReport:
-    """How much is taken out of each place, and where it stays; `longer` are words that hold the text as a part.
+    """The number of removals per place, and the places where the text stays.
 
-    `lines` are the first lines that go, and `nearest` the lines of memory that stay and share the most words with the
-    text.
+    `longer` are words that contain the text. `lines` are the first removed lines; `nearest` are lines of memory that
+    stay and share the most words with the text.
     """
 
     subject: str
@@ -90,7 +90,7 @@ class ForgetReport:
     nearest: Sequence[RecordLine] = ()
 
     def to_json(self, outcome: Literal["previewed", "forgotten", "nothing"]) -> dict[str, Any]:  # Any: JSON
-        """Return the published form."""
+        """Return the published document."""
         return {
             "outcome": outcome,
             "subject": self.subject,
@@ -103,7 +103,7 @@ class ForgetReport:
 
 
 class Forgetting:
-    """Takes out of the record of one workspace."""
+    """Removes content from one workspace."""
 
     def __init__(self, root: Path, folder: Path, store: Store) -> None:
         self._root = root
@@ -111,10 +111,10 @@ class Forgetting:
         self._store = store
 
     async def order(self, request: ForgetRequest, agent: str) -> ForgetOrder:
-        """Return what is meant by a request; turns and messages are those of the agent.
+        """Resolve a request; turns and messages are those of the agent.
 
         Raises:
-            UsageError: it names nothing, several things, or something that is not there.
+            UsageError: it names nothing, several things, or something that does not exist.
         """
         if sum(map(bool, (request.text, request.message, request.turn, request.before))) != 1:
             raise UsageError("Say what to forget: one of a text, a message, a turn or a date.")
@@ -138,13 +138,13 @@ class Forgetting:
         return ForgetOrder(f"message {place_of(said.seq)} of {agent} (“{begins}”)", gone, [agent], said.text)
 
     async def preview(self, order: ForgetOrder) -> ForgetReport:
-        """Return what would be taken out, and where it would stay; nothing is changed."""
+        """Return the report of an order without changing anything."""
         files = await asyncio.to_thread(lambda: _counts(self._files(order)))
         report = await self._report(order, await self._store.rehearse(order.erasure), files)
         return replace(report, lines=await self._lines(order))
 
     async def carry_out(self, order: ForgetOrder) -> ForgetReport:
-        """Take it out. The agents of the order must be locked."""
+        """Execute an order and return the report. The agents of the order must be locked."""
         files = await asyncio.to_thread(self._rewrite, order)
         return await self._report(order, await self._store.forget(order.erasure), files)
 
@@ -171,7 +171,7 @@ class Forgetting:
         return ForgetReport(order.subject, {**places, **files}, {**stays, **named}, [*target.longer], nearest=nearest)
 
     async def _lines(self, order: ForgetOrder) -> list[RecordLine]:
-        """Return the first lines that go: of memory blocks and messages that hold the text, or of the turns."""
+        """Return the first removed lines: those of memory blocks and messages with the text, or of the turns."""
         target, lines = order.erasure.target, list[RecordLine]()
         if isinstance(target, MessageGone):
             return [RecordLine("message", text) for text in bare_lines(order.said)[:MOST_LINES]]
@@ -189,7 +189,7 @@ class Forgetting:
         return [line for line in lines if line.text][:MOST_LINES]
 
     async def _nearest(self, mention: Mention, agents: Sequence[str]) -> list[RecordLine]:
-        """Return the lines of memory blocks that do not hold the text, and share the most words with it."""
+        """Return the lines of memory blocks that do not contain the text but share the most words with it."""
         sought = frozenset(words.stems(words.content(mention.text)))
         lines = [line for line in await self._block_lines(agents) if not mention.within(line.text)]
         shared = [len(sought.intersection(words.stems(words.content(line.text)))) for line in lines]
@@ -207,11 +207,11 @@ class Forgetting:
         ]
 
     def _stays(self, mention: Mention) -> Iterator[tuple[str, str]]:
-        """Yield the user's own files that hold the text, and state files that were set aside."""
+        """Yield the user's files that contain the text, and such state files that were set aside."""
         for path in sorted(self._root.glob(_ASIDE)):
             if mention.within(_read(path, _MOST_BYTES)):
                 yield str(path.relative_to(self._root)), "a state file that was set aside; delete it"
-        word = Mention(mention.text, exact=mention.exact, word=True)  # a part of another word in a file is no mention
+        word = Mention(mention.text, exact=mention.exact, word=True)  # in files, only whole words count
         for path in _own_files(self._root):
             if count := word.count(_read(path, _OWN_BYTES)):
                 yield (
@@ -220,7 +220,7 @@ class Forgetting:
                 )
 
     def _files(self, order: ForgetOrder) -> Iterator[tuple[Path, str, str, int]]:
-        """Yield each file of the state folder with what is left of it, its place, and how much goes."""
+        """Yield the changed files of the state folder with their remaining text, their place, and the removals."""
         is_gone = _is_gone(order)
         for name, place in _LOGS.items():
             text = _read(self._folder / name, _MOST_BYTES)
@@ -254,7 +254,7 @@ class Forgetting:
 
 
 def place_of(seq: int) -> str:
-    """Return the number by which a message is named: of its turn, and of its entry in it."""
+    """Return the number of a message as TURN.ENTRY."""
     return f"{seq >> _SHIFT}.{seq & (1 << _SHIFT) - 1}"
 
 
@@ -270,7 +270,7 @@ def _counts(changes: Sequence[tuple[Path, str, str, int]] | Iterator[tuple[Path,
 
 
 def _is_gone(order: ForgetOrder) -> Callable[[str], bool]:
-    """Return what tells whether an entry of a file goes: it holds the text, is the message, or is older."""
+    """Return a test for whether to remove an entry of a file: it has the text, is the message, or is older."""
     target, before = order.erasure.target, order.before
     if isinstance(target, Mention):
         return target.within

@@ -1,6 +1,6 @@
-"""Builds the functions of a workspace behind their gate, and the way to the sandbox.
+"""Builds the function service of a workspace and the client of the sandbox.
 
-A part is imported and built when it is first asked for: who only reads waits for the store and the registry alone.
+Each part is imported and built on first use, so that commands that only read need just the store and the registry.
 """
 
 from collections.abc import Callable, Mapping
@@ -70,7 +70,7 @@ def sandbox_client(
     shared: "Sandbox | None",
     on_status: Callable[[str], None] | None = None,
 ) -> "SandboxClient":
-    """Return the way to the sandbox, with what calls may reach; a started one may be shared. Logs hide its secrets."""
+    """Return the client of the sandbox, with the grants of calls; `shared` is a started sandbox. Logs hide secrets."""
     session.mask_logs()
     state = prepare_state_dir(root)
     secrets = source.Secrets(root, environment)
@@ -96,7 +96,7 @@ def function_service(
     models: "Callable[[], ModelOpener] | None" = None,
     on_status: Callable[[str], None] | None = None,
 ) -> FunctionService:
-    """Return the functions of a workspace, behind the gate; `models` read and find functions by meaning."""
+    """Return the function service of a workspace with its gate; `models` read functions and search them by meaning."""
     registry, module_bytes = Registry(Snapshot.empty(OF_THE_PROGRAM)), settings.gate.module_kib << 10
     alone = partial(only_writer, prepare_state_dir(root))
     _check_fixes(settings)

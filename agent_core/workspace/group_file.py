@@ -1,4 +1,4 @@
-"""The file of a group, `groups/NAME.toml`: checked, and turned into its plan."""
+"""The file of a group, `groups/NAME.toml`: validation, and conversion to a plan."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ _USUAL: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class GroupFile:
-    """What the file of a group says."""
+    """The content of a group's file."""
 
     members: tuple[str, ...]
     purpose: str = ""
@@ -35,7 +35,7 @@ class GroupFile:
     no_repeat: bool = True
     tail_chars: int = 2000
     patience: int = _USUAL
-    stop: Mapping[str, Any] = field(default_factory=dict)  # Any: TOML, as `StopConditions` has it
+    stop: Mapping[str, Any] = field(default_factory=dict)  # Any: TOML for `StopConditions`
     limits: SpendingLimits = field(default_factory=SpendingLimits)
     model: str = ""
 
@@ -45,34 +45,34 @@ GroupFolder = ConfigFolder[GroupFile]
 
 @dataclass(frozen=True, slots=True)
 class GroupSurroundings:
-    """What a group's file may name: agents, with their purposes, and functions of the workspace."""
+    """The names that a group's file may use: agents, with their purposes, and functions of the workspace."""
 
     agents: Mapping[str, str]
     functions: Collection[str]
 
 
 def is_group(root: Path, name: str) -> bool:
-    """Check whether the workspace has a group of this name."""
+    """Check whether the workspace has a group with this name."""
     is_name = bool(AGENT.fullmatch(name)) and name.casefold() not in RESERVED
     return is_name and (root / FOLDER / f"{name}.toml").is_file()
 
 
 def group_names(root: Path) -> list[str]:
-    """Return the names of the workspace's groups, of those with a problem in their file, too."""
+    """Return the names of the workspace's groups, including those with an invalid file."""
     return sorted(path.stem for path in (root / FOLDER).glob("*.toml") if is_group(root, path.stem))
 
 
 def file_problems(root: Path, agents: AgentFiles) -> list["Problem"]:
-    """Return what is wrong first with the files of agents and of groups."""
+    """Return the first problems of the files of agents and groups."""
     groups = GroupFolder(root, FOLDER, GroupFile, looks=agents.names)
     return [*agents.folder.first_problems, *groups.first_problems]
 
 
 def read_group(root: Path, folder: GroupFolder, name: str, surroundings: GroupSurroundings) -> GroupPlan:
-    """Return the plan in a group's file; of one with a problem, what it held before, and the problem.
+    """Return the plan in a group's file; for an invalid file, the last valid plan with the problem.
 
     Raises:
-        ConfigError: the file is not as it must be; says where, and what to write.
+        ConfigError: the file is invalid and has no valid version; the message says where, and what to write.
     """
     path = f"{FOLDER}/{name}.toml"
     file = folder.read().get(name)
@@ -106,7 +106,7 @@ def read_group(root: Path, folder: GroupFolder, name: str, surroundings: GroupSu
 
 @dataclass(frozen=True, slots=True)
 class _GroupCheck:
-    """The checks of one group's file."""
+    """The validation of one group's file."""
 
     path: str
     root: Path

@@ -1,4 +1,4 @@
-"""The verbs that change helpers: judged by their gate, agreed to by the user if an agent proposes, then written."""
+"""The verbs that change helpers: validated by a gate, approved by the user if an agent proposes them, then written."""
 
 import weakref
 from collections.abc import Mapping
@@ -44,9 +44,9 @@ _ASKS: Final[Mapping[Deed, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class HelperVerdict:
-    """The verdict on a helper that was proposed: whether it is in force, and all that was found.
+    """The verdict on a proposed change of a helper: whether it was admitted, and its problems.
 
-    `back` is the version that a rollback was to bring back, with its time.
+    `back` is the version that a rollback restores, with its time.
     """
 
     name: str
@@ -59,7 +59,7 @@ class HelperVerdict:
 
     @property
     def text(self) -> str:
-        """The verdict as a model reads it."""
+        """The verdict as text for a model."""
         found = "\n".join(map(str, self.problems))
         if self.admitted:
             can = "" if self.deed == "deleted" else f" It can be called in your next step: {self.signature}."
@@ -70,7 +70,7 @@ class HelperVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """Who proposes a change, what they have left themselves, and why they want it."""
+    """A proposed change: its author, the author's remaining budget, and the reason."""
 
     author: Author
     rest: SpendingLimits = SpendingLimits()  # noqa: RUF009 - a frozen value
@@ -78,23 +78,23 @@ class Proposal:
 
 
 class HelperChanges:
-    """The verbs on helpers, each of them one call, for every interface."""
+    """The verbs that change helpers, for all interfaces."""
 
     def __init__(self, library: "HelperLibrary", functions: FunctionService) -> None:
         self._library = library
         self._functions = functions
 
     async def check(self, name: str, text: str, proposal: Proposal | None = None) -> HelperVerdict:
-        """Judge a helper without writing anything."""
+        """Validate a helper without writing anything."""
         await self._library.refresh()
         problems = await self._judge(name, text, proposal or Proposal(Author()))
         return HelperVerdict(name, "created", _passes(problems), problems)
 
     async def create(self, name: str, text: str, proposal: Proposal) -> HelperVerdict:
-        """Judge a new helper and, if it passes and the user agrees, write its file.
+        """Validate a new helper and, if it passes and the user agrees, write its file.
 
         Raises:
-            UsageError: there is one of that name.
+            UsageError: a helper with that name exists.
         """
         await self._library.refresh()
         if name in self._library.helpers:
@@ -106,7 +106,7 @@ class HelperChanges:
         """Change one place in a helper's file.
 
         Raises:
-            UsageError: there is no such helper, or the text stands in it not exactly once.
+            UsageError: there is no such helper, or the text does not occur in it exactly once.
         """
         await self._library.refresh()
         text = self._library.helper(name).text
@@ -127,10 +127,10 @@ class HelperChanges:
         return await self._put("changed", name, text, proposal)
 
     async def delete(self, name: str, proposal: Proposal) -> HelperVerdict:
-        """Delete a helper that no other helper names.
+        """Delete a helper that no other helper refers to.
 
         Raises:
-            UsageError: there is none, or another one names it.
+            UsageError: there is no such helper, or another one refers to it.
         """
         await self._library.refresh()
         helper = self._library.helper(name)
@@ -146,14 +146,14 @@ class HelperChanges:
     async def rollback(self, name: str, version: str, proposal: Proposal) -> HelperVerdict:
         """Restore an earlier version of a helper, or a deleted helper.
 
-        Without `version`, the one before the current one, or before the one that the last rollbacks brought back.
+        Without `version`, the one before the current one; repeated rollbacks go back further.
 
         Raises:
             UsageError: there is no such version.
         """
         await self._library.refresh()
         target = history.pick(name, await self._library.versions(name), version, goes_back=True)
-        went_back = history.went_back(target, is_there=name in self._library.helpers)  # by which the next one knows it
+        went_back = history.went_back(target, is_there=name in self._library.helpers)  # marks it for the next rollback
         reason = ": ".join(filter(None, (went_back, proposal.reason)))
         verdict = await self._put("restored", name, target.source, replace(proposal, reason=reason))
         return replace(verdict, back=f"version {target.number} of {target.when}")
@@ -179,7 +179,7 @@ class HelperChanges:
         return tuple(problems)
 
     async def _call(self, name: str, inputs: dict[str, Any]) -> "CallReport":  # Any: JSON
-        """Call a function with those of the inputs that it takes."""
+        """Call a function with those inputs that it has parameters for."""
         function = self._functions.registry.snapshot().functions[name]
         taken: Mapping[str, Any] = {key: inputs[key] for key in function.parameters["properties"] if key in inputs}
         report = await self._functions.test(name, taken)
@@ -187,7 +187,7 @@ class HelperChanges:
         return report.outcome
 
     async def _ask_user(self, deed: Deed, helper: Helper, text: str, proposal: Proposal) -> str:
-        """Ask the user about what an agent proposes, and return why it may not be; a user's own command is a yes."""
+        """Ask the user about an agent's proposal. Return the reason if it is denied; a user's command is a yes."""
         author = proposal.author
         if author.by == "human":
             return ""
@@ -204,11 +204,11 @@ def _passes(problems: tuple["Problem", ...] | list["Problem"]) -> bool:
 
 
 class HelperDesk:
-    """The verbs on helpers for the model of one agent, which reads their verdicts as texts."""
+    """The verbs that change helpers for the model of one agent, with verdicts as text."""
 
     def __init__(self, changes: HelperChanges, agent: "Agent") -> None:
         self._changes = changes
-        self._agent = weakref.ref(agent)  # which holds the desk: it must be able to go
+        self._agent = weakref.ref(agent)  # weak, because the agent holds the desk
 
     async def create(self, name: str, table: Mapping[str, Any], reason: str) -> str:  # Any: JSON
         """Propose a new helper.

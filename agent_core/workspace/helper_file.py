@@ -1,4 +1,4 @@
-"""A helper's file, `helpers/NAME.toml`, read into a helper or into every problem with it. Nothing in it is run."""
+"""A helper's file, `helpers/NAME.toml`, parsed into a helper or its problems. Nothing in it is run."""
 
 import json
 import re
@@ -48,7 +48,7 @@ _EXAMPLE_KEYS: Final = frozenset({"inputs", "function", "result"})
 
 @dataclass(frozen=True, slots=True)
 class HelperExample:
-    """A request with its result, which one function gives if it is called with those of the inputs that it takes."""
+    """An example: inputs, and the result that one function returns for those inputs that it has parameters for."""
 
     inputs: Mapping[str, Any]  # Any: JSON
     function: str
@@ -57,7 +57,7 @@ class HelperExample:
 
 @dataclass(frozen=True, slots=True)
 class Helper:
-    """A helper as its file describes it. `function` is what its caller sees, `answer` the call that gives a result."""
+    """A helper as described by its file. `function` is its signature for callers, `answer` the call with its result."""
 
     name: str
     text: str
@@ -73,16 +73,16 @@ class Helper:
 
     @property
     def purpose(self) -> str:
-        """Its purpose, which is the description that its caller sees."""
+        """The purpose, which is the description for callers."""
         return self.function.description
 
     def may_call(self, function: "Function") -> bool:
-        """Check whether a function of the workspace is one of its own."""
+        """Check whether the helper may call a function of the workspace."""
         return fits(self.functions, function)
 
 
 def path_of(name: str) -> str:
-    """Return the path of a helper's file, as messages show it."""
+    """Return the path of a helper's file for messages."""
     return f"{FOLDER}/{name}.toml"
 
 
@@ -92,7 +92,7 @@ def read_helper(name: str, text: str, most: int = MOST_PROBLEMS) -> Helper | tup
 
 
 class _FileReader:
-    """A reader of one file that collects its problems on the way."""
+    """A parser of one file that collects its problems."""
 
     def __init__(self, name: str, text: str, most: int = MOST_PROBLEMS) -> None:
         self.name, self.text, self.path, self.most = name, text, path_of(name), most
@@ -164,7 +164,7 @@ class _FileReader:
         if isinstance(function, tuple):
             self.problems += function[: self.most - len(self.problems)]
             return None
-        # The version is the file's: what a call is recorded with is then found again.
+        # The version is that of the file, so that a recorded call can be matched to it.
         return replace(function, version=version_of(self.text), body_hash=version_of(self.text))
 
     def budget(self, table: Mapping[str, Any]) -> SpendingLimits:
@@ -194,7 +194,7 @@ class _FileReader:
 
 
 def version_of(text: str) -> str:
-    """Return the name of a text's version: its SHA-256."""
+    """Return the version of a text: its SHA-256."""
     return hash_of(text)
 
 

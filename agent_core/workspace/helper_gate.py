@@ -1,4 +1,4 @@
-"""The gate of helpers: what a helper names exists, its name and purpose are its own, and its examples hold."""
+"""The gate of helpers: the names in its file exist, its name and purpose are unique, and its examples are correct."""
 
 import json
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from agent_core.registry.snapshot import Snapshot
 
 NEAR_PURPOSE: Final = 0.75
-"""So many of the words that two purposes have in all are in both, and they count as nearly the same."""
+"""The share of common words among all words of two purposes from which they count as nearly the same."""
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a helper's file is checked against: the functions, the names of the program's own, and other helpers."""
+    """The context for checking a helper's file: the functions, the built-in names (`hosted`), and other helpers."""
 
     snapshot: "Snapshot"
     hosted: Collection[str]
@@ -38,7 +38,7 @@ class Surroundings:
 
 
 def problems_around(helper: Helper, surroundings: Surroundings) -> tuple[Problem, ...]:
-    """Return the problems of a helper with what is around it: what it names and is not there, and names that clash."""
+    """Return the problems of a helper in its context, such as unknown names and name clashes."""
     checks = (
         _clashes(helper, surroundings),
         _unknown(helper, surroundings),
@@ -119,7 +119,7 @@ def _examples(helper: Helper, surroundings: Surroundings) -> Iterator[Problem]:
 
 
 def near_copies(helper: Helper, surroundings: Surroundings) -> Iterator[Problem]:
-    """Yield the problems of a helper that has nearly the purpose of another helper or of a function."""
+    """Yield a problem for each helper or function with nearly the same purpose."""
     where, fix = place_of(helper, "purpose"), "call that one, or say in `purpose` what only this one does"
     for other in surroundings.helpers.values():
         if other.name != helper.name and _likeness(helper.purpose, other.purpose) >= NEAR_PURPOSE:
@@ -133,7 +133,7 @@ def near_copies(helper: Helper, surroundings: Surroundings) -> Iterator[Problem]
 
 
 def beyond(helper: Helper, limits: "SpendingLimits") -> Iterator[Problem]:
-    """Yield the problems of a budget that is larger than what the one who proposes it has left itself."""
+    """Yield a problem for each part of the budget that exceeds the remaining budget of the proposer."""
     for name, most in limits.amounts().items():
         wanted = getattr(helper.budget, name)
         if name not in ("hops", "messages") and wanted is not None and wanted > most:
@@ -142,11 +142,11 @@ def beyond(helper: Helper, limits: "SpendingLimits") -> Iterator[Problem]:
 
 
 CallFunction = Callable[[str, dict[str, Any]], Awaitable[CallReport]]
-"""Calls a function of the workspace in a worker, off the record."""
+"""Calls a function of the workspace in a worker, without recording the call."""
 
 
 async def failing_examples(helper: Helper, call: CallFunction) -> list[Problem]:
-    """Return the problems of examples whose function does not give their result."""
+    """Return a problem for each example that the function does not reproduce."""
     problems = []
     for example in helper.examples:
         report = await call(example.function, dict(example.inputs))

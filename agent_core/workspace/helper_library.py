@@ -1,7 +1,7 @@
-"""The helpers of a workspace: read from `helpers/`, followed as their files change, and their versions kept.
+"""The helpers of a workspace: loaded from `helpers/`, reloaded when files change, with their versions in the store.
 
-A file that is rejected leaves the last good version in force, and its problems say why. Histories are those of the
-store: a helper's module there is the path of its file, and a removal is an empty text.
+If a file is rejected, its last valid version stays in force, and its problems are reported. In the store's history, a
+helper's module is the path of its file, and an empty text is a removal.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ _SUFFIX: Final = ".toml"
 
 @dataclass(frozen=True, slots=True)
 class HelperVersion:
-    """A version of a helper: who wrote it, when and why. `text` is empty where the helper was deleted."""
+    """A version of a helper, with its author, time and reason. `text` is empty if the helper was deleted."""
 
     number: int
     version: str
@@ -55,7 +55,7 @@ class HelperVersion:
 
 
 class HelperLibrary:
-    """The helpers in force, the problems of rejected files, and the versions of all."""
+    """The helpers in force, the problems of rejected files, and the versions of all helpers."""
 
     def __init__(self, root: Path, store: Store, functions: "FunctionService") -> None:
         self._root = root
@@ -68,7 +68,7 @@ class HelperLibrary:
         self._offered: tuple[object, object, Mapping[str, Helper]] = (None, None, {})
         self._one_at_a_time = asyncio.Lock()
         self.since: events.FunctionsChanged | None = None
-        """What others changed while no program ran, and which files are rejected; None if there is nothing to say."""
+        """Changes made while no program ran, and rejected files; None if there are none."""
 
     @property
     def helpers(self) -> Mapping[str, Helper]:
@@ -77,11 +77,11 @@ class HelperLibrary:
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """The problems of the files: the first of all, and how many files more have some."""
+        """The first problems of the files, and the number of further files with problems."""
         return first_problems(FOLDER, self._problems)
 
     def offered(self, snapshot: "Snapshot") -> Mapping[str, Helper]:
-        """Return the helpers that can be called, without those whose name a function has taken."""
+        """Return the helpers that can be called, except those with the name of a function."""
         if self._offered[0] is not self._helpers or self._offered[1] is not snapshot.functions:
             taken = snapshot.functions.keys() & self._helpers.keys()
             free = {name: helper for name, helper in self._helpers.items() if name not in taken}
@@ -89,21 +89,21 @@ class HelperLibrary:
         return self._offered[2]
 
     def refusal(self, name: str) -> str:
-        """Return why a helper whose file was rejected cannot be called."""
+        """Return why a helper cannot be called if its file was rejected, else ""."""
         if name in self._helpers or name not in self._problems:
             return ""
         return f"The helper `{name}` cannot be called: {self._problems[name][0]}"
 
     def surroundings(self, without: str = "") -> Surroundings:
-        """Return what a file is checked against."""
+        """Return the context for checking a file; `without` is a helper to leave out."""
         others = {name: helper for name, helper in self._helpers.items() if name != without}
         return Surroundings(self._functions.registry.snapshot(), OF_THE_PROGRAM, others)
 
     def helper(self, name: str) -> Helper:
-        """Return the helper of this name.
+        """Return the helper with this name.
 
         Raises:
-            UsageError: there is none.
+            UsageError: there is no such helper.
         """
         if name not in self._helpers:
             fix = did_you_mean(name, self._helpers, "Next: knapper helpers list")
@@ -113,10 +113,10 @@ class HelperLibrary:
         return self._helpers[name]
 
     def text(self, name: str) -> str:
-        """Return what a helper's file now says, even if it was rejected.
+        """Return the current text of a helper's file, even if it was rejected.
 
         Raises:
-            UsageError: there is no such file that can be read.
+            UsageError: there is no such helper, or its file cannot be read.
         """
         text = _text(self._root, f"{name}{_SUFFIX}") if name in self._problems else self.helper(name).text
         if isinstance(text, Problem):
@@ -124,14 +124,14 @@ class HelperLibrary:
         return text
 
     async def reserve(self) -> None:
-        """Keep the names of all helpers that there are or were from new functions; no file is read for that."""
+        """Reserve the names of all current and earlier helpers against new functions, without reading files."""
         names = {Path(path).stem for path in await self._store.kept_modules(FOLDER)}
-        with suppress(ConfigError):  # which is reported when the files are read
+        with suppress(ConfigError):  # reported when the files are read
             names |= (await asyncio.to_thread(stamps_of, self._root / FOLDER)).keys()
         self._functions.registry.keep_for_helpers(frozenset(names))
 
     async def load(self) -> None:
-        """Read the files, unless they have been read: what needs helpers asks for them first."""
+        """Read the files if they have not been read yet. Call this before using helpers."""
         if not self._is_read:
             await self.refresh(is_told=False)
 
@@ -140,7 +140,7 @@ class HelperLibrary:
         return self._judged_with is not None
 
     async def refresh(self, author: Author | None = None, reason: str = "", *, is_told: bool = True) -> None:
-        """Look at the folder again, and load what is new; others are notified of what someone else changed."""
+        """Reload changed files. With `is_told`, notify listeners of the changes."""
         async with self._one_at_a_time:
             await self._refresh(author, reason, is_told=is_told)
 
@@ -161,13 +161,13 @@ class HelperLibrary:
         self._stamps, self._judged_with = stamps, functions
         change = self._change(before, told, texts)
         if is_first:
-            is_new = not await self._store.agent_names()  # nobody was here before who could have seen another state
+            is_new = not await self._store.agent_names()  # no one has seen an earlier state
             self.since = replace(change, loaded=()) if change and is_new else change
         elif is_told and change is not None:
             self._functions.tell(change)
 
     async def _keep_all(self, error: ConfigError, *, is_told: bool) -> None:
-        """Let all helpers stay in force, since nobody can see whether their files are there; say why, once."""
+        """Keep all helpers in force if the folder cannot be read, and report that once."""
         is_first = not self._is_read
         if is_first:
             self._helpers = await self._last_helpers()
@@ -184,7 +184,7 @@ class HelperLibrary:
 
     async def _load(self, texts: Mapping[str, str | Problem], author: Author | None, reason: str) -> None:
         readings: dict[str, Helper | tuple[Problem, ...]] = {}
-        left = MOST_PROBLEMS  # of all files, but one of each: why it is rejected
+        left = MOST_PROBLEMS  # for all files together, but at least one per file
         values = ValueCount(FOLDER)
         for name, text in texts.items():
             reading = _reading(name, text, values, max(left, 1))
@@ -205,7 +205,7 @@ class HelperLibrary:
                     helper = None
                 else:
                     await self._keep(name, helper.text, author, reason or "saved")
-            # What is in force stays the same object, and stays in force if what it names went away since.
+            # An unchanged helper stays the same object, and stays in force even if names in it no longer exist.
             same = last is not None and (helper is None or last.text == helper.text)
             if chosen := last if same else helper:
                 in_force[name] = chosen
@@ -238,7 +238,7 @@ class HelperLibrary:
         told: Mapping[str, tuple[Problem, ...]],
         texts: Mapping[str, str | Problem],
     ) -> events.FunctionsChanged | None:
-        """Return how the helpers and the problems differ from those before, if they do."""
+        """Return the differences from the earlier helpers and problems, or None."""
         now = self._helpers
         news = {
             str(problem): _line_at(problem.where, texts[name])
@@ -259,24 +259,24 @@ class HelperLibrary:
         return change if is_news else None
 
     async def write(self, name: str, text: str, author: Author | None, reason: str) -> None:
-        """Write a helper's file, and load it: the version that was read before is what is replaced."""
-        async with self._one_at_a_time:  # so that nobody takes the file for one that somebody else saved
+        """Write a helper's file and load it. Only the version that was read before may be replaced."""
+        async with self._one_at_a_time:  # otherwise a refresh could attribute the file to someone else
             old = self._helpers.get(name)
             expected = hash_of(old.text) if old is not None and is_there(self._root / path_of(name)) else None
             await asyncio.to_thread(save_text, self._root, path_of(name), text, expected)
             await self._refresh(author, reason, is_told=False)
 
     async def remove(self, name: str, author: Author | None, reason: str) -> None:
-        """Delete a helper's file; its history is kept."""
+        """Delete a helper's file; its history stays."""
         async with self._one_at_a_time:
             await asyncio.to_thread(remove_text, self._root, path_of(name), hash_of(self.helper(name).text))
             await self._refresh(author, reason, is_told=False)
 
     async def versions(self, name: str) -> list[Version]:
-        """Return the versions of a helper, oldest first, those of a deleted one too.
+        """Return the versions of a current or deleted helper, oldest first.
 
         Raises:
-            UsageError: there was never one of that name.
+            UsageError: there was never a helper with that name.
         """
         rows = await self._store.module_history(path_of(name)) if NAME.fullmatch(name) else []
         if not rows:
@@ -284,15 +284,15 @@ class HelperLibrary:
         return [Version(number, row.version if row.text else "", row.text, row) for number, row in enumerate(rows, 1)]
 
     async def history(self, name: str) -> list[HelperVersion]:
-        """Return the versions of a helper as they are published, oldest first.
+        """Return the versions of a helper in their published form, oldest first.
 
         Raises:
-            UsageError: there was never one of that name.
+            UsageError: there was never a helper with that name.
         """
         return [_version(version.number, version.row) for version in await self.versions(name)]
 
     async def runs(self) -> dict[str, list[str]]:
-        """Return the agents that are runs of helpers, oldest first, by the names of the helpers."""
+        """Return the agents of helper runs by helper name, oldest first."""
         runs: dict[str, list[str]] = {}
         rows = {row.name: row.last_at for row in await self._store.agents()}
         for name in sorted(rows, key=lambda name: rows[name]):
@@ -302,7 +302,7 @@ class HelperLibrary:
 
     @asynccontextmanager
     async def followed(self) -> AsyncIterator[None]:
-        """Follow the folder, and the functions that its files name, while the block runs."""
+        """Reload helpers when files or functions change, while the block runs."""
         news = asyncio.Event()
         async with watch.Watcher(self._root / FOLDER, suffix=_SUFFIX) as watcher:
             quiet = self._functions.registry.subscribe(lambda _: news.set())
@@ -328,17 +328,17 @@ class HelperLibrary:
 
 
 class HelperSelection:
-    """Some of the helpers of a workspace: those that one agent may call, by patterns that may change."""
+    """The helpers that one agent may call, selected by patterns that may change."""
 
     def __init__(self, library: HelperLibrary, patterns: Callable[[], Sequence[str]], without: str = "") -> None:
-        """Create the selection; `without` is a helper that is never among them: no helper calls itself."""
+        """Create the selection; `without` is a helper to exclude, because no helper calls itself."""
         self._library = library
         self._patterns = patterns
         self._without = without
         self._selected: tuple[object, object, Mapping[str, Helper]] = (None, None, {})
 
     def offered(self, snapshot: "Snapshot") -> Mapping[str, Helper]:
-        """Return those that can be called now; the same object as long as nothing changed."""
+        """Return the helpers that can be called now; the same object as long as nothing changes."""
         offered = self._library.offered(snapshot)
         if not offered:
             return offered
@@ -349,7 +349,7 @@ class HelperSelection:
         return self._selected[2]
 
     def refusal(self, name: str) -> str:
-        """Return why a helper of these cannot be called."""
+        """Return why a selected helper cannot be called, or ""."""
         return self._library.refusal(name) if self._has(name) else ""
 
     def _has(self, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""Helpers that recorded turns suggest: functions that were used together again and again, with the figures why."""
+"""Drafts of helpers from recorded turns: functions that were often used together, with statistics."""
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -15,16 +15,17 @@ if TYPE_CHECKING:
 
 MOST_FUNCTIONS: Final = 6
 _FEWEST_TURNS: Final = 3
-_SHARE: Final = 0.5  # of the turns of the rarer one, in which both were used
+_SHARE: Final = 0.5  # of the rarer function's turns in which both must have been used
 _REQUESTS: Final = 3
 _LONGEST: Final = 400
 
 
 @dataclass(frozen=True, slots=True)
 class HelperProposal:
-    """A draft of a helper: its functions were used together in so many turns, which had so many calls of them.
+    """A draft of a helper: its functions were used `together` in that many turns, with that many `calls`.
 
-    `turns` counts those with any of them; `share` is the smallest share of a pair in the turns of its rarer function.
+    `turns` counts the turns with any of the functions; `share` is the smallest share of a pair in the turns of its
+    rarer function.
     """
 
     name: str
@@ -38,7 +39,7 @@ class HelperProposal:
 
 
 async def proposals(library: "HelperLibrary", store: "CallStore", snapshot: "Snapshot") -> list[HelperProposal]:
-    """Return drafts of helpers for functions that turns used together, the most frequent first."""
+    """Return drafts of helpers for functions that were used in the same turns, most frequent first."""
     calls: dict[str, list[str]] = {}
     for name in snapshot.functions:
         turns = [row.turn for row in await store.recent_calls(name) if row.turn]
@@ -51,7 +52,7 @@ async def proposals(library: "HelperLibrary", store: "CallStore", snapshot: "Sna
 
 
 def clusters(turns: Mapping[str, Set[str]]) -> list[tuple[str, ...]]:
-    """Return the sets of functions of which each two were used in the same turns, the most frequent first. Pure."""
+    """Return sets of functions in which each pair was used in the same turns, most frequent first. Pure."""
     shares = {pair: share for pair in combinations(sorted(turns), 2) if (share := _share(turns, pair))}
     found: list[tuple[str, ...]] = []
     taken: set[str] = set()
@@ -69,7 +70,7 @@ def clusters(turns: Mapping[str, Set[str]]) -> list[tuple[str, ...]]:
 
 
 def _share(turns: Mapping[str, Set[str]], pair: tuple[str, str]) -> float:
-    """Return the share of turns that two functions have in common, 0 if they are too few."""
+    """Return the share of turns that two functions have in common, or 0 if it is too small."""
     one, other = turns[pair[0]], turns[pair[1]]
     together = len(one & other)
     share = together / min(len(one), len(other))
@@ -106,7 +107,7 @@ def _draft(
 
 
 def _name(cluster: tuple[str, ...], snapshot: "Snapshot") -> str:
-    """Return a name from the module that all of them are in, or from the first of them."""
+    """Return a name based on the module that all functions share, or on the first function."""
     modules = {snapshot.functions[name].module.rpartition(".")[2] for name in cluster}
     return f"{modules.pop() if len(modules) == 1 else cluster[0]}_helper"
 

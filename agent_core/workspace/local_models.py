@@ -1,4 +1,4 @@
-"""Commands that need no open workspace: the schemas of files, and the local models."""
+"""Commands that need no open workspace: the schemas in files, and the local models."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -29,7 +29,7 @@ class Schemas:
 
 
 def schema_of(paths: Iterable[Path]) -> Schemas:
-    """Return the functions in some files: they are read as text, and nothing is run."""
+    """Return the functions in some files, which are parsed as text; nothing is run."""
     functions: list[Function] = []
     problems: list[Problem] = []
     for path in paths:
@@ -45,7 +45,7 @@ def schema_of(paths: Iterable[Path]) -> Schemas:
 
 
 def list_models() -> list[dict[str, Any]]:
-    """Return the local models that this version knows, with which of them are installed."""
+    """Return the local models that this version knows, and whether each is installed."""
     rows = []
     for entry in weights.available():
         file = weights.path(entry.name)
@@ -66,12 +66,12 @@ def list_models() -> list[dict[str, Any]]:
 
 
 def installed_models() -> list[str]:
-    """Return the names of the local models with weights on this machine, the recommended one first."""
+    """Return the names of the local models with weights on this machine, recommended ones first."""
     return [entry.name for entry in weights.available() if weights.path(entry.name) is not None]
 
 
 def is_missing(name: str) -> bool:
-    """Check whether a name means a local model whose weights are not on this machine.
+    """Check whether a name is that of a local model without weights on this machine.
 
     Raises:
         UsageError: there is no such local model.
@@ -80,7 +80,7 @@ def is_missing(name: str) -> bool:
 
 
 async def fetch_model(name: str, source: str | None, on_bytes: OnBytes) -> dict[str, Any]:
-    """Download a local model's weights and verify them against their pinned hash; return where they are."""
+    """Download a local model's weights and verify their pinned hash; return their name, path and size in bytes."""
     loop = asyncio.get_running_loop()
 
     def tell(progress: DownloadProgress) -> None:
@@ -92,11 +92,11 @@ async def fetch_model(name: str, source: str | None, on_bytes: OnBytes) -> dict[
 
 
 def remove_model(name: str) -> dict[str, Any]:
-    """Delete a local model's weights and what belongs to them; return the deleted files with their sizes in bytes.
+    """Delete a local model's weights and related files; return the deleted files and their total size in bytes.
 
     Raises:
-        UsageError: there is no such model, or nothing of it is here.
-        ModelError: another process fetches it.
+        UsageError: there is no such model, or none of its files are here.
+        ModelError: another process is downloading it.
         WorkspaceError: a file cannot be deleted.
     """
     entry = weights.named(name)

@@ -1,7 +1,7 @@
-"""What turns, steps, calls and tokens of this process came to, and what waits at its store, as Prometheus reads it.
+"""Prometheus metrics: turns, steps, calls and tokens of this process, and the backlog of its store.
 
-The one is counted from the events that every interface hears; the other is asked for when somebody reads. Nothing
-names an agent, a function or a text.
+The former are counted from events; the latter is queried on each scrape. No metric has a label with an agent, a
+function or a text.
 """
 
 import asyncio
@@ -33,16 +33,16 @@ from .workspace import Workspace
 
 _ASK_S: Final = 5.0
 _LAST_PORT: Final = 65_535
-_MOST_BEGUN: Final = 10_000  # turns that began, and whose end was not heard
+_MOST_BEGUN: Final = 10_000  # turns without a known end
 _TURN_S: Final = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
 _CALL_S: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 
 class Metrics:
-    """The numbers of a process at an open workspace."""
+    """The metrics of a process with an open workspace."""
 
     def __init__(self, workspace: Workspace) -> None:
-        """Begin to count, in the loop that runs the turns."""
+        """Start counting. Call this in the event loop that runs the turns."""
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = registry = CollectorRegistry()
         self._begun: dict[str, float] = {}
@@ -91,13 +91,13 @@ class Metrics:
                 pass
 
     def text(self, accept: str = "") -> tuple[bytes, str]:
-        """Return all numbers in a format that is accepted, and its type. Not in the loop, which is asked meanwhile."""
+        """Return all metrics in an accepted format, and its content type. Do not call this in the event loop."""
         encode, kind = choose_encoder(_readable(accept))
         return encode(self.registry), kind
 
 
 def _readable(accept: str) -> str:
-    """Return what is accepted; nothing, which means plain text, where the package fails at it."""
+    """Return the Accept header, or "" (plain text) if the package cannot parse it."""
     try:
         choose_encoder(accept)
     except (TypeError, ValueError):
@@ -107,10 +107,10 @@ def _readable(accept: str) -> str:
 
 @contextmanager
 def answered(metrics: Metrics, place: str) -> Iterator[str]:
-    """Answer everybody who can reach HOST:PORT with the numbers while the block runs; give the address.
+    """Serve the metrics at HOST:PORT, without authentication, while the block runs; yield the URL.
 
     Raises:
-        UsageError: it cannot be used.
+        UsageError: the address is invalid or cannot be used.
     """
     host, _, port = place.rpartition(":")
     host = host.strip("[]")
@@ -136,18 +136,18 @@ def answered(metrics: Metrics, place: str) -> Iterator[str]:
 
 
 class _AtTheStore(Collector):
-    """What the store knows, asked in the loop of its workspace."""
+    """A collector of metrics from the store, which is queried in the event loop of its workspace."""
 
     def __init__(self, workspace: Workspace, loop: asyncio.AbstractEventLoop) -> None:
         self._workspace = workspace
         self._loop = loop
 
     def describe(self) -> Iterator[Metric]:
-        """Ask nothing to learn the names."""
+        """Return no names, because that would require a query."""
         return iter(())
 
     def collect(self) -> Iterator[Metric]:
-        """Yield what it says; if it is away, that alone."""
+        """Yield the store's metrics, or only that it is down."""
         asked = asyncio.run_coroutine_threadsafe(self._gather(), self._loop)
         try:
             found = asked.result(_ASK_S)
@@ -166,7 +166,7 @@ class _AtTheStore(Collector):
             "events_waiting": ("Events in the inboxes of agents that are due and not taken.", backlog.waiting),
             "oldest_event_seconds": ("For how long the oldest of them has been due.", backlog.oldest_s),
         }
-        if store.is_shared:  # a file does not know who uses it
+        if store.is_shared:  # a file does not record its users
             workers = await store.workers()
             held = sum(len(row.agents) for row in workers if row.id == store.owner)
             alive = sum(row.is_alive for row in workers)

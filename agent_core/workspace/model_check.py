@@ -1,4 +1,4 @@
-"""Checks that a model answers: it is chosen as a turn would choose it and asked once, before anything is saved."""
+"""Checks that a model answers: it is selected as for a turn and gets one request, before settings are saved."""
 
 import asyncio
 import time
@@ -52,14 +52,14 @@ async def choose_model(settings: ModelSettings, environment: Mapping[str, str], 
     """Choose a model by these settings, as a turn would.
 
     Raises:
-        ModelError: there is none, or what is set cannot be used.
+        ModelError: there is no model, or the configured one cannot be used.
     """
     weights, confirmed = (lambda: next(iter(installed_models()), None)), partial(is_confirmed, root)
     return await choose(settings, environment, weights=weights, engine=has_engine, confirmed=confirmed)
 
 
 async def try_model(settings: ModelSettings, environment: Mapping[str, str], root: Path) -> Tested:
-    """Choose a model by these settings and ask it one thing; errors of the model are not raised."""
+    """Choose a model by these settings and send it one request; errors of the model are in the result."""
     patient = settings.model_copy(update={"retries": 0, "timeout_s": min(settings.timeout_s, _WAIT_S)})
     chosen: DiscoveredModel | None = None
     began = time.monotonic()
@@ -77,15 +77,15 @@ async def try_model(settings: ModelSettings, environment: Mapping[str, str], roo
 
 
 def in_force(root: Path, flags: Mapping[str, Any] | None = None) -> tuple[Settings, Mapping[str, str]]:
-    """Return the settings of a folder, and the environment that goes with them."""
+    """Return the settings of a folder and the environment."""
     return load(root, flags), environment()
 
 
 def keep_address(root: Path, values: Mapping[str, Any]) -> None:  # Any: values of settings
-    """Write values into the settings file; this confirms an address among them.
+    """Write values into the settings file, and confirm an address among them.
 
     Raises:
-        KnapperError: they cannot be written, or the address not be kept as confirmed.
+        KnapperError: the values or the confirmation cannot be written.
     """
     write_values(root, values)
     if url := values.get("model.base_url"):
@@ -93,10 +93,10 @@ def keep_address(root: Path, values: Mapping[str, Any]) -> None:  # Any: values 
 
 
 def check_new_address(url: str) -> str:
-    """Return the address as it may be written to the settings file.
+    """Return the address in the form for the settings file.
 
     Raises:
-        UsageError: it is no address, or there is a secret in it.
+        UsageError: it is not an address, or may contain a secret.
     """
     url = url.strip().rstrip("/")
     try:
@@ -113,10 +113,10 @@ def check_new_address(url: str) -> str:
 
 
 def check_new_name(name: str) -> str:
-    """Return the model's name as it may be written to the settings file.
+    """Check that a model's name may be written to the settings file, and return it.
 
     Raises:
-        UsageError: it looks like a key, or it is the tour, which is no setting.
+        UsageError: it looks like a key, or is the tour, which cannot be a setting.
     """
     if name == TOUR:
         raise UsageError("The tour cannot be set as the model.", fix="Next: knapper run --model tour")
@@ -126,7 +126,7 @@ def check_new_name(name: str) -> str:
 
 
 def exports(settings: Settings) -> list[str]:
-    """Return the shell commands that these settings need: a file never holds a key."""
+    """Return the shell commands that these settings need, because a settings file never has a key."""
     url = settings.model.base_url
     if not url or urlsplit(url).hostname in ("127.0.0.1", "localhost", "::1"):
         return []
@@ -134,7 +134,7 @@ def exports(settings: Settings) -> list[str]:
 
 
 def unconfirmed_server(root: Path, settings: ModelSettings, environment: Mapping[str, str]) -> str | None:
-    """Return the address of the one server that is found and may be another user's, if nothing else is chosen."""
+    """Return the address of a discovered server that may be another user's, if no other model is chosen; else None."""
     try:
         asyncio.run(choose(settings, environment, confirmed=partial(is_confirmed, root)))
     except UnconfirmedServer as error:
@@ -145,7 +145,7 @@ def unconfirmed_server(root: Path, settings: ModelSettings, environment: Mapping
 
 
 async def _ask(discovered: DiscoveredModel, settings: ModelSettings) -> Window:
-    """Ask a model one thing, and return its window."""
+    """Send a model one request, and return its context window."""
     from agent_core.model.client import open_model  # noqa: PLC0415 - the HTTP client is slow to import
 
     model = await open_model(discovered, settings)

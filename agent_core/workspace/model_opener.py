@@ -1,6 +1,6 @@
 """Chooses and opens the models of a workspace, for turns, for the reader, and for search by meaning.
 
-Models that are idle stay open: a run of a helper, or a turn of an agent behind, goes on with the connection of another.
+Idle models stay open, so that runs of helpers and turns of background agents can reuse their connections.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ _MOST: Final = 8
 
 
 class ModelOpener:
-    """Chooses and opens the models of a workspace; `environment` has keys and secrets, if not this process's own."""
+    """Chooses and opens the models of a workspace. `environment` has keys; by default, that of this process."""
 
     def __init__(
         self,
@@ -43,9 +43,9 @@ class ModelOpener:
         *,
         is_typed: bool = False,
     ) -> None:
-        """Create the opener; `is_typed`: the name of the usual model was typed for this run, not read from settings.
+        """Create the opener; `is_typed` means that the default model's name was given for this run, not in settings.
 
-        Where there is no model, the settings are `read_again`: one that was set meanwhile counts.
+        If there is no model, `read_again` reloads the settings, so that a model that was set meanwhile is used.
         """
         self.environment: Mapping[str, str] = own_environment() if environment is None else environment
         self._root = root
@@ -53,21 +53,21 @@ class ModelOpener:
         self._read_again = read_again
         self._is_unchecked = is_typed
         self.reader: DescriptionReader | None = self._reader()
-        """The reader of new functions' descriptions that the settings name, if any."""
+        """The model that describes new functions, if the settings turn it on."""
         name = self._settings.maker
         self.maker = FunctionMaker(name, partial(self._open_model, name)) if name else None
-        """The model that writes what agents ask for, if the settings name one."""
+        """The model that writes functions for agents, if the settings name one."""
         self.mender = self.maker or FunctionMaker("the usual model", partial(self._open_model, None))
         """The model that fixes functions which keep failing."""
 
     async def open(self, name: str | None) -> OpenedModel:
-        """Return a model, ready to be asked: the one of that name, or the usual one.
+        """Open a model by name; by default, the configured one.
 
         Raises:
-            ModelError: it is not available, or the user has not confirmed its address.
+            ModelError: the model is not available, or the user has not confirmed its address.
         """
         chosen, settings = await self.chosen(name)
-        # The HTTP client takes a tenth of a second to import: only a turn pays for it, and the prompt is not held up.
+        # The HTTP client takes 0.1 s to import, so only a turn imports it, in a thread that does not block the prompt.
         await asyncio.to_thread(import_module, "agent_core.model.client")
         from agent_core.model.client import open_model  # noqa: PLC0415 - see above
 
@@ -84,10 +84,10 @@ class ModelOpener:
         return OpenedModel(model, chosen.why, table, names, settings.model.programs)
 
     async def chosen(self, name: str | None = None) -> tuple[DiscoveredModel, "Settings"]:
-        """Return the model of that name, or the usual one, with the settings that name it.
+        """Choose a model by name, by default the configured one, and return it with the settings that apply to it.
 
         Raises:
-            ModelError: there is none, or the user has not confirmed its address.
+            ModelError: there is no model, or the user has not confirmed its address.
         """
         settings = self._settings.using(name) if name else self._settings
         try:
@@ -101,14 +101,15 @@ class ModelOpener:
         return await self.chosen(name)
 
     async def choose(self, settings: "ModelSettings") -> DiscoveredModel:
-        """Return the model that these settings mean here."""
+        """Choose a model by these settings."""
         confirmed = partial(is_confirmed, self._root)
         return await choose(settings, self.environment, weights=_best_installed, engine=has_engine, confirmed=confirmed)
 
     @cached_property
     def embedder(self) -> Embedder | None:
-        """The embedder that finds texts by meaning, one for all agents; until the user confirms the address it fails,
-        and nothing is sent.
+        """The embedder that finds texts by meaning, shared by all agents.
+
+        Until the user confirms its address, it fails and sends nothing.
         """
         memory = self._settings.memory
         url = self._settings.model.base_url or self.environment.get("OPENAI_BASE_URL") or ""
@@ -118,7 +119,7 @@ class ModelOpener:
 
     @cached_property
     def function_embedder(self) -> Embedder | None:
-        """The embedder that finds functions by meaning: one of this machine, since every message is a need."""
+        """The embedder that finds functions by meaning; it runs on this machine, because every message uses it."""
         return embedder("wordllama") if self._settings.memory.embedding == "endpoint" else self.embedder
 
     async def aclose(self) -> None:
@@ -129,7 +130,7 @@ class ModelOpener:
 
     def _reader(self) -> DescriptionReader | None:
         name = self._settings.gate.reader
-        if name == "same":  # who writes a function sees it described anew
+        if name == "same":  # the model that writes functions also describes them
             return DescriptionReader(name, partial(self._open_model, self._settings.maker))
         return None if name == "off" else DescriptionReader(name, partial(self._open_model, name))
 
@@ -138,20 +139,20 @@ class ModelOpener:
 
 
 class IdleModels:
-    """Models between two uses. Each serves one user at a time: it remembers the conversation that it wrote last."""
+    """A pool of idle models. Each has one user at a time, because it remembers its latest conversation."""
 
     def __init__(self, open_model: OpenModel, most: int = _MOST) -> None:
-        """Create the pool; of more than `most` idle models, the one that waits longest is closed."""
+        """Create the pool; beyond `most` idle models, the longest idle one is closed."""
         self._open = open_model
         self._most = most
         self._idle: list[tuple[str, str | None, OpenedModel]] = []
         self._used: dict[int, tuple[str | None, OpenedModel]] = {}
 
     async def take(self, key: str, name: str | None) -> OpenedModel:
-        """Return a model for the uses of this key: an idle one, or a new one.
+        """Return an idle model for this key, or open a new one.
 
         Raises:
-            ModelError: it is not available.
+            ModelError: the model is not available.
         """
         place = next((at for at, kept in enumerate(self._idle) if kept[:2] == (key, name)), None)
         opened = await self._open(name) if place is None else self._idle.pop(place)[2]
@@ -159,14 +160,14 @@ class IdleModels:
         return opened
 
     async def give_back(self, key: str, model: "Model") -> None:
-        """Keep a model that was taken for the next use of this key."""
+        """Return a model to the pool, for the next use of this key."""
         name, opened = self._used.pop(id(model))
         self._idle.append((key, name, opened))
         while len(self._idle) > self._most:
             await self._idle.pop(0)[2].model.aclose()
 
     async def aclose(self) -> None:
-        """Close the models that are idle."""
+        """Close the idle models."""
         while self._idle:
             await self._idle.pop()[2].model.aclose()
 

@@ -1,4 +1,4 @@
-"""A workspace that can only be read, as on a read-only disk: a copy for commands that look and change nothing."""
+"""Workspaces that can only be read, as on a read-only disk: a temporary copy for commands that change nothing."""
 
 import os
 import stat
@@ -17,7 +17,7 @@ _FUNCTIONS = "functions"
 
 
 def is_read_only(root: Path) -> bool:
-    """Check whether a workspace's state cannot be written: by its disk, its rights, or since somebody else owns it."""
+    """Check whether a workspace's state cannot be written, because of its disk, permissions or owner."""
     state = root / STATE
     if state.is_symlink() or not state.exists():
         return not os.access(root, os.W_OK)
@@ -26,16 +26,16 @@ def is_read_only(root: Path) -> bool:
 
 @contextmanager
 def reading_copy(root: Path) -> Iterator[Path]:
-    """Yield a temporary copy of the functions, the settings and the own state of a workspace; it is gone afterwards."""
+    """Yield a temporary copy of a workspace's functions, settings and, if the user owns it, state; then delete it."""
     with TemporaryDirectory(prefix="knapper-") as folder:
         copy = Path(folder)
         for path in _files(root):
             place = copy / path.relative_to(root)
             place.parent.mkdir(parents=True, exist_ok=True)
-            with suppress(OSError):  # a link, or a pipe: the workspace does not read it either
+            with suppress(OSError):  # a link or a pipe, which the workspace does not read either
                 place.write_bytes(read_plain(path, LARGEST_FILE))
         if (copy / STATE).is_dir():
-            set_aside(copy / STATE / STATE_FILE, Clock())  # of the copy; one of a stranger stays as it is
+            set_aside(copy / STATE / STATE_FILE, Clock())  # in the copy
         yield copy
 
 

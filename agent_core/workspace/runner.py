@@ -1,7 +1,7 @@
-"""The runner: decides whose turn runs next, over what the store says is due.
+"""The runner: runs the turns that the store lists as due.
 
-One turn at a time for each agent, a bounded number of agents at once. Wakes are hints that may be lost: the tables
-decide. What is timed is waited for until its time, and nothing is asked again and again meanwhile.
+Each agent runs one turn at a time; a bounded number of agents run at once. Wake-ups are only hints and may be lost:
+the tables of the store decide. The runner sleeps until the next due time instead of polling.
 """
 
 import asyncio
@@ -29,23 +29,23 @@ from agent_core.runtime.agent import Agent
 from agent_core.storage import BEAT, BETWEEN, LOST, WORK, Store
 
 Handle = Callable[[str], Awaitable[None]]
-"""Does something with the agent of a name, such as one turn for what waits in its inbox."""
+"""A function that gets the name of an agent and, for example, runs one turn for the agent's inbox."""
 
 _log = logging.getLogger(__name__)
-_AGAIN_S: Final = 1.0  # after the store failed, and twice as long each time
+_AGAIN_S: Final = 1.0  # pause after a failure of the store, doubled each time
 _LATEST_S: Final = 30.0
-_REST_S: Final = 15.0  # for an agent that another process has, or that could not be run
+_REST_S: Final = 15.0  # pause for an agent that another process holds, or that failed
 _HEAL_S: Final = 1.0
-_LONGEST_SLEEP_S: Final = 3600.0  # the clock may be set meanwhile
+_LONGEST_SLEEP_S: Final = 3600.0  # the clock may be changed meanwhile
 _MOST_OPEN: Final = 16
-_IN_A_ROW_S: Final = 2.0  # for turns of one agent, before others have theirs: to open it again costs as much as a turn
+_IN_A_ROW_S: Final = 2.0  # of turns of one agent before others run: opening it again costs as much as a turn
 _BELL: Final = "bell"
 
 
 class Runner:
-    """Runs agents in this process. Others may post to them; what nobody tells here is noticed at the next wake."""
+    """Runs agents in this process. Other processes may post to them; a missed post is found at the next wake-up."""
 
-    def __init__(  # noqa: PLR0913 - what it is made of
+    def __init__(  # noqa: PLR0913 - its parts
         self,
         store: Store,
         handle: Handle,
@@ -59,18 +59,19 @@ class Runner:
         on_fault: Callable[[str, KnapperError], None] = lambda *_: None,
         ends_with_store: bool = False,
     ) -> None:
-        """Create the runner; `interrupt` ends the turn of an agent that `handle` runs.
+        """Create the runner.
 
-        Events of these `kinds` begin turns. Of an agent that is not free, somebody else runs the turns and pokes when
-        they end. At a store that is shared, each agent is `let_go` after its turns, so that others can have it.
-        `on_fault` hears why the turns of an agent fail, or ("") why none can begin. One that `ends_with_store` is
-        started again by whoever watches over its process; others try again.
+        `handle` runs turns of an agent, `interrupt` ends them. Events of these `kinds` begin turns. If an agent is not
+        `is_free`, its turns run elsewhere, and `poke` must be called when they end. With a shared store, `let_go`
+        releases each agent after its turns, so that other processes can open it. `on_fault` gets an agent and the
+        reason why its turns fail, or "" and the reason why no turn can begin. With `ends_with_store`, the runner ends
+        when the store fails, and the supervisor of the process restarts it; otherwise the runner retries.
         """
         self._store = store
         self._handle = handle
         self._interrupt = interrupt
         self._slots = slots
-        self._more = slots if store.is_shared else 0  # a turn whose process died had a slot: it does not wait for one
+        self._more = slots if store.is_shared else 0  # for turns of dead processes: they had a slot already
         self._clock = clock
         self._kinds = kinds
         self._is_free = is_free
@@ -85,20 +86,20 @@ class Runner:
         self._next_due: float | None = None
 
     def poke(self, agent: str = "") -> None:
-        """Say that there may be something to do, for this agent or for any; it may be said too often."""
+        """Wake the runner because an agent, or any of them, may have work. Unneeded calls are harmless."""
         self._resting.pop(agent, None)
         self._woken.set()
 
     @property
     def running(self) -> tuple[str, ...]:
-        """The agents whose turns run now."""
+        """The agents that are running turns."""
         return tuple(self._running)
 
     async def run(self, *, until_idle: bool = False) -> None:
         """Run turns until `stop`, or until nothing is due and none runs.
 
         Raises:
-            StorageError: the store fails, and the runner ends with it, or is to run `until_idle`.
+            StorageError: the store fails and the runner `ends_with_store` or runs `until_idle`.
         """
         pause = _AGAIN_S
         try:
@@ -109,10 +110,10 @@ class Runner:
                         return
                     await self._sleep()
                     self._told, pause = "", _AGAIN_S
-                except StorageError as error:  # a full disk, a database that is away: it may be well again
+                except StorageError as error:  # a full disk or an unreachable database may recover
                     if until_idle or self._ends_with_store:
                         raise
-                    # Tell what keeps the runner from its work, once for as long as it is the same.
+                    # Report the same error only once.
                     if str(error) != self._told:
                         self._told = str(error)
                         self._on_fault("", error)
@@ -122,26 +123,26 @@ class Runner:
             await asyncio.gather(*self._running.values(), return_exceptions=True)
 
     async def _round(self) -> bool:
-        """Start what is due, end what nobody else would end; return whether there was nothing to do."""
+        """Start due turns and expire overdue waits; return whether there was nothing to do."""
         is_idle = not await self._start() and not self._running
         self._next_due = await self._store.next_due()
-        is_late = self._next_due is not None and self._next_due <= await self._store.now()  # of asks alone: see there
+        is_late = self._next_due is not None and self._next_due <= await self._store.now()  # overdue asks
         if has_reaped := is_late and await self.reap():
             self._woken.set()
         return is_idle and not has_reaped
 
     async def rest(self, seconds: float) -> None:
-        """Wait so long, or until `stop`."""
+        """Wait for this time, or until `stop`."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._ending.wait()
 
     async def reap(self) -> bool:
-        """End what nobody would end otherwise: the waits whose time is over. Return whether there was any."""
+        """End expired waits, which nothing else would end. Return whether there were any."""
         return bool(await self._store.expire())
 
     async def stop(self, grace_s: float = 2.0) -> None:
-        """Start nothing more; interrupt the turns that are still running after the grace."""
+        """Start no more turns; interrupt those that still run after the grace period."""
         self._ending.set()
         self._woken.set()
         if self._running:
@@ -150,7 +151,7 @@ class Runner:
             await self._interrupt(agent)
 
     async def _start(self) -> bool:
-        """Start the turns for which there is room; return whether any was started."""
+        """Start due turns while slots are free; return whether any turn was started."""
         now, started = self._clock.monotonic(), False
         for due in await self._store.work(self._kinds):
             if len(self._running) >= self._slots + (self._more if due.is_takeover else 0):
@@ -166,10 +167,10 @@ class Runner:
         try:
             try:
                 await self._turns(agent)
-            except* LostLease:  # from a group of tasks, perhaps
+            except* LostLease:  # may come from a task group
                 leave()
         except KnapperError as error:
-            is_taken = isinstance(error, AgentBusy) and self._store.is_shared  # somebody else runs its turn
+            is_taken = isinstance(error, AgentBusy) and self._store.is_shared  # another process runs its turn
             self._resting[agent] = self._clock.monotonic() + (_HEAL_S if is_taken else _REST_S)
             if not is_taken:
                 self._on_fault(agent, error)
@@ -179,13 +180,13 @@ class Runner:
             self._on_fault(agent, KnapperError("Its turn failed inside the program itself."))
         finally:
             if self._let_go is not None:
-                with suppress(KnapperError):  # it is closed at the end
+                with suppress(KnapperError):  # it is closed when the runner ends
                     await self._let_go(agent)
             del self._running[agent]
             self._woken.set()
 
     async def _turns(self, agent: str) -> None:
-        """Run turns of an agent, one after another, until nothing is due for it or others should have theirs."""
+        """Run turns of an agent, one after another, until none is due or other agents should run."""
         end = self._clock.monotonic() + _IN_A_ROW_S
         while True:
             await self._handle(agent)
@@ -195,10 +196,10 @@ class Runner:
                 break
 
     async def _sleep(self) -> None:
-        """Wait for a wake, or until the next thing is due by itself."""
+        """Wait for a wake-up or until the next due time."""
         times = [] if self._next_due is None else [self._next_due - await self._store.now()]
         times += [until - self._clock.monotonic() for until in self._resting.values()]
-        if self._store.is_shared:  # nobody tells that a process died
+        if self._store.is_shared:  # no one reports that a process died
             times.append(_HEAL_S * random.uniform(0.5, 1.5))  # noqa: S311  (a pause)
         wait = min([max(time, 0.01) for time in times if time > -_REST_S] or [_LONGEST_SLEEP_S])
         self._resting = {name: until for name, until in self._resting.items() if until > self._clock.monotonic()}
@@ -208,16 +209,16 @@ class Runner:
 
 
 def leave() -> None:
-    """End the process at once: another one has taken over an agent, and what this one still writes is refused.
+    """Exit at once: another process has taken over an agent, and the store refuses what this one still writes.
 
-    Whoever watches over it starts it again.
+    The supervisor of the process restarts it.
     """
     print("Another process has taken over an agent of this one, which ends.", file=sys.stderr, flush=True)  # noqa: T201
     os._exit(machine.TRY_AGAIN)
 
 
 def ring(state: Path) -> None:
-    """Wake the runners of all processes at a workspace: something was written that they did not write."""
+    """Wake the runners of all processes at a workspace, after writing something that they must notice."""
     folder = state / "agents"
     with suppress(OSError):
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -228,9 +229,10 @@ def ring(state: Path) -> None:
 async def bell(
     store: Store, state: Path, poke: Callable[[], None], lost: Callable[[], None] | None = None
 ) -> AsyncIterator[None]:
-    """Call `poke` whenever another process rings, as long as the block runs; the kernel tells it, or the database.
+    """Call `poke` while the block runs whenever another process rings, by a file event or through the database.
 
-    `lost` is called if the database tells that an agent of this process was taken over; else that is its end.
+    If the database reports that an agent of this process was taken over, `lost` is called; by default, the process
+    exits.
     """
 
     def hear(topic: str) -> None:
@@ -264,7 +266,7 @@ async def _file_bell(state: Path, poke: Callable[[], None]) -> AsyncIterator[Non
 
 @dataclass(frozen=True, slots=True)
 class Front:
-    """The agent that a person talks to, by its name now: its turns are run here, when it is free."""
+    """The agent that the user talks to. `name` returns its current name; its turns run here when it is free."""
 
     name: Callable[[], str]
     run: Handle
@@ -274,7 +276,7 @@ class Front:
 
 
 class AgentsBehind:
-    """The agents that work behind: opened when they have something to do, the last of them kept open."""
+    """A pool of background agents: opened when they have work; the most recently used stay open."""
 
     def __init__(
         self,
@@ -283,20 +285,20 @@ class AgentsBehind:
         approver: Approver | None = None,
         most: int = _MOST_OPEN,
     ) -> None:
-        """Create the pool; `hear` gets each event with the name of its agent, `approver` the questions about grants."""
+        """Create the pool; `hear` gets each event with its agent's name, `approver` answers questions about grants."""
         self._open_agent = open_agent
         self._hear = hear
         self._approver = approver
         self._most = most
         self._idle: OrderedDict[str, Agent] = OrderedDict()
-        self._lent: set[str] = set()  # of the idle: other processes can have them
+        self._lent: set[str] = set()  # idle agents that other processes may open
         self._working: dict[str, Agent] = {}
 
     async def turn(self, name: str) -> None:
         """Run one turn of an agent.
 
         Raises:
-            AgentBusy: another process has it.
+            AgentBusy: another process holds it.
         """
         agent = self._working[name] = await self._taken_back(name) or await self._open_agent(name)
         is_as_stored = True
@@ -315,7 +317,7 @@ class AgentsBehind:
             await self.close(next(iter(self._idle)))
 
     async def _taken_back(self, name: str) -> Agent | None:
-        """Return an idle agent; one that others could have, and had, is closed."""
+        """Return an idle agent, or None. One that was lent and used elsewhere is closed, because it is outdated."""
         agent = self._idle.pop(name, None)
         if agent is None or name not in self._lent:
             return agent
@@ -329,7 +331,7 @@ class AgentsBehind:
         return agent if is_current else None
 
     async def lend(self, name: str) -> None:
-        """Let other processes have an idle agent. What was read of it is kept for its next turn here."""
+        """Let other processes open an idle agent, and keep its loaded state for its next turn here."""
         if (agent := self._idle.get(name)) is None:
             return
         is_lent = False
@@ -342,7 +344,7 @@ class AgentsBehind:
                 await self.close(name)
 
     async def close(self, name: str) -> None:
-        """Close an agent that is idle, so that it can be opened elsewhere.
+        """Close an idle agent, so that it can be opened elsewhere.
 
         Raises:
             AgentBusy: its turn is running.
@@ -357,7 +359,7 @@ class AgentsBehind:
     async def at_work(
         self, new_runner: Callable[..., Runner], store: Store, state: Path, front: Front | None = None
     ) -> AsyncIterator[Runner]:
-        """Give a runner of these agents, and of the one in front, while the block runs; then close them."""
+        """Yield a runner for these agents and the front agent while the block runs; then close the pool's agents."""
 
         def is_front(name: str) -> bool:
             return front is not None and name == front.name()
@@ -384,12 +386,12 @@ class AgentsBehind:
                 await self.aclose()
 
     async def interrupt(self, name: str) -> None:
-        """End the running turn of an agent; it goes on at the next start."""
+        """End the running turn of an agent; the turn resumes at the next start."""
         if (agent := self._working.get(name)) is not None:
             await agent.interrupt(resumes=True)
 
     async def aclose(self) -> None:
-        """Close all agents."""
+        """Close all idle agents."""
         for agent in self._idle.values():
             await agent.aclose()
         self._idle.clear()

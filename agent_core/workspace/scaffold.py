@@ -1,4 +1,4 @@
-"""The folder of a workspace: `knapper init` makes it, with the starter functions and a settings file."""
+"""The folder of a workspace, which `knapper init` creates with starter functions and a settings file."""
 
 import re
 from importlib.metadata import PackageNotFoundError, files
@@ -28,10 +28,10 @@ _SETTINGS = """\
 
 
 def create(root: Path) -> list[str]:
-    """Create what is missing in a workspace; return the created paths, relative to it.
+    """Create the missing parts of a workspace; return the created paths, relative to it.
 
     Raises:
-        WorkspaceError: it is no folder, or cannot be written, or a link would lead out of it.
+        WorkspaceError: it is not a folder, cannot be written, belongs to someone else, or a link leads out of it.
     """
     check_folder(root)
     old_name.move_workspace(root)
@@ -57,21 +57,21 @@ def create(root: Path) -> list[str]:
 
 
 def check_folder(root: Path) -> None:
-    """Do nothing for a folder, and for what is not there.
+    """Check that a path is a folder or does not exist.
 
     Raises:
-        WorkspaceError: something else has its name.
+        WorkspaceError: the path is something else.
     """
     if root.exists() and not root.is_dir():
         raise WorkspaceError(f"{root.resolve()} is a file, and a workspace is a folder.", fix="Name a folder.")
 
 
 def existing(root: Path | None) -> Path:
-    """Return the folder if it is a workspace; None stands for the nearest one around the current folder.
+    """Return the folder if it is a workspace; None is the nearest one, from the current folder upward.
 
     Raises:
-        NoWorkspace: it is none, or not there.
-        WorkspaceError: it is no folder, or still has its old name and cannot be moved.
+        NoWorkspace: the folder is not a workspace, or does not exist.
+        WorkspaceError: the path is not a folder, or has files with old names that cannot be renamed.
     """
     if root is None:
         root = current_workspace() or Path()
@@ -90,11 +90,12 @@ def existing(root: Path | None) -> Path:
 
 
 def opened(root: Path | str) -> Path:
-    """Return the folder of a workspace. A new one may lack `functions/`: it is made. One with a state had it, and an
-    empty one in its place would say that all functions were deleted.
+    """Return the folder of a workspace, and create `functions/` in a new one.
+
+    With a state folder, a missing `functions/` is not created: an empty one would mean that all functions were deleted.
 
     Raises:
-        WorkspaceError: the folder is not there, or cannot hold functions.
+        WorkspaceError: the folder does not exist, or cannot hold functions.
     """
     root = Path(root).resolve()
     check_folder(root)
@@ -117,7 +118,7 @@ def opened(root: Path | str) -> Path:
 
 
 def _inside(root: Path) -> tuple[str, ...]:
-    """Return the path parts to the folder of functions, which a link may put elsewhere in the workspace."""
+    """Return the parts of the path of the functions folder, which may be a link inside the workspace."""
     return (root / FOLDER).resolve().relative_to(root.resolve()).parts
 
 
@@ -127,7 +128,7 @@ def functions() -> frozenset[str]:
 
 
 def sources() -> list[Path]:
-    """Return the files of the starters: next to a source checkout, or in the installed distribution."""
+    """Return the files of the starter functions, from a source checkout or the installed distribution."""
     folder = Path(__file__).parents[2] / "functions"
     shipped_files = [folder / name for name in NAMES if (folder / name).is_file()]
     if len(shipped_files) == len(NAMES):

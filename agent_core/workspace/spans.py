@@ -1,7 +1,7 @@
-"""Spans of OpenTelemetry, made from the events of turns: a turn, and below it its calls of functions.
+"""OpenTelemetry spans from the events of turns: one span per turn, with its function calls as children.
 
-A message keeps the `traceparent` that it came with, so that the trace of whoever sent it goes on in whichever process
-runs the turn. Texts, arguments and answers are in no span; names of agents and functions are.
+A message is stored with its `traceparent`, so that the sender's trace continues in the process that runs the turn.
+Spans have the names of agents and functions, but no texts, arguments or results.
 """
 
 import asyncio
@@ -20,13 +20,13 @@ from agent_core import __version__
 from agent_core.base import events
 from agent_core.base.events import Event
 
-_MOST_OPEN: Final = 10_000  # turns that began, and whose end was not heard
+_MOST_OPEN: Final = 10_000  # turns without a known end
 _TOKENS: Final = MappingProxyType({"prompt_tokens": "input_tokens", "completion_tokens": "output_tokens"})
 _FAILED: Final = ("failed", "stuck", "limits")
 
 
 class Spans:
-    """The spans of this process, sent to where `OTEL_EXPORTER_OTLP_ENDPOINT` and its like say."""
+    """The spans of this process, exported as `OTEL_EXPORTER_OTLP_ENDPOINT` and related variables say."""
 
     def __init__(self) -> None:
         self._provider = TracerProvider(resource=Resource.create({SERVICE_NAME: "knapper"}), shutdown_on_exit=False)
@@ -35,7 +35,7 @@ class Spans:
         self._turns: OrderedDict[str, tuple[Span, dict[str, Span]]] = OrderedDict()
 
     def hear(self, event: Event) -> None:
-        """Begin or end a span."""
+        """Start or end a span for an event."""
         if isinstance(event, events.TurnStarted):
             self._begin(event)
         elif event.turn in self._turns:
@@ -53,7 +53,7 @@ class Spans:
                     pass
 
     async def aclose(self) -> None:
-        """Send what is left."""
+        """Send the remaining spans."""
         await asyncio.to_thread(self._provider.shutdown)
 
     def _begin(self, event: events.TurnStarted) -> None:

@@ -1,7 +1,7 @@
-"""The store of a workspace, where its settings say: a file in its folder, or a database.
+"""The store of a workspace, according to its settings: a file in its folder, or a database.
 
-The settings file travels with the folder, perhaps from somebody else. Conversations go to a database that it alone
-names only when the user has said so.
+The settings file travels with the folder and may come from someone else. If only that file names the database, the
+user must confirm it before conversations are stored there.
 """
 
 import re
@@ -19,7 +19,7 @@ CONFIRM: Final = "knapper storage confirm"
 
 
 class UnconfirmedDatabase(StorageError):
-    """Raised if only the workspace's file names the database, so nothing is kept there."""
+    """An error for a database that only the workspace's file names; nothing is stored there."""
 
     code = "unconfirmed-database"
 
@@ -36,7 +36,7 @@ def open_state(root: Path, settings: Settings) -> Store:
     """Open the store of a workspace.
 
     Raises:
-        StorageError: it cannot be used, or the user has not confirmed it.
+        StorageError: the store cannot be used, or the user has not confirmed it.
         WorkspaceError: the state folder cannot be used.
     """
     folder = prepare_state_dir(root)

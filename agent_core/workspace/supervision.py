@@ -1,4 +1,4 @@
-"""The state of all agents that work together, and what a person may do about it; all of it from the store."""
+"""Supervision of agents that work together: their states, and the actions of a person, all through the store."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -16,9 +16,9 @@ BY_A_PERSON: Final = "(A person answers in place of this agent.)"
 
 @dataclass(frozen=True, slots=True)
 class AgentState:
-    """An agent and what it does: idle, queued, running, waiting, paused, stuck or stopped.
+    """The state of an agent: idle, queued, running, waiting, paused, stuck or stopped.
 
-    Its `kind` is agent, group, or helper: one run of a helper.
+    `kind` is "agent", "group" or "helper"; the latter is one run of a helper.
     """
 
     name: str
@@ -32,24 +32,24 @@ class AgentState:
     why: str = ""
 
     def to_json(self) -> dict[str, Any]:  # Any: JSON
-        """Return the published shape."""
+        """Return the published document."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
 class Supervision:
-    """The agents of a workspace as a person sees and steers them."""
+    """A view of a workspace's agents for a person, with actions to control them."""
 
     def __init__(self, store: Store, names: Iterable[str], groups: Collection[str] = ()) -> None:
-        """Create the view; `names` are the agents that there are, and of these `groups` are groups."""
+        """Create the view; `names` are all agents, and `groups` those among them that are groups."""
         self._store = store
         self._names = [*names]
         self._groups = groups
 
     def check(self, name: str) -> None:
-        """Check that there is such an agent.
+        """Check that an agent exists.
 
         Raises:
-            UsageError: there is none.
+            UsageError: it does not exist.
         """
         if name not in self._names:
             names = [each for each in self._names if not each.startswith(HELPER_RUN)]
@@ -58,9 +58,9 @@ class Supervision:
             raise UsageError(f"There is no agent `{one_line(name, 64)}`.", fix=hint)
 
     async def tree(self) -> list[AgentState]:
-        """Return the state of each agent: those that wait for nobody first, each before whom it waits for.
+        """Return the state of each agent: those that no one waits for first, each before the one that it waits for.
 
-        Of the runs of helpers, it has those that are at work.
+        Idle runs of helpers are left out.
         """
         asks, paused = await self._store.asks(), await self._store.paused()
         work, threads = await self._store.open_work(), {row.id: row for row in await self._store.threads()}
@@ -76,10 +76,10 @@ class Supervision:
         return "helper" if name.startswith(HELPER_RUN) else "group" if name in self._groups else "agent"
 
     async def asked(self, name: str) -> list[MessageRow]:
-        """Return the asks that wait for this agent.
+        """Return the open requests (asks) to this agent, or the one with this id.
 
         Raises:
-            UsageError: nobody waits for it.
+            UsageError: there is none.
         """
         asks = await self._store.asks()
         if waiting := [ask for ask in asks if name in (ask.recipient, ask.id)]:
@@ -89,17 +89,17 @@ class Supervision:
         raise UsageError(f"Nobody waits for an answer of `{one_line(name, 64)}`.", fix=hint)
 
     async def answer(self, name: str, text: str) -> int:
-        """Answer in place of an agent what others ask it, and return how many asks that were."""
+        """Answer the open asks to an agent in its place, and return their number."""
         asks = await self.asked(name)
         await self._store.apply([AnswerAsk(ask.id, f"{BY_A_PERSON} {text}") for ask in asks])
         await self._reopen({ask.thread for ask in asks})
         return len(asks)
 
     async def route(self, name: str, to: str) -> int:
-        """Put what others ask an agent to another one, and return how many asks that were.
+        """Redirect the open asks to an agent to another one, and return their number.
 
         Raises:
-            UsageError: there is no such agent, or somebody would wait for themselves.
+            UsageError: there is no such agent, or an agent would wait for itself.
         """
         self.check(to)
         asks = await self.asked(name)
@@ -108,10 +108,10 @@ class Supervision:
         return len(asks)
 
     async def stop(self, name: str, why: str) -> list[str]:
-        """Stop the threads that an agent is at work in, or the one of this id; return their ids.
+        """Stop the threads in which an agent is working, or the thread with this id; return their ids.
 
         Raises:
-            UsageError: it is at work in none.
+            UsageError: the agent is working in no thread.
         """
         asks, work = await self._store.asks(), await self._store.open_work()
         busy = {ask.thread for ask in asks if name in (ask.sender, ask.recipient, ask.thread)}
@@ -129,10 +129,10 @@ class Supervision:
         return stopped
 
     async def resume(self, name: str) -> list[str]:
-        """Resume a paused agent, and open the threads again in which it is stuck; return these threads.
+        """Resume a paused agent, and reopen the threads in which it is stuck; return the ids of these threads.
 
         Raises:
-            UsageError: there is no such agent, and no such thread.
+            UsageError: there is no such agent or thread.
         """
         stuck = [row.id for row in await self._store.threads() if row.state == "stuck" and name in (row.id, *row.spent)]
         if not stuck and name not in await self._store.paused():
@@ -152,7 +152,7 @@ def _state(
     work: list[OpenWork],
     threads: Mapping[str, ThreadRow],
 ) -> AgentState:
-    """Return the state of one agent: what holds it up comes before what it does."""
+    """Return the state of one agent; a reason why it is blocked takes precedence over its work."""
     mine = [ask for ask in asks if ask.sender == name]
     items = sorted((item for item in work if item.agent == name), key=lambda item: not item.is_running)
     thread = mine[0].thread if mine else items[0].thread if items else _last(name, threads)
@@ -187,7 +187,7 @@ def _last(name: str, threads: Mapping[str, ThreadRow]) -> str | None:
 
 
 def _depth(name: str, asks: list[MessageRow]) -> int:
-    """Return how many wait for each other before this one; there are no circles."""
+    """Return the length of the longest chain of agents that wait for this one; there are no cycles."""
     depth, names = 0, {name}
     while names := {ask.sender for ask in asks if ask.recipient in names}:
         depth += 1

@@ -1,6 +1,6 @@
-"""A workspace: an open folder, its agents and its functions; the factories build the parts.
+"""A workspace: an open folder with its agents and functions.
 
-Starting is cheap: the sandbox and the model are opened when something needs them.
+Opening is cheap: the sandbox and the model are started on first use.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ from . import scaffold
 from .function_factory import function_service, sandbox_client
 from .state_store import open_state
 
-if TYPE_CHECKING:  # each part is imported when it is first asked for
+if TYPE_CHECKING:  # each part is imported on first use
     from agent_core.access.grants import Approver, Decision, Question, approval
     from agent_core.base.events import Event
     from agent_core.base.problem import Problem
@@ -87,12 +87,12 @@ else:
     watch = LateModule("agent_core.registry.watch")
     runner = LateModule("agent_core.workspace.runner")
 
-_LOOK_S = 5.0  # between looks for functions that were changed elsewhere, and not told
-_MODEL_S = 3.0  # for an endpoint that is asked which models it has
+_LOOK_S = 5.0  # between checks for functions that were changed elsewhere without a notice
+_MODEL_S = 3.0  # timeout for an endpoint's list of models
 
 
 class OpenAgents:
-    """The resources of the agents that are open: closed with each, when nobody holds it any more, or at the end."""
+    """The resources of open agents. They are closed with the agent, after its garbage collection, or at the end."""
 
     def __init__(self) -> None:
         self._open: set[AsyncExitStack] = set()
@@ -102,28 +102,28 @@ class OpenAgents:
         self._is_closed = False
 
     def must_be_open(self) -> None:
-        """Do nothing while the workspace is open.
+        """Check that the workspace is still open.
 
         Raises:
-            WorkspaceError: it was closed.
+            WorkspaceError: it is closed.
         """
         if self._is_closed:
             raise WorkspaceError("The workspace is closed.", fix="Use it within its `async with`.")
 
     def hold(self, agent: "Agent", resources: AsyncExitStack) -> None:
-        """Keep the resources of an agent open as long as somebody holds it."""
+        """Keep the resources of an agent open as long as the agent is referenced."""
         self._open.add(resources)
         resources.callback(self._open.discard, resources)
         weakref.finalize(agent, self._let_go, resources, asyncio.get_running_loop()).atexit = False
 
     async def close_unheld(self) -> None:
-        """Close what belongs to agents that nobody holds any more."""
+        """Close the resources of agents that are no longer referenced."""
         async with self._one_at_a_time:
             while self._unheld:
                 await self._unheld.pop().aclose()
 
     async def aclose(self) -> None:
-        """Close everything."""
+        """Close the resources of all agents."""
         self._is_closed = True
         await asyncio.gather(*self._closing)
         for resources in list(self._open):
@@ -141,7 +141,7 @@ class OpenAgents:
 
 
 class Workspace:
-    """An open folder with `functions/` and its state. Its parts are opened when they are first asked for."""
+    """An open folder with `functions/` and its state. Its parts are opened on first use."""
 
     def __init__(
         self,
@@ -185,32 +185,32 @@ class Workspace:
 
     @cached_property
     def helpers(self) -> "HelperLibrary":
-        """The helpers: narrow agents that are called."""
+        """The helpers: specialized agents that are called like functions."""
         return helper_library.HelperLibrary(self.root, self._store, self.functions)
 
     @cached_property
     def helper_changes(self) -> "HelperChanges":
-        """The changes of helpers, planned."""
+        """The verbs that change helpers."""
         return helper_changes.HelperChanges(self.helpers, self.functions)
 
     @cached_property
     def groups(self) -> "GroupFolder":
-        """Its groups, as their files are."""
+        """The groups, read from their files."""
         return group_file.GroupFolder(self.root, group_file.FOLDER, group_file.GroupFile, looks=self.directory.names)
 
     def __repr__(self) -> str:
-        """Return its folder and the number of its functions."""
+        """Return a text with the folder and the number of functions."""
         count = len(self.functions.names())
         return f"<Workspace {one_line(str(self.root), 200)}: {count} function{'' if count == 1 else 's'}>"
 
     @property
     def store(self) -> Store:
-        """Its state on disk."""
+        """The store with the workspace's state."""
         return self._store
 
     @property
     def debugging(self) -> "Debugging":
-        """The debugger of this workspace: what is armed, and who is attached."""
+        """The debugger of this workspace: its breakpoints and the attached user."""
         return self._sandbox.debugging
 
     @property
@@ -221,7 +221,7 @@ class Workspace:
 
     @classmethod
     @asynccontextmanager
-    async def open(  # noqa: PLR0913 - what may differ from one program to another
+    async def open(  # noqa: PLR0913 - the options of a program
         cls,
         root: Path | str,
         *,
@@ -236,14 +236,14 @@ class Workspace:
     ) -> AsyncIterator["Workspace"]:
         """Open a workspace: read its settings, its state and its functions, and watch the folder.
 
-        Missing parts of the workspace are created. `environment` has keys and secrets, if not this process's own.
-        `approver` asks the user about grants; without one the answer is what `grants.unattended` says. `debugger`
-        handles stops, and `on_status` hears what takes long: a line when it begins, and an empty text when it is done.
-        A `sandbox` that was started is used in place of one by the settings; the caller ends it, after the workspace.
-        One that does not `follow` its files is for a look: what is saved while it is open is left to the next one.
+        Missing parts of the workspace are created. `environment` has keys and secrets; by default, that of this
+        process. `approver` asks the user about grants; without one, `grants.unattended` decides. `debugger` handles
+        stops. `on_status` gets a line when a long operation starts, and "" when it ends. A started `sandbox` is used in
+        place of the configured one; the caller must close it after the workspace. Without `follows`, files that are
+        saved while the workspace is open are ignored until the next time.
 
         Raises:
-            WorkspaceError: the folder is not there or cannot be used.
+            WorkspaceError: the folder does not exist or cannot be used.
             SettingsError: a setting is wrong.
             StorageError: the state cannot be used.
         """
@@ -273,7 +273,7 @@ class Workspace:
             yield workspace
 
     async def _close_parts(self) -> None:
-        """Close the parts that were opened, those that use others first."""
+        """Close the opened parts, dependent ones first."""
         async with AsyncExitStack() as stack:
             for name in ("_sandbox", "_models", "_idle_models"):
                 if name in vars(self):
@@ -284,28 +284,28 @@ class Workspace:
     @classmethod
     @asynccontextmanager
     async def in_memory(cls, **options: Any) -> AsyncIterator["Workspace"]:  # Any: what `open` takes
-        """Open a new workspace that is gone afterwards, for tests and notebooks; `options` are those of `open`."""
+        """Open a temporary workspace for tests and notebooks; `options` are those of `open`."""
         with TemporaryDirectory(prefix="knapper-") as folder:
             async with cls.open(folder, **options) as workspace:
                 yield workspace
 
     @staticmethod
     def find(root: Path | None = None) -> Path:
-        """Return a folder that is a workspace: this one, or without a name the nearest around the current folder.
+        """Return the folder if it is a workspace; without `root`, the nearest one, from the current folder upward.
 
-        It has `knapper.toml`, or had no settings file when it was made: then `.knapper/` is next to `functions/`.
+        A workspace has `knapper.toml` or, if it was created without a settings file, `.knapper/` next to `functions/`.
 
         Raises:
-            NoWorkspace: it is none, or not there; the message says what makes it one.
-            WorkspaceError: it is no folder.
+            NoWorkspace: the folder is not a workspace, or does not exist; the message says how to make it one.
+            WorkspaceError: the path is not a folder.
         """
         return scaffold.existing(root)
 
     @classmethod
     def create(cls, root: Path | str) -> list[str]:
-        """Create a workspace (`functions/` with the starters, and a settings file) and return what was created.
+        """Create a workspace (`functions/` with the starters, and a settings file) and return the created paths.
 
-        Nothing that is there is overwritten.
+        Existing files are not overwritten.
         """
         return scaffold.create(Path(root))
 
@@ -314,13 +314,13 @@ class Workspace:
     ) -> "Agent":
         """Return an agent with its conversation and memory restored; a new one starts with `memory`.
 
-        It is closed by `aclose`, at the end of an `async with` block on it, when nobody holds it any more, or with the
-        workspace. `verify` false accepts a first reply as it comes, whatever the preset says. One that `answers` leaves
-        the messages that wait for it to its next turn; otherwise the user is notified of them.
+        It is closed by `aclose`, at the end of an `async with` block, when it is no longer referenced, or with the
+        workspace. With `verify` false, a first reply is accepted unchecked, whatever the preset says. An agent that
+        `answers` handles its waiting messages in its next turn; otherwise the user is notified of them.
 
         Raises:
-            AgentBusy: it is open already, here or in another process.
-            UsageError: the preset, persona or human that a new agent is to begin with is not there.
+            AgentBusy: the agent is already open, here or in another process.
+            UsageError: the preset, persona or human for a new agent does not exist.
         """
         name = name or self.settings.agent
         if self._behind is not None:
@@ -354,10 +354,10 @@ class Workspace:
 
     @asynccontextmanager
     async def passing_agent(self, *, verify: bool = True) -> "AsyncIterator[Agent]":
-        """Open a new agent for one question: nothing of its conversation and its memory is kept.
+        """Open a temporary agent for one question; its conversation and memory are deleted at the end.
 
-        What it makes and changes among the functions stays, like any agent's. What a killed process left of such an
-        agent goes with the next one.
+        Its changes to functions stay, like those of any agent. If a process is killed, the remains of its temporary
+        agent are deleted with the next one.
         """
         folder, name = prepare_state_dir(self.root), f"{PASSING}{self._clock.new_id()[-12:]}"
         agent = await self.agent(name, verify=verify)
@@ -373,10 +373,10 @@ class Workspace:
                             (folder / "agents" / f"{left}.lock").unlink(missing_ok=True)
 
     async def export_agent(self, name: str | None = None) -> str:
-        """Return an agent as one JSON document: its conversation, its memory and how it was made.
+        """Return an agent as one JSON document with its conversation, memory and settings.
 
         Raises:
-            NoAgent: there is none of that name.
+            NoAgent: there is no agent with that name.
         """
         async with portable.opened_moves(self._store, self.root, self.settings) as moves:
             return await moves.export(name or self.settings.agent)
@@ -388,14 +388,14 @@ class Workspace:
         *,
         memory: "Memory | None" = None,
     ) -> "Agent":
-        """Return the agent of a document of this program, MemGPT or Letta, under its own name or `name`.
+        """Create an agent from a document of this program, MemGPT or Letta, under its name or `name`, and open it.
 
-        Nothing in the document is run, and it holds no functions: those of a memory class come with `memory`. A warning
-        names what the agent has called and cannot call here.
+        Nothing in the document is run, and it has no functions: those of a memory class come with `memory`. A warning
+        names the functions that the agent has called and that are missing here.
 
         Raises:
-            AgentFileError: the document is not as it must be.
-            AgentExists: there is an agent of that name.
+            AgentFileError: the document is invalid.
+            AgentExists: an agent with that name exists.
         """
         async with portable.opened_moves(self._store, self.root, self.settings) as moves:
             reports = await moves.take_in(portable.text_of(document), portable.ImportOptions(name))
@@ -407,14 +407,14 @@ class Workspace:
         return agent
 
     async def _lacking(self, agent: "Agent") -> list[str]:
-        """Return the functions that an agent's conversation has calls of, and that it does not have."""
+        """Return the functions that an agent's conversation has calls of, but that do not exist here."""
         replies = [message for message in await agent.history() if isinstance(message, Assistant)]
         called = {call.name for reply in replies for call in reply.calls if not call.name.startswith(HELPER_RUN)}
         own = {method.name for method in classes.methods_of(type(agent.memory.blocks.memory))}
         return sorted(called - own - OF_THE_PROGRAM - {*self.functions.names(), *self.functions.foreign()})
 
     async def load(self, path: Path | str, name: str = "", *, memory: "Memory | None" = None) -> "Agent":
-        """Return the agent in a file, as `import_agent` does of its text."""
+        """Create an agent from a file and open it; see `import_agent`."""
         return await self.import_agent(await asyncio.to_thread(portable.read_file, path), name, memory=memory)
 
     async def _save(self, name: str, path: Path | str) -> None:
@@ -428,9 +428,9 @@ class Workspace:
         front: "Front | None" = None,
         on_fault: Callable[[str, KnapperError], None] = lambda *_: None,
     ) -> "AsyncIterator[Runner]":
-        """Give the runner of this workspace's agents; `hear` gets the events of those that work behind.
+        """Yield the runner of this workspace's agents; `hear` gets the events of background agents.
 
-        The turns of the agent in `front` are run there.
+        `front` runs the turns of its own agent.
         """
         behind = runner.AgentsBehind(partial(self._open_agent, is_behind=True), hear)
         new_runner = partial(self._new_runner, slots=self.settings.runner.slots, on_fault=on_fault)
@@ -445,9 +445,9 @@ class Workspace:
         slots: int,
         on_fault: Callable[[str, KnapperError], None] = lambda *_: None,
     ) -> "AsyncIterator[Runner]":
-        """Give the runner of all agents at a store that is shared: of what users say to them, too.
+        """Yield the runner of all agents at a shared store, which also handles messages from users.
 
-        A turn that was cut off goes on. Questions about grants wait for an answer by their id.
+        Turns that were cut off are resumed. Questions about grants wait for an answer by their id.
 
         Raises:
             UsageError: the store is a file.
@@ -459,7 +459,7 @@ class Workspace:
         behind = runner.AgentsBehind(opened, hear, self.answered_by_id)
         kinds = (*BETWEEN, *FROM_USER, SUMMARY)
         new_runner = partial(self._new_runner, slots=slots, on_fault=on_fault, kinds=kinds, ends_with_store=True)
-        warm = asyncio.create_task(self._sandbox.ready())  # the first call does not wait for all of the start
+        warm = asyncio.create_task(self._sandbox.ready())  # so that the first call waits less
         try:
             async with self._at_work(behind, new_runner) as running:
                 await self._store.offer_slots(slots)
@@ -482,19 +482,19 @@ class Workspace:
         return runner.Runner(self._store, *parts, clock=self._clock, **terms)
 
     async def questions(self) -> list[approval.PendingQuestion]:
-        """Return the questions about grants that wait for an answer in any process at this workspace, oldest first."""
+        """Return the open questions about grants of all processes at this workspace, oldest first."""
         pending = []
         for row in await self._store.pending_questions():
-            with suppress(TypeError, ValueError, KeyError):  # of another version of the program, which asks it itself
+            with suppress(TypeError, ValueError, KeyError):  # from another version of the program, which asks it itself
                 question = approval.Question.from_json(row.question)
                 pending.append(approval.PendingQuestion(question, row.agent, row.turn, row.asked_at))
         return pending
 
     async def answer(self, question: str, decision: "Decision") -> None:
-        """Answer a pending question by its id; the process that asks goes on with the answer.
+        """Answer a pending question by its id; the asking process continues with the answer.
 
         Raises:
-            UsageError: no question of that id is pending: it was answered, or its turn has ended.
+            UsageError: no question with that id is pending.
         """
         if not await self._store.answer_question(question, decision.to_json()):
             raise UsageError(f"No question {question} is pending: it was answered, or its turn has ended.")
@@ -502,12 +502,12 @@ class Workspace:
     async def run_program(
         self, code: str, call: Callable[[str, Mapping[str, Any]], Awaitable[dict[str, Any]]]
     ) -> tuple[str, bool]:
-        """Run a program that is part of no conversation; see `run_apart`."""
+        """Run a program outside of any conversation; see `run_apart`."""
         return await programs.run_apart(self._sandbox, self.functions, code, call)
 
     @staticmethod
     async def answered_by_id(question: "Question") -> "Decision":
-        """Wait for an answer that is given by the question's id: the approver of a program without a prompt."""
+        """Wait for an answer by the question's id; the approver of a program without a prompt."""
         await asyncio.Event().wait()
         return approval.Decision("no", by="unavailable")
 
@@ -515,7 +515,7 @@ class Workspace:
         """Return the sources that the user gave an agent; the agent may be running in another process.
 
         Raises:
-            UsageError: no agent has that name, which is not the usual one's.
+            UsageError: there is no agent with that name.
         """
         name = name or self.settings.agent
         if name != self.settings.agent and await self._store.agent_settings(name) is None:
@@ -523,16 +523,16 @@ class Workspace:
         return self.memory(name).sources
 
     def loaded_sources(self) -> "Sources":
-        """Return the sources that were loaded for all agents, to be attached to each."""
+        """Return the sources that were loaded for all agents and can be attached to each."""
         return self.memory(source_catalog.LOADED).sources
 
     def memory(self, name: str) -> "AgentMemory":
-        """Return the memory of an agent to search it, without the agent, which may be running in another process."""
+        """Return the memory of an agent for searching; the agent may be running in another process."""
         gap, embedder = self.settings.memory.session_gap_minutes, self._models.embedder
         return agent_memory.AgentMemory(name, self._store, self._clock, embedder, gap_minutes=gap)
 
     async def model_trouble(self) -> str:
-        """Return why there is no model to ask, and what to do; "" if there is one, or its endpoint is slow to say."""
+        """Return why no model is available and how to fix it; "" if there is one, or its endpoint is slow to answer."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_MODEL_S):
                 try:
@@ -563,26 +563,26 @@ class Workspace:
         )
 
     async def agent_names(self) -> list[str]:
-        """Return the agents and groups that can be talked to: the usual one, those on file, and those that have begun.
+        """Return the agents and groups that users can talk to: the default one, those with a file, and stored ones.
 
-        Runs of helpers and questions that keep nothing are none.
+        Runs of helpers and temporary agents are excluded.
         """
         begun = [name for name in await self._store.agent_names() if not name.startswith((HELPER_RUN, PASSING))]
         return sorted({self.settings.agent, *self.directory.names(), *self.groups.read(), *begun})
 
     async def can_be_talked_to(self, name: str) -> bool:
-        """Check whether a name is among the `agent_names`, however many there are."""
+        """Check whether a name is among the `agent_names`, without listing all of them."""
         if name == self.settings.agent or name in self.directory.names() or name in self.groups.read():
             return True
         return not name.startswith((HELPER_RUN, PASSING)) and await self._store.has_agent(name)
 
     def rejected(self) -> tuple["Problem", ...]:
-        """Return the problems that now keep functions and helpers out."""
+        """Return the current problems for which functions and helpers are rejected."""
         helpers = [problem for problem in self.helpers.problems if problem.severity == "refuses"]
         return (*self.functions.rejected(), *helpers)
 
     async def has_agent(self, name: str) -> bool:
-        """Check whether there is an agent or a group of this name, or a run of a helper; another one would be new."""
+        """Check whether an agent, a group or a run of a helper has this name."""
         return (
             group_file.is_group(self.root, name)
             or await self._store.has_agent(name)
@@ -590,16 +590,16 @@ class Workspace:
         )
 
     async def helper_proposals(self) -> "list[HelperProposal]":
-        """Return drafts of helpers for functions that recorded turns used together."""
+        """Return drafts of helpers for functions that were used in the same turns."""
         return await helper_proposals.proposals(self.helpers, self._store, self.functions.registry.snapshot())
 
     @staticmethod
     def by_user(reason: str = "") -> "Proposal":
-        """Return the author of a change of helpers that the user makes themselves."""
+        """Return the proposal for a change of helpers by the user."""
         return helper_changes.Proposal(Author(), reason=reason)
 
     async def doctor(self, owners: CallOwners = None) -> dict[str, Any]:  # Any: JSON
-        """Return what this platform can do, in the published shape; of agents, what is so of the `owners` or all."""
+        """Return the `doctor` document; agents are limited to `owners`, if given."""
         own = [host_function.function for host_function in host_functions.standard().values()]
         functions = [*own, *self.functions.registry.snapshot().functions.values()]
         choose = self._models.choose
@@ -608,21 +608,21 @@ class Workspace:
         return {**report, "packages": await self.functions.granting.packages.health()}
 
     async def one_wall(self) -> str:
-        """Return what to ask the user of a level with one wall, "" if there is nothing to ask."""
+        """Return the question to the user about a level with one wall, or "" if there is nothing to ask."""
         sandbox = await self._sandbox.ready()
         return str(sandbox) if isinstance(sandbox, errors.OneWall) and not sandbox.was_refused else ""
 
     def answer_one_wall(self, *, agrees: bool) -> None:
-        """Keep this user's answer; after a yes, functions run here."""
+        """Store the user's answer; after a yes, functions can run."""
         self._sandbox.answer_one_wall(agrees=agrees)
 
     async def sandbox_level(self) -> str:
-        """Return how far workers are confined: full, apart, core, or none with an override."""
+        """Return the sandbox level, such as `full` or `core`, or `none` with the override."""
         return doctor.level(await self._sandbox.ready())
 
     @asynccontextmanager
     async def _following(self) -> AsyncIterator[None]:
-        """Follow the files of functions and of helpers, and what other folders at the store change."""
+        """Watch the files of functions and helpers, and the changes by other folders at the store."""
         await self.helpers.reserve()
         async with self.functions.background_review.at_work(), self._watching(), self.helpers.followed():
             yield
@@ -643,11 +643,11 @@ class Workspace:
                 await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _follow_others(self) -> None:
-        """Take what other folders at the store change: when it is told, and now and then by itself."""
+        """Load changes by other folders at the store, on notices and at regular intervals."""
         told = asyncio.Event()
         async with self._store.heard(lambda topic: told.set() if topic in ("", FUNCTIONS) else None):
             while True:
-                with suppress(StorageError):  # the database is away: it is asked again
+                with suppress(StorageError):  # the database is unreachable: try again
                     await self.functions.pull()
                 with suppress(TimeoutError):
                     async with asyncio.timeout(_LOOK_S):
@@ -664,10 +664,10 @@ def _model_opener(*arguments: Any, **options: Any) -> "ModelOpener":  # Any: wha
 
 
 def ask(message: str, workspace: Path | str = ".", *, agent: str | None = None) -> str:
-    """Return the reply of a workspace's agent to one message, for programs that are not asynchronous.
+    """Return the reply of a workspace's agent to one message, for synchronous programs.
 
-    The conversation continues with the next call, also after a restart. In a notebook, or wherever an event loop runs
-    in this thread, that loop waits.
+    The conversation continues with the next call, also after a restart. If an event loop is running in this thread, as
+    in a notebook, the loop is blocked.
 
     Raises:
         KnapperError: the workspace, the model or the turn failed.
@@ -680,7 +680,7 @@ def ask(message: str, workspace: Path | str = ".", *, agent: str | None = None) 
     try:
         with ThreadPoolExecutor(1) if _runs_a_loop() else nullcontext() as aside:
             return aside.submit(asyncio.run, asked()).result() if aside else asyncio.run(asked())
-    except KnapperError as error:  # its way through our frames says nothing to who called
+    except KnapperError as error:  # a traceback through our frames does not help the caller
         raise error.with_traceback(None) from error.__cause__
 
 

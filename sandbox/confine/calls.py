@@ -1,9 +1,9 @@
-"""The numbers of system calls on Linux, by machine: the free ones, and those with arguments that are checked.
+"""The numbers of system calls on Linux, by machine: the allowed ones, and those whose arguments are checked.
 
 Every other call is refused: fork, vfork, exec, every socket but an unnamed pair, sendmsg and recvmsg (they pass
-descriptors), kill and its kin, ptrace, prctl, chmod, chown, links, mknod, xattrs, mounts, memfd, io_uring, bpf, keys,
-perf, userfaultfd, SysV memory, handles, clocks, modules. The aarch64 table has no open, stat, poll and fork because
-the C library uses the newer calls.
+descriptors), kill and similar ones, ptrace, prctl, chmod, chown, links, mknod, xattrs, mounts, memfd, io_uring, bpf,
+keys, perf, userfaultfd, SysV memory, handles, clocks, modules. The aarch64 table has no open, stat, poll and fork
+because the C library uses the newer calls.
 """
 
 import os
@@ -14,10 +14,10 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class SyscallTable:
-    """One machine's table. `first_x32` is the first number of another kind of calls, if there are any.
+    """One machine's table. `first_x32` is the first number of the x32 calls, if the machine has them.
 
-    A zygote that imports packages may also call what is `ahead`, to fork and to confine its workers, and with checked
-    arguments what is `checked_ahead`. `setup` is what putting the layers on takes; the self-test tries `canaries`.
+    A zygote that imports packages may also use the calls in `ahead`, to fork and confine its workers, and those in
+    `checked_ahead` with checked arguments. `setup` has the calls that apply layers, `canaries` those of the self-test.
     """
 
     architecture: int
@@ -256,7 +256,7 @@ _AARCH64: Final = SyscallTable(
 )
 
 TABLES: Final = {"x86_64": _X86_64, "aarch64": _AARCH64}
-NEVER_RUN: Final = frozenset({"aarch64"})  # written and compared, but no machine of that kind was at hand
+NEVER_RUN: Final = frozenset({"aarch64"})  # its table was compared with the kernel's, but never run on such a machine
 
 
 def native_calls() -> SyscallTable:

@@ -1,8 +1,8 @@
-"""Landlock: the files that a worker may open. Its imports are read-only, and it can write in one folder.
+"""Landlock: limits the files that a worker may open. Imported code is read-only, and only scratch is writable.
 
-A ruleset is made once, in the zygote, and put on in each worker by `restrict`. Everything that
-the kernel's version of Landlock can deny is denied unless a rule allows it; so are TCP, and
-abstract sockets and signals that leave the worker, where the version knows them.
+A ruleset is created once, in the zygote, and applied in each worker by `restrict`. Everything that the kernel's version
+of Landlock can deny is denied unless a rule allows it, including TCP, and abstract sockets and signals to other
+processes, if the version supports them.
 """
 
 import os
@@ -30,16 +30,17 @@ _SCOPE_BOTH: Final = 3  # abstract sockets, signals
 
 
 def version() -> int:
-    """Return the kernel's version of Landlock. Raise OSError if it has none."""
+    """Return the kernel's version of Landlock. Raise OSError if it has no Landlock."""
     return syscall("landlock", _CREATE, None, 0, _VERSION_FLAG)
 
 
 def ruleset(
     readable: Sequence[str], writable: Sequence[str], granted: Sequence[OpenedGrant] = (), listed: Sequence[str] = ()
 ) -> int:
-    """Return a descriptor of rules: read below these paths, write below (or to) those, what was granted, nothing else.
+    """Create a ruleset and return its descriptor.
 
-    What is listed has its names read, and no file in it.
+    It allows reading below `readable`, writing to or below `writable`, access to `granted` paths, and reading the names
+    (but no files) in `listed` folders. Everything else is denied.
     """
     abi_version = version()
     rights = _RIGHTS_OF_VERSION[min(abi_version, 5)]

@@ -1,4 +1,4 @@
-"""The kernel's own limits on one worker, and the identity that it runs under."""
+"""The kernel's limits for one worker, and the user that it runs as."""
 
 import os
 import resource
@@ -23,26 +23,26 @@ _CAPABILITY_HEADER = struct.pack("=Ii", 0x20080522, 0)  # version 3, this proces
 
 
 def restrict(rlimits: Rlimits, *, own_user: bool) -> None:
-    """Set every limit of this process, soft and hard, so that none can be raised again."""
+    """Set all limits of this process, soft and hard, so that none can be raised again."""
     resource.setrlimit(resource.RLIMIT_CPU, (rlimits.cpu_s, rlimits.cpu_s + 1))
     restrict_ahead(rlimits, own_user=own_user)
 
 
 def restrict_ahead(rlimits: Rlimits, *, own_user: bool) -> None:
-    """Set the limits of a zygote, soft and hard, except processor time, which it spends as long as it serves."""
+    """Set all limits, soft and hard, except CPU time, which a zygote uses as long as it runs."""
     hard = resource.setrlimit
     hard(resource.RLIMIT_CORE, (0, 0))
     hard(resource.RLIMIT_AS, (rlimits.memory, rlimits.memory))
     hard(resource.RLIMIT_FSIZE, (rlimits.file_size, rlimits.file_size))
     hard(resource.RLIMIT_NOFILE, (rlimits.open_files, rlimits.open_files))
-    if own_user:  # else the kernel would count the human's processes too, and memory ends a thread bomb
+    if own_user:  # otherwise the human's processes count, too; the memory limit stops a thread bomb anyway
         hard(resource.RLIMIT_NPROC, (THREADS, THREADS))
     hard(resource.RLIMIT_MEMLOCK, (0, 0))
     hard(resource.RLIMIT_MSGQUEUE, (0, 0))
 
 
 def end_with_parent() -> None:
-    """Ask the kernel to kill this process when its parent ends. A change of user revokes this."""
+    """Ask the kernel to kill this process when its parent ends. A change of user resets this."""
     prctl("parent-death signal", PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
@@ -52,9 +52,9 @@ def adopt_orphans() -> None:
 
 
 def drop_privileges(user: int | None, group: int | None = None) -> None:
-    """Become another user if one is given, and give up every capability and every way to get one back.
+    """Switch to another user, if one is given, and give up all capabilities and all ways to regain one.
 
-    The group is another's too: the one given, or that of the user's number.
+    The group changes, too: to `group`, or to the one with the user's number.
     """
     prctl("no_new_privs", PR_SET_NO_NEW_PRIVS, 1)
     _empty_bounding_set()
@@ -71,5 +71,5 @@ def _empty_bounding_set() -> None:
     for capability in range(64):
         try:
             prctl("bounding set", PR_CAPBSET_DROP, capability)
-        except OSError:  # past the last capability that this kernel knows, or none to drop: capset decides
+        except OSError:  # past the kernel's last capability, or no right to drop: `capset` is what counts
             return

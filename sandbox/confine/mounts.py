@@ -1,6 +1,6 @@
 """The parts of this machine that function code can see: the interpreter's library, shared libraries, listed packages.
 
-Works on paths and on the metadata of installed packages; opens nothing else.
+It uses paths and the metadata of installed packages, and opens nothing else.
 """
 
 import importlib.metadata
@@ -31,13 +31,13 @@ COMMON = (
     "collections",
     "typing",
     "dataclasses",
-)  # imported ahead
+)  # preloaded
 _SHARED_PREFIXES = ("/usr", "/usr/local")
 _REQUIREMENT = re.compile(r"[A-Za-z0-9._-]+")
 
 
 def library() -> Path:
-    """Return the folder of the standard library. An environment has its own folder of that name, which is not it."""
+    """Return the folder of the standard library, not the folder of the same name in a virtual environment."""
     return Path(os.__file__).resolve().parent
 
 
@@ -47,7 +47,7 @@ def extensions() -> Path:
 
 
 def readable(packages: dict[str, str]) -> tuple[str, ...]:
-    """Return every path that a worker may read below, the standard library first."""
+    """Return all paths that a worker may read below, the standard library first."""
     own = [str(library()), str(extensions())]
     if sys.base_prefix not in _SHARED_PREFIXES:
         own.append(str(Path(sys.base_prefix, "lib")))
@@ -57,19 +57,19 @@ def readable(packages: dict[str, str]) -> tuple[str, ...]:
 
 
 def extension_modules() -> tuple[str, ...]:
-    """Return the standard library's extension modules, which are imported ahead if none can be loaded later."""
+    """Return the standard library's extension modules, which are preloaded if none can be loaded later."""
     names = {path.name.split(".")[0] for path in extensions().glob("*.so")}
     return tuple(sorted(name for name in names if not name.startswith(("_test", "_xx", "xx", "_tkinter", "_curses"))))
 
 
 def hidden() -> tuple[str, ...]:
-    """Return folders inside the readable ones that hold what was installed for others."""
+    """Return folders inside the readable ones that hold packages installed for other programs."""
     inside = [library() / name for name in ("site-packages", "dist-packages")]
     return tuple(str(folder) for folder in inside if folder.is_dir())
 
 
 def packages(names: Sequence[str]) -> dict[str, str]:
-    """Return top-level import names of the listed packages and of all that they require → their folders."""
+    """Return import name → folder for the listed packages and all their requirements."""
     folders: dict[str, str] = {}
     waiting, seen = list(names), set()
     while waiting:

@@ -1,8 +1,8 @@
-"""Namespaces and the small root, which a zygote enters once, before it holds anything of a call.
+"""Namespaces and the small root, which a zygote enters once, before its first call.
 
-The new root is a tmpfs that holds the readable folders at their own paths (an interpreter bound
-elsewhere finds another libpython), nothing of site-packages but what is listed, /dev/null, what was granted
-(nothing in it can be executed), and one capped tmpfs per scratch slot, which cannot be executed from either.
+The new root is a tmpfs with the readable folders at their real paths (an interpreter that is mounted elsewhere finds
+another libpython), only the listed parts of site-packages, /dev/null, the granted files, and one tmpfs of limited size
+per scratch slot. Nothing in granted files or scratch can be executed.
 """
 
 import os
@@ -32,7 +32,7 @@ _AT_RECURSIVE: Final = 0x8000
 _AT_FDCWD: Final = (1 << 64) - 100
 _AT_EMPTY_PATH: Final = 0x1000
 _CLONE_TREE: Final = 1 | os.O_CLOEXEC | _AT_EMPTY_PATH | _AT_RECURSIVE
-_BY_DESCRIPTORS: Final = 0x4 | 0x40  # move_mount: neither end is a path
+_BY_DESCRIPTORS: Final = 0x4 | 0x40  # move_mount: both ends are descriptors
 _ATTR_READ_ONLY, _ATTR_NOSUID, _ATTR_NODEV, _ATTR_NOEXEC = 1, 2, 4, 8
 _ATTR_DATA: Final = _ATTR_NOSUID | _ATTR_NODEV | _ATTR_NOEXEC
 _SCRATCH_INODES: Final = 4096
@@ -42,9 +42,9 @@ _NAME: Final = "sandbox"
 
 
 def unshare() -> None:
-    """Leave the host's users (unless root), mounts, processes, network, IPC and host name.
+    """Enter new namespaces for users (unless root), mounts, processes, network, IPC and host name.
 
-    The process namespace begins with the next fork.
+    The process namespace takes effect at the next fork.
     """
     user, group = os.geteuid(), os.getegid()
     flags = _NEW_MOUNTS | _NEW_UTS | _NEW_IPC | _NEW_PIDS | _NEW_NET
@@ -53,20 +53,20 @@ def unshare() -> None:
         Path("/proc/self/setgroups").write_text("deny")
         Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
         Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
-    socket.sethostname(_NAME)  # the new namespace begins with a copy of the host's
+    socket.sethostname(_NAME)  # the new namespace starts with the host's name
 
 
 def cover_scratch(own: Path) -> None:
-    """Leave this process one scratch folder, as `SCRATCH` itself. The others lie under it and can no longer be named.
+    """Mount one scratch folder over `SCRATCH` for this process, which hides all other scratch folders.
 
-    It takes users and mounts of its own, with every capability in them: give those up next.
+    This creates user and mount namespaces with all capabilities in them, which must be given up next.
     """
     syscall("unshare", number("unshare"), _NEW_USER | _NEW_MOUNTS)
     _mount(str(own), SCRATCH, "", _BIND)
 
 
 def enter_root(plan: ZygotePlan, granted: Sequence[OpenedGrant]) -> None:
-    """Build the small root and enter it. The host's tree is no longer reachable from this process."""
+    """Build the small root and enter it. Afterwards this process can no longer access the host's files."""
     real = {place: os.path.realpath(path) for path in plan.readable for place in (path, os.path.realpath(path))}
     _mount("none", "/", "", _RECURSIVE | _PRIVATE)
     base = next(path for path in ("/tmp", "/var", "/proc") if Path(path).is_dir())  # noqa: S108 - a place to mount on
@@ -86,7 +86,7 @@ def enter_root(plan: ZygotePlan, granted: Sequence[OpenedGrant]) -> None:
 
 
 def _show_all(real: Mapping[str, str], hidden: Sequence[str]) -> None:
-    """Mount everything at its place, but of the hidden folders only what is listed."""
+    """Mount all readable paths, and in hidden folders only those that are listed."""
     for place in sorted(real):
         if not _is_below(place, [shown for shown in real if shown != place]):
             _show(real[place], place)
@@ -105,7 +105,7 @@ def _is_below(place: str, folders: Sequence[str]) -> bool:
 
 
 def _graft(opened: OpenedGrant) -> None:
-    """Mount what a descriptor names at its own path. Neither end can be swapped for something else meanwhile."""
+    """Mount an opened grant at its real path, by descriptors, so that neither end can be swapped meanwhile."""
     target = Path(opened.path)
     if not target.exists():
         _make_place(target, is_folder=opened.is_folder)
@@ -144,7 +144,7 @@ def _show(real: str, place: str) -> None:
     if not target.exists():
         _make_place(target, is_folder=source.is_dir())
     _mount(str(source), place, "", _BIND | _RECURSIVE)
-    if real != "/dev/null":  # a device on a read-only mount still takes writes, but a locked flag may not change
+    if real != "/dev/null":  # its mount has locked flags; a device is writable on a read-only mount anyway
         _freeze(place, recursive=True)
 
 

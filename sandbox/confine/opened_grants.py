@@ -1,7 +1,7 @@
 """Opening of granted paths, once, by descriptors: no name is looked up twice and no symbolic link is followed.
 
-Whoever may write in a folder may have swapped what lies in it since a human looked. So every component of a
-path is opened by itself, what it really is is compared by device and inode, and all else refers to the descriptor.
+A file may have been swapped since a human granted it. So each component of a path is opened separately, files are
+compared by device and inode, and all later operations use the descriptor.
 """
 
 import os
@@ -19,7 +19,7 @@ Identity: TypeAlias = tuple[int, int]  # device, inode
 
 _ONLY_NAME: Final = sum(getattr(os, name, 0) for name in ("O_PATH", "O_NOFOLLOW", "O_CLOEXEC"))  # macOS has no O_PATH
 _ESCAPED: Final = re.compile(rb"\\([0-7]{3})")
-_OURS: Final = ("/scratch", "/.old")  # what lies there in the small root is its own
+_OURS: Final = ("/scratch", "/.old")  # paths that the small root uses itself
 _OF_THE_KERNEL: Final = (
     "proc",
     "sysfs",
@@ -43,7 +43,7 @@ _OF_THE_KERNEL: Final = (
 
 @dataclass(frozen=True, slots=True)
 class OpenedGrant:
-    """One granted file or folder, held by a descriptor that can only name it."""
+    """One granted file or folder, held open by an `O_PATH` descriptor."""
 
     path: str
     descriptor: int
@@ -53,7 +53,7 @@ class OpenedGrant:
 
 @dataclass(frozen=True, slots=True)
 class _Guard:
-    """A path that no function may change: its identity, if it exists, and those of all folders above it."""
+    """A path that no function may change: its identity, if it exists, and those of all its parent folders."""
 
     own: Identity | None
     above: tuple[Identity, ...]
@@ -65,16 +65,16 @@ class _Guard:
         return cls(_identity(real.stat()) if real.exists() else None, above)
 
     def forbids(self, chain: list[Identity]) -> bool:
-        """Return whether writing in the place that this chain leads to could change it."""
+        """Return whether writing to the path with these identities could change the guarded path."""
         return self.own in chain or chain[-1] in self.above
 
 
 @contextmanager
 def opened(access: Access, guarded: Sequence[str]) -> Iterator[tuple[OpenedGrant, ...]]:
-    """Open what was granted, parents first, for as long as the block lasts.
+    """Open the granted paths, parents first, while the block runs.
 
     Raises:
-        AccessRefused: something is missing, is no longer what was granted, or must not be granted.
+        AccessRefused: a path is missing, leads through a symbolic link, or must not be granted.
     """
     guards = [_Guard.of(path) for path in guarded] if access.writable else []
     with ExitStack() as stack:
@@ -87,7 +87,7 @@ def opened(access: Access, guarded: Sequence[str]) -> Iterator[tuple[OpenedGrant
 
 
 def _outermost(access: Access) -> list[str]:
-    """Return the paths without those in a folder that gives at least as much."""
+    """Return the paths except those inside a granted folder with at least the same rights."""
     shown: list[str] = []
     for path in sorted({*access.readable, *access.writable}):
         around = [folder for folder in shown if path.startswith(f"{folder}/")]
@@ -154,10 +154,10 @@ def _looked_at(opened: OpenedGrant, chain: list[Identity], guards: list[_Guard])
 
 
 def require_rights(grants: Sequence[OpenedGrant]) -> None:
-    """Raise AccessRefused unless this process, as its current user, may do what was granted.
+    """Check that the current user of this process has the granted rights.
 
     Raises:
-        AccessRefused: it may not; the message names the owner of the file.
+        AccessRefused: a right is missing; the message names the owner of the file.
     """
     for grant in grants:
         mode = os.R_OK | (os.X_OK if grant.is_folder else 0) | (os.W_OK if grant.writable else 0)
@@ -171,7 +171,7 @@ def require_rights(grants: Sequence[OpenedGrant]) -> None:
 
 
 def _refuse_the_kernels(path: str) -> None:
-    """Raise AccessRefused for a kernel file system, either on the path or mounted anywhere below it."""
+    """Raise AccessRefused if the path is on a kernel file system, or one is mounted below it."""
     deepest, kind_there = "", ""
     for point, kind in _mounts():
         if point == path or point.startswith(f"{path}/"):
@@ -187,7 +187,7 @@ def _refuse_kind(path: str, kind: str) -> None:
 
 
 def _mounts() -> list[tuple[str, str]]:
-    """Return every mount point with the kind of its file system."""
+    """Return all mount points with the types of their file systems."""
     mounts = []
     for line in Path("/proc/self/mountinfo").read_bytes().splitlines():
         before, _, after = line.partition(b" - ")

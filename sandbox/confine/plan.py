@@ -1,6 +1,6 @@
-"""The start configuration of a zygote: visible paths, packages imported ahead, layers applied.
+"""The start configuration of a zygote: visible paths, preloaded packages, confinement layers.
 
-A value that both sides share; it crosses as JSON, once, before any call.
+Host and zygote share this value; it is sent as JSON, once, before any call.
 """
 
 from dataclasses import asdict, dataclass
@@ -8,13 +8,13 @@ from typing import Any, Final
 
 from ..access import NOTHING, Access
 
-THREADS: Final = 1024  # of all workers of a zygote together
+THREADS: Final = 1024  # for all workers of a zygote together
 LAYERS: Final = ("namespaces", "landlock", "seccomp", "limits", "privileges")
 
 
 @dataclass(frozen=True, slots=True)
 class Rlimits:
-    """The part of `policy.Limits` that the kernel enforces. Workers forked ahead are distinguished by it."""
+    """The part of `policy.Limits` that the kernel enforces; spare workers have the default ones."""
 
     cpu_s: int
     memory: int
@@ -24,7 +24,7 @@ class Rlimits:
 
 @dataclass(frozen=True, slots=True)
 class ZygotePlan:
-    """One zygote. `packages` maps importable names outside the standard library to their folders."""
+    """The plan of one zygote. `packages` maps importable names outside the standard library to their folders."""
 
     readable: tuple[str, ...]
     hidden: tuple[str, ...]
@@ -33,27 +33,27 @@ class ZygotePlan:
     layers: tuple[str, ...]
     slots: int
     scratch: int
-    scratch_folder: str  # where slots are made when there is no root of our own
-    user: int | None  # whom to become, where the host is root
+    scratch_folder: str  # parent of the scratch slots when there is no private root
+    user: int | None  # user to switch to if the host is root
     access: Access = NOTHING
-    guarded: tuple[str, ...] = ()  # what is never writable, whatever is granted around it
-    owner: tuple[int, int] | None = None  # user and group to become instead, where granted files are theirs
-    ceiling: Rlimits | None = None  # what no process of it exceeds, where it imports packages
-    covers: bool = False  # in place of Landlock each worker has mounts of its own, which cover the others' scratch
-    tolerant: bool = False  # go on without a layer that cannot be put on: the host's override alone
+    guarded: tuple[str, ...] = ()  # paths that are never writable, whatever is granted
+    owner: tuple[int, int] | None = None  # user and group to switch to instead: the owner of granted files
+    ceiling: Rlimits | None = None  # limits of all its processes, if it imports packages
+    covers: bool = False  # without Landlock: each worker mounts its scratch over that of the others
+    tolerant: bool = False  # continue without a layer that fails; only for the host's override
 
     @property
     def has_outer(self) -> bool:
-        """True if an outer process surrounds the zygote: its parent, which ends what it leaves."""
+        """True if the zygote has an outer process: its parent, which ends all processes that it leaves behind."""
         return "namespaces" in self.layers or bool(self.access.packages)
 
     def to_json(self) -> dict[str, Any]:  # JSON
-        """Return the form that is sent to the zygote."""
+        """Return the JSON for the zygote."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> "ZygotePlan":  # JSON, from the host
-        """Return the plan sent by the host."""
+        """Return the plan in the host's JSON."""
         values: dict[str, Any] = {
             key: tuple(value) if isinstance(value, list) else value for key, value in data.items()
         }

@@ -1,8 +1,8 @@
 """The system calls that a worker, or a zygote that imports packages, may make: a short list; all others are refused.
 
-Refused calls answer EPERM, so that Python raises PermissionError in the function's own frames. A call of another
-architecture kills the process. The filter is searched by halves, and assembled with labels instead of offsets: a jump
-that does not reach is an error when the filter is built.
+Refused calls return EPERM, so that Python raises PermissionError in function code. A call of another architecture kills
+the process. The filter is a binary search, assembled with labels instead of offsets: a jump that is too far is an error
+when the filter is built.
 """
 
 import ctypes
@@ -36,7 +36,7 @@ class _Instruction:
 
 @dataclass(slots=True)
 class Program:
-    """Instructions and labels in order. `assemble` returns the bytes."""
+    """A BPF program under construction. `assemble` returns its bytes."""
 
     _instructions: list[_Instruction] = field(default_factory=list)
     _labels: dict[str, int] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class Program:
         self._labels[name] = len(self._instructions)
 
     def assemble(self) -> bytes:
-        """Return the program as the kernel reads it."""
+        """Return the program in the kernel's format."""
         return b"".join(self._encode(at, instruction) for at, instruction in enumerate(self._instructions))
 
     def _encode(self, at: int, instruction: _Instruction) -> bytes:
@@ -74,14 +74,14 @@ class Program:
 
 ALLOW: Final = 0x7FFF0000
 KILL: Final = 0x80000000
-ASK: Final = 0x7FC00000  # whoever listens decides
+ASK: Final = 0x7FC00000  # the listener decides
 _MODE_FILTER: Final = 2
 _SET_FILTER, _AND_LISTEN = 1, 8
 _NUMBER, _ARCHITECTURE_AT = 0, 4
 
-_CLONE_NEEDS: Final = 0x100 | 0x800 | 0x10000  # VM, SIGHAND, THREAD: a thread and no process
+_CLONE_NEEDS: Final = 0x100 | 0x800 | 0x10000  # VM, SIGHAND, THREAD: a thread, not a process
 _CLONE_NEVER: Final = 0x7E020000 | 0x80  # every CLONE_NEW*
-_CLONE_TELLS: Final = 0x200000 | 0x1000000  # CHILD_CLEARTID, CHILD_SETTID: how the C library forks
+_CLONE_TELLS: Final = 0x200000 | 0x1000000  # CHILD_CLEARTID, CHILD_SETTID: used by the C library for a fork
 _ALL_BITS: Final = 0xFFFFFFFF
 _PROT_WRITE, _PROT_EXEC, _MAP_ANONYMOUS = 2, 4, 0x20
 _IOCTLS: Final = {"FIOCLEX": 0x5451, "FIONCLEX": 0x5450, "FIONBIO": 0x5421}
@@ -92,16 +92,16 @@ _AF_UNIX, _SOCK_STREAM, _SOCK_TYPES = 1, 1, 0xF
 
 
 def refuse(error: int) -> int:
-    """Return the verdict that makes a call fail with this error number."""
+    """Return the filter's verdict that makes a call fail with this errno."""
     return 0x00050000 | error
 
 
 def build(*, executable_files: bool, table: SyscallTable | None = None) -> bytes:
-    """Return the filter for this machine, or for the one with the given calls.
+    """Return the filter of a worker for this machine, or for the one of the table.
 
-    With `executable_files`, code may be mapped from files (not from memory, not writable). That is
-    for a root in which nothing can be both written and mapped for execution, and lets functions
-    import extension modules; without it no new page becomes executable.
+    With `executable_files`, code may be mapped from files (not from memory, not writable), so that functions can import
+    extension modules. That requires a root in which nothing is both writable and executable. Without it, no new page
+    can become executable.
     """
     table = table or native_calls()
     program = _begin_filter(table, table.checked, table.free)
@@ -112,9 +112,9 @@ def build(*, executable_files: bool, table: SyscallTable | None = None) -> bytes
 
 
 def build_ahead(table: SyscallTable | None = None) -> bytes:
-    """Return the filter of a zygote that imports packages: a worker's, plus what forking and confining workers takes.
+    """Return the filter of a zygote that imports packages: a worker's filter plus calls to fork and confine workers.
 
-    Whoever listens to the filter decides about each fork. Code may be mapped from files, for a package may be native.
+    The listener of the filter decides about each fork. Code may be mapped from files, because packages may be native.
     """
     table = table or native_calls()
     program = _begin_filter(table, {**table.checked, **table.checked_ahead}, {**table.free, **table.ahead})
@@ -128,7 +128,7 @@ def build_ahead(table: SyscallTable | None = None) -> bytes:
 
 
 def _begin_filter(table: SyscallTable, checked: Mapping[str, int], free: Mapping[str, int]) -> Program:
-    """Return the start of a filter: calls of another kind end the process, the checked ones go to their labels."""
+    """Return the start of a filter: calls of another kind kill the process, checked calls jump to their labels."""
     program = Program()
     program.add(LOAD, _ARCHITECTURE_AT)
     program.test(EQUAL, table.architecture, no="kill")
@@ -145,7 +145,7 @@ def _as_a_worker(program: Program, table: SyscallTable, *, executable_files: boo
     """Add the checks that workers and zygotes share."""
     _no_new_code(program, executable_files=executable_files)
     _own_files_only(program)
-    # Deny new files that run as their owner: in a granted folder, that would be someone outside.
+    # Deny new setuid and setgid files: in a granted folder, someone outside could run them.
     for name, mode in (("open", 2), ("openat", 3)):
         if name in table.checked:
             program.label(name)
@@ -165,13 +165,13 @@ _VERDICTS: Final = {
     "kill": KILL,
     "allow": ALLOW,
     "EPERM": refuse(errno.EPERM),
-    "clone3": refuse(errno.ENOSYS),  # its flags are out of a filter's sight; glibc then falls back to clone
+    "clone3": refuse(errno.ENOSYS),  # a filter cannot see its flags; on ENOSYS, glibc falls back to clone
     "ENOTTY": refuse(errno.ENOTTY),
 }
 
 
 def _ranges(numbers: list[int]) -> list[tuple[int, int]]:
-    """Return consecutive numbers as ranges (first, past the last)."""
+    """Group consecutive numbers into ranges (first, end)."""
     ranges: list[tuple[int, int]] = []
     for call_number in numbers:
         if ranges and ranges[-1][1] == call_number:
@@ -182,7 +182,7 @@ def _ranges(numbers: list[int]) -> list[tuple[int, int]]:
 
 
 def _search(program: Program, ranges: list[tuple[int, int]], name: str = "half") -> None:
-    """Jump to `allow` if the loaded number is in a range, else to `EPERM`."""
+    """Add a binary search: jump to `allow` if the loaded number is in a range, else to `EPERM`."""
     if len(ranges) == 1:
         (first, end) = ranges[0]
         program.test(AT_LEAST, first, no="EPERM")
@@ -207,7 +207,7 @@ def _threads_only(program: Program, *, processes: str) -> None:
 
 
 def _processes_by_leave(program: Program) -> None:
-    """Allow only a plain fork: no namespace, no shared memory or parent, and a signal at its end."""
+    """Let the listener decide about a plain fork: no namespace, no shared memory or parent, SIGCHLD at its end."""
     program.label("processes")
     program.add(LOAD, _argument(0))
     program.add(AND, _ALL_BITS ^ _CLONE_TELLS)
@@ -235,7 +235,7 @@ def _own_files_only(program: Program) -> None:
     for request in _IOCTLS.values():
         program.test(EQUAL, request, yes="allow")
     program.add(RETURN, _VERDICTS["ENOTTY"])
-    # Not F_SETOWN and F_SETSIG: through them the kernel sends any signal to any process of this user.
+    # F_SETOWN and F_SETSIG stay denied: they make the kernel send any signal to any process of this user.
     program.label("fcntl")
     program.add(LOAD, _argument(1))
     for first, end in _FCNTLS:
@@ -245,7 +245,7 @@ def _own_files_only(program: Program) -> None:
 
 
 def _own_limits_only(program: Program, *, may_set: bool) -> None:
-    """Allow reading the process's own limits and, for a zygote, setting those of its workers."""
+    """Allow reading the process's own limits and, for a zygote, setting limits for its workers."""
     program.label("prlimit64")
     for place in (_argument(0), *(() if may_set else (_argument(2), _argument(2, high=True)))):
         program.add(LOAD, place)
@@ -254,7 +254,7 @@ def _own_limits_only(program: Program, *, may_set: bool) -> None:
 
 
 def _no_closed_folders(program: Program) -> None:
-    """Deny folders closed to their owner: a zygote that imported packages empties scratch without changing a mode."""
+    """Deny new folders without rights for their owner, because a zygote with packages empties scratch without chmod."""
     for name, mode in (("mkdir", 1), ("mkdirat", 2)):
         program.label(name)
         program.add(LOAD, _argument(mode))
@@ -266,7 +266,7 @@ def _no_closed_folders(program: Program) -> None:
 
 
 def _confinement_only(program: Program) -> None:
-    """Allow two uses of prctl: add a filter, and be killed when the parent ends."""
+    """Allow two uses of prctl: adding a filter, and being killed when the parent ends."""
     program.label("prctl")
     program.add(LOAD, _argument(0))
     program.test(EQUAL, PR_SET_SECCOMP, yes="allow")
@@ -294,7 +294,7 @@ class _Header(ctypes.Structure):
 
 
 class Filter:
-    """A filter in memory as the kernel needs it, created in the zygote and installed in each worker."""
+    """A filter in the kernel's format, created in the zygote and installed in each worker."""
 
     def __init__(self, program: bytes) -> None:
         self._program = ctypes.create_string_buffer(program, len(program))
@@ -302,9 +302,9 @@ class Filter:
         self._address = ctypes.addressof(self._header)
 
     def restrict(self) -> None:
-        """Install the filter on this process for good, as the last layer: it denies what the others need."""
+        """Install the filter on this process for good, as the last layer: it denies the calls of the other layers."""
         prctl("seccomp", PR_SET_SECCOMP, _MODE_FILTER, self._address)
 
     def restrict_and_listen(self) -> int:
-        """Install the filter on this process for good. Return the descriptor on which its questions are decided."""
+        """Install the filter on this process for good. Return the descriptor of its listener."""
         return syscall("seccomp", number("seccomp"), _SET_FILTER, _AND_LISTEN, self._address)

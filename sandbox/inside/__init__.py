@@ -1,5 +1,5 @@
-"""The code that runs in a worker, after confinement and next to the function's own code.
+"""The code that runs in a worker after its confinement, in the same process as function code.
 
-Nothing here protects anything: the function's code can reach and change all of it. What holds is
-the confinement around the process, and the host, which takes every reply as a claim.
+Nothing here is a protection: function code can access and change all of it. The protection is the confinement of the
+process, and the host, which treats every reply as an unverified claim.
 """

@@ -1,7 +1,7 @@
-"""Many attempts in one worker, one after another, each reported as soon as it ended.
+"""Many attempts in one worker, one after another, each reported as soon as it has ended.
 
-An attempt with its own text gets a module of its own; the others share the one that was imported, and
-whatever an attempt breaks is broken for those after it. Files below `self.scratch` are gone before the next.
+An attempt with its own text gets a separate module; the others share the imported module, so an attempt can break it
+for the next ones. Files below `self.scratch` are removed before the next attempt.
 """
 
 import io
@@ -23,7 +23,7 @@ _CUT = f"\n[output cut after {MOST_TRIED} characters]"
 
 
 def serve(frame: Frame, channel: Channel, scratch: Path) -> None:
-    """Import the module, report it, then run and report attempts as long as there are more."""
+    """Import the module, report that, then run attempts and report each until there are no more."""
     series = ModuleAttempts(frame, WorkerJobs(channel, scratch))
     channel.say({"kind": "loaded"})
     more: Frame | None = frame
@@ -39,7 +39,7 @@ def serve(frame: Frame, channel: Channel, scratch: Path) -> None:
 
 
 def _empty(folder: Path) -> None:
-    """Remove what an attempt left in the folder, as far as it can be removed."""
+    """Remove the files that an attempt left in the folder, as far as possible."""
     try:
         with os.scandir(folder) as entries:
             left = [*entries]
@@ -60,7 +60,7 @@ def _printed_text(output: io.TextIOWrapper) -> str:
 
 
 class ModuleAttempts:
-    """The module as it was imported, and the texts that replace it."""
+    """The imported module, and the texts that replace its source in some attempts."""
 
     def __init__(self, frame: Frame, jobs: WorkerJobs) -> None:
         self._jobs = jobs
@@ -92,7 +92,7 @@ class ModuleAttempts:
 
     @contextmanager
     def _module_of(self, name: str) -> Iterator[ModuleType]:
-        """Put an empty module in the place of the one with that name."""
+        """Replace the module with that name with an empty one while the block runs."""
         module = ModuleType(name)
         module.__file__, module.__package__ = self._path, name.rpartition(".")[0]
         sys.modules[name] = module

@@ -1,8 +1,8 @@
 """Conversion of JSON-like arguments to the annotated types, or an Unfit naming the path, the expected and the actual.
 
-Of a union, the first member that fits is taken, members of exactly the value's type first. Dates, decimals, durations
-and base64 bytes are read from text only if nothing is lost. Types of no known kind are left to pydantic, if it can be
-imported.
+For a union, the first member that fits is used; members of exactly the value's type come first. Dates, decimals,
+durations and base64 bytes are parsed from text only if nothing is lost. Unknown types are left to pydantic, if it can
+be imported.
 """
 
 import collections.abc
@@ -21,7 +21,7 @@ from typing import Any
 
 from .hints import NOTHING_TO_CHECK, Hint, is_union, of_class, origin_of, peel, required_keys, words
 
-Make = Callable[[Any], Any]  # a JSON value → a value; ValueError or TypeError where it is none
+Make = Callable[[Any], Any]  # a JSON value → a value; raises ValueError or TypeError if it does not fit
 
 _DURATION = re.compile(
     r"(?P<sign>[-+]?)P(?:(?P<weeks>[\d.]+)W)?(?:(?P<days>[\d.]+)D)?"
@@ -46,7 +46,7 @@ def _number(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError
     number = float(value)
-    return number if number == value else value  # a whole number beyond what a float holds stays as it is
+    return number if number == value else value  # a whole number that a float cannot hold stays an int
 
 
 def _text(value: Any) -> str:
@@ -121,7 +121,7 @@ class Unfit(Exception):
 
 
 def build(value: Any, hint: Hint, path: str) -> Any:
-    """Return the value that the hint asks for."""
+    """Convert a value to the type of a hint. Raise Unfit if it does not fit."""
     hint = peel(hint)
     if hint in SCALARS:
         return _scalar(value, hint, path)
@@ -209,7 +209,7 @@ def _mapping(value: Any, hint: Hint, path: str) -> Any:
 
 
 def _key(name: Any, hint: Hint, path: str) -> Any:
-    """Return a key, which JSON can only write as text."""
+    """Convert a key, which is always text in JSON."""
     hint = peel(hint)
     if isinstance(name, str) and hint in (int, float):
         try:
@@ -290,7 +290,7 @@ def _by_pydantic(value: Any, hint: Hint, path: str) -> Any:
         raise _unfit(value, words(hint), path) from error
     except ValueError as error:
         raise Unfit(f"{path}: {error}") from error
-    except pydantic.errors.PydanticUserError as error:  # of a class that it knows nothing about
+    except pydantic.errors.PydanticUserError as error:  # a class that pydantic does not support
         raise _unfit(value, words(hint), path) from error
 
 

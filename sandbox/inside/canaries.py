@@ -1,4 +1,4 @@
-"""The attempts of the self-test: trusted code that tries what function code must not be able to do."""
+"""The canaries of the self-test: trusted code that tries everything that function code must not be able to do."""
 
 import _thread
 import errno
@@ -18,7 +18,7 @@ _NO_REQUEST = 0x7FFFFFFF
 
 
 def run_self_test(folder: str, port: int) -> Frame:
-    """Return the attempts that got out, and what does not work although it should."""
+    """Run the canaries. Return the attempts that escaped, and the features that are broken."""
     secret = Path(folder, "secret")
     attempts: dict[str, Callable[[], object]] = {
         "read": secret.read_text,
@@ -47,7 +47,7 @@ def run_self_test(folder: str, port: int) -> Frame:
 def _works(attempt: Callable[[], object]) -> bool:
     try:
         attempt()
-    except (OSError, ImportError, RuntimeError, AttributeError):  # what is not there at all cannot be done
+    except (OSError, ImportError, RuntimeError, AttributeError):  # refused, or not available at all
         return False
     return True
 
@@ -61,7 +61,7 @@ def _talk_to_itself() -> None:
 def _exec() -> None:
     try:
         os.execv("/no/such/program", ["program"])
-    except FileNotFoundError:  # it was looked for, so it would have been run
+    except FileNotFoundError:  # the kernel looked for it, so it would have run it
         return
 
 
@@ -77,7 +77,7 @@ def _new_code() -> None:
 
 
 def _raw(name: str, argument: int = _NO_REQUEST) -> Callable[[], object]:
-    """Return the call with arguments that do nothing: only a refusal of the call itself counts as held."""
+    """Return a system call with harmless arguments; only a refusal of the call itself counts as confined."""
 
     def call() -> None:
         import ctypes  # noqa: PLC0415 - a component has none

@@ -1,4 +1,4 @@
-"""The worker's end of its socket: frames out, frames in, one conversation at a time."""
+"""The worker's end of its socket: frames out, frames in, one request at a time."""
 
 import _thread
 import os
@@ -33,7 +33,7 @@ class Channel:
             sent += os.write(self._descriptor, memoryview(data)[sent:])
 
     def hear(self) -> Frame | None:
-        """Wait for one frame. Return None if the host is gone."""
+        """Wait for one frame. Return None if the host has closed its end."""
         return read_frame(partial(os.read, self._descriptor), MAX_JOB)
 
     def ask(self, frame: Frame) -> Frame:
@@ -51,20 +51,20 @@ class Channel:
             os._exit(0)  # the host has ended this call
         return answer
 
-    def request(self, name: str, arguments: dict[str, Any]) -> Any:  # values that cross
-        """Return the handler's answer. Raise PermissionError with its message if it refuses."""
+    def request(self, name: str, arguments: dict[str, Any]) -> Any:  # a value that can be sent
+        """Send a request and return the handler's answer. Raise PermissionError with its message if it refuses."""
         answer = self.ask({"kind": "request", "name": name, "arguments": encode(arguments, simplify)})
         if answer["kind"] == "refused":
             raise PermissionError(answer["reason"])
         return decode(answer["value"])
 
     def close(self) -> None:
-        """Close the channel: nothing more will be sent."""
+        """Close the channel."""
         os.close(self._descriptor)
 
 
 def bounded(frame: Frame, limit: int | None) -> Frame:
-    """Return the reply, or one that says that its value is larger than the call may return."""
+    """Return the reply, or an error reply if its value exceeds the limit."""
     size = len(pack(frame))
     if _fits(frame, size, limit):
         return frame

@@ -20,7 +20,7 @@ _FIRST_LINE = 200
 
 
 class Headers(Mapping[str, str]):
-    """Headers by name, in any case. Several of one name are joined by commas."""
+    """Headers by case-insensitive name. Several of one name are joined by commas."""
 
     def __init__(self, pairs: Pairs) -> None:
         self._names: dict[str, str] = {}
@@ -42,12 +42,12 @@ class Headers(Mapping[str, str]):
         return f"Headers({dict(self)!r})"
 
     def get_all(self, name: str) -> list[str]:
-        """Return each value of a name."""
+        """Return all values of a name."""
         return list(self._values.get(name.lower(), ()))
 
 
 class BodyText(str):
-    """The text of a body: `response.text`, or `response.text()` for those who call it, perhaps with an encoding."""
+    """The text of a body: `response.text`, which can also be called, as `response.text()`, with an encoding or not."""
 
     __slots__ = ("_body",)
     _body: bytes
@@ -64,9 +64,9 @@ class BodyText(str):
 
 
 class Response:
-    """A response: status, headers and URL are here; the body comes by `read`, `text`, `json` or iteration, once.
+    """A response with status, headers and URL; `read`, `text`, `json` or iteration fetch the body, once.
 
-    `status_code`, `content` and `text` without a call are there as well: HTTP clients that people know have them.
+    `status_code`, `content` and `text` as an attribute exist because well-known HTTP clients have them.
     """
 
     def __init__(self, head: dict[str, Any], body: Body) -> None:
@@ -81,7 +81,7 @@ class Response:
 
     @property
     def status_code(self) -> int:
-        """The status, by the name that other clients have for it."""
+        """The status, under the name that other clients use."""
         return self.status
 
     @property
@@ -112,18 +112,18 @@ class Response:
 
     @property
     def content(self) -> bytes:
-        """The whole body, as often as it is wanted."""
+        """The whole body; it can be read repeatedly."""
         if self._whole is None:
             self._whole = self.read()
         return self._whole
 
     @property
     def text(self) -> BodyText:
-        """The body as text, in the encoding that the response names, else UTF-8; `text(encoding)` decodes it again."""
+        """The body as text, in the encoding of the response or UTF-8; `text(encoding)` decodes it again."""
         return BodyText(self.content, self._charset())
 
-    def json(self) -> Any:  # whatever the server sent
-        """Return the body as JSON. Raise ValueError, with its beginning, if it is not JSON."""
+    def json(self) -> Any:  # any JSON from the server
+        """Return the body as JSON. Raise ValueError, with the beginning of the body, if it is not JSON."""
         import json  # noqa: PLC0415 - a response of another kind does not need it
 
         data = self.read()
@@ -156,7 +156,7 @@ class Response:
 
 
 def _decode(body: Body, packing: str, limit: int) -> Iterator[bytes]:
-    """Yield the pieces of a body. Decompressed data may become as large as the limit, and no larger."""
+    """Yield the pieces of a body, decompressed. Raise OSError if they exceed the limit in bytes."""
     pieces, bits, size = iter(lambda: body.read(_READ), b""), _ENCODINGS.get(packing), 0
     for piece in pieces if bits is None else _inflate(pieces, bits):
         size += len(piece)
@@ -172,7 +172,7 @@ def _inflate(pieces: Iterator[bytes], bits: int) -> Iterator[bytes]:
         data = piece
         while data:
             if inflater.eof:
-                inflater = zlib.decompressobj(bits)  # gzip may hold one member after another
+                inflater = zlib.decompressobj(bits)  # gzip may have several members
             try:
                 plain = inflater.decompress(data, _READ)
             except zlib.error as error:
@@ -193,7 +193,7 @@ def fetch(
     body: bytes | str | None = None,
     timeout: float | None = None,
 ) -> Response:
-    """Return the response to a request that the host makes. It follows redirects, each to a granted host."""
+    """Let the host make a request and return the response. The host follows redirects to granted hosts."""
     if not isinstance(body, bytes | str | None):
         raise TypeError("the body of a request is bytes or text: json.dumps a value, and say so in Content-Type")
     pairs = [[str(name), str(value)] for name, value in (headers or {}).items()]
@@ -207,7 +207,7 @@ _OFFERED = "progress, scratch, state, call, call_key, fetch, secret, now and mem
 
 
 class FunctionMemory:
-    """The memory blocks that the function may reach; each method is a request to the host."""
+    """The memory blocks that the function may access; each method is a request to the host."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
@@ -228,12 +228,12 @@ class FunctionMemory:
         """Replace the whole text of a block."""
         self._ask("write", block, text=text)
 
-    def _ask(self, act: str, block: str, **arguments: str) -> Any:  # a value that crosses
+    def _ask(self, act: str, block: str, **arguments: str) -> Any:  # a value that can be sent
         return self._channel.request("memory", {"act": act, "block": block, **arguments})
 
 
-def _json(value: Any) -> str:  # whatever function code gave
-    """Return a state as text. Raise ValueError if it has no place in one."""
+def _json(value: Any) -> str:  # any value from function code
+    """Return a state as JSON text. Raise ValueError if JSON cannot hold it or it is too large."""
     import json  # noqa: PLC0415 - few functions have a state
 
     try:
@@ -249,7 +249,7 @@ def _json(value: Any) -> str:  # whatever function code gave
 
 
 class Context:
-    """The requests that a function may make of the host while it runs, and a folder of its own."""
+    """The requests that a function can make to the host while it runs, and its private folder."""
 
     def __init__(self, channel: Channel, scratch: Path) -> None:
         self._channel = channel
@@ -257,11 +257,11 @@ class Context:
         self.scratch = scratch
         self.memory = FunctionMemory(channel)
         self._state: Any = None
-        self._read_state: tuple[int, str] | None = None  # the version and the text that the call began with
+        self._read_state: tuple[int, str] | None = None  # version and text at its first read in the call
 
     @property
     def state(self) -> Any:  # a value of JSON
-        """A small JSON value that only this function has, `{}` at first. It is kept if the call returns."""
+        """A small JSON value that belongs to this function, `{}` at first. It is stored if the call returns."""
         if self._read_state is None:
             version, self._state = self._channel.request("state", {})
             self._read_state = version, _json(self._state)
@@ -270,15 +270,15 @@ class Context:
     @state.setter
     def state(self, value: Any) -> None:
         _json(value)
-        self.state  # noqa: B018 - what it takes the place of is read, so that no other call's change is lost
+        self.state  # noqa: B018 - read the old state with its version, so that no other call's change is lost
         self._state = value
 
     def begin(self) -> None:
-        """Forget the state: the next call reads it anew."""
+        """Forget the state, so that the next call reads it again."""
         self._state, self._read_state = None, None
 
     def keep_state(self) -> None:
-        """Hand the state to the host if the call has changed it."""
+        """Send the state to the host if the call has changed it."""
         if self._read_state is None or (text := _json(self._state)) == self._read_state[1]:
             return
         import json  # noqa: PLC0415 - few functions have a state
@@ -286,15 +286,15 @@ class Context:
         self._channel.request("state", {"value": json.loads(text), "version": self._read_state[0]})
 
     def progress(self, done: float, total: float | None = None, note: str = "") -> None:
-        """Show the progress of the call. Reports beyond twenty per second cost nothing."""
+        """Show the progress of the call. Reports beyond twenty per second are dropped."""
         now = time.monotonic()
         if done != total and now - self._told_at < PROGRESS_EVERY_S:
             return
         self._told_at = now
         self._channel.request("progress", {"done": done, "total": total, "note": str(note)})
 
-    def call(self, function: str, /, **arguments: Any) -> Any:  # values that cross
-        """Return the value of another function of the workspace for these arguments."""
+    def call(self, function: str, /, **arguments: Any) -> Any:  # values that can be sent
+        """Call another function of the workspace with these arguments and return its result."""
         return self._channel.request("call", {"function": function, "arguments": arguments})
 
     def fetch(
@@ -306,7 +306,7 @@ class Context:
         body: bytes | str | None = None,
         timeout: float | None = None,
     ) -> Response:
-        """Return the response to a request that the host makes, if the URL's host was granted to this function."""
+        """Let the host make a request and return the response, if the URL's host was granted to this function."""
         return fetch(self._channel, url, method=method, headers=headers, body=body, timeout=timeout)
 
     def secret(self, name: str) -> str:
@@ -315,11 +315,11 @@ class Context:
 
     @property
     def call_key(self) -> str:
-        """The name of this call, the same when it is made again after a crash: send it as `Idempotency-Key`."""
+        """The key of this call, which stays the same if it is repeated after a crash: send it as `Idempotency-Key`."""
         return str(self._channel.request("call_key", {}))
 
     def now(self) -> datetime:
-        """Return the time with its zone. A replay of this call gets the same time."""
+        """Return the current time with its zone. A replay of this call gets the same time."""
         return cast("datetime", self._channel.request("now", {}))
 
     def __getattr__(self, name: str) -> NoReturn:

@@ -1,9 +1,9 @@
-"""Breakpoints woven into a function's own code, and what is shown of the frame where it stops.
+"""Breakpoints that are inserted into a function's code, and queries on the frame where it stops.
 
-The function is compiled anew from its text with a call before each armed statement: a line without one costs nothing.
-Where that cannot be done (it is wrapped beyond recognition, or stands on one line) the line is watched by tracing
-instead. Queries on a frame are answered under this confinement. Values become short texts here; a representation that
-fails, loops or is huge is this call's own trouble.
+The function is recompiled from its text with a call before each armed statement, so other lines cost nothing. If that
+is impossible (the function is wrapped beyond recognition, or is on one line), the line is watched by tracing instead.
+Queries on a frame run inside the confinement, where values become short texts; a representation that fails, loops or
+is huge affects only this call.
 """
 
 import ast
@@ -22,24 +22,24 @@ from .context import Context
 from .edge import Interruptible, attempt
 from .failure import clean, message_of, short
 
-EVALUATING = Interruptible()  # by the human's Ctrl-C
-_HAS_PROXY = sys.version_info >= (3, 13)  # a frame's locals are written through
+EVALUATING = Interruptible()  # evaluations that the user can interrupt with Ctrl-C
+_HAS_PROXY = sys.version_info >= (3, 13)  # changes of `f_locals` take effect in the frame
 
 _shortener = reprlib.Repr()
 _shortener.maxstring = _shortener.maxother = _shortener.maxlong = 200
 _shortener.maxlevel = 4
 _shortener.maxlist = _shortener.maxdict = _shortener.maxtuple = _shortener.maxset = 12
 
-_ARGUMENT: Final = 40  # characters of one in the stack
+_ARGUMENT: Final = 40  # characters of one argument in the stack
 
 
 class StackStop:
-    """A stack at one moment, its own frames only, the outermost first. `last` is the stopped frame."""
+    """A stack at one moment: only frames of function code, outermost first. The last one is the stopped frame."""
 
     def __init__(self, frames: list[tuple[FrameType, int]], *, is_live: bool = True) -> None:
         self._frames = frames[-caps.MOST_STACK :]
         self._is_live = is_live
-        self._locals = {id(frame): frame.f_locals for frame, _ in self._frames}  # once: asking again undoes `set`
+        self._locals = {id(frame): frame.f_locals for frame, _ in self._frames}  # once: reading again undoes `set`
 
     @classmethod
     def at(cls, frame: FrameType, own_paths: Container[str]) -> "StackStop":
@@ -53,7 +53,7 @@ class StackStop:
         return cls(frames[::-1])
 
     def frames(self) -> list[list[Any]]:
-        """Return path, line and function of each frame, and its arguments as a short text."""
+        """Return path, line, function and a short text of the arguments for each frame."""
         return [
             [
                 frame.f_code.co_filename,
@@ -65,7 +65,7 @@ class StackStop:
         ]
 
     def _arguments_text(self, number: int) -> str:
-        """Return the arguments of a frame on one line: they tell the frames of a recursion apart."""
+        """Return the arguments of a frame on one line; they distinguish the frames of a recursion."""
         pairs = self.locals(number)[: self.arguments(number)]
         return ", ".join(f"{name}={text[:_ARGUMENT]}" for name, text in pairs)[: caps.MOST_SEEN_NAME]
 
@@ -77,14 +77,14 @@ class StackStop:
         return [[_name(name), text_of(name, value)] for name, value in pairs[: caps.MOST_SEEN]]
 
     def arguments(self, number: int) -> int:
-        """Return how many of the locals are arguments."""
+        """Return the number of locals that are arguments."""
         frame = self._frame(number)
         code, receiver = frame.f_code, self._locals[id(frame)].get("self")
         starred = bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
         return code.co_argcount + code.co_kwonlyargcount + starred - isinstance(receiver, Context)
 
     def names(self, number: int) -> list[str]:
-        """Return the names that can be typed here, for completion."""
+        """Return the visible names, for completion."""
         frame = self._frame(number)
         names = {*self._locals[id(frame)], *frame.f_globals}
         return sorted(_name(name) for name in names if name.isidentifier())[: caps.MOST_NAMES]
@@ -105,7 +105,7 @@ class StackStop:
         ]
 
     def set(self, number: int, name: str, expression: str) -> str:
-        """Give a local another value. Return an empty string, or why it failed."""
+        """Assign a value to a local. Return "", or the reason for a failure."""
         frame = self._frame(number)
         if not self._is_live:
             return "the call has ended: nothing can be set any more"
@@ -123,7 +123,7 @@ class StackStop:
         return ""
 
     def act(self, number: int, statement: str) -> str:
-        """Change or delete an item or an attribute. Return an empty string, or why it failed."""
+        """Run a statement that changes or deletes an item or attribute. Return "", or the reason for a failure."""
         if not self._is_live:
             return "the call has ended: nothing can be set any more"
         frame = self._frame(number)
@@ -137,9 +137,9 @@ class StackStop:
     def _evaluate(self, number: int, expression: str) -> tuple[Any]:  # Any: any value of function code
         frame = self._frame(number)
         own = self._locals[id(frame)]
-        names = {**frame.f_globals, **own}  # as one: comprehensions see locals too
+        names = {**frame.f_globals, **own}  # as globals, so that comprehensions see locals, too
         for name, listing in {"locals": lambda: {**own}, "vars": _or(vars, own), "dir": _or(dir, own)}.items():
-            names.setdefault(name, listing)  # those of the function, not of this evaluation
+            names.setdefault(name, listing)  # for the function's names, not those of this evaluation
         return (eval(compile(expression.strip(), "<debug>", "eval", dont_inherit=True), names),)  # noqa: S307 - in the confined worker
 
     def _frame(self, number: int) -> FrameType:
@@ -147,7 +147,7 @@ class StackStop:
 
 
 def text_of(name: str, value: object) -> str:
-    """Return a short text of a local. A value with a name that sounds secret is not shown unasked."""
+    """Return a short text of a local. The value of a name that sounds secret is masked."""
     return short(name, value, _shortener, caps.MOST_SEEN_TEXT)
 
 
@@ -172,7 +172,7 @@ _DEPTH: Final = 50
 
 @dataclass(slots=True)
 class ArmedPoint:
-    """One breakpoint as the host armed it. `text` is its function's text, which begins at line `first`."""
+    """One breakpoint from the host. `text` is its function's text, which begins at line `first`."""
 
     id: int
     module: str
@@ -182,14 +182,14 @@ class ArmedPoint:
     line: int
     condition: str = ""
     expressions: list[str] = field(default_factory=list)
-    after: int = 0  # hits that are passed over first
+    after: int = 0  # hits to skip first
     every: int = 1
     once: bool = False
     hits: int = 0
     off: bool = False
 
     def counts(self) -> bool:
-        """Count this hit. Return whether it is due."""
+        """Count a hit. Return whether the breakpoint stops at it."""
         self.hits += 1
         is_due = not self.off and self.hits > self.after and not (self.hits - self.after - 1) % self.every
         self.off |= is_due and self.once
@@ -197,7 +197,7 @@ class ArmedPoint:
 
 
 def plain_function(value: object) -> types.FunctionType | None:
-    """Return the function behind its decorators."""
+    """Return the function inside of decorators, or None if there is none."""
     for _ in range(_DEPTH):
         inner = getattr(value, "__wrapped__", None)
         if inner is None:
@@ -207,7 +207,7 @@ def plain_function(value: object) -> types.FunctionType | None:
 
 
 def woven(function: types.FunctionType, points: Sequence[ArmedPoint]) -> types.CodeType | None:
-    """Return the function's code with its breakpoints in it, or None if they cannot be inserted."""
+    """Return the function's code with inserted breakpoints, or None if that is impossible."""
     code, text, first = function.__code__, points[0].text, points[0].first
     try:
         tree = ast.parse(text)
@@ -233,7 +233,7 @@ def woven(function: types.FunctionType, points: Sequence[ArmedPoint]) -> types.C
 
 
 def _weave(node: ast.AST, places: dict[int, list[ArmedPoint]], fake: int, done: set[int]) -> None:
-    """Insert the calls below a node. `done` are the lines that were found."""
+    """Insert the calls below a node. The lines found are added to `done`."""
     for name, value in ast.iter_fields(node):
         if isinstance(value, list) and value and isinstance(value[0], ast.stmt):
             setattr(
@@ -248,7 +248,7 @@ def _weave(node: ast.AST, places: dict[int, list[ArmedPoint]], fake: int, done: 
 def _with_calls(statement: ast.stmt, places: dict[int, list[ArmedPoint]], fake: int, done: set[int]) -> list[ast.stmt]:
     points = places.get(statement.lineno, []) if statement.lineno not in done else []
     done |= {statement.lineno} if points else set()
-    if isinstance(statement, ast.While):  # at each of its turns, as a debugger stops there
+    if isinstance(statement, ast.While):  # stop at each iteration, as debuggers do
         calls: list[ast.expr] = [_at(_call(point), fake) for point in points]
         statement.test = (
             ast.copy_location(ast.BoolOp(ast.Or(), [*calls, statement.test]), statement.test)
@@ -264,7 +264,7 @@ def _call(point: ArmedPoint, *, failed: bool = False) -> ast.Call:
 
 
 def _conditional_call(point: ArmedPoint) -> ast.stmt:
-    """Return the call, only run if the condition holds, if there is one."""
+    """Return the call, inside an `if` when the breakpoint has a condition."""
     if not point.condition:
         return ast.Expr(_call(point))
     test = ast.parse(point.condition, mode="eval").body
@@ -274,8 +274,8 @@ def _conditional_call(point: ArmedPoint) -> ast.stmt:
     return ast.Try([conditional], [handler], [], [])
 
 
-def _at(node: Any, line: int) -> Any:  # Any: the kind of node that it was given
-    """Return the node with all below it moved to a line outside of the body, by which the tracer recognizes it."""
+def _at(node: Any, line: int) -> Any:  # Any: the same kind of node
+    """Move a node and everything below it to a line outside the body, by which the tracer recognizes it."""
     for descendant in ast.walk(node):
         if isinstance(descendant, ast.stmt | ast.expr | ast.excepthandler):
             descendant.lineno = descendant.end_lineno = line
@@ -284,7 +284,7 @@ def _at(node: Any, line: int) -> Any:  # Any: the kind of node that it was given
 
 
 def by_function(points: Iterable[ArmedPoint]) -> dict[tuple[str, str], list[ArmedPoint]]:
-    """Return the breakpoints by module and function."""
+    """Group breakpoints by module and function."""
     grouped: dict[tuple[str, str], list[ArmedPoint]] = {}
     for point in points:
         grouped.setdefault((point.module, point.function), []).append(point)
@@ -292,5 +292,5 @@ def by_function(points: Iterable[ArmedPoint]) -> dict[tuple[str, str], list[Arme
 
 
 def _or(function: Callable[..., Any], own: Mapping[str, Any]) -> Callable[..., Any]:  # Any: values of function code
-    """Return `vars` or `dir` that without an argument is about these names."""
+    """Return `vars` or `dir` that uses these names when called without an argument."""
     return lambda *values: function(*values) if values else ({**own} if function is vars else sorted(own))

@@ -1,9 +1,9 @@
 """Tracing in a worker: a trace of a call, and stepping with the standard library's `bdb`.
 
-A trace has each line once, with its count and the first and last changes of locals: it is bounded by the lines that
-there are, not by how often they ran. For coverage only the lines count. Stepping stops in function code alone, and
-traces nothing before something stopped; `continue` ends that, unless lines are watched, or a trace of the call is made:
-that takes its events from here, since a thread is traced by one function at a time.
+A trace has each line once, with its count and the first and last changes of locals, so its size depends on the number
+of lines, not on how often they ran. For coverage only the lines count. Stepping stops only in function code; tracing
+for it starts at the first stop and ends at `continue`, unless lines are watched or the call is traced. A traced call
+gets its events through the stepper, because a thread can have only one trace function.
 """
 
 import bdb
@@ -19,11 +19,11 @@ from typing import Any, Final, NamedTuple, Protocol
 from ..wire.caps import ITEM, MOST_CHANGES, MOST_CLAIM, MOST_NAME, MOST_ROWS
 from .debug_stop import text_of
 
-_NO_LINES: Final = frozenset({"<module>", "__annotate__"})  # the second evaluates annotations, since Python 3.14
-_MOST_TOLD: Final = MOST_CLAIM * 4 // 5  # of all rows: the lines that can run are reported with them
-_CAREFUL: Final = 200  # times that a line's changes are looked at; after that only at the frame's end
-_TELL_EVERY_S: Final = 0.5  # of a call that may never end
-_LOOK_EVERY: Final = 512  # lines
+_NO_LINES: Final = frozenset({"<module>", "__annotate__"})  # the second evaluates annotations since Python 3.14
+_MOST_TOLD: Final = MOST_CLAIM * 4 // 5  # characters of all rows; the rest is for the executable lines
+_CAREFUL: Final = 200  # runs of a line with checked changes; after that, only the frame's end is checked
+_TELL_EVERY_S: Final = 0.5  # interval of reports, because a call may never end
+_LOOK_EVERY: Final = 512  # lines between two looks at the clock
 _SUSPENDS: Final = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _SIMPLE = (int, float, str, bool, bytes, complex, type(None))
 
@@ -38,16 +38,16 @@ class TraceRow:
         self.count = 0
         self.first: list[list[str]] = []
         self.last: list[list[str]] = []
-        self.names: set[str] = set()  # that it changes
+        self.names: set[str] = set()  # locals that it changes
 
     def size(self) -> int:
-        """Return the approximate number of characters of its published form."""
+        """Return the approximate number of characters of its JSON."""
         pairs = sum(len(name) + len(text) + 3 * ITEM for values in (self.first, self.last) for name, text in values)
         return len(self.path) + len(self.function) + 7 * ITEM + pairs
 
 
 class FrameState:
-    """The state of a frame: the line that runs, and its locals before it."""
+    """The state of a frame: the running line, and the locals before it."""
 
     __slots__ = ("is_behind", "row", "texts", "values")
 
@@ -58,7 +58,7 @@ class FrameState:
         self.is_behind = False
 
     def changes(self, frame: FrameType) -> list[list[str]]:
-        """Return the locals that changed, with their short texts."""
+        """Return the changed locals with short texts of their values."""
         changed = []
         for name, value in list(frame.f_locals.items())[:MOST_CHANGES]:
             is_unchanged = name in self.values and self.values[name] is value and type(value) in _SIMPLE
@@ -72,7 +72,7 @@ class FrameState:
 
 
 class Tracer:
-    """Tracer of function code in the thread that starts it, and in those that begin after."""
+    """A tracer of function code in the thread that starts it, and in threads that start later."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class Tracer:
         tell: Callable[[dict[str, Any]], None],
     ) -> None:
         self._own_paths = own_paths
-        self._woven = woven  # lines that are not of the source
+        self._woven = woven  # inserted lines, which are not in the source
         self._covers = mode == "cover"
         self._tell = tell
         self._rows: dict[tuple[CodeType, int], TraceRow] = {}
@@ -103,14 +103,14 @@ class Tracer:
         self._states.clear()
 
     def sees(self, frame: FrameType, event: str, value: object) -> bool:
-        """Process an event of someone else's tracing. Return whether more of this frame are wanted."""
+        """Process an event from another trace function. Return whether more events of this frame are wanted."""
         follow = self._call(frame, event, value)
         if follow is not None and event != "call":
             follow(frame, event, value)
         return follow is not None
 
     def told(self) -> dict[str, Any]:  # Any: JSON
-        """Return the rows in the form in which they are sent."""
+        """Return the rows as JSON, cut to the size limit."""
         rows: list[list[Any]] = []
         budget = _MOST_TOLD
         for row in self._rows.values():
@@ -156,7 +156,7 @@ class Tracer:
         return row
 
     def _note(self, frame: FrameType, *, at_end: bool = False) -> "FrameState":
-        """Record what the previous line changed."""
+        """Record the changes made by the previous line."""
         state = self._states.setdefault(frame, FrameState())
         row = state.row
         if row.count > _CAREFUL and not at_end:
@@ -167,11 +167,11 @@ class Tracer:
             row.first = row.first or changed
             row.last = changed
             row.names |= {name for name, _ in changed}
-        state.is_behind = False  # what changed unseen belongs to no line
+        state.is_behind = False  # unobserved changes belong to no line
         return state
 
     def _settle(self, frame: FrameType, state: "FrameState") -> None:
-        """Set the last values of lines that ran too often to be checked each time to those at the end."""
+        """For lines that ran too often to be checked each time, use the values at the end of the frame."""
         for (code, _), row in self._rows.items():
             if code is frame.f_code and row.count > _CAREFUL and row.names:
                 row.last = [[name, state.texts[name]] for name in sorted(row.names & state.texts.keys())[:MOST_CHANGES]]
@@ -198,24 +198,24 @@ RESUMING = frozenset({"next", "step", "return", "until", "continue"})
 WAITS: Final = "waits"
 _PAUSES: Final = frozenset(
     {dis.opmap["YIELD_VALUE"], dis.opmap["RESUME"]}
-)  # where a paused frame stands; the second: 3.13
+)  # last instruction of a paused frame; the second in 3.13
 
 
 class Why(NamedTuple):
-    """The reason why a frame is stopped. `id` is that of the breakpoint, if it is one."""
+    """The reason for a stop. `id` is that of the breakpoint, or 0."""
 
     text: str
     id: int = 0
 
 
 class StepListener(Protocol):
-    """Listener that is notified of a stopped frame, and decides how it continues."""
+    """A listener that is notified of a stopped frame and decides how it continues."""
 
     def stopped(self, frame: FrameType, why: Why, **more: Any) -> dict[str, Any]:  # Any: JSON
-        """Return the command that lets the frame continue."""
+        """Handle a stop and return the command with which the frame continues."""
 
     def watched(self, frame: FrameType) -> Why | None:
-        """Return why a watched line stops, if it does."""
+        """Return the reason to stop at a watched line, or None."""
 
 
 class Stepper(bdb.Bdb):
@@ -231,34 +231,34 @@ class Stepper(bdb.Bdb):
         super().__init__()
         self._listener = listener
         self._own_paths = own_paths
-        self._woven = woven  # lines that are not of the source
+        self._woven = woven  # inserted lines, which are not in the source
         self._tracer = tracer
         self._why = Why("breakpoint")
         self.slow: set[CodeType] = set()  # code with watched lines
 
     def stop_in(self, frame: FrameType, why: Why) -> None:
-        """Stop at the next line that runs in this frame, or in what it calls."""
+        """Stop at the next line that runs in this frame or in a function that it calls."""
         self._why = why
         self.set_trace(frame)
 
     def watch(self, *codes: CodeType) -> None:
-        """Trace from now on, to see the lines of these codes."""
+        """Start tracing for the lines of these code objects."""
         is_new = not self.slow
         self.slow.update(codes)
         if is_new:
             self.reset()
             self.botframe = sys._getframe()
-            self._set_stopinfo(self.botframe, None, -1)  # type: ignore[attr-defined] # bdb's own, in every version
+            self._set_stopinfo(self.botframe, None, -1)  # type: ignore[attr-defined] # private, but in every version
             sys.settrace(self.trace_dispatch)
 
     def trace_dispatch(self, frame: FrameType, event: str, arg: Any) -> Any:  # Any: as `bdb` types it
-        """Dispatch an event as in `bdb`, after a tracer has seen it."""
+        """Dispatch an event as `bdb` does, after the tracer has processed it."""
         follows = self._tracer is not None and self._tracer.sees(frame, event, arg)
         next_trace: Any = super().trace_dispatch(frame, event, arg)
         return self.trace_dispatch if next_trace is None and follows else next_trace
 
     def stop_here(self, frame: FrameType) -> bool:
-        """Return whether to stop here as in `bdb`, in function code alone."""
+        """Return whether to stop here, as `bdb` decides, but only in function code."""
         return frame.f_code.co_filename in self._own_paths and super().stop_here(frame)
 
     def break_anywhere(self, frame: FrameType) -> bool:
@@ -303,7 +303,7 @@ class Stepper(bdb.Bdb):
                 self.set_continue()
 
     def set_continue(self) -> None:
-        """Stop no longer, except at watched lines."""
+        """Stop only at watched lines from now on."""
         if self.slow or self._tracer is not None:
             self._set_stopinfo(self.botframe, None, -1)  # type: ignore[attr-defined] # as above
         else:
@@ -311,7 +311,7 @@ class Stepper(bdb.Bdb):
 
 
 def _pause(frame: FrameType, value: object) -> str:
-    """Return what suspends a frame: it waits, or it yields. It is empty if the frame returns."""
+    """Return how a frame is suspended, `waits` or `yields`, or "" if it returns."""
     flags, code = frame.f_code.co_flags, frame.f_code.co_code
     if not flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
         return ""

@@ -1,7 +1,7 @@
-"""The debugger in a worker. It runs only where something is armed, and reports what it sees to the host.
+"""The debugger in a worker. It is active only if something is armed, and reports to the host.
 
-With a human behind it a stop is a question, and the commands come as answers until one lets the function go on.
-Without, it is a record: the first ones are sent at once, the last one with its number at the end.
+With a human, a stop is a request, and the answers are commands until one resumes the function. Without a human, a stop
+is only recorded: the first records are sent at once, the last one with the number of hits at the end.
 """
 
 import builtins
@@ -23,14 +23,14 @@ from .debug_trace import RESUMING, Stepper, Tracer, Why, lines_of_code
 from .edge import attempt
 from .failure import clean, shown
 
-FIRST: Final = 8  # records of a breakpoint that are sent as they come
+FIRST: Final = 8  # records of a breakpoint that are sent at once
 _FIELDS: Final = {field.name for field in fields(ArmedPoint)} - {"hits", "off"}
 
 
 def stand_by() -> None:
-    """Route the signal of `break now` to whichever debugger there is. It is called before a worker is confined.
+    """Route the signal of `break now` to the current debugger. This must be called before the worker is confined.
 
-    Where an expression is evaluated for a human, the signal ends that.
+    While an expression is evaluated for a human, the signal interrupts the evaluation.
     """
     signal.signal(signal.SIGUSR1, _now)
 
@@ -40,7 +40,7 @@ def _now(_number: int, frame: FrameType | None) -> None:
 
 
 def stop_at(frame: FrameType | None) -> None:
-    """Stop what runs in a frame, as `break now` wants it."""
+    """Interrupt an evaluation, or stop function code at a frame, for `break now`."""
     if EVALUATING.interrupt(frame, Channel.ask.__code__.co_filename):
         return
     if WorkerDebugger.present is not None and frame is not None:
@@ -50,18 +50,18 @@ def stop_at(frame: FrameType | None) -> None:
 class WorkerDebugger:
     """The armed breakpoints of one worker, and its channel to the host."""
 
-    present: ClassVar["WorkerDebugger | None"] = None  # the one that the signal is for
+    present: ClassVar["WorkerDebugger | None"] = None  # the one that gets the signal
 
     def __init__(self, channel: Channel, own_paths: set[str]) -> None:
         self._channel = channel
         self._own_paths = own_paths
         self._points: dict[int, ArmedPoint] = {}
         self._restore: list[tuple[Any, CodeType]] = []  # Any: functions
-        self._waiting: dict[str, list[list[ArmedPoint]]] = {}  # by module that is not imported yet
+        self._waiting: dict[str, list[list[ArmedPoint]]] = {}  # by the name of a module that is not imported yet
         self._slow: dict[tuple[CodeType, int], list[ArmedPoint]] = {}
         self._steppers: dict[int, Stepper] = {}
         self._one_at_a_time = threading.RLock()
-        self._replaced: set[int] = set()  # points with woven calls that no longer count
+        self._replaced: set[int] = set()  # breakpoints with inserted calls that no longer count
         self._last: dict[tuple[object, ...], Frame] = {}
         self._hits: dict[tuple[str, int], int] = {}  # of each `breakpoint()`
         self._is_quiet = True
@@ -75,9 +75,9 @@ class WorkerDebugger:
         self.is_active = False
 
     def install(self) -> None:
-        """Take over what a source stops by: `breakpoint()` and `pdb.set_trace()`. Until a call begins, both do nothing.
+        """Replace `breakpoint()` and `pdb.set_trace()`. Until a call begins, both do nothing.
 
-        The rest of `pdb` is loaded by whoever asks for it, which hardly anybody does where no terminal is.
+        The rest of `pdb` is loaded only on access, which is rare without a terminal.
         """
         sys.breakpointhook = self.hook
         stand_in = ModuleType("pdb")
@@ -85,7 +85,7 @@ class WorkerDebugger:
         sys.modules["pdb"] = stand_in
 
     def begin(self, spec: Frame | None, *, is_trial: bool = False) -> None:
-        """Arm what the host sent along with a job. In a trial, such as an example, no `breakpoint()` counts."""
+        """Arm the debugging options of a job. In a trial, such as an example, `breakpoint()` is ignored."""
         WorkerDebugger.present = self
         self._is_quiet, self._hits = is_trial, {}
         if self.is_active:
@@ -108,7 +108,7 @@ class WorkerDebugger:
             self.imported(module)
 
     def imported(self, name: str) -> None:
-        """Arm the breakpoints of a module that has just been imported."""
+        """Arm the breakpoints of a module that was just imported."""
         module = sys.modules.get(f"functions.{name}")
         if module is None or name not in self._waiting:
             return
@@ -148,7 +148,7 @@ class WorkerDebugger:
         return self.is_active or bool(self._last)
 
     def finish(self, outcome: object) -> None:
-        """Report what was held back, after the job ended or failed."""
+        """Report the trace and the last records, after the job has ended or failed."""
         if self._slow or any(stepper.slow for stepper in self._steppers.values()):
             sys.settrace(None)
         if self._tracer is not None:
@@ -168,7 +168,7 @@ class WorkerDebugger:
         return lines_of_code(function.__code__)[: caps.MOST_LINES] if function else []
 
     def hit(self, id: int, failed: bool = False) -> None:  # noqa: FBT001, FBT002 - called by woven code
-        """Handle a breakpoint: its line is about to run and its condition, if it is woven too, holds."""
+        """Handle a breakpoint: its line is about to run, and its condition holds, if it has one."""
         point = self._points.get(id)
         frame = sys._getframe(1)
         if point is None or id in self._replaced or not (failed or point.counts()):
@@ -201,13 +201,13 @@ class WorkerDebugger:
             self._stepper().stop_in(own, Why("break now"))
 
     def _own(self, frame: FrameType | None) -> FrameType | None:
-        """Return the frame, or the nearest below it, that runs code which the host sent."""
+        """Return the frame or its nearest caller that runs function code, or None."""
         while frame is not None and frame.f_code.co_filename not in self._own_paths:
             frame = frame.f_back
         return frame
 
     def watched(self, frame: FrameType) -> Why | None:
-        """Return why a line that is watched by tracing stops, if it does."""
+        """Return the reason to stop at a line that is watched by tracing, or None."""
         for point in self._slow.get((frame.f_code, frame.f_lineno), ()):
             if self._holds(point, frame) and point.counts():
                 if self._has_human:
@@ -241,8 +241,8 @@ class WorkerDebugger:
             self._last[id, path, where] = record
 
     def stopped(self, frame: FrameType, why: Why, **more: Any) -> Frame:
-        """Notify the user, and execute their commands until one lets the function continue."""
-        if self._tracer is not None:  # nothing may come after
+        """Notify the user, and execute their commands until one resumes the function."""
+        if self._tracer is not None:  # the call may never resume
             self._tell_rows(self._tracer.told())
         return self._converse(StackStop.at(frame, self._own_paths), why, more)
 
@@ -291,9 +291,9 @@ class WorkerDebugger:
                 return {"text": "unknown command"}
 
     def _break(self, point: ArmedPoint, *, goes_on: bool) -> str:
-        """Set a breakpoint at a stop. Its lines are watched by tracing, because the function's code is running.
+        """Set a breakpoint at a stop. Its line is watched by tracing, because the function's code is running.
 
-        One of the same number is replaced by it; `goes_on`: it counts on from its hits.
+        It replaces a breakpoint of the same id; with `goes_on`, it takes over the number of hits.
         """
         if (old := self._points.get(point.id)) is not None:
             old.off = True
@@ -325,8 +325,8 @@ class WorkerDebugger:
         print(f"breakpoint() at {place}: no debugger is attached, so it was passed over")  # noqa: T201 - the call's output
 
 
-def _of_pdb(name: str) -> Any:  # Any: whatever that module has
-    """Return what the real `pdb` has of this name."""
+def _of_pdb(name: str) -> Any:  # Any: anything in that module
+    """Return the attribute of the real `pdb` with this name."""
     spec = None if name.startswith("__") else importlib.machinery.PathFinder.find_spec("pdb")
     if spec is None or spec.loader is None:
         raise AttributeError(name)
@@ -340,6 +340,6 @@ def _told_error(error: BaseException) -> str:
 
 
 def _inner(code: CodeType) -> list[CodeType]:
-    """Return the codes of everything defined in a function."""
+    """Return the code objects of everything that is defined inside a function."""
     codes = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
     return [*codes, *(deeper for nested in codes for deeper in _inner(nested))]

@@ -12,18 +12,18 @@ def attempt(action: Callable[[], Result]) -> Result | BaseException:
     """Return the result of the action, or the exception it raised, SystemExit and KeyboardInterrupt included."""
     try:
         return action()
-    except BaseException as error:  # noqa: BLE001 - the edge; told to the host as a failure
+    except BaseException as error:  # noqa: BLE001 - the edge; reported to the host as a failure
         return error
 
 
 class Interruptible:
-    """Runner of actions as in `attempt`. A signal handler may interrupt the running one."""
+    """A runner of actions like `attempt`, which a signal handler can interrupt."""
 
     def __init__(self) -> None:
-        self._by: int | None = None  # the thread that is at it
+        self._by: int | None = None  # the thread that runs an action
 
     def attempt(self, action: Callable[[], Result]) -> Result | BaseException:
-        """Return the result of the action, or the exception it raised: KeyboardInterrupt if it was interrupted."""
+        """Return the result of the action, or the exception that it raised, such as KeyboardInterrupt."""
 
         def act() -> Result:
             outer, self._by = self._by, threading.get_ident()
@@ -35,9 +35,9 @@ class Interruptible:
         return attempt(act)
 
     def interrupt(self, frame: FrameType | None, within: str) -> bool:
-        """Raise KeyboardInterrupt in the action, from a signal handler. Return False if none is running.
+        """Raise KeyboardInterrupt in the action, from a signal handler. Return False if no action is running.
 
-        It goes on while a function of the file `within` is at work, which would lose its place.
+        Nothing is raised while a function of the file `within` is running, because that would break its state.
         """
         if self._by != threading.get_ident():
             return False

@@ -1,4 +1,4 @@
-"""An exception as data: the function's own frames with short representations of their locals."""
+"""An exception as data: the frames of function code with short representations of their locals."""
 
 import re
 import reprlib
@@ -38,7 +38,10 @@ def _describe(error: BaseException, most: int = caps.MOST_MESSAGE) -> Message:
 
 
 def _cause(error: BaseException, own_paths: Container[str]) -> tuple[BaseException | None, bool]:
-    """Return the explicit cause of an exception, or the one being handled, if it passed through the function's code."""
+    """Return the cause of an exception, or the exception being handled if it passed through function code.
+
+    The boolean is True in the second case.
+    """
     if error.__cause__ is not None:
         return error.__cause__, False
     context = None if error.__suppress_context__ else error.__context__
@@ -55,7 +58,7 @@ def message_of(error: BaseException) -> str:
 
 
 def clean(text: str) -> str:
-    """Return the text with what is not UTF-8 escaped."""
+    """Return the text with characters that are not valid UTF-8 escaped."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
@@ -78,7 +81,7 @@ def _own(error: BaseException, own_paths: Container[str]) -> list[tuple[FrameTyp
 
 
 def _frames(error: BaseException, own_paths: Container[str], seen: Container[FrameType] = ()) -> list[list[object]]:
-    """Return the function's own frames, with the locals of those that were not seen already."""
+    """Return the frames of function code, with locals unless the frame is in `seen`."""
     own: list[list[object]] = [
         [frame.f_code.co_filename, line, _name(frame.f_code.co_qualname), [] if frame in seen else _locals(frame)]
         for frame, line in _own(error, own_paths)
@@ -98,7 +101,7 @@ def _locals(frame: FrameType) -> list[list[str]]:
 
 
 def _tells(name: str, value: object) -> bool:
-    """Check whether a local can explain a failure: modules, functions, classes and `self` of a call say nothing."""
+    """Check whether a local can explain a failure; modules, functions, classes and the `self` of a call cannot."""
     is_context = name == "self" and type(value).__module__ == _CONTEXT
     return not (is_context or isinstance(value, ModuleType | FunctionType | BuiltinFunctionType | type))
 

@@ -1,10 +1,10 @@
-"""Files that were not granted beforehand: what the kernel does not open is asked of the host, over the call's channel.
+"""Files without a grant: if the kernel does not open a file, the worker requests it from the host.
 
-The host asks the user and hands over the bytes of exactly that file; no descriptor crosses. Code that goes around this
-finds only what the kernel shows. What Python opens by itself (`open`, `Path`, `csv`, …) is a stream; `os.open` and
-`sqlite3.connect` get a copy to read, in scratch. The host makes a new folder; to remove, rename or link takes a grant
-of the folder beforehand, which the error names. A function seems to run in the workspace, although its worker runs in
-scratch: `os.path.abspath("data/a.csv")` and `Path.cwd()` name the user's files, `~/` is the user's home.
+The host asks the user and sends the bytes of exactly that file, never a descriptor. Code that bypasses this sees only
+what the kernel shows. `open`, `Path`, `csv` and the like get a stream; `os.open` and `sqlite3.connect` get a copy in
+scratch to read. The host can create a folder; removing, renaming and linking require a grant of the folder beforehand,
+which the error names. A function appears to run in the workspace, although its worker runs in scratch:
+`os.path.abspath("data/a.csv")` and `Path.cwd()` refer to the user's files, `~/` to the user's home.
 """
 
 import builtins
@@ -25,25 +25,25 @@ from .channel import Channel
 from .host_files import CREATES, PIECE, WRITTEN, HostEntry, HostFile, HostListing, NotGranted, request, value_of
 
 _SHUT: Final = frozenset({errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EROFS})
-"""The errors of the kernel that may mean that a file was not granted."""
+"""The kernel's errors that may mean that a file was not granted."""
 _Kind: TypeAlias = Literal["folder", "names", "marks"]
 _KINDS: Final[dict[Callable[..., None], _Kind]] = {
     os.mkdir: "folder",
     **dict.fromkeys((os.remove, os.unlink, os.rmdir, os.rename, os.replace, os.link, os.symlink), "names"),
     **dict.fromkeys((os.chmod, os.utime, os.truncate), "marks"),
 }
-_MADE: Final = frozenset({"rename", "replace", "truncate"})  # of which the host needs more than the path
+_MADE: Final = frozenset({"rename", "replace", "truncate"})  # changes for which the host needs more than the path
 _MOVES: Final = frozenset({"rename", "replace", "link", "symlink"})  # their second argument is a path, too
 _READS: Final = frozenset("rbt")
 _CHANGES: Final = os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 _OWN: Final = f"{Path(__file__).parents[1]}/"
-"""Where the sources of the sandbox are, which tracebacks look for."""
-_CALLS_TO_OPEN: Final = 6  # from `linecache` through `tokenize.open` to `named`, with some to spare
+"""The folder of the sandbox's sources, which tracebacks look for."""
+_CALLS_TO_OPEN: Final = 6  # frames from `linecache` through `tokenize.open` to `named`, and a few more
 
 
 class Opener:
-    """The replacements for the ways to open files in a worker, next to the real ones."""
+    """The state behind the replaced file functions of a worker, with the real functions."""
 
     def __init__(self, channel: Channel, scratch: Path, sources: Collection[str]) -> None:
         self.open, self.os_open, self.stat = io.open, os.open, os.stat
@@ -53,7 +53,7 @@ class Opener:
         self._copies = 0
 
     def serve(self, channel: Channel, scratch: Path, sources: Collection[str]) -> None:
-        """Ask over this channel from now on, but not where a traceback looks for these sources."""
+        """Ask over this channel from now on, except when a traceback looks for one of these sources."""
         self._channel = channel
         self._home = self.getcwd()
         self._scratch = self._realpath(os.path.join(self._home, scratch))
@@ -63,7 +63,7 @@ class Opener:
         self.is_asking = True
 
     def places(self) -> tuple[str, str]:
-        """Return the folder of the workspace and the user's home folder; empty where the host does not say."""
+        """Return the folder of the workspace and the user's home folder; "" if the host does not reveal them."""
         if self._places is None:
             try:
                 root, home = request(self._channel, "file_places", {}).get("value", ("", ""))
@@ -73,23 +73,25 @@ class Opener:
         return self._places
 
     def is_in_place(self) -> bool:
-        """Return whether a relative path is one of the workspace, although the worker is in its scratch folder."""
+        """Return whether relative paths refer to the workspace, while the worker really is in its scratch folder."""
         return self.is_asking and self._home == self._scratch == self.getcwd() and not self.has_left
 
     def is_workspace(self, path: object) -> bool:
-        """Return whether a path is the workspace's folder, in which a function seems to begin."""
+        """Return whether a path is the workspace's folder, in which functions appear to start."""
         if not self.is_asking or self._home != self._scratch or not isinstance(path, str | os.PathLike):
             return False
         return os.path.abspath(path) == self.places()[0]
 
     def return_home(self, chdir: Callable[[str], None]) -> None:
-        """Seem to be in the workspace's folder again."""
+        """Return to scratch, which appears as the workspace's folder."""
         chdir(self._home)
         self.has_left = False
 
     def named(self, file: object, *, changes: bool = False) -> str | None:
-        """Return the path to ask the host for, or None for what is not the host's: descriptors, scratch, and to look
-        around the packages, where what the kernel does not show is not there.
+        """Return the path to ask the host for, or None if the host is not responsible.
+
+        That is the case for descriptors, for scratch, and, unless the access `changes` something, for the surroundings
+        of packages: files that the kernel does not show there do not exist.
         """
         if not self.is_asking or not isinstance(file, str | bytes | os.PathLike):
             return None
@@ -107,7 +109,7 @@ class Opener:
         return path
 
     def starts_elsewhere(self, path: str) -> bool:
-        """Return whether a new file of this name would be made in scratch, where nobody would find it."""
+        """Return whether a new file with this name would be created in scratch, where the user would not find it."""
         if os.path.isabs(path) or not self.is_in_place():
             return False
         try:
@@ -116,8 +118,8 @@ class Opener:
             return True
         return False
 
-    def request(self, name: str, path: str, error: OSError | None, **arguments: Any) -> Any:  # values that cross
-        """Return the host's answer. Where it is not the host's, raise the error of the kernel."""
+    def request(self, name: str, path: str, error: OSError | None, **arguments: Any) -> Any:  # values that can be sent
+        """Return the host's answer. If the host refers to the real file, raise the kernel's error or return None."""
         is_try = finder.is_package(sys._getframe(1))
         try:
             answer = request(self._channel, name, {"path": path, "is_try": is_try, **arguments})
@@ -125,7 +127,7 @@ class Opener:
             answer = {"real": True}
         except NotGranted:
             if is_try and name == "file_stat" and error is not None:
-                raise error from None  # to a library that asks whether a file is there, it is not
+                raise error from None  # a library that tests for a file is told that it does not exist
             raise
         if answer.get("real"):
             if error is not None:
@@ -134,12 +136,12 @@ class Opener:
         return value_of(answer, path)
 
     def stream(self, path: str, mode: str, error: OSError | None) -> HostFile | None:
-        """Return the file as the host has it open."""
+        """Open a file at the host; return None if the real file is to be used."""
         stream = self.request("file_open", path, error, mode=mode)
         return None if stream is None else HostFile(self._channel, path, mode, stream)
 
     def copy(self, path: str, error: OSError | None) -> str | None:
-        """Return the path of a copy to read, in scratch."""
+        """Copy a file of the host to scratch and return the path; return None if the real file is to be used."""
         source = self.stream(path, "r", error)
         if source is None:
             return None
@@ -152,8 +154,9 @@ class Opener:
 
 
 def _is_for_a_traceback() -> bool:
-    """Return whether a source is looked for to be shown: by `linecache`, or for a thread's error by the interpreter,
-    which has no frame of its own. A function may open its source, too.
+    """Return whether a traceback is reading a source; a function may open its source itself.
+
+    The caller is `linecache`, or the interpreter, which reports the error of a thread without a frame.
     """
     caller = sys._getframe(2).f_back
     if caller is not None and caller.f_globals.get("__name__") == "threading":
@@ -166,20 +169,20 @@ def _is_for_a_traceback() -> bool:
 
 
 def install(channel: Channel, scratch: Path, sources: Collection[str]) -> None:
-    """Put the asking ways to open files in place."""
-    if (ready := getattr(io.open, "asks", None)) is not None:  # by a rehearsal
+    """Replace the file functions by those that ask the host."""
+    if (ready := getattr(io.open, "asks", None)) is not None:  # installed by a rehearsal
         ready.serve(channel, scratch, sources)
         return
     opener = Opener(channel, scratch, sources)
     asking = _open(opener)
-    asking.asks = opener  # type: ignore[attr-defined]  # says that it is in place
+    asking.asks = opener  # type: ignore[attr-defined]  # marks it as installed
     io.open = builtins.open = asking
     for module in [*sys.modules.values()]:
-        for name in ("_builtin_open", "bltn_open"):  # as bz2, tokenize and tarfile keep it
+        for name in ("_builtin_open", "bltn_open"):  # references in bz2, tokenize and tarfile
             if vars(module).get(name) is opener.open:
                 setattr(module, name, asking)
     if finder.surroundings:
-        # Put the asking `open` where a package that was imported ahead keeps the real one, as `numpy` does in a table.
+        # Replace references to the real `open` in preloaded packages; `numpy` has one in a table.
         others = [vars(module) for module in [*sys.modules.values()] if not finder.is_of_package(module)]
         spared = {id(names) for names in (*others, vars(opener), vars(asking))}
         for names in gc.get_referrers(opener.open):
@@ -208,7 +211,7 @@ def install(channel: Channel, scratch: Path, sources: Collection[str]) -> None:
 
 
 def rest() -> None:
-    """Ask for nothing until the next installation: a rehearsal is over, and not every job may ask."""
+    """Stop asking the host until the next `install`, because not every job after a rehearsal may ask."""
     opener: Opener | None = getattr(io.open, "asks", None)
     if opener is not None:
         opener.is_asking = False
@@ -218,7 +221,7 @@ def _open(opener: Opener) -> Callable[..., Any]:
     real = opener.open
 
     @functools.wraps(real)
-    def open(file: Any, mode: str = "r", buffering: int = -1, *texts: Any, **more: Any) -> Any:  # as io.open has it
+    def open(file: Any, mode: str = "r", buffering: int = -1, *texts: Any, **more: Any) -> Any:  # as io.open
         is_ours = isinstance(mode, str) and more.get("opener") is None
         path = opener.named(file, changes=not _READS.issuperset(mode)) if is_ours else None
         if path is None:
@@ -246,10 +249,10 @@ def _add_layers(  # noqa: PLR0913, PLR0917 - the parameters of `open`
     encoding: str | None = None,
     errors: str | None = None,
     newline: str | None = None,
-    closefd: bool = True,  # noqa: FBT001, FBT002 - as `open` has it
+    closefd: bool = True,  # noqa: FBT001, FBT002 - the signature of `open`
     opener: None = None,
-) -> Any:  # as `open` gives it
-    """Return the buffer and the text layer that `open` would put on the file."""
+) -> Any:  # any file object
+    """Return the file with the buffer and the text layer that `open` would add."""
     is_text = "b" not in mode
     if buffering == 0:
         if is_text:
@@ -267,17 +270,17 @@ def _add_layers(  # noqa: PLR0913, PLR0917 - the parameters of `open`
     if not is_text:
         return buffered
     text = io.TextIOWrapper(buffered, encoding, errors, newline, buffering == 1)
-    text.__dict__["mode"] = mode  # as `open` says it
+    text.__dict__["mode"] = mode  # as `open` sets it
     return text
 
 
 def _os_open(opener: Opener) -> Callable[..., int]:
     @functools.wraps(opener.os_open)
-    def open(path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:  # as os.open has it
+    def open(path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:  # the signature of os.open
         try:
             return opener.os_open(path, flags, mode, dir_fd=dir_fd)
         except OSError as error:
-            way = flags & (os.O_WRONLY | os.O_RDWR)  # which share a bit on some systems
+            way = flags & (os.O_WRONLY | os.O_RDWR)  # these share a bit on some systems
             is_change = way in (os.O_WRONLY, os.O_RDWR) or bool(flags & _CHANGES)
             name = opener.named(path, changes=is_change) if dir_fd is None and error.errno in _SHUT else None
             if name is None or flags & os.O_DIRECTORY:
@@ -287,7 +290,7 @@ def _os_open(opener: Opener) -> Callable[..., int]:
                 raise
             try:
                 copy = opener.copy(name, error)
-            except IsADirectoryError as folder:  # who opens one so is about to empty it
+            except IsADirectoryError as folder:  # a folder is opened like this in order to empty it
                 opener.request("file_change", name, folder, kind="names")
                 raise
         return opener.os_open(str(copy), flags)
@@ -297,7 +300,7 @@ def _os_open(opener: Opener) -> Callable[..., int]:
 
 def _stat(opener: Opener, real: Callable[..., os.stat_result], *, follows: bool) -> Callable[..., os.stat_result]:
     @functools.wraps(real)
-    def asking(path: Any, *, dir_fd: int | None = None, **more: Any) -> os.stat_result:  # as os.stat has it
+    def asking(path: Any, *, dir_fd: int | None = None, **more: Any) -> os.stat_result:  # the signature of os.stat
         try:
             return real(path, dir_fd=dir_fd, **more)
         except OSError as error:
@@ -313,7 +316,7 @@ def _stat(opener: Opener, real: Callable[..., os.stat_result], *, follows: bool)
 
 def _listdir(opener: Opener) -> Callable[..., list[Any]]:
     @functools.wraps(opener.listdir)
-    def listdir(path: Any = ".") -> list[Any]:  # as os.listdir has it
+    def listdir(path: Any = ".") -> list[Any]:  # the signature of os.listdir
         rows = _rows(opener, path)
         if rows is None:
             return opener.listdir(path)
@@ -323,8 +326,8 @@ def _listdir(opener: Opener) -> Callable[..., list[Any]]:
     return listdir
 
 
-def _rows(opener: Opener, path: Any) -> list[tuple[str, int]] | None:  # whatever a function lists
-    """Return the names and modes in a folder of the host; None for one that the kernel shows."""
+def _rows(opener: Opener, path: Any) -> list[tuple[str, int]] | None:  # any path
+    """Return the names and modes in a folder of the host, or None if the kernel shows the folder."""
     error: OSError | None = None
     if not (opener.is_in_place() and path is not None and opener.is_workspace(path)):
         try:
@@ -339,7 +342,7 @@ def _rows(opener: Opener, path: Any) -> list[tuple[str, int]] | None:  # whateve
 
 def _scandir(opener: Opener) -> Callable[..., Any]:
     @functools.wraps(opener.scandir)
-    def scandir(path: Any = ".") -> Any:  # as os.scandir has it
+    def scandir(path: Any = ".") -> Any:  # the signature of os.scandir
         rows = _rows(opener, path)
         if rows is None:
             return opener.scandir(path)
@@ -350,7 +353,7 @@ def _scandir(opener: Opener) -> Callable[..., Any]:
 
 
 def _tests(module: ModuleType) -> None:
-    """Let `exists`, `isfile` and `isdir` say that a file is not granted, where they would say that it is not there."""
+    """Make `exists`, `isfile` and `isdir` raise for a file that was not granted, where they would return False."""
     for name, test in (("exists", None), ("isfile", stat.S_ISREG), ("isdir", stat.S_ISDIR)):
         if hasattr(module, name):
             setattr(module, name, _test(getattr(module, name), test))
@@ -358,7 +361,7 @@ def _tests(module: ModuleType) -> None:
 
 def _test(real: Callable[..., bool], test: Callable[[int], bool] | None) -> Callable[..., bool]:
     @functools.wraps(real)
-    def asking(path: Any) -> bool:  # as os.path has it
+    def asking(path: Any) -> bool:  # the signature in os.path
         try:
             mode = os.stat(path).st_mode
         except NotGranted:
@@ -372,7 +375,7 @@ def _test(real: Callable[..., bool], test: Callable[[int], bool] | None) -> Call
 
 def _asking(opener: Opener, real: Callable[..., None], kind: _Kind, paths: int) -> Callable[..., None]:
     @functools.wraps(real)
-    def change(*arguments: Any, **more: Any) -> None:  # as os has it
+    def change(*arguments: Any, **more: Any) -> None:  # the signature in os
         if any(value is not None for key, value in more.items() if key.endswith("dir_fd")):
             return real(*arguments, **more)
         places = [place for path in arguments[:paths] if (place := opener.named(path, changes=True)) is not None]
@@ -395,16 +398,16 @@ def _asking(opener: Opener, real: Callable[..., None], kind: _Kind, paths: int) 
 
 
 def _act(name: str, arguments: tuple[Any, ...]) -> list[Any]:
-    """Return the change as the host may make it: its name, and what follows the path."""
+    """Return the change for the host: its name and the arguments after the path."""
     rest = [os.fspath(value) if isinstance(value, os.PathLike) else value for value in arguments[1:]]
     return [name, *(value for value in rest if isinstance(value, str | int))] if name in _MADE else [name]
 
 
 def _makedirs(opener: Opener, real: Callable[..., None]) -> Callable[..., None]:
-    """Make one request of a path of several new folders."""
+    """Return a `makedirs` that makes one request for a path with several new folders."""
 
     @functools.wraps(real)
-    def makedirs(name: Any, mode: int = 0o777, exist_ok: bool = False) -> None:  # noqa: FBT001, FBT002 - as os has it
+    def makedirs(name: Any, mode: int = 0o777, exist_ok: bool = False) -> None:  # noqa: FBT001, FBT002 - the signature in os
         place = opener.named(name, changes=True)
         if place is None or not opener.starts_elsewhere(place):
             return real(name, mode, exist_ok)
@@ -420,10 +423,10 @@ def _makedirs(opener: Opener, real: Callable[..., None]) -> Callable[..., None]:
 
 
 def _listxattr(opener: Opener, real: Callable[..., list[str]]) -> Callable[..., list[str]]:
-    """Say that a file of the host that may be read has no marks beyond those of `stat`: who copies a file asks."""
+    """Return a `listxattr` that reports no attributes for a readable file of the host, for code that copies files."""
 
     @functools.wraps(real)
-    def listxattr(path: Any = None, *, follow_symlinks: bool = True) -> list[str]:  # as os has it
+    def listxattr(path: Any = None, *, follow_symlinks: bool = True) -> list[str]:  # the signature in os
         try:
             return real(path, follow_symlinks=follow_symlinks)
         except OSError as error:
@@ -438,7 +441,7 @@ def _listxattr(opener: Opener, real: Callable[..., list[str]]) -> Callable[..., 
 
 def _getcwd(opener: Opener) -> Callable[[], str]:
     @functools.wraps(opener.getcwd)
-    def getcwd() -> str:  # as os has it
+    def getcwd() -> str:  # the signature in os
         return (opener.is_in_place() and opener.places()[0]) or opener.getcwd()
 
     return getcwd
@@ -446,7 +449,7 @@ def _getcwd(opener: Opener) -> Callable[[], str]:
 
 def _chdir(opener: Opener, real: Callable[[Any], None]) -> Callable[[Any], None]:
     @functools.wraps(real)
-    def chdir(path: Any) -> None:  # as os has it
+    def chdir(path: Any) -> None:  # the signature in os
         if opener.is_workspace(path):
             opener.return_home(real)
             return
@@ -464,7 +467,7 @@ def _chdir(opener: Opener, real: Callable[[Any], None]) -> Callable[[Any], None]
 
 def _access(opener: Opener, real: Callable[..., bool]) -> Callable[..., bool]:
     @functools.wraps(real)
-    def access(path: Any, mode: int, *, dir_fd: int | None = None, **more: Any) -> bool:  # as os has it
+    def access(path: Any, mode: int, *, dir_fd: int | None = None, **more: Any) -> bool:  # the signature in os
         if real(path, mode, dir_fd=dir_fd, **more):
             return True
         if dir_fd is not None or opener.named(path) is None:
@@ -481,10 +484,10 @@ def _access(opener: Opener, real: Callable[..., bool]) -> Callable[..., bool]:
 
 
 def _realpath(opener: Opener, real: Callable[..., Any]) -> Callable[..., Any]:
-    """Leave links to the host, which asks for the file that is meant in truth."""
+    """Return a `realpath` that leaves links to the host, which asks for the real file."""
 
     @functools.wraps(real)
-    def realpath(filename: Any, *, strict: bool = False) -> Any:  # as os.path has it
+    def realpath(filename: Any, *, strict: bool = False) -> Any:  # the signature in os.path
         if opener.named(filename) is None:
             return real(filename, strict=strict)
         if opener.is_workspace(filename):
@@ -502,10 +505,10 @@ def _realpath(opener: Opener, real: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _expanduser(opener: Opener, real: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Leave hidden names below the scratch folder, where packages keep what they store for themselves."""
+    """Return an `expanduser` for the user's home; hidden names stay in scratch, where packages store their data."""
 
     @functools.wraps(real)
-    def expanduser(path: Any) -> Any:  # as os.path has it
+    def expanduser(path: Any) -> Any:  # the signature in os.path
         text = os.fspath(path)
         is_users = isinstance(text, str) and text.startswith("~/") and not text.startswith("~/.")
         if is_users and opener.is_asking and (home := opener.places()[1]):

@@ -1,8 +1,8 @@
-"""Imports in a worker: of `functions.<module>`, which the host is asked for, and of the listed packages.
+"""Imports in a worker: `functions.<module>`, which comes from the host, and the listed packages.
 
-What arrives for a module is code that a compile-only worker has made; neither a workspace nor the current folder
-is on the import path. Source text is fetched only when something (a traceback) wants to show it. Of the packages
-outside the standard library, function code may import the listed names, no others.
+The host sends a module's code as compiled by a compile-only worker; neither a workspace nor the current folder is on
+the import path. Source text is fetched only when a traceback shows it. Besides the standard library, function code can
+import only the listed names.
 """
 
 import importlib.machinery
@@ -18,14 +18,14 @@ from .channel import Channel
 
 ROOT = "functions"
 surroundings: list[str] = []
-"""The folders around those of granted packages. Packages look there for what is next to them in a development copy."""
+"""The parent folders of granted packages, where packages look for the other files of a development copy."""
 _folders: list[str] = []  # of all packages
 
 
 class Finder:
-    """Finder and loader of the workspace's modules. `served` are the paths that function code came from.
+    """The finder and loader of the workspace's modules. `served` are the paths of function code.
 
-    It has no base class of `importlib.abc`, which takes a tenth of a zygote's start to import.
+    It has no base class of `importlib.abc`, because that import takes a tenth of a zygote's start.
     """
 
     def __init__(self, channel: Channel) -> None:
@@ -35,14 +35,14 @@ class Finder:
         self.served: set[str] = set()
 
     def install(self) -> None:
-        """Make `functions` importable, a package that is empty by itself."""
+        """Make `functions` importable, as an empty package."""
         root = ModuleType(ROOT)
         root.__path__ = []
         sys.modules[ROOT] = root
         sys.meta_path.append(self)
 
     def offer(self, module: str, frame: Frame) -> None:
-        """Add a module that the host sent along without being asked."""
+        """Add a module that the host sent with the job."""
         self._waiting[f"{ROOT}.{module}"] = frame
 
     def find_spec(
@@ -56,7 +56,7 @@ class Finder:
             return None
         is_package = answer["kind"] == "package" or bool(answer.get("is_package"))
         origin = answer.get("path")
-        loader: Any = self  # a Loader by what it does
+        loader: Any = self  # a Loader by its methods
         spec = importlib.machinery.ModuleSpec(fullname, loader, origin=origin, is_package=is_package)
         self._waiting[fullname] = answer
         return spec
@@ -81,7 +81,7 @@ class Finder:
         self.imported(module.__name__.removeprefix(f"{ROOT}."))
 
     def get_source(self, fullname: str) -> str | None:
-        """Return the text, for tracebacks."""
+        """Return the source text for tracebacks."""
         answer = self._channel.ask({"kind": "source", "module": fullname.removeprefix(f"{ROOT}.")})
         text: str | None = answer.get("text")
         return text
@@ -92,15 +92,15 @@ class Finder:
 
 
 def load_code(text: str) -> CodeType:
-    """Return the code object that a compile-only worker has made."""
-    code: Any = marshal.loads(a2b_base64(text))  # noqa: S302 - in the confined worker alone
+    """Return the code object that a compile-only worker has compiled."""
+    code: Any = marshal.loads(a2b_base64(text))  # noqa: S302 - only in the confined worker
     if not isinstance(code, CodeType):
         raise TypeError("what the host sent is not code")
     return code
 
 
 class PackageFinder:
-    """Finder of the listed top-level names in their folders, and of their metadata. Everything else is missing."""
+    """A finder of the listed top-level names in their folders, and of their metadata. It finds nothing else."""
 
     def __init__(self, folders: Mapping[str, str], listed: Sequence[str]) -> None:
         self._folders = folders
@@ -109,15 +109,15 @@ class PackageFinder:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """Return the spec of a listed top-level name. Names below it are found by its own path."""
+        """Return the spec of a listed top-level name. Submodules are found through its `__path__`."""
         folder = self._folders.get(name)
         if folder is None or path is not None:
             return None
         return importlib.machinery.PathFinder.find_spec(name, [folder], target)
 
-    def find_distributions(self, context: Any = None) -> Iterable[Any]:  # as `importlib.metadata` has it
-        """Return the metadata of granted packages: many ask for their own version when they are imported."""
-        import importlib.metadata as metadata  # noqa: PLC0415 - few want it, and it is slow to import
+    def find_distributions(self, context: Any = None) -> Iterable[Any]:  # the signature of `importlib.metadata`
+        """Return the metadata of granted packages, many of which read their version on import."""
+        import importlib.metadata as metadata  # noqa: PLC0415 - rarely needed and slow to import
 
         name = getattr(context, "name", None)
         query = metadata.DistributionFinder.Context(name=name, path=list(self._listed))
@@ -125,17 +125,17 @@ class PackageFinder:
 
 
 def install_packages(folders: Mapping[str, str], listed: Sequence[str] = ()) -> None:
-    """Make the names importable. Their metadata is found in the folders that may be listed."""
+    """Make the names importable. Their metadata is searched in the `listed` folders."""
     finder = PackageFinder(folders, listed)
     surroundings[:] = {folder.rpartition("/")[0] for folder in listed}
     _folders[:] = {f"{folder}/" for folder in folders.values()}
     sys.meta_path.append(finder)
     for name in folders:
-        finder.find_spec(name)  # the folder's listing is kept: a worker may read the packages, not list the rest
+        finder.find_spec(name)  # caches the folder's listing: a worker may read the packages, but not list the folder
 
 
 def is_package(frame: FrameType | None) -> bool:
-    """Return whether a package does what goes on in a frame, by itself or through the standard library."""
+    """Return whether a frame runs code of a package, or of the standard library called by a package."""
     while frame is not None:
         path = frame.f_code.co_filename
         if path.startswith(tuple(_folders)):
@@ -147,5 +147,5 @@ def is_package(frame: FrameType | None) -> bool:
 
 
 def is_of_package(module: ModuleType) -> bool:
-    """Return whether a module lies in the folder of a package."""
+    """Return whether a module is in the folder of a package."""
     return str(getattr(module, "__file__", None) or "").startswith(tuple(_folders))

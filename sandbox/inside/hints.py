@@ -10,7 +10,7 @@ NOTHING_TO_CHECK = (Any, object, typing.NoReturn, typing.Never, typing.Self)
 _PLAIN = frozenset({int, str, float, bool, None})
 _WRAPPERS: tuple[Any, ...] = (typing.Annotated, typing.Required, typing.NotRequired, typing.Final, typing.ClassVar)
 
-Hint = Any  # whatever may stand in an annotation
+Hint = Any  # anything that an annotation can be
 
 
 def of_function(function: Callable[..., Any]) -> dict[str, Hint]:
@@ -28,7 +28,7 @@ def of_function(function: Callable[..., Any]) -> dict[str, Hint]:
 
 
 def _annotations(function: Callable[..., Any]) -> dict[str, Hint]:
-    """Return what stands in the annotations, which newer versions of Python look up only now."""
+    """Return the raw annotations, which newer versions of Python evaluate only now."""
     try:
         return getattr(function, "__annotations__", {})
     except NameError:
@@ -38,7 +38,7 @@ def _annotations(function: Callable[..., Any]) -> dict[str, Hint]:
 
 
 def _has_checkers_names(known: dict[str, Any]) -> bool:
-    """Check whether a module imports names for type checkers alone."""
+    """Check whether a module imports names only for type checkers."""
     spec = known.get("__spec__")
     if known.get("TYPE_CHECKING") is False or typing not in known.values() or spec is None:
         return known.get("TYPE_CHECKING") is False
@@ -46,7 +46,7 @@ def _has_checkers_names(known: dict[str, Any]) -> bool:
 
 
 def _resolve(hint: Hint, known: dict[str, Any]) -> Hint:
-    """Return a hint alone; of one that only a type checker imports, nothing is known here."""
+    """Resolve one hint; return Any for a name that only a type checker imports."""
     holder = types.SimpleNamespace(__annotations__={"hint": hint})
     try:
         return typing.get_type_hints(holder, known, include_extras=True)["hint"]
@@ -60,9 +60,9 @@ def of_class(kind: type) -> dict[str, Hint]:
 
 
 def peel(hint: Hint) -> Hint:
-    """Return the hint without wrappers: Annotated, Required, NewType, a bound of a type variable."""
+    """Return the hint without wrappers such as Annotated, Required or NewType; a type variable becomes its bound."""
     while True:
-        if type(hint) is type:  # most are
+        if type(hint) is type:  # the common case
             return hint
         if any(origin_of(hint) is wrapper for wrapper in _WRAPPERS):
             hint = typing.get_args(hint)[0]
@@ -75,14 +75,14 @@ def peel(hint: Hint) -> Hint:
 
 
 def alternatives(hint: Hint) -> tuple[Hint, ...]:
-    """Return the types of which a value may be any: the members of a union, or what a type variable may stand for."""
+    """Return the alternative types of a value: the members of a union, or the bound or constraints of a variable."""
     if isinstance(hint, typing.TypeVar):
         return (hint.__bound__,) if hint.__bound__ else hint.__constraints__
     return typing.get_args(hint) if is_union(origin_of(hint)) else ()
 
 
 def required_keys(kind: Any) -> list[str]:
-    """Return the keys that a TypedDict must have. `__required_keys__` is wrong if annotations are text."""
+    """Return the required keys of a TypedDict. `__required_keys__` is wrong if annotations are text."""
     hints = of_class(kind)
     return sorted(key for key in kind.__required_keys__ if origin_of(hints[key]) is not typing.NotRequired)
 
@@ -99,7 +99,7 @@ def is_union(origin: object) -> bool:
 
 
 def words(hint: Hint) -> str:
-    """Return the hint as it would be written."""
+    """Return the hint as source text."""
     if isinstance(hint, type) and not typing.get_args(hint):
         return "None" if hint is type(None) else hint.__qualname__
     return str(hint).replace("typing.", "").replace("datetime.", "").replace("decimal.", "")

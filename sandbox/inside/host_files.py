@@ -1,4 +1,4 @@
-"""Files that the host has open for a call, as `io.RawIOBase` and `os.scandir` have them: each use is a request."""
+"""Files that the host has opened for a call, as `io.RawIOBase` and `os.scandir` entries; each access is a request."""
 
 import errno
 import io
@@ -10,15 +10,15 @@ from typing import Any, Final, Self
 
 from .channel import Channel
 
-PIECE: Final = 512 << 10  # bytes that are read at once
-WRITTEN: Final = 32 << 10  # bytes in one frame, whatever the result may take
-CREATES: Final = frozenset("wax")  # the modes that may make a file
+PIECE: Final = 512 << 10  # bytes per read request
+WRITTEN: Final = 32 << 10  # bytes per write request, which fits into any frame
+CREATES: Final = frozenset("wax")  # the modes that may create a file
 
-_dropped: list[int] = []  # streams to be closed; a destructor may run in the middle of a request, and so makes none
+_dropped: list[int] = []  # streams to close; a destructor may run in the middle of a request, so it makes none
 
 
 class NotGranted(PermissionError):
-    """A file that the user did not grant. It shows as what it is to the function: a PermissionError."""
+    """A file that the user did not grant. The function sees it as a PermissionError."""
 
 
 NotGranted.__name__ = NotGranted.__qualname__ = PermissionError.__name__
@@ -26,7 +26,7 @@ NotGranted.__module__ = PermissionError.__module__
 
 
 class HostFile(io.RawIOBase):
-    """One file that the host has open for this call."""
+    """One file that the host has opened for this call."""
 
     def __init__(self, channel: Channel, path: str, mode: str, stream: int) -> None:
         self._channel = channel
@@ -45,7 +45,7 @@ class HostFile(io.RawIOBase):
         return self._writes
 
     def seekable(self) -> bool:
-        """Return True: it is a plain file."""
+        """Return True, because it is a regular file."""
         return True
 
     def readinto(self, buffer: Any) -> int:  # anything that holds bytes
@@ -80,13 +80,13 @@ class HostFile(io.RawIOBase):
         return self._at
 
     def truncate(self, size: int | None = None) -> int:
-        """Cut the file, or make it longer."""
+        """Truncate or extend the file."""
         wanted = self._at if size is None else size
         self._ask("file_truncate", size=wanted)
         return wanted
 
     def close(self) -> None:
-        """Close the file, with the next request: a destructor may call this."""
+        """Close the file. The host is notified with the next request, because a destructor may call this."""
         if not self.closed:
             super().close()
             _dropped.append(self._stream)
@@ -97,8 +97,8 @@ class HostFile(io.RawIOBase):
         return value_of(request(self._channel, name, {"stream": self._stream, **arguments}), self.name)
 
 
-def request(channel: Channel, name: str, arguments: dict[str, Any]) -> Any:  # values that cross
-    """Return the host's answer. Raise NotGranted with its sentence if it refuses."""
+def request(channel: Channel, name: str, arguments: dict[str, Any]) -> Any:  # values that can be sent
+    """Return the host's answer. Raise NotGranted with the host's message if it refuses."""
     dropped, _dropped[:] = _dropped[:64], _dropped[64:]
     try:
         return channel.request(name, {**arguments, "dropped": dropped})
@@ -107,15 +107,15 @@ def request(channel: Channel, name: str, arguments: dict[str, Any]) -> Any:  # v
 
 
 def value_of(answer: Any, path: str) -> Any:  # values that cross
-    """Return what the host gave, or raise the error that the file system gave it."""
+    """Return the value of the host's answer, or raise the OSError that the host got."""
     if "errno" in answer:
-        number = getattr(errno, answer["errno"], errno.EIO)  # sent by its name: the host may have other numbers
+        number = getattr(errno, answer["errno"], errno.EIO)  # sent by name: the host may have other numbers
         raise OSError(number, os.strerror(number), path)
     return answer["value"]
 
 
 class HostEntry:
-    """One name in a folder that the host listed, in the terms of `os.DirEntry`."""
+    """One name in a folder that the host listed, with the interface of `os.DirEntry`."""
 
     def __init__(self, folder: str, name: str, mode: int) -> None:
         self.name = name
@@ -133,7 +133,7 @@ class HostEntry:
         return stat.S_ISDIR(self._mode)
 
     def is_file(self, *, follow_symlinks: bool = True) -> bool:
-        """Return whether it is a plain file."""
+        """Return whether it is a regular file."""
         return stat.S_ISREG(self._mode)
 
     def is_symlink(self) -> bool:
@@ -145,7 +145,7 @@ class HostEntry:
         return False
 
     def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
-        """Return the facts about it."""
+        """Return its `os.stat` result."""
         return os.stat(self.path)
 
     def inode(self) -> int:
@@ -154,7 +154,7 @@ class HostEntry:
 
 
 class HostListing:
-    """The entries of a folder, in the terms of what `os.scandir` returns."""
+    """The entries of a folder, with the interface of `os.scandir`'s result."""
 
     def __init__(self, entries: list[HostEntry]) -> None:
         self._entries = iter(entries)
@@ -166,7 +166,7 @@ class HostListing:
         return next(self._entries)
 
     def close(self) -> None:
-        """Do nothing: all entries are here."""
+        """Do nothing: all entries are already loaded."""
 
     def __enter__(self) -> Self:
         return self

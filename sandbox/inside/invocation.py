@@ -50,7 +50,7 @@ def _misfit(value: Any, hint: Hint, path: str) -> str:
 def _is_instance(value: Any, origin: Any) -> bool:
     try:
         return isinstance(value, _NUMBERS.get(origin, origin))
-    except TypeError:  # a protocol or a special form: nothing that can be decided by looking
+    except TypeError:  # a protocol or a special form cannot be checked
         return True
 
 
@@ -136,7 +136,7 @@ def call(function: Callable[..., Any], arguments: Mapping[str, Any], context: Co
 
 
 def _default(function: types.FunctionType, name: str) -> Any:
-    """Return the default of a parameter that stands before `*args`."""
+    """Return the default of a positional parameter."""
     code, defaults = function.__code__, function.__defaults__ or ()
     return defaults[code.co_varnames.index(name) - code.co_argcount + len(defaults)]
 
@@ -150,7 +150,7 @@ def _variadic(function: types.FunctionType) -> tuple[str, str]:
 
 
 def _spread(function: types.FunctionType, named: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-    """Return what `*args` takes, and all arguments by name with those of `**kwargs` among them."""
+    """Return the items for `*args`, and all arguments by name, including those for `**kwargs`."""
     rest, keywords = _variadic(function)
     items = named.pop(rest, ()) if rest else ()
     more = named.pop(keywords, {}) if keywords else {}
@@ -197,7 +197,7 @@ def _build_arguments(
 def _declared_defaults(
     function: types.FunctionType, names: tuple[str, ...], arguments: Mapping[str, Any], hints: dict[str, Hint]
 ) -> dict[str, Any]:
-    """Return the defaults that `Field(…)` gives to parameters that were left out."""
+    """Return the defaults that `Field(…)` declares for omitted parameters."""
     info = sys.modules["pydantic.fields"].FieldInfo
     defaults = _defaults(function)
     declared = {}
@@ -206,7 +206,7 @@ def _declared_defaults(
             continue
         own = defaults.get(name, Ellipsis)
         if own is not Ellipsis and not isinstance(own, info):
-            continue  # Python fills it in
+            continue  # Python applies a plain default
         fields = [own, *reversed(getattr(hints.get(name), "__metadata__", ()))]
         field = next((part for part in fields if isinstance(part, info) and not part.is_required()), None)
         if field is not None:
@@ -223,7 +223,7 @@ def _defaults(function: types.FunctionType) -> dict[str, Any]:
 
 
 def run(act: Callable[[], Any]) -> Any:
-    """Return the result of an action, awaited if it is awaitable; of an asynchronous generator, what it yields."""
+    """Return the result of an action, awaited if it is awaitable, or the items if it is an async generator."""
     value = act()
     if isinstance(value, types.AsyncGeneratorType):
         return importlib.import_module("asyncio").run(_gather(value))

@@ -1,8 +1,7 @@
 """The jobs of a worker: call a function, evaluate an example, import, describe types, compile.
 
 Each takes the host's frame and returns the reply. An error in function code is a reply of kind `raised`; a job that
-does not fit the code is `refused`. A compiling worker runs no line of the module, so its reply can be kept for later
-workers.
+does not match the code is `refused`. A compile-only worker runs no line of the module, so its reply can be cached.
 """
 
 import ast
@@ -39,7 +38,7 @@ from .simplification import bounded, is_iterator, simplify
 
 
 def install() -> None:
-    """Replace `input`."""
+    """Replace `input` by a function that raises EOFError."""
     builtins.input = _no_input
 
 
@@ -53,9 +52,9 @@ def with_context(function: Callable[..., Any], context: Context) -> Callable[...
 
 
 def of(function: object, name: str) -> dict[str, Any]:
-    """Return parameter → JSON Schema, or the reason why its type has none; with `return` for the result, if it has one.
+    """Return parameter → JSON Schema, or the reason why it has none; `return` is the result, if that has a schema.
 
-    Raise Unfit if the types cannot be told at all.
+    Raise Unfit if the types cannot be resolved.
     """
     if not isinstance(function, types.FunctionType):
         raise Unfit(f"{name}: there is no such function")
@@ -72,7 +71,7 @@ def of(function: object, name: str) -> dict[str, Any]:
 
 
 def _schema(pydantic: ModuleType | None, hint: Hint, parameter: str) -> dict[str, Any] | str:
-    """Return the schema of a hint, of a union that of the members which have one; else the reason why it has none."""
+    """Return the schema of a hint (for a union, of the members that have one), or the reason why there is none."""
     if pydantic is None:
         try:
             return schemas.schema(hint, is_result=parameter == "return")
@@ -91,7 +90,7 @@ def _schema(pydantic: ModuleType | None, hint: Hint, parameter: str) -> dict[str
 
 
 def compile_module(text: str, path: str, module: str) -> Frame:
-    """Return the reply with the code, or with the syntax error and its place."""
+    """Return the reply with the compiled code, or with the syntax error and its line."""
     try:
         tree = ast.parse(text, path)
         names = sorted(_imports(tree, module))[:MOST_IMPORTS]
@@ -108,7 +107,7 @@ def _imports(tree: ast.Module, module: str) -> set[str]:
     names: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.AsyncFunctionDef):
-            names.add("asyncio")  # whoever calls it runs a loop
+            names.add("asyncio")  # calling it runs an event loop
         elif isinstance(node, ast.Import):
             names.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -126,14 +125,14 @@ def _base(node: ast.ImportFrom, module: str) -> str:
 
 
 def perform(frame: Frame, channel: Channel, scratch: Path) -> Frame:
-    """Return the reply to a job, whatever happens in it."""
+    """Run a job and return the reply, even if the job fails."""
     workshop = WorkerJobs(channel, scratch)
     surround(frame)
     return reply_of(lambda: _JOBS[frame["kind"]](workshop, frame), workshop)
 
 
 def reply_of(act: Callable[[], Frame], jobs: "WorkerJobs") -> Frame:
-    """Return the result of an action, or the description of its failure."""
+    """Return the reply of an action, or a reply that describes its failure."""
     outcome = attempt(act)
     if jobs.debugger.has_news:
         attempt(lambda: jobs.debugger.finish(outcome))
@@ -150,7 +149,7 @@ def reply_of(act: Callable[[], Frame], jobs: "WorkerJobs") -> Frame:
 
 
 def surround(frame: Frame) -> None:
-    """Set up the environment of a job: the host's seed for `random`, and in a replay the original time zone."""
+    """Set up a job's environment: the host's seed for `random` and, in a replay, the original time zone."""
     if "seed" in frame:
         random.seed(frame["seed"])
     if "zone" in frame:
@@ -159,7 +158,7 @@ def surround(frame: Frame) -> None:
 
 
 class WorkerJobs:
-    """The shared state of the jobs of one worker: the finder, the context, and the paths of the function's frames."""
+    """The shared state of the jobs of one worker: the finder, the context, and the paths of function code."""
 
     def __init__(self, channel: Channel, scratch: Path) -> None:
         self._channel = channel
@@ -170,10 +169,10 @@ class WorkerJobs:
         self.debugger = WorkerDebugger(channel, self.own_paths)
         self.finder.imported = self.debugger.imported
         self.is_trial = False
-        """Whether calls are tried out, as examples are: then no `breakpoint()` counts."""
+        """True for attempts, in which `breakpoint()` is ignored."""
 
     def load(self, frame: Frame) -> ModuleType:
-        """Return the job's module, imported."""
+        """Import the job's module and return it."""
         install()
         if frame["kind"] in _ASKING:
             files.install(self._channel, self._scratch, self.own_paths)
@@ -186,7 +185,7 @@ class WorkerJobs:
         return importlib.import_module(f"{ROOT}.{frame['module']}")
 
     def compile(self, text: str | ast.AST, label: str, mode: str) -> CodeType:
-        """Compile a piece of an example, or a program. Its frames count as the function's own."""
+        """Compile a part of an example, or a program. Its frames count as function code."""
         self.own_paths.add(label)
         code: CodeType = compile(text, label, mode, dont_inherit=True)  # type: ignore[arg-type]
         return code
@@ -197,7 +196,7 @@ class WorkerJobs:
         return programs.perform(frame, self._channel, lambda tree, mode: self.compile(tree, programs.PATH, mode))
 
 
-def _return_frame(value: Any, most: int = MOST_SHOWN) -> Frame:  # whatever function code gave
+def _return_frame(value: Any, most: int = MOST_SHOWN) -> Frame:  # any value from function code
     value = bounded(value) if is_iterator(value) else value
     encoded = encode(value, simplify)
     return {"kind": "returned", "value": encoded, "shown": failure.shown(value, most)}
@@ -208,7 +207,7 @@ def _call(jobs: WorkerJobs, frame: Frame) -> Frame:
 
 
 def call_in(module: ModuleType, jobs: WorkerJobs, frame: Frame, most: int = MOST_SHOWN) -> Frame:
-    """Return the reply to a call of one of a module's functions."""
+    """Call one of a module's functions and return the reply."""
     jobs.debugger.begin(frame.get("debug"), is_trial=jobs.is_trial)
     function = getattr(module, frame["function"], None)
     if not callable(function):
@@ -225,13 +224,13 @@ def _evaluate(jobs: WorkerJobs, frame: Frame) -> Frame:
 
 
 def evaluate_in(module: ModuleType, jobs: WorkerJobs, frame: Frame, most: int = MOST_SHOWN) -> Frame:
-    """Return the reply to an example, which has its own copy of the module's names."""
+    """Evaluate an example in a copy of the module's namespace and return the reply."""
     jobs.context.begin()
-    namespace = {"self": jobs.context} | vars(module)  # whose scratch folder takes the files of an example
+    namespace = {"self": jobs.context} | vars(module)  # `self.scratch` holds the files of an example
     for name, value in vars(module).items():
         if is_bare(value):
             namespace[name] = with_context(value, jobs.context)
-    with redirect_stdout(io.StringIO()):  # only what the example itself prints is its result
+    with redirect_stdout(io.StringIO()):  # the output of the setup is not part of the result
         for number, text in enumerate(frame["setup"], start=1):
             exec(jobs.compile(text, f"<setup {number}>", "exec"), namespace)
     code = _example_code(jobs, frame["expression"].strip())
@@ -240,7 +239,7 @@ def evaluate_in(module: ModuleType, jobs: WorkerJobs, frame: Frame, most: int = 
 
 
 def _example_code(jobs: WorkerJobs, text: str) -> CodeType:
-    for mode in ("eval", "single"):  # or a loop that prints, or `made = make(); made.use()`, shown as doctest shows it
+    for mode in ("eval", "single"):  # "single" is for statements, which print as in doctest
         try:
             return jobs.compile(text, "<example>", mode)
         except SyntaxError:
@@ -259,7 +258,7 @@ def _describe(jobs: WorkerJobs, frame: Frame) -> Frame:
 
 
 def _claim_schemas(function: object, name: str) -> dict[str, Any] | str:
-    """Return the schemas of a function's types, or the reason why they cannot be told."""
+    """Return the schemas of a function's types, or the reason why there are none."""
     try:
         return of(function, name)
     except Unfit as error:
@@ -287,7 +286,7 @@ _JOBS: dict[str, Callable[[WorkerJobs, Frame], Frame]] = {
 
 
 def serve_calls(first_frame: Frame, channel: Channel, scratch: Path) -> None:
-    """Answer call after call until the host has no more."""
+    """Answer calls until the host has no more."""
     state = _StatefulModule(WorkerJobs(channel, scratch))
     job: Frame | None = first_frame
     while job is not None:
@@ -299,7 +298,7 @@ def serve_calls(first_frame: Frame, channel: Channel, scratch: Path) -> None:
 
 
 class _StatefulModule:
-    """The module, imported by the first call."""
+    """The module of a stateful worker, imported by the first call."""
 
     def __init__(self, jobs: WorkerJobs) -> None:
         self._jobs = jobs

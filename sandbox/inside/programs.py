@@ -1,7 +1,7 @@
-"""A program: lines of Python that call the agent's functions by name, each call a request to the host.
+"""A program: lines of Python that call the agent's functions by name; each call is a request to the host.
 
-What would differ when the same program runs again is fixed by the job: the time of day and randomness. Its value is
-its last expression or assignment; names at its top level whose values are JSON are returned, to be kept.
+The job fixes the time of day and the randomness, so that a rerun of the program has the same result. The program's
+value is its last expression or assignment; top-level variables with JSON values are returned to be stored.
 """
 
 import ast
@@ -23,34 +23,34 @@ from .channel import Channel
 from .simplification import bounded, is_iterator, simplify
 
 PATH = "program.py"
-MOST_KEPT, MOST_KEPT_ALL = 64 << 10, 256 << 10  # bytes as JSON: of one name, of all
-MOST_SEEN = 4  # calls of one `def` of a program that are noted
+MOST_KEPT, MOST_KEPT_ALL = 64 << 10, 256 << 10  # bytes of JSON: of one variable, of all
+MOST_SEEN = 4  # recorded calls of one function that a program defines
 _TICK_NS = 1_000_000
 _SEEN, _VALUE = "__seen__", "__value__"
 
 
 class CallFailed(Exception):
-    """Raised in a program whose call of a function gave no result; among the results of `each`, it stands for one."""
+    """A failed call in a program. A plain call raises it; `each` returns it in place of a result."""
 
 
 CallFailed.__module__ = "builtins"
 
 
 class Offered:
-    """A function of the agent in a program: each call of it is a request to the host."""
+    """A function of the agent in a program; each call is a request to the host."""
 
     def __init__(self, channel: Channel, name: str, parameters: list[str]) -> None:
         self.__name__ = self.__qualname__ = name
         self._channel = channel
         self._parameters = parameters
 
-    def __call__(self, *positional: Any, **named: Any) -> Any:  # values that cross
-        """Return the result of a call."""
+    def __call__(self, *positional: Any, **named: Any) -> Any:  # values that can be sent
+        """Call the function and return the result. Raise CallFailed if the call failed."""
         row = self.row(positional, named)
         return _result(self._channel.request("inner", {"function": self.__name__, "rows": [row]})[0])
 
     def row(self, positional: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments of a call by their names. Raise TypeError if they are too many, or one comes twice."""
+        """Return the arguments of a call by name. Raise TypeError if there are too many, or one is given twice."""
         if len(positional) > len(self._parameters):
             count = len(self._parameters)
             raise TypeError(f"{self.__name__}() takes {count} arguments ({', '.join(self._parameters)}), not more")
@@ -60,7 +60,7 @@ class Offered:
         return first | dict(named)
 
     def each(self, rows: Iterable[Any]) -> list[Any]:
-        """Return the results of one call for each row, with a CallFailed in the place of one that failed."""
+        """Call the function for each row and return the results, with a CallFailed for each failed call."""
         whole = [self._row(row) for row in rows]
         answers = self._channel.request("inner", {"function": self.__name__, "rows": whole}) if whole else []
         return [_result(answer, raises=False) for answer in answers]
@@ -84,9 +84,9 @@ def _result(answer: Mapping[str, Any], *, raises: bool = True) -> Any:
 
 
 def each(function: Callable[..., Any], rows: Iterable[Any]) -> list[Any]:
-    """Return the results of a function for each row in their order, failures as values.
+    """Call a function for each row and return the results in order; exceptions are values.
 
-    A dictionary gives arguments by name, a tuple by position, anything else is the first one.
+    A dictionary has arguments by name, a tuple by position; any other row is the first argument.
     """
     if isinstance(function, Offered):
         return function.each(rows)
@@ -110,7 +110,7 @@ def _try_row(function: Callable[..., Any], row: Any, names: Collection[str] | No
 
 
 def perform(frame: Frame, channel: Channel, compile_: Callable[[ast.AST, str], Any]) -> Frame:
-    """Run a program and return the reply: its value, what it leaves behind, and calls of its own functions."""
+    """Run a program and return the reply: its value, its variables, and recorded calls of functions it defines."""
     tree = ast.parse(frame["code"], PATH)
     target = _with_value(tree)
     code = compile_(tree, "exec")
@@ -128,9 +128,7 @@ def perform(frame: Frame, channel: Channel, compile_: Callable[[ast.AST, str], A
 
 
 def _with_value(tree: ast.Module) -> str:
-    """Have a program keep the value of its last expression, note calls of its functions, and return the name of its
-    value.
-    """
+    """Change a program to store its value and to record calls of its functions; return the name of its value."""
     for node in tree.body:
         if isinstance(node, ast.FunctionDef):
             node.decorator_list.append(ast.copy_location(ast.Name(_SEEN, ast.Load()), node))
@@ -146,7 +144,7 @@ def _with_value(tree: ast.Module) -> str:
 
 
 def _assigned_names(body: Iterable[ast.AST]) -> Iterable[str]:
-    """Yield the names that statements assign, in their order, but for those of functions and classes."""
+    """Yield the names that statements assign, in order, except inside functions and classes."""
     for node in body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
             continue
@@ -158,7 +156,7 @@ def _assigned_names(body: Iterable[ast.AST]) -> Iterable[str]:
 
 
 def _noting(seen: dict[str, list[list[str]]], function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that notes some of its calls, with their results, as Python writes them."""
+    """Return a function that records some of its calls with their results, as source text."""
 
     @functools.wraps(function)
     def noted(*positional: Any, **named: Any) -> Any:
@@ -187,7 +185,7 @@ def _is_own(name: str, value: Any, namespace: Mapping[str, Any], kept: Mapping[s
 
 
 def _kept_values(values: Mapping[str, Any]) -> tuple[dict[str, str], list[str]]:
-    """Return what of a program's names is kept, as JSON, and the names of what is too large."""
+    """Return a program's variables with JSON values, as JSON texts, and the names of those that are too large."""
     left: dict[str, str] = {}
     dropped: list[str] = []
     room = MOST_KEPT_ALL
@@ -216,8 +214,9 @@ def _is_json(value: Any, depth: int = 0) -> bool:
 
 
 def _fix_surroundings(began: float, seed: int) -> None:
-    """Give the program the time of day at which it first ran, which goes on by what it reads and sleeps, and
-    randomness from the seed.
+    """Set the clock to the time of the program's first run, and seed all randomness.
+
+    The clock advances only when the program reads it or sleeps.
     """
     now = [int(began * 1e9)]
 
@@ -234,7 +233,7 @@ def _fix_surroundings(began: float, seed: int) -> None:
         now[0] += int(duration * 1e9)
         real_sleep(duration)
 
-    chance = random.Random(seed)  # noqa: S311 - it is to be the same at every run
+    chance = random.Random(seed)  # noqa: S311 - it must be the same in every run
     urandom = chance.randbytes
     time.time, time.time_ns, time.sleep = seconds, nanoseconds, sleep
     for name in ("localtime", "gmtime", "ctime"):
@@ -251,7 +250,7 @@ def _at(seconds: Callable[[], float], function: Callable[..., Any]) -> Callable[
 
 
 def _clock_classes(moment: Any, day: Any, seconds: Callable[[], float]) -> tuple[Any, Any]:
-    """Return classes that make values of the real ones, with this clock."""
+    """Return replacements of `datetime` and `date` that create real values with this clock."""
 
     class Kind(type):
         def __instancecheck__(cls, value: object) -> bool:

@@ -1,7 +1,7 @@
-"""A rehearsal call made ahead, so that the first real one finds its memory pages and caches warm.
+"""A rehearsal call, which warms up memory pages and caches before the first real call.
 
-Measured: a forked worker spends most of its first call copying some 400 shared pages. A worker that is forked ahead
-does this while nobody waits. Whatever the rehearsal looks at is a page to copy: it walks no table of all modules.
+Measured: a forked worker spends most of its first call copying some 400 shared pages. A spare worker does this before
+anyone waits for it. Every page that the rehearsal touches is copied, so it does not walk the table of all modules.
 """
 
 import marshal
@@ -16,7 +16,7 @@ from .channel import Channel
 from .finder import ROOT
 from .jobs import perform
 
-TIMES: Final = 10  # that the zygote rehearses, after which the interpreter has settled how it runs this code
+TIMES: Final = 10  # rehearsals in the zygote, after which the interpreter has specialized this code
 _CODE = compile("def add(a: int, b: int = 2) -> int:\n    return a + b\n", "functions/rehearsal.py", "exec")
 
 
@@ -30,7 +30,7 @@ _JOB: Final = pack(_job())[HEADER:]
 
 
 def rehearse(channel: Channel) -> None:
-    """Run the job and undo every trace of it."""
+    """Run the rehearsal job and remove all its traces."""
     finders = list(sys.meta_path)
     perform(unpack(_JOB), channel, Path())
     sys.meta_path[:] = finders

@@ -1,6 +1,6 @@
-"""JSON Schemas of annotations by the standard library alone, where pydantic cannot be imported.
+"""JSON Schemas of annotations with only the standard library, for when pydantic cannot be imported.
 
-Of the types that `build` reads, in the form in which pydantic writes them.
+It covers the types that `build` converts, in the form that pydantic generates.
 """
 
 import collections
@@ -52,7 +52,7 @@ _BOUNDS: Final = {"gt": "exclusiveMinimum", "ge": "minimum", "lt": "exclusiveMax
 
 
 def schema(hint: Hint, *, is_result: bool = False) -> Schema:
-    """Return the schema of what a parameter takes, or of what a result is sent as. Raise Unfit if it has none."""
+    """Return the schema of a parameter, or of a result in its sent form. Raise Unfit if there is none."""
     writer = _Writer(is_result=is_result)
     written = writer.of(hint)
     return written | ({"$defs": writer.definitions} if writer.definitions else {})
@@ -81,7 +81,7 @@ class _Writer:
             return _enum_schema([each.value if isinstance(each, enum.Enum) else each for each in inner])
         try:
             return dict(_SCALARS[hint]) if hint in _SCALARS else self._container(origin, inner, hint)
-        except TypeError as error:  # what cannot be looked up
+        except TypeError as error:  # not hashable
             raise Unfit(f"{words(hint)} has no schema") from error
 
     def _container(self, origin: Any, inner: tuple[Hint, ...], hint: Hint) -> Schema:
@@ -128,7 +128,7 @@ class _Writer:
         return {"type": "object", "title": kind.__name__, "properties": properties} | required
 
     def _define(self, kind: type, write: Callable[[], Schema]) -> Schema:
-        """Return a reference to the schema of a class, which may be within itself."""
+        """Return a reference to the schema of a class, which may be recursive."""
         name = re.sub(r"\W", "_", kind.__name__)
         if name not in self.definitions:
             self.definitions[name] = {}
@@ -146,7 +146,7 @@ def _enum_schema(values: list[Any]) -> Schema:
 
 
 def _mark_schema(marks: list[Any]) -> Schema:
-    """Return what the marks of an annotation add: a description, or bounds as `annotated_types` names them."""
+    """Return the schema keywords of an annotation's metadata: a description, or bounds as in `annotated_types`."""
     schema: Schema = {}
     for mark in marks:
         if isinstance(mark, str):

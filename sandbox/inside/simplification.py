@@ -1,8 +1,7 @@
-"""Simplification of values: what a function returned → what can be sent.
+"""Simplification of a function's result to a value that can be sent.
 
-Dataclasses, named tuples, typed dictionaries and models become dictionaries, enums their values,
-sequences lists, and so do the first items of an iterator; what has no plain form is an Unsendable that says what to
-return instead.
+Dataclasses, named tuples, typed dictionaries and models become dictionaries; enums become their values; sequences and
+the first items of an iterator become lists. Any other value raises an Unsendable that says what to return instead.
 """
 
 import collections
@@ -54,12 +53,12 @@ def _base(value: Any) -> Any:  # as above
 
 
 def is_iterator(value: object) -> bool:
-    """Return whether a value is sent as the list of its items: generators, `map`, `zip` and the like, but no file."""
+    """Return whether a value is sent as a list of its items: generators, `map`, `zip` and the like, but not files."""
     return isinstance(value, Iterator) and not isinstance(value, io.IOBase)
 
 
 def bounded(items: Iterator[Any]) -> list[Any]:
-    """Return the first items of an iterator as a list. What is left out is printed, as the reader must know of it."""
+    """Return the first items of an iterator as a list. If items are left out, print a note for the reader."""
     first = list(islice(items, MOST_ITEMS))
     if len(first) == MOST_ITEMS and next(items, first) is not first:
         sys.stdout.write(f"[only the first {MOST_ITEMS:,} items are returned]\n")

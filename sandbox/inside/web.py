@@ -1,9 +1,9 @@
-"""Fetches over the call's own channel: the host connects, checks and verifies; bodies are sent in pieces.
+"""HTTP requests over the call's channel: the host connects, checks the grant and does TLS; bodies are sent in pieces.
 
-HTTP clients find the host in place of a network, from the moment that they are imported: `urllib.request` goes through
-`http.client`, `requests` through `urllib3`, `httpx` through `httpcore`. What imports none of them pays for nothing.
-Clients on asyncio get an error that says so. Each finds a replacement for a socket: HTTP/1.1 in, one fetch by the host,
-HTTP/1.1 out. TLS happens in the host. Each exchange is one connection: the response says so, and clients close it.
+HTTP clients are patched when they are imported, so functions without them pay nothing: `urllib.request` through
+`http.client`, `requests` through `urllib3`, `httpx` through `httpcore`. Asyncio clients get an error that explains it.
+The patch replaces the socket: HTTP/1.1 in, one fetch by the host, HTTP/1.1 out. Each exchange is one connection; the
+response has `Connection: close`.
 """
 
 import errno
@@ -22,21 +22,21 @@ from typing import Any, Final, NoReturn, TypeAlias
 from .channel import Channel
 from .files import Opener
 
-PIECE: Final = 32 << 10  # bytes of a body in one frame, whatever the result may take
+PIECE: Final = 32 << 10  # bytes of a body per request, which fits into any frame
 Pairs = list[list[str]]
 
-_dropped: list[int] = []  # streams to be closed; a destructor may run in the middle of a request, and so makes none
+_dropped: list[int] = []  # streams to close; a destructor may run in the middle of a request, so it makes none
 
 
 class Body:
-    """A response's body as the host passes it on."""
+    """The body of a response, read piece by piece from the host."""
 
     def __init__(self, channel: Channel, stream: int | None) -> None:
         self._channel = channel
         self._stream = stream
 
     def read(self, size: int) -> bytes:
-        """Return up to this many bytes, b"" at the end."""
+        """Return up to this many bytes, or b"" at the end."""
         if self._stream is None or size <= 0:
             return b""
         piece: bytes = _check_answer(self._channel.request("fetch_read", {"stream": self._stream, "size": size}))
@@ -45,16 +45,16 @@ class Body:
         return piece
 
     def close(self) -> None:
-        """Tell the host to drop what was not read."""
+        """Tell the host to drop the unread rest."""
         stream, self._stream = self._stream, None
         if stream is not None:
             try:
                 self._channel.request("fetch_close", {"stream": stream})
-            except PermissionError:  # the host has closed it already: it failed, or took too long
+            except PermissionError:  # the host has closed it already, after a failure or timeout
                 return
 
     def drop(self) -> None:
-        """Close the body with the next request, for use where no request can be made."""
+        """Close the body with the next request, for places where no request can be made."""
         stream, self._stream = self._stream, None
         if stream is not None:
             _dropped.append(stream)
@@ -63,7 +63,7 @@ class Body:
 
 
 def send(channel: Channel, request: dict[str, Any], body: bytes) -> tuple[dict[str, Any], Body]:  # values that cross
-    """Return the head of the response and its body. Raise OSError if there is none."""
+    """Send a request and return the response's head and body. Raise OSError if there is no response."""
     while _dropped:
         Body(channel, _dropped.pop()).close()
     whole = len(body) - len(body) % PIECE
@@ -80,7 +80,7 @@ def _check_answer(answer: Any) -> Any:  # values that cross
 
 
 def _fail(kind: str, message: str) -> NoReturn:
-    """Raise what the standard library would have raised on a connection of its own."""
+    """Raise the exception that the standard library would raise for a real connection."""
     match kind:
         case "timeout":
             raise TimeoutError(message)
@@ -88,8 +88,8 @@ def _fail(kind: str, message: str) -> NoReturn:
             raise ConnectionError(message)
         case "tls":
             try:
-                import ssl  # noqa: PLC0415 - only a function that met a bad certificate pays for it
-            except ImportError:  # in a component
+                import ssl  # noqa: PLC0415 - needed only after a bad certificate
+            except ImportError:  # a component has no ssl
                 raise OSError(message) from None
             raise ssl.SSLError(message)
         case "name":
@@ -110,7 +110,7 @@ _FRAMING = frozenset({"transfer-encoding", "connection", "keep-alive"})
 
 
 class WebSocket:
-    """A receiver of the bytes of one request. Once it is complete, the host is asked, and the answer can be read."""
+    """A replacement of a socket: once a request is complete, the host fetches it, and the response can be read."""
 
     def __init__(self, channel: Channel, place: tuple[str, int], *, secure: bool, timeout: object = None) -> None:
         self._channel = channel
@@ -123,7 +123,7 @@ class WebSocket:
         self._answer: io.BufferedReader | None = None
 
     def sendall(self, data: Bytes, _flags: int = 0) -> None:
-        """Take a part of the request. Raise OSError if the complete request is refused, or fails."""
+        """Add data to the request, and fetch it when it is complete. Raise OSError if that is refused or fails."""
         self._sent += data
         if self._head is None:
             head, separator, remainder = bytes(self._sent).partition(_HEAD_END)
@@ -137,12 +137,12 @@ class WebSocket:
             self._fetch(line, self._headers, body)
 
     def send(self, data: Bytes, flags: int = 0) -> int:
-        """Send as sendall does. Return how much was taken: all."""
+        """Send all data, as `sendall` does, and return its size."""
         self.sendall(data, flags)
         return memoryview(data).nbytes
 
-    def makefile(self, *_mode: Any, **_options: Any) -> io.BufferedReader:  # the signature of a socket's
-        """Return the response, as an HTTP client reads it."""
+    def makefile(self, *_mode: Any, **_options: Any) -> io.BufferedReader:  # the signature of `socket.makefile`
+        """Return the response as a file with head and body."""
         if self._answer is None:
             raise ConnectionError("no whole request was sent here, so there is no response")
         return self._answer
@@ -152,15 +152,15 @@ class WebSocket:
         return self.makefile().read1(size)
 
     def settimeout(self, timeout: object) -> None:
-        """Set how long the host may take for later requests."""
+        """Set the timeout of later requests."""
         self._timeout = timeout
 
     def start_tls(self) -> None:
-        """Request that the host use TLS."""
+        """Use TLS, which the host does."""
         self._secure = True
 
     def close(self) -> None:
-        """Do nothing: a response outlives the connection, and is closed by itself."""
+        """Do nothing: a response outlives the connection and is closed separately."""
 
     shutdown = setsockopt = close_request = lambda self, *_options: None
 
@@ -203,7 +203,7 @@ class _Answer(io.RawIOBase):
 
     def close(self) -> None:
         if not self.closed:
-            self._body.drop()  # the collector closes files too
+            self._body.drop()  # garbage collection may call this
         super().close()
 
 
@@ -213,7 +213,7 @@ def _header(line: bytes) -> list[str]:
 
 
 def _body(headers: dict[str, str], data: bytearray) -> bytes | None:
-    """Return the body of a request, or None while some of it is still to come."""
+    """Return the body of a request, or None while it is incomplete."""
     if "chunked" in headers.get("transfer-encoding", "").lower():
         return _join_chunks(bytes(data)) if data.endswith(_LAST_CHUNK) else None
     length = headers.get("content-length", "0")
@@ -246,7 +246,7 @@ _ASYNC = (
 
 
 def install(channel: Channel) -> None:
-    """Route clients that are imported already, and those imported later."""
+    """Patch HTTP clients that are already imported, and those imported later."""
     for name, route in _ROUTES.items():
         if (module := sys.modules.get(name)) is not None:
             route(module, channel)
@@ -254,7 +254,7 @@ def install(channel: Channel) -> None:
 
 
 class _Finder:
-    """Finder that lets the others find a module, and adds the route to it."""
+    """A finder that lets the other finders find a module, and patches it after its import."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
@@ -262,7 +262,7 @@ class _Finder:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """Return the spec of a module that is routed, None for all others."""
+        """Return the spec of a module to patch, or None for all others."""
         route = _ROUTES.get(name) or (_urllib3 if name.endswith(_VENDORED) else None)
         if route is None:
             return None
@@ -282,7 +282,7 @@ class _Finder:
         loader.exec_module = exec_module
 
 
-Route = Callable[[Any, Channel], None]  # Any: a module of somebody else's
+Route = Callable[[Any, Channel], None]  # Any: a third-party module
 
 
 def _http_client(module: Any, channel: Channel) -> None:
@@ -314,7 +314,7 @@ def _httpcore(module: Any, channel: Channel) -> None:
 
 
 class _Stream:
-    """A network stream in the terms of httpcore."""
+    """A network stream with the interface of httpcore."""
 
     def __init__(self, socket: WebSocket) -> None:
         self._socket = socket
@@ -361,7 +361,7 @@ _ROUTES: dict[str, Route] = {
 }
 
 
-# Databases that were not granted beforehand: `sqlite3.connect` reads a copy of what the user grants at the call.
+# Databases without a grant: `sqlite3.connect` opens a copy of a file that the user grants during the call.
 
 
 def _database(address: object) -> object:
@@ -374,14 +374,14 @@ def _database(address: object) -> object:
 
 
 def connect(module: Any) -> None:  # sqlite3.dbapi2
-    """Let `sqlite3.connect` read a copy of a database that the user grants at the call."""
+    """Make `sqlite3.connect` open a copy of a database that the user grants during the call."""
     opener: Opener | None = getattr(io.open, "asks", None)
     if opener is None or hasattr(module.connect, "asks"):
         return
     real = module.connect
 
     @functools.wraps(real)
-    def asking(database: Any, *arguments: Any, **more: Any) -> Any:  # as sqlite3 has it
+    def asking(database: Any, *arguments: Any, **more: Any) -> Any:  # the signature of sqlite3
         path = None if database == ":memory:" else opener.named(_database(database) if more.get("uri") else database)
         if path is None:
             return real(database, *arguments, **more)
@@ -397,10 +397,10 @@ def connect(module: Any) -> None:  # sqlite3.dbapi2
         quoted = copy.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
         try:
             return real(f"file:{quoted}?mode=ro", *arguments, **{**more, "uri": True})
-        except module.OperationalError:  # in a component no file is one to SQLite
+        except module.OperationalError:  # SQLite in a component cannot open files
             connection = real(":memory:", *arguments, **more)
             connection.deserialize(Path(copy).read_bytes())
             return connection
 
-    asking.__dict__["asks"] = opener  # says that it is in place
+    asking.__dict__["asks"] = opener  # marks it as installed
     module.connect = asking

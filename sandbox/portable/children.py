@@ -1,7 +1,7 @@
-"""The host's side of level `portable`: child processes with one instance ahead each, and workers that are instances.
+"""The host side of level `portable`: child processes, each with one instance ready; workers are instances.
 
-A child whose instance ended in order serves the next call in a new one. Anything else ends the child: a time-out, a
-broken rule, a crash.
+After an instance has ended normally, its child serves the next call in a new one. A timeout, a protocol violation or
+a crash ends the child.
 """
 
 import asyncio
@@ -27,14 +27,14 @@ from ..processes.usage import Used, WorkerUsage
 from ..wire.strict_json import MESSAGE, Malformed, read_json
 from .component import StoredCode, engine
 
-_HEAD_OUT: Final = 13  # a letter, processor time, memory, a length
-_MOST_WAITING: Final = 1 << 20  # bytes that are held before the child has to wait
-_MOST_SAID: Final = 2_000  # characters of what a child says when it dies
-_FAREWELL_S: Final = 0.25  # that an instance may take to end by itself after its last reply
+_HEAD_OUT: Final = 13  # bytes of a header: letter, CPU time, memory, length
+_MOST_WAITING: Final = 1 << 20  # buffered bytes before the child has to wait
+_MOST_SAID: Final = 2_000  # bytes of a dying child's standard error that are kept
+_FAREWELL_S: Final = 0.25  # grace for an instance to end by itself after its last reply
 _START_S: Final = 60.0
 _MOST_POOLS: Final = 6
 _ROOM: Final = 64 << 10
-_LARGEST: Final = (4 << 30) - _ROOM  # of a memory with 32 bits
+_LARGEST: Final = (4 << 30) - _ROOM  # largest limit for a 32-bit memory
 _BOOT: Final = (
     "import sys, types; room = types.ModuleType('sandbox'); room.__path__ = [sys.argv[2]]; sys.modules['sandbox'] = "
     "room; sys.path.insert(0, sys.argv[3]); from sandbox.portable.runner import main; del sys.path[0]; main()"
@@ -43,15 +43,15 @@ _BOOT: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ChildPlan:
-    """What a child is started with: the code, and the packages that its instances may import."""
+    """The configuration of a child: the code, and the packages that its instances may import."""
 
     code: StoredCode
     user: int | None
     packages: tuple[tuple[str, str], ...] = ()
-    absent: tuple[str, ...] = ()  # names of packages that this program has, and no instance can import
+    absent: tuple[str, ...] = ()  # packages of this program that no instance can import
 
     def to_json(self) -> dict[str, Any]:  # JSON
-        """Return the form that the runner reads."""
+        """Return the JSON that the runner reads."""
         default = Limits()
         plan = _options(kernel_limits(default), default.scratch)
         plan |= {
@@ -67,7 +67,7 @@ def _options(rlimits: Rlimits, scratch: int) -> dict[str, Any]:
 
 
 class InstanceSight:
-    """An instance as the host sees it: what the kernel says of its process, else its runner, which no code reaches."""
+    """The resource usage of an instance, as reported by the kernel or by its runner, which no function can alter."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -75,26 +75,26 @@ class InstanceSight:
         self.memory = 0
 
     def processor_time(self) -> float:
-        """Return the seconds that its process has used; where the kernel does not tell, what was heard last."""
+        """Return the CPU seconds of its process according to the kernel, or else the runner's latest report."""
         return WorkerUsage(self.pid).processor_time() or self.cpu_s
 
     def waited(self) -> float:
-        """Return the seconds in which it had no processor; 0 if unknown."""
+        """Return the seconds that it waited for a processor; 0 if unknown."""
         return WorkerUsage(self.pid).waited()
 
     def used(self, since: float = 0.0) -> Used:
-        """Return the usage until now; the memory is that of its process."""
+        """Return the usage so far; the memory is that of its process."""
         return Used(max(0.0, self.processor_time() - since), self.memory or None)
 
 
 class InstanceWorker:
-    """One instance, from before its job to its end."""
+    """One instance as a worker, from before its job until its end."""
 
     def __init__(self, child: "ComponentChild") -> None:
         self.child = child
         self.sight = InstanceSight(child.pid)
         self.end: dict[str, Any] | None = None  # how it ended
-        self.is_running = False  # it was sent something and has not answered
+        self.is_running = False  # it has a frame to answer
         self._frames: deque[bytes] = deque()
         self._output: deque[bytes] = deque()
         self._waiting: asyncio.Future[None] | None = None
@@ -102,7 +102,7 @@ class InstanceWorker:
         self.is_killed = False
 
     async def receive(self) -> bytes:
-        """Return one frame with its length, b"" when it has ended."""
+        """Return one frame with its length prefix, or b"" if the instance has ended."""
         while not self._frames:
             if self.end is not None:
                 return b""
@@ -123,7 +123,7 @@ class InstanceWorker:
         await self.child.send(b"f" + data)
 
     def read_output(self) -> bytes | None:
-        """Return some printed output, None if there is none now."""
+        """Return some printed output, or None if there is none now."""
         if not self._output:
             return None
         data = self._output.popleft()
@@ -131,7 +131,7 @@ class InstanceWorker:
         return data
 
     def listen(self, heard: Callable[[], None] | None) -> None:
-        """Call this whenever there is output."""
+        """Call `heard` whenever there is output; None removes the callback."""
         self._heard = heard
 
     def is_silent(self) -> bool:
@@ -139,44 +139,44 @@ class InstanceWorker:
         return self.end is None and not self._frames
 
     def kill(self) -> None:
-        """End its child now."""
+        """Kill its child process."""
         self.is_killed = True
         self.child.kill()
 
     def stop(self) -> None:
-        """Do nothing: an instance without a job stands still."""
+        """Do nothing: an instance without a job is idle anyway."""
 
     def go_on(self) -> None:
-        """Do nothing."""
+        """Do nothing; the counterpart of `stop`."""
 
     def interrupt(self) -> bool:
-        """Tell it that a human wants a stop."""
+        """Ask the instance to stop at the debugger. Return False if it has ended."""
         if self.end is not None:
             return False
         self.child.tell(b"s")
         return True
 
-    # what the child tells
+    # called by the child
 
     def take_frame(self, data: bytes) -> None:
-        """Take what it sent."""
+        """Queue a frame from the instance."""
         self.is_running = False
         self._frames.append(len(data).to_bytes(4, "big") + data)
         self._wake()
 
     def take_output(self, data: bytes) -> None:
-        """Take what it printed."""
+        """Queue printed output of the instance."""
         self._output.append(data)
         if self._heard is not None:
             self._heard()
 
     def take_end(self, end: dict[str, Any]) -> None:
-        """Take how it ended."""
+        """Note how the instance ended."""
         self.end = end
         self._wake()
 
     def drop_ready(self) -> None:
-        """Forget what an instance said that is replaced before it had a job."""
+        """Drop the frames of an instance that is replaced before it had a job."""
         while self._frames:
             self.child.taken(len(self._frames.popleft()))
 
@@ -186,15 +186,15 @@ class InstanceWorker:
 
 
 class ComponentChild(asyncio.SubprocessProtocol):
-    """One child process and the worker that its instance is."""
+    """One child process, with its current instance as `worker`."""
 
     def __init__(self, is_over: Callable[["ComponentChild"], None]) -> None:
         self._loop = asyncio.get_running_loop()
-        self._is_over = is_over  # called whenever its instance has ended
+        self._is_over = is_over  # called when an instance or the child has ended
         self._buffer = bytearray()
         self._held = 0
         self._said = bytearray()
-        self._old_ones = 0  # instances that were replaced and have not said `ready` yet
+        self._old_ones = 0  # replaced instances that have not sent `ready` yet
         self._writable: asyncio.Future[None] | None = None
         self._transport: asyncio.SubprocessTransport
         self.held: dict[str, str] = {}
@@ -206,7 +206,7 @@ class ComponentChild(asyncio.SubprocessProtocol):
 
     @classmethod
     async def start(cls, plan: ChildPlan, is_over: Callable[["ComponentChild"], None]) -> "ComponentChild":
-        """Return a child that is confined. Raise LayerFailed if it cannot be started."""
+        """Start a child and return it when it is confined. Raise LayerFailed if it cannot be started."""
         child = cls(is_over)
         await child._loop.subprocess_exec(
             lambda: child, *_command(plan), cwd=Path(sys.executable).anchor, env=_environment()
@@ -221,27 +221,27 @@ class ComponentChild(asyncio.SubprocessProtocol):
 
     @property
     def pid(self) -> int:
-        """Its number."""
+        """The process id."""
         return self._transport.get_pid() or 0
 
     @property
     def is_alive(self) -> bool:
-        """True until it has exited or was killed."""
+        """True until the child exits or is killed."""
         return not self.exited.done() and not self.is_killed
 
     def renew(self, options: dict[str, Any]) -> None:
-        """Have the waiting instance replaced by one of other limits."""
+        """Replace the waiting instance with one that has other limits."""
         if self.worker.is_silent():
             self._old_ones += 1
         self.worker.drop_ready()
         self.tell(b"n", json.dumps(options).encode())
 
     def tell(self, letter: bytes, data: bytes = b"") -> None:
-        """Tell the runner something."""
+        """Send a message to the runner without waiting."""
         self._stdin.write(letter + len(data).to_bytes(4, "big") + data)
 
     async def send(self, data: bytes) -> None:
-        """Send bytes, and wait while the child does not take them."""
+        """Send bytes, and wait while the pipe is full."""
         if self.exited.done() or self._stdin.is_closing():
             raise ConnectionResetError
         self._stdin.write(data)
@@ -249,33 +249,33 @@ class ComponentChild(asyncio.SubprocessProtocol):
             await asyncio.shield(self._writable)
 
     def taken(self, size: int) -> None:
-        """Note that held bytes were taken."""
+        """Subtract consumed bytes from the buffered ones, and resume reading if there is room."""
         self._held -= size
         if self._held < _MOST_WAITING:
             self._stdout.resume_reading()
 
     def kill(self) -> None:
-        """End it now."""
+        """Kill the child."""
         self.is_killed = True
         if not self.exited.done():
             self._transport.kill()
 
     async def aclose(self) -> None:
-        """End it, and wait until it has exited."""
+        """Kill the child and wait until it has exited."""
         self.kill()
         await asyncio.shield(self.exited)
 
-    # as asyncio has it
+    # callbacks of asyncio
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take the transport."""
+        """Store the transport and create the first worker."""
         self._transport = cast("asyncio.SubprocessTransport", transport)
         self._stdin: Any = self._transport.get_pipe_transport(0)
         self._stdout: Any = self._transport.get_pipe_transport(1)
         self.worker = InstanceWorker(self)
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
-        """Take what the runner sent, or what its interpreter says when it dies."""
+        """Process messages of the runner, and collect its standard error."""
         if fd == 1:
             self._buffer += data
             self._parse()
@@ -283,29 +283,29 @@ class ComponentChild(asyncio.SubprocessProtocol):
             self._said += data
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
-        """Let nobody wait for a closed pipe."""
+        """Wake senders that wait for a closed pipe."""
         if fd == 0:
             self.resume_writing()
 
     def pause_writing(self) -> None:
-        """Let senders wait."""
+        """Make senders wait."""
         self._writable = self._writable or self._loop.create_future()
 
     def resume_writing(self) -> None:
-        """Let senders go on."""
+        """Wake the waiting senders."""
         waiting, self._writable = self._writable, None
         if waiting is not None:
             waiting.set_result(None)
 
     def process_exited(self) -> None:
-        """Tell the worker that it is over."""
+        """Note the exit status and end the worker."""
         status = self._transport.get_returncode()
         self.exited.set_result(-1 if status is None else status)
         self.resume_writing()
         if not self.greeted.done():
             said = self._said.decode("utf-8", "replace").strip()
             self.greeted.set_exception(LayerFailed("portable", f"the child process ended at its start: {said}"))
-            self.greeted.exception()  # whoever waited for it may be gone
+            self.greeted.exception()  # mark it as retrieved, because its waiter may be gone
         self.worker.take_end({"how": "died"})
         self._transport.close()
         self._is_over(self)
@@ -342,7 +342,7 @@ class ComponentChild(asyncio.SubprocessProtocol):
                 self._is_over(self)
             case b"h":
                 self.held = {name: str(why) for name, why in read_json(data, MESSAGE).items()}
-                if not self.greeted.done():  # by whoever waited, and went away
+                if not self.greeted.done():  # it may be canceled
                     self.greeted.set_result(None)
             case _:
                 self.kill()
@@ -354,7 +354,7 @@ class ComponentChild(asyncio.SubprocessProtocol):
 
 
 class ChildPool:
-    """The children of one plan. They are started when they are needed; a few stay, with an instance ahead."""
+    """The children of one plan. They start on demand; a few stay idle, each with an instance ready."""
 
     def __init__(self, plan: ChildPlan, slots: int) -> None:
         self.plan = plan
@@ -367,7 +367,7 @@ class ChildPool:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def take(self, rlimits: Rlimits, scratch: int) -> InstanceWorker:
-        """Return a worker for exclusive use."""
+        """Return a worker for exclusive use. Raise NoPlace if every slot has one."""
         if self.taken >= self._slots:
             raise NoPlace("too many calls wait for calls of their own: call less deeply, or one after another")
         self.taken += 1
@@ -395,7 +395,7 @@ class ChildPool:
         return child
 
     async def start_ahead(self) -> dict[str, str]:
-        """Start a child before anybody needs it. Return its layers, each with what kept it from holding."""
+        """Start a child before it is needed. Return its layers, each with the reason if it could not be applied."""
         child = await self._start()
         if self._is_closed:
             await child.aclose()
@@ -404,7 +404,7 @@ class ChildPool:
         return child.held
 
     def give_back(self, worker: InstanceWorker) -> Death:
-        """End the worker: by a word if its last reply was heard, else with its child."""
+        """End the worker: with a message if its last reply has arrived, otherwise by killing its child."""
         self.taken -= 1
         child = worker.child
         child.is_lent = False
@@ -419,11 +419,11 @@ class ChildPool:
             self._rest(child)
         self._watch(_report_end(worker, death))
         if len(self._children) < SPARES and not self._is_closed and (self._adding is None or self._adding.done()):
-            self._adding = asyncio.ensure_future(self._add())  # so that a call that calls another waits for no start
+            self._adding = asyncio.ensure_future(self._add())  # so that a nested call need not wait for a start
         return death
 
     async def _add(self) -> None:
-        """Start a child for later. What keeps it from starting is told to whoever needs one."""
+        """Start a child for later. Ignore failures: the next caller that needs a child gets them."""
         with contextlib.suppress(LayerFailed, TimeoutError):
             await self.start_ahead()
 
@@ -436,7 +436,7 @@ class ChildPool:
             worker.child.kill()
 
     def _is_over(self, child: ComponentChild) -> None:
-        """Hear that a child's instance has ended. One that was given back meanwhile rests."""
+        """Handle the end of a child or of its instance; a child that was given back becomes idle."""
         if child.exited.done():
             self._children.discard(child)
             if child in self._idle:
@@ -453,7 +453,7 @@ class ChildPool:
             self._idle.append(child)
 
     async def aclose(self) -> None:
-        """End all children."""
+        """Kill all children and wait until they have exited."""
         self._is_closed = True
         if self._adding is not None:
             self._adding.cancel()
@@ -463,7 +463,7 @@ class ChildPool:
 
 
 async def _report_end(worker: InstanceWorker, death: Death) -> None:
-    """Tell how a worker ended, when it has."""
+    """Set the result of `death` after a worker has ended."""
     if worker.end is None or worker.end["how"] == "died":
         status = await asyncio.shield(worker.child.exited)
         death.set_result(({"status": status, "cpu_s": worker.sight.cpu_s, "memory": worker.sight.memory}, None))
@@ -473,7 +473,7 @@ async def _report_end(worker: InstanceWorker, death: Death) -> None:
 
 
 def _status(why: str) -> int:
-    """Return the exit status that a process would have had for what wasmtime says of an instance."""
+    """Return the exit status of a process that corresponds to wasmtime's message about an instance."""
     if "exit status" in why:
         number = why.rpartition("exit status")[2].split()[0]
         return int(number.rstrip(".")) if number.rstrip(".").isdigit() else 1
@@ -484,7 +484,7 @@ def _status(why: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class PoolPortion:
-    """A pool for calls with a certain size of scratch."""
+    """A view of a pool for calls with a certain size of the scratch folder, in bytes."""
 
     pool: ChildPool
     scratch: int
@@ -494,7 +494,7 @@ class PoolPortion:
         return await self.pool.take(rlimits, self.scratch)
 
     def give_back(self, worker: InstanceWorker) -> Death:
-        """End the worker."""
+        """End the worker, as `ChildPool.give_back` does."""
         return self.pool.give_back(worker)
 
 
@@ -514,7 +514,7 @@ class ChildPools:
     async def get(
         self, ahead: tuple[str, ...], limits: Limits, access: Access = NOTHING, *, stateful: bool = False
     ) -> PoolPortion:
-        """Return the pool for a call. Nothing is imported ahead, and files come from the host alone."""
+        """Return the pool for a call. Nothing is preloaded, and all files come from the host."""
         if not access.packages:
             return PoolPortion(self.lean_pool, limits.scratch)
         if sys.platform == "win32":
@@ -529,11 +529,11 @@ class ChildPools:
         return PoolPortion(self._pools[access.packages], limits.scratch)
 
     def ahead_for(self, closure: Mapping[str, Compiled], text: str, *, describes: bool) -> tuple[str, ...]:
-        """Return no names: what can be imported ahead is in the component."""
+        """Return no names: the component contains everything that can be preloaded."""
         return ()
 
     def resources(self) -> dict[str, str]:
-        """Return what bounds all workers together."""
+        """Return the limits for all workers together, as sentences by name."""
         workers = f"at most {self._slots} at a time, each with its own limit of memory"
         return {"workers": workers, "engine": f"wasmtime {engine()}"}
 
@@ -541,7 +541,7 @@ class ChildPools:
         return 1 + len(self._pools)
 
     async def aclose(self) -> None:
-        """End all children."""
+        """Close all pools."""
         for pool in (self.lean_pool, *self._pools.values()):
             await pool.aclose()
 
@@ -560,5 +560,5 @@ def _command(plan: ChildPlan) -> list[str]:
 
 
 def _environment() -> dict[str, str]:
-    """Return an environment without anything of the host's; Windows loads nothing without its root."""
+    """Return a minimal environment; Windows cannot load libraries without SYSTEMROOT."""
     return {name: os.environ[name] for name in ("SYSTEMROOT",) if name in os.environ}

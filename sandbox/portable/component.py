@@ -1,7 +1,7 @@
-"""The component: built at the first need, from the sources of this package and pinned wheels, and kept for this user.
+"""The WebAssembly component: built on first use from the sources of this package and pinned wheels, stored per user.
 
-A file is named by the hash of all that went into it. The compiled form is native code, which wasmtime trusts: it is
-loaded only if it belongs to this user alone, has the noted size, and, once per program, the noted content.
+Its file name is the hash of all inputs. The compiled form is native code, which wasmtime trusts, so it is loaded only
+if this user alone has access to it and its size and SHA-256 match the recorded ones.
 """
 
 import hashlib
@@ -39,15 +39,15 @@ world worker {
   export serve: func(plan: string);
 }
 """
-TESTED: Final = "50.0.1"  # of wasmtime, as the extra pins it
+TESTED: Final = "50.0.1"  # version of wasmtime that the extra pins
 _LOOKED_AT: Final = "2026-11-25"
 _KNOWN: Final = (
     "GHSA-f2pq-268w-886c (on Windows a path with a drive leads out of an opened folder; fixed in 50.0.3, which has no "
     "wheel yet), which reaches nothing here: on Windows no folder is opened"
 )
 WHEELS: Final = ("componentize-py", "wasmtime", "tzdata")  # of the extra `portable`
-_ROOMS: Final = ("inside", "wire")  # of our sources, that go into it
-_OWN: Final = ("__init__.py", "guest.py", "memory_files.py")  # of this room
+_ROOMS: Final = ("inside", "wire")  # packages of ours that go into the component
+_OWN: Final = ("__init__.py", "guest.py", "memory_files.py")  # modules of this package that do
 _FILES: Final = (
     "__init__.py",
     "errors.py",
@@ -62,13 +62,13 @@ from sandbox.portable.guest import WitWorld
 """
 _BUILD_S: Final = 600.0
 _KEPT_S: Final = 3 * 86_400.0
-_SHOWN: Final = 600  # characters of what a build that failed said
+_SHOWN: Final = 600  # characters of a failed build's output
 
 Tell = Callable[[str], None]
 
 
 class NoComponent(SandboxError):
-    """There is no component, and none can be built. The message says why, and what helps."""
+    """There is no component, and none can be built. The message gives the reason and the fix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class StoredCode:
     digest: str
 
     def is_whole(self) -> bool:
-        """Return whether the file's content is the one that was stored. It takes some hundredths of a second."""
+        """Return whether the file still has the recorded SHA-256. This takes a few hundredths of a second."""
         with self.path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest() == self.digest
 
@@ -91,7 +91,7 @@ def lacks() -> tuple[str, ...]:
 
 
 def engine() -> str:
-    """Return which wasmtime is installed, and what was known against it when this was written."""
+    """Return the installed version of wasmtime, with its known vulnerabilities when this was written."""
     version = _version("wasmtime") or "none"
     if version != TESTED:
         return f"{version}; only {TESTED} was tested here"
@@ -106,10 +106,10 @@ def _version(name: str) -> str | None:
 
 
 def find_or_build(folder: Path, tell: Tell) -> StoredCode:
-    """Return the compiled component. Build what is missing, which takes half a minute, and tell of it.
+    """Return the compiled component. If it is missing, build it, which takes half a minute, and report with `tell`.
 
     Raises:
-        NoComponent: it cannot be built here, or what is stored is not this user's.
+        NoComponent: it cannot be built here, or others have access to the stored one.
     """
     if missing := lacks():
         raise NoComponent(f"{', '.join(missing)} is not installed: add the extra `portable`")
@@ -120,7 +120,7 @@ def find_or_build(folder: Path, tell: Tell) -> StoredCode:
         stored = _find_stored(folder, name)
         if stored is not None and stored.is_whole():
             for kept in (stored.path, stored.path.with_suffix(".note")):
-                os.utime(kept)  # it is in use
+                os.utime(kept)  # marks it as in use
             return stored
         return _build(folder, name, tell)
     except OSError as error:
@@ -128,14 +128,14 @@ def find_or_build(folder: Path, tell: Tell) -> StoredCode:
 
 
 def _check(facts: os.stat_result, path: Path, kind: Callable[[int], bool]) -> None:
-    """Raise NoComponent unless this is of the kind, of this user, and closed to all others."""
+    """Raise NoComponent unless the path is of this kind, belongs to this user, and is closed to others."""
     owner = getattr(os, "geteuid", lambda: facts.st_uid)()
     if not kind(facts.st_mode) or facts.st_uid != owner or (os.name == "posix" and facts.st_mode & 0o077):
         raise NoComponent(f"{path} is not this user's alone, so no code is loaded from it: look at it, and remove it")
 
 
 def _find_stored(folder: Path, name: str) -> StoredCode | None:
-    """Return what is stored under a name, or None if it is not there or not what was noted."""
+    """Return the stored code of a name, or None if it is missing or has another size than recorded."""
     path, note = folder / f"{name}.compiled", folder / f"{name}.note"
     try:
         _check(path.lstat(), path, stat.S_ISREG)
@@ -148,8 +148,9 @@ def _find_stored(folder: Path, name: str) -> StoredCode | None:
 
 
 def _name() -> str:
-    """Return the hash of the inputs: our sources, the wheels' versions, the machine and what its processor can do: code
-    that was compiled for more of that than there is, as below gVisor or after a move, is not loaded.
+    """Return the hash of the inputs: our sources, the wheels' versions, the machine and its processor features.
+
+    So code that was compiled for features that are missing here, as under gVisor or after a move, is not loaded.
     """
     digest = hashlib.sha256(WORLD.encode() + _APP.encode())
     for place, text in _sources():
@@ -160,7 +161,7 @@ def _name() -> str:
 
 
 def _processor() -> str:
-    """Return what the kernel says that the first processor can do, "" where it is another system's."""
+    """Return the features of the first processor according to the Linux kernel, or "" on other systems."""
     try:
         found = re.search(
             r"^(?:flags|Features|isa).*", Path("/proc/cpuinfo").read_text("utf-8", "replace"), re.MULTILINE
@@ -171,7 +172,7 @@ def _processor() -> str:
 
 
 def _sources() -> Iterator[tuple[str, bytes]]:
-    """Yield the sources that go into the component, by their place below `sandbox`."""
+    """Yield the sources that go into the component, with their paths below `sandbox`."""
     room = Path(__file__).parents[1]
     paths = [room / name for name in _FILES] + [path for name in _ROOMS for path in (room / name).glob("*.py")]
     for path in sorted(paths):
@@ -179,7 +180,7 @@ def _sources() -> Iterator[tuple[str, bytes]]:
 
 
 def _build(folder: Path, name: str, tell: Tell) -> StoredCode:
-    for left in folder.glob(".building-*"):  # by a program that was killed
+    for left in folder.glob(".building-*"):  # left by a program that was killed
         if time.time() - left.stat().st_mtime > _BUILD_S:
             shutil.rmtree(left, ignore_errors=True)
     tell("building the sandbox's component, once for this version: half a minute …")
@@ -222,10 +223,10 @@ _COMPILE: Final = (
 
 
 def _run(program: str, arguments: list[str], place: Path) -> None:
-    """Run a step of the build, in an environment of its own."""
+    """Run a step of the build in a separate process with a minimal environment."""
     paths = [str(Path(__file__).parents[2]), *(path for path in sys.path if path.endswith("site-packages"))]
     begin = f"import sys; sys.path[:0] = {paths!r}; {program}"
-    keys = ("PATH", "SYSTEMROOT", "LANG")  # Windows loads nothing without its root
+    keys = ("PATH", "SYSTEMROOT", "LANG")  # Windows cannot load libraries without SYSTEMROOT
     environment = {key: os.environ[key] for key in keys if key in os.environ}
     environment |= {"HOME": str(place), "TMPDIR": str(place), "TMP": str(place)}
     command = [sys.executable, "-I", "-B", "-c", begin, *arguments]
@@ -242,7 +243,7 @@ def _run(program: str, arguments: list[str], place: Path) -> None:
 
 
 def _keep(compiled: Path, folder: Path, name: str) -> StoredCode:
-    """Move the compiled form into place, and note what it is. Those that nobody used for long are removed."""
+    """Move the compiled form into place and record its size and SHA-256. Remove those unused for `_KEPT_S`."""
     compiled.chmod(0o600)
     with compiled.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,8 +1,8 @@
-"""The operating system's own layers around a child process, beneath the component's sandbox.
+"""The operating system's confinement layers around a child process, in addition to the component's sandbox.
 
-The child puts them on itself, after it has loaded its libraries and the component and before any function runs. What a
-system lacks is reported; where no wall but the component's is left, the program says so. Those of macOS and Windows are
-written from documentation and were never run.
+The child applies them to itself after it has loaded its libraries and the component, before any function runs. Missing
+layers are reported; if none is a second wall, the program warns. The layers for macOS and Windows were written from
+documentation and have never been run.
 """
 
 import ctypes
@@ -12,16 +12,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-WALLS: Final = frozenset({"landlock", "profile", "integrity"})  # of which one holds where there is a second wall
+WALLS: Final = frozenset({"landlock", "profile", "integrity"})  # any of these is a second wall
 _OPEN_FILES: Final = 64
 
 
 def confine(folders: Sequence[str], *, user: int | None) -> dict[str, str]:
-    """Confine this process for good. Return each layer with what kept it from holding, empty if it holds.
+    """Confine this process for good. Return each layer with the reason if it could not be applied, else "".
 
-    Of all folders only these may be read. `user` is whom to become, where the program is root.
+    Only these folders stay readable. `user` is the user id to switch to, if the program is root.
     """
-    system = str(sys.platform)  # of which the type checker knows but one
+    system = str(sys.platform)  # `str`, because the type checker assumes one platform
     if system == "linux":
         return _linux(folders, user)
     if system == "darwin":
@@ -32,7 +32,7 @@ def confine(folders: Sequence[str], *, user: int | None) -> dict[str, str]:
 
 
 def _why_not_held(put_on: Callable[[], None]) -> str:
-    """Put a layer on. Return why it does not hold, if it does not."""
+    """Apply a layer. Return the reason if that fails, else ""."""
     try:
         put_on()
     except (OSError, ValueError, AttributeError) as error:
@@ -49,8 +49,8 @@ def _limit() -> None:
 
 
 def _linux(folders: Sequence[str], user: int | None) -> dict[str, str]:
-    """Put on Landlock, limits, another user's name where this is root's, no privileges, and an end with the parent."""
-    from ..confine import landlock, limits  # noqa: PLC0415 - Linux alone
+    """Apply limits and Landlock, drop privileges (and root), and end this process with its parent."""
+    from ..confine import landlock, limits  # noqa: PLC0415 - only on Linux
 
     parent, rules = os.getppid(), -1
 
@@ -70,7 +70,7 @@ def _linux(folders: Sequence[str], user: int | None) -> dict[str, str]:
 
 
 def _profile(folders: Sequence[str]) -> None:
-    """Put on a profile as `sandbox-exec` has it: nothing but to read the folders, and what is open already."""
+    """Apply a `sandbox-exec` profile that allows only reading the folders and using open descriptors."""
     readable = " ".join(f"(subpath {_quote(os.path.realpath(folder))})" for folder in folders)
     profile = f"(version 1)(deny default)(allow sysctl-read){f'(allow file-read* {readable})' if folders else ''}"
     library: Any = ctypes.CDLL("/usr/lib/libSystem.dylib")
@@ -133,7 +133,7 @@ def _check(result: int) -> int:
 
 
 def _job() -> None:
-    """Become the only process of a job: no other can be started, and the screen is out of reach."""
+    """Become the only process of a job, which can start no other process and has no access to the screen."""
     kernel = _windows("kernel32")
     kernel.CreateJobObjectW.restype = kernel.GetCurrentProcess.restype = ctypes.c_void_p
     job = ctypes.c_void_p(_check(kernel.CreateJobObjectW(None, None)))
@@ -148,7 +148,7 @@ def _job() -> None:
 
 
 def _lower_integrity() -> None:
-    """Give this process's token a low integrity: it can write nothing of the user's."""
+    """Give this process's token a low integrity level, so that it cannot write the user's files."""
     kernel, rights = _windows("kernel32"), _windows("advapi32")
     kernel.GetCurrentProcess.restype = ctypes.c_void_p
     token, sid = ctypes.c_void_p(), ctypes.c_void_p()

@@ -14,17 +14,17 @@ from .children import ChildPlan, ChildPools
 from .component import NoComponent, Tell, find_or_build
 from .layers import WALLS
 
-_AGREEMENT: Final = "one-wall"  # a file beside the stored code, in the folder that is this user's alone
+_AGREEMENT: Final = "one-wall"  # a file next to the stored code, in this user's private folder
 _ONE_WALL: Final = (
     "Functions can run here at level `portable`, with one wall: the WebAssembly sandbox of wasmtime. The operating "
     "system puts no second one around it, so an error in wasmtime would let a function do what you can do."
 )
-_NOT_THERE = frozenset({"threads", "socketpair"})  # what no component has, and no function of one expects
+_NOT_THERE = frozenset({"threads", "socketpair"})  # features that no component has
 
 
 @dataclass(frozen=True, slots=True)
 class PortableLevel:
-    """The result of the start: the pools, which layers hold around the children, and what is missing."""
+    """The result of the start: the pools, the layers around the children, and the missing layers with reasons."""
 
     pools: ChildPools
     layers: dict[str, bool]
@@ -33,12 +33,12 @@ class PortableLevel:
 
     @property
     def is_one_wall(self) -> bool:
-        """True if no layer of the operating system stands around the component's own sandbox."""
+        """True if the component's sandbox is the only wall, without a layer of the operating system."""
         return not any(self.layers.get(wall) for wall in WALLS)
 
 
 async def start_portable(folder: Path, slots: int, absent: tuple[str, ...], tell: Tell) -> PortableLevel:
-    """Return the level if it passes its self-test. Raise SandboxUnavailable otherwise."""
+    """Start the level and return it if it passes its self-test. Raise SandboxUnavailable otherwise."""
     try:
         code = await asyncio.to_thread(find_or_build, folder, tell)
     except NoComponent as error:
@@ -68,14 +68,18 @@ async def start_portable(folder: Path, slots: int, absent: tuple[str, ...], tell
 
 
 def agree_to_one_wall(folder: Path, *, agrees: bool) -> None:
-    """Keep what this user answered, next to the code that level `portable` stores."""
+    """Store the user's answer next to the code that level `portable` stores."""
     path = folder / _AGREEMENT
     path.write_text("yes\n" if agrees else "no\n")
     path.chmod(0o600)
 
 
 def with_enough_walls(level: PortableLevel, folder: Path) -> PortableLevel:
-    """Return the level that nobody chose if it has a second wall or the user agreed to one. Raise OneWall otherwise."""
+    """Return an automatically chosen level if it has a second wall or the user agreed to one wall.
+
+    Raises:
+        OneWall: there is only one wall, and the user has not agreed.
+    """
     if not level.is_one_wall:
         return level
     path = folder / _AGREEMENT

@@ -1,7 +1,7 @@
-"""The files that a component has: a scratch folder in its memory, of bounded size, and the time zones.
+"""The file system of a component: a scratch folder of limited size in memory, and the time zones.
 
-Stands in for the functions of `os` and for `open`, below `inside.files`, to which it is the kernel. Outside of both
-trees there is nothing, but for the folders of granted packages, which the real functions read.
+It replaces `open` and the functions of `os` below `inside.files`, in the role of the kernel. Nothing exists outside
+these two trees except the folders of granted packages, which the real functions read.
 """
 
 import builtins
@@ -21,7 +21,7 @@ from typing import Any, Final
 SCRATCH: Final = "/scratch"
 SCRATCH_PATH: Final = Path(SCRATCH)
 ZONES: Final = "/usr/share/zoneinfo"
-_FIRST_NUMBER: Final = 1 << 16  # of descriptors: the real ones are below
+_FIRST_NUMBER: Final = 1 << 16  # of our descriptors; the real ones are lower
 _MOST_FILES: Final = 4_000
 _MOST_OPEN: Final = 256
 
@@ -30,7 +30,7 @@ _real: dict[str, Callable[..., Any]] = {}
 
 
 class _Node:
-    """A file, with data, or a folder, with names."""
+    """A file with data, or a folder with names."""
 
     def __init__(self, kind: int, mode: int) -> None:
         self.kind, self.mode = kind, mode
@@ -59,7 +59,7 @@ _numbers = _count()
 
 
 class _Tree:
-    """All folders and files, and what is open of them."""
+    """All folders, files and open descriptors."""
 
     def __init__(self) -> None:
         self.root = _Node(stat.S_IFDIR, 0o755)
@@ -67,11 +67,11 @@ class _Tree:
         self.most = 64 << 20
         self.size = self.files = 0
         self.open: dict[int, tuple[_Node, MemoryFile]] = {}
-        self.unowned: set[MemoryFile] = set()  # of `os.open`, which nothing else refers to
-        self.outside: tuple[str, ...] | None = None  # folders that the real functions read; None: all, as it is built
+        self.unowned: set[MemoryFile] = set()  # from `os.open`; no other reference keeps them alive
+        self.outside: tuple[str, ...] | None = None  # folders for the real functions; None: all, at build time
 
     def whole(self, path: Any) -> str:
-        """Return a path as text, absolute and without dots."""
+        """Return a path as absolute, normalized text."""
         text = os.fsdecode(path)
         if "\0" in text:
             raise ValueError("embedded null byte")
@@ -80,7 +80,7 @@ class _Tree:
         return posixpath.normpath(posixpath.join(self.here, text))
 
     def is_outside(self, path: Any) -> bool:
-        """Return whether the real functions are asked for a path."""
+        """Return whether the real functions handle a path or descriptor."""
         if isinstance(path, int):
             return path < _FIRST_NUMBER
         whole = self.whole(path)
@@ -89,7 +89,7 @@ class _Tree:
         return self.outside is None or any(_below(whole, folder) for folder in self.outside)
 
     def find(self, path: Any) -> _Node:
-        """Return what is at a path."""
+        """Return the node at a path."""
         node = self.root
         for name in filter(None, self.whole(path).split("/")):
             if node.kind != stat.S_IFDIR:
@@ -100,7 +100,7 @@ class _Tree:
         return node
 
     def place(self, path: Any) -> tuple[_Node, str]:
-        """Return the folder of a path below scratch, and the name in it."""
+        """Return the parent folder of a path below scratch, and the name in it."""
         above, _, name = self.whole(path).rpartition("/")
         folder = self.find(above or "/")
         if folder.kind != stat.S_IFDIR:
@@ -110,7 +110,7 @@ class _Tree:
         return folder, name
 
     def add(self, path: Any, node: _Node) -> _Node:
-        """Put a new node at a path."""
+        """Add a new node at a path."""
         folder, name = self.place(path)
         if name in folder.names:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), os.fsdecode(path))
@@ -130,18 +130,18 @@ class _Tree:
         return node
 
     def drop(self, node: _Node) -> None:
-        """Free what a removed node held, unless it is still open."""
+        """Mark a node as removed, and free its data unless it is still open."""
         node.is_gone = True
         self.files -= 1
         self.free(node)
 
     def free(self, node: _Node) -> None:
-        """Free what a file held that is removed and open nowhere."""
+        """Free the data of a removed file if it is no longer open."""
         if node.is_gone and not any(node is other for other, _file in self.open.values()):
             self.grow(node, 0)
 
     def grow(self, node: _Node, size: int) -> None:
-        """Make room for a file of this size."""
+        """Resize a file. Raise OSError (ENOSPC) if scratch is full."""
         more = size - len(node.data)
         if more > 0 and self.size + more > self.most:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -170,7 +170,7 @@ class MemoryFile(io.RawIOBase):
         _tree.open[self._number] = node, self
 
     def fileno(self) -> int:
-        """Return the number."""
+        """Return the descriptor."""
         return self._number
 
     @property
@@ -179,11 +179,11 @@ class MemoryFile(io.RawIOBase):
         return self._node.kind == stat.S_IFDIR
 
     def readable(self) -> bool:
-        """Return whether it may be read."""
+        """Return whether it was opened for reading."""
         return self.mode != "wb"
 
     def writable(self) -> bool:
-        """Return whether it may be written."""
+        """Return whether it was opened for writing."""
         return self.mode != "rb"
 
     def seekable(self) -> bool:
@@ -191,7 +191,7 @@ class MemoryFile(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Read from the position on."""
+        """Read from the current position."""
         self._check(reads=True)
         piece = bytes(self._node.data[self._at : self._at + len(buffer)])
         buffer[: len(piece)] = piece
@@ -199,7 +199,7 @@ class MemoryFile(io.RawIOBase):
         return len(piece)
 
     def write(self, data: Any) -> int:
-        """Write at the position, or at the end."""
+        """Write at the current position, or at the end in append mode."""
         self._check(reads=False)
         plain = bytes(memoryview(data).cast("B"))
         start = len(self._node.data) if self._flags & os.O_APPEND else self._at
@@ -223,14 +223,14 @@ class MemoryFile(io.RawIOBase):
         return self._at
 
     def truncate(self, size: int | None = None) -> int:
-        """Cut the file, or make it longer."""
+        """Truncate or extend the file."""
         self._check(reads=False)
         wanted = self._at if size is None else size
         _tree.grow(self._node, wanted)
         return wanted
 
     def close(self) -> None:
-        """Close it. A file that was removed meanwhile is freed."""
+        """Close the file, and free its data if it was removed meanwhile."""
         if not self.closed:
             super().close()
             _tree.open.pop(self._number, None)
@@ -247,12 +247,12 @@ _tree = _Tree()
 
 
 def _way(flags: int) -> int:
-    """Return whether flags open for reading, writing or both. As the component has them, both is the sum of the two."""
+    """Return the access mode of flags. In the component, read-write is the sum of the two other modes."""
     return flags & (os.O_WRONLY | os.O_RDWR)
 
 
 def _open_node(path: Any, flags: int, mode: int = 0o777) -> MemoryFile:
-    """Open a path of a tree in memory."""
+    """Open a path of the tree in memory."""
     try:
         node = _tree.find(path)
         if flags & os.O_CREAT and flags & os.O_EXCL:
@@ -281,16 +281,16 @@ _FLAGS: Final = {
 }
 
 
-def _open(  # noqa: PLR0913, PLR0917 - as `open` has it
+def _open(  # noqa: PLR0913, PLR0917 - the signature of `open`
     file: Any,
     mode: str = "r",
     buffering: int = -1,
     encoding: str | None = None,
     errors: str | None = None,
     newline: str | None = None,
-    closefd: bool = True,  # noqa: FBT001, FBT002 - as `open` has it
+    closefd: bool = True,  # noqa: FBT001, FBT002 - the signature of `open`
     opener: Callable[[Any, int], int] | None = None,
-) -> Any:  # as `open` gives it
+) -> Any:  # any file object
     if opener is None and _tree.is_outside(file):
         return real_open(file, mode, buffering, encoding, errors, newline, closefd)
     kinds = set(mode) & set(_FLAGS)
@@ -372,7 +372,7 @@ def _listdir(path: Any = ".") -> list[Any]:
 
 
 class _Entry:
-    """One name in a folder, in the terms of `os.DirEntry`."""
+    """One name in a folder, with the interface of `os.DirEntry`."""
 
     def __init__(self, folder: str, name: str) -> None:
         self.name, self.path = name, posixpath.join(folder, name)
@@ -384,11 +384,11 @@ class _Entry:
         return f"<DirEntry {self.name!r}>"
 
     def stat(self, **_options: Any) -> os.stat_result:
-        """Return what `os.stat` says of it."""
+        """Return its `os.stat` result."""
         return _stat(self.path)
 
     def inode(self) -> int:
-        """Return its number."""
+        """Return its inode number."""
         return self.stat().st_ino
 
     def is_dir(self, **_options: Any) -> bool:
@@ -400,7 +400,7 @@ class _Entry:
         return self._is(stat.S_ISREG)
 
     def is_symlink(self) -> bool:
-        """Return whether it is a link: there is none."""
+        """Return False: there are no links."""
         return False
 
     is_junction = is_symlink
@@ -429,7 +429,7 @@ class _Listing:
         self.close()
 
     def close(self) -> None:
-        """End it."""
+        """End the iteration."""
         self._left = iter([])
 
 
@@ -484,7 +484,7 @@ def _listxattr(path: Any = ".", **_options: Any) -> list[str]:
 
 
 def _refuse(path: Any, *_arguments: Any, **_options: Any) -> Any:  # never anything
-    """Refuse what the filter refuses at other levels: links, and marks that others could be lent."""
+    """Refuse what the seccomp filter refuses at other levels: links and changes of the mode."""
     raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), path)
 
 
@@ -552,7 +552,7 @@ _ABSENT: Final = ("mkfifo", "mknod", "chown", "lchown", "fchmod", "fchown", "sta
 
 
 def _route(name: str, ours: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function that takes the real one for what lies outside."""
+    """Return a function that calls the real one for paths outside of the trees in memory, else ours."""
     real = _real[name] = getattr(os, name, _refuse_unsupported)
 
     @functools.wraps(ours)
@@ -570,7 +570,7 @@ def _route(name: str, ours: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def install() -> None:
-    """Put everything in place. Until `close_outside` the real functions still read what is not in memory."""
+    """Install all replacements. Until `close_outside`, the real functions still handle paths that are not in memory."""
     for path in (SCRATCH, ZONES):
         node = _tree.root
         for name in path.split("/")[1:]:
@@ -596,7 +596,7 @@ def install() -> None:
 
 
 def show_zones() -> None:
-    """Keep the time zones of the package `tzdata`, which is there when the component is built."""
+    """Store the time zones of the package `tzdata`, which is available at build time."""
     import zoneinfo  # noqa: PLC0415
 
     tzdata = importlib.import_module("tzdata")
@@ -618,7 +618,7 @@ def _copy(folder: str, path: str) -> None:
 
 
 def close_outside() -> None:
-    """Let the real functions be asked for nothing more."""
+    """Stop using the real functions for any path."""
     _tree.outside = ()
     _tree.size = _tree.files = 0
 
@@ -629,5 +629,5 @@ def open_outside(folders: list[str]) -> None:
 
 
 def bound(size: int) -> None:
-    """Set the bytes that scratch may hold."""
+    """Set the size limit of scratch in bytes."""
     _tree.most = size

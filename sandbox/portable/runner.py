@@ -1,9 +1,9 @@
 """The child process: it loads the stored component, confines itself, and runs one instance after another.
 
-Each instance serves one worker's conversation; the next is made as soon as one ends, and waits for its job. What comes
-in: a letter, four bytes of length, and that many bytes: `f` a frame for the instance, `n` an instance of other limits
-instead, `s` a human wants a stop. What goes out has two numbers more, the processor time and the memory used: `f` a
-frame, `o` output, `e` how the instance ended.
+Each instance serves one worker's conversation; when it ends, the next one is created and waits for its job. Incoming
+messages have a letter, a length of four bytes, and that many bytes: `f` a frame for the instance, `c` no more frames,
+`n` replace the instance by one with other limits, `s` a human wants a stop. Outgoing ones also have the CPU time and
+memory used: `h` the layers at the start, `f` a frame, `o` output, `e` how the instance ended.
 """
 
 import json
@@ -26,18 +26,18 @@ _READ: Final = 1 << 16
 
 
 def config() -> wasmtime.Config:
-    """Return how code is compiled; it must be the same where it is loaded."""
+    """Return the configuration of the compiler; code must be loaded with the same one."""
     settings = wasmtime.Config()
     settings.max_wasm_stack = _STACK
     return settings
 
 
 class _Renew(Exception):
-    """The host wants another instance in place of the one that waits."""
+    """The host wants to replace the waiting instance."""
 
 
 class ComponentRunner:
-    """One child: its pipes, its engine, and the instance that serves."""
+    """The runner in a child: its pipes, its engine, and the current instance."""
 
     def __init__(self, code: str, plan: dict[str, Any]) -> None:
         self._engine = wasmtime.Engine(config())
@@ -58,7 +58,7 @@ class ComponentRunner:
         self._began = 0.0
 
     def serve(self) -> NoReturn:
-        """Run instance after instance until the host is gone."""
+        """Run one instance after another until the host has gone."""
         threading.Thread(target=self._listen, daemon=True).start()
         while True:
             end = self._run()
@@ -67,7 +67,7 @@ class ComponentRunner:
                 self._plan = self._default
 
     def _run(self) -> dict[str, Any] | None:
-        """Run one instance. Return how it ended, or None if the host wanted another."""
+        """Run one instance. Return how it ended, or None if the host replaced it."""
         self._is_renewed = self._is_started = self._stop = False
         store = wasmtime.Store(self._engine)
         store.set_limits(memory_size=self._plan["memory"])
@@ -84,15 +84,15 @@ class ComponentRunner:
             serve(store, json.dumps({key: self._plan[key] for key in ("scratch", "packages", "folders", "absent")}))
         except _Renew:
             return None
-        except Exception as error:  # noqa: BLE001 - a trap, whatever it is: the instance's end
+        except Exception as error:  # noqa: BLE001 - any trap ends the instance
             return None if self._is_renewed else {"how": "trap", "why": str(error)[-2000:]}
         return {"how": "done"}
 
-    # what the instance asks for
+    # called by the instance
 
     def _hear(self, _store: object) -> str:
         letter, data = self._frames.get()
-        while letter == b"c" and not self._is_started:  # meant for the instance before, which ended by itself
+        while letter == b"c" and not self._is_started:  # for the previous instance, which ended by itself
             letter, data = self._frames.get()
         if letter == b"n":
             self._plan = self._default | json.loads(data)
@@ -126,7 +126,7 @@ class ComponentRunner:
             sent += os.write(_OUT, memoryview(whole)[sent:])
 
     def _listen(self) -> NoReturn:
-        """Take what the host sends, until it is gone: then end at once, whatever runs."""
+        """Receive the host's messages. When the host has gone, exit at once."""
         while True:
             letter, size = HEAD_IN.unpack(_exactly(HEAD_IN.size))
             data = _exactly(size)
@@ -147,7 +147,7 @@ def _exactly(count: int) -> bytes:
 
 
 def peak_memory() -> int:
-    """Return the KiB that this process had at most; 0 where the system does not say."""
+    """Return the peak memory of this process in KiB; 0 if the system does not report it."""
     if sys.platform == "win32":
         return 0
     import resource  # noqa: PLC0415 - Windows has none
@@ -157,9 +157,9 @@ def peak_memory() -> int:
 
 
 def limit_processor_time(seconds: int) -> None:
-    """Let the system end this process when it has used this much from now on."""
+    """Let the system end this process after this much CPU time from now on."""
     if sys.platform == "win32":
-        return  # its job object has the limit of a process's whole life
+        return  # a job object can limit only the whole life of a process
     import resource  # noqa: PLC0415 - Windows has none
 
     spent = int(time.process_time()) + 1
@@ -167,10 +167,10 @@ def limit_processor_time(seconds: int) -> None:
 
 
 def main() -> NoReturn:
-    """Load, confine, serve."""
+    """Load the component, confine the process, and serve."""
     setup = json.loads(sys.argv[1])
     runner = ComponentRunner(setup["code"], setup["plan"])
-    from .layers import confine  # noqa: PLC0415 - after the libraries, so that it is known what is left to be read
+    from .layers import confine  # noqa: PLC0415 - after the libraries are loaded
 
     held = confine(setup["plan"]["folders"], user=setup["user"])
     runner._send(b"h", json.dumps(held).encode())

@@ -1,1 +1,1 @@
-"""The processes: a zygote, its pools of workers, one call in one worker, workers that keep state."""
+"""The processes of the sandbox: a zygote, its pools of workers, one call in one worker, stateful workers."""

@@ -1,7 +1,7 @@
 """Requests of one call to the host while it runs: modules to import, sources to show, requests to the handler.
 
-Lives for one call. Looks modules up one by one; their names are walked only when code imports a
-name that is no module, to tell a folder from a mistake, and once per call.
+Modules are looked up by name. Only when code imports a name that is not a module, all names are listed, at most once
+per call, to distinguish a folder from a mistake.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 
 
 class CallServer:
-    """Server for the requests of one worker."""
+    """A server for the requests of one call."""
 
     def __init__(self, modules: Modules, cache: CompiledCache, places: Places, handler: RequestHandler) -> None:
         self._modules = modules
@@ -35,24 +35,24 @@ class CallServer:
         self._places = places
         self._handler = handler
         self._folders: frozenset[str] | None = None
-        self.asked: frozenset[str] = frozenset()  # modules that were not sent along
-        self._shown: dict[str, str] = {}  # path → text, for the frames of a failure and the places of a debugger
-        self._texts: dict[str, SentText] = {}  # the same, cut into lines
+        self.asked: frozenset[str] = frozenset()  # modules that the worker requested
+        self._shown: dict[str, str] = {}  # path → text, for frames of failures and debugger stops
+        self._texts: dict[str, SentText] = {}  # the same, split into lines
         self._claimed = Claimed(self._text)
-        self._progress = 0.0, False  # when it was told last, and whether as the last
+        self._progress = 0.0, False  # time of the last report, and whether it was final
 
     def show(self, path: str, text: str) -> None:
-        """Remember the text at a path that frames may name."""
+        """Register the text of a path that frames may name."""
         self._shown[path] = text
         self._texts.pop(path, None)
 
     def know(self, names: Iterable[str]) -> None:
-        """Show the modules that earlier calls in a stateful worker asked for."""
+        """Register the modules that earlier calls in a stateful worker asked for."""
         for source in filter(None, map(self._modules.get, names)):
             self.show(source.path, source.text)
 
     async def serve(self, message: Message) -> Message:
-        """Return the answer to one frame of the worker. The call's place is free for others meanwhile."""
+        """Answer one frame of the worker, and release the call's place meanwhile."""
         self._places.leave()
         try:
             return await self._answer(message)
@@ -86,7 +86,7 @@ class CallServer:
         return frozenset((name, source.version) for name in names if (source := self._modules.get(name)) is not None)
 
     async def message_of(self, source: SourceText) -> Message:
-        """Return a module in the form in which a worker receives it."""
+        """Return the message with a compiled module for a worker."""
         compiled = await self._cache.get(source)
         if isinstance(compiled, Compiled | UncompilableModule):
             self.show(source.path, source.text)
@@ -106,7 +106,7 @@ class CallServer:
             return {"kind": "refused", "reason": str(refusal)}
         except ProtocolError:
             raise
-        except Exception as error:  # the edge of the handler: its failure ends this call, and no other
+        except Exception as error:  # the edge of the handler: its failure ends only this call
             _log.exception("a request of a function, %s, could not be answered", ascii(name[:40]))
             message = (
                 f"the program itself failed while it answered a request ({type(error).__name__}); its log has the rest"
@@ -114,7 +114,7 @@ class CallServer:
             raise CallEnded(message) from error
 
     def _is_too_often(self, *, is_last: bool) -> bool:
-        """Return whether progress was reported just now. The worker itself waits as long, except for the last one."""
+        """Return whether progress was just reported. Workers wait between reports themselves, except for the last."""
         told_at, was_last = self._progress
         now = time.monotonic()
         if now - told_at < PROGRESS_EVERY_S / 2 and (was_last or not is_last):
@@ -123,7 +123,7 @@ class CallServer:
         return False
 
     def illustrated(self, outcome: Outcome) -> Outcome:
-        """Return the outcome with the source line of every frame, from the host's own copy of the text."""
+        """Return the outcome with the source line of every frame, from the host's copy of the text."""
         if not isinstance(outcome, Raised):
             return outcome
         return replace(outcome, failure=outcome.failure.each_frame(self._with_source_line))
@@ -132,7 +132,7 @@ class CallServer:
         return replace(frame, source=text.line(frame.line) if (text := self._text(frame.path)) else "")
 
     def _text(self, path: str) -> SentText | None:
-        """Return the text behind a path that frames may name, cut into lines once."""
+        """Return the registered text of a path, split into lines once; None if there is none."""
         if path not in self._texts and path in self._shown:
             self._texts[path] = SentText.of(self._shown[path])
         return self._texts.get(path)

@@ -1,8 +1,8 @@
-"""Control groups: memory without swap, processes and processor time of a zygote and all its workers together.
+"""Control groups: limits of memory without swap, processes and CPU time for a zygote with all its workers.
 
-A group is made where that is ours to do: below a group that was delegated to this user or service, or at the root of
-what this process sees. One that somebody else's manager made for its own ends is neither divided nor left. Both
-versions are known, also side by side. Where no group can be made the limits of each worker remain, and that is said.
+A group is created only where that is allowed: below a group that was delegated to this user or service, or at the
+root that this process sees. A group of another manager is neither divided nor left. Both cgroup versions are
+supported, also together. If no group can be created, only each worker's limits apply, and the program reports that.
 """
 
 import contextlib
@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Final, Literal
 
 Version = Literal["v1", "v2"]
-Settings = tuple[tuple[str, str, bool], ...]  # file, text, whether the kernel must have it
+Settings = tuple[tuple[str, str, bool], ...]  # file, text, whether it is required
 
 CONTROLLERS: Final = ("memory", "pids", "cpu")
 _PREFIX: Final = "knapper-"
 _PERIOD_US: Final = 100_000
-_PATIENCE_S: Final = 2.0  # until workers that were killed have left
+_PATIENCE_S: Final = 2.0  # time for killed workers to leave
 _NUMBERS: Final = count()
 _ESCAPED: Final = re.compile(r"\\([0-7]{3})")
 
@@ -37,7 +37,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class CgroupFolder:
-    """A folder in which this process can create groups, and the controllers that they then have."""
+    """A folder in which this process can create groups, and the controllers that these groups have."""
 
     version: Version
     folder: Path
@@ -46,14 +46,14 @@ class CgroupFolder:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """One group, a folder in each hierarchy. `active_controllers` has their versions, `missing` the reasons."""
+    """One group, with a folder in each hierarchy. `active_controllers` has versions, `missing` the reasons."""
 
     folders: tuple[Path, ...] = ()
     active_controllers: tuple[tuple[str, Version], ...] = ()
     missing: tuple[tuple[str, str], ...] = ()
 
     def take(self, pid: int) -> "Group":
-        """Put a process and all that it will fork into the group. Return the group with its active controllers."""
+        """Move a process and its future children into the group. Return the group, without controllers on failure."""
         try:
             for folder in self.folders:
                 folder.joinpath("cgroup.procs").write_text(str(pid))
@@ -66,7 +66,7 @@ class Group:
         return self
 
     def close(self) -> None:
-        """Remove the group. Its processes have been ended, and may need a moment to exit."""
+        """Remove the group. Its processes were killed, but may need a moment to exit."""
         patience = time.monotonic() + _PATIENCE_S
         for folder in self.folders:
             while not _remove(folder) and time.monotonic() < patience:
@@ -75,19 +75,19 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class CgroupTree:
-    """The control groups as a process sees them. Only tests use another tree and another user than its own."""
+    """The control groups as a process sees them. Only tests use another root or user."""
 
     root: Path = Path("/")
     user: int | None = None
 
     def read(self, path: str) -> str:
-        """Return a file's text, empty if it cannot be read."""
+        """Return a file's text, or "" if it cannot be read."""
         with contextlib.suppress(OSError):
             return (self.root / path).read_text()
         return ""
 
     def is_ours(self, folder: Path, *, is_all: bool) -> bool:
-        """Return whether groups may be created in it: it is all that is visible, or its manager or owner allows it."""
+        """Return whether groups may be created in a folder: it is the visible root, delegated, or owned by the user."""
         if not os.access(folder, os.W_OK) or not os.access(folder / "cgroup.procs", os.W_OK):
             return False
         user = os.geteuid() if self.user is None else self.user
@@ -98,7 +98,7 @@ HERE: Final = CgroupTree()
 
 
 def make(share: Share, tree: CgroupTree = HERE) -> Group:
-    """Create a group with this share, as far as possible. Groups left by dead hosts are removed first."""
+    """Create a group with this share, as far as possible. Remove groups of dead hosts first."""
     name = f"{_PREFIX}{os.getpid()}-{_start_time(os.getpid())}-{next(_NUMBERS)}"
     folders: list[Path] = []
     versions: dict[str, Version] = {}
@@ -144,12 +144,12 @@ def _limit(folder: Path, settings: Settings) -> None:
 
 
 def find(tree: CgroupTree = HERE) -> Iterator[CgroupFolder]:
-    """Yield the places where this process can create groups."""
+    """Yield the folders in which this process can create groups."""
     mounts = dict(_mounts(tree.read("proc/self/mountinfo")))
     folders: dict[Path, list[str]] = {}
     for line in tree.read("proc/self/cgroup").splitlines():
         number, names, path = line.split(":", 2)
-        if ".." in Path(path).parts:  # outside of what we see
+        if ".." in Path(path).parts:  # outside of our namespace
             continue
         for name in [""] if number == "0" else mounts.keys() & CONTROLLERS & set(names.split(",")):
             folder = tree.root / mounts.get(name, "nowhere").lstrip("/") / path.lstrip("/")
@@ -161,7 +161,7 @@ def find(tree: CgroupTree = HERE) -> Iterator[CgroupFolder]:
 
 
 def _mounts(mountinfo: str) -> Iterator[tuple[str, str]]:
-    """Yield controller → mount point of its hierarchy. The empty name is that of version 2."""
+    """Yield pairs of a controller and the mount point of its hierarchy; "" means version 2."""
     for line in mountinfo.splitlines():
         before, _, after = line.partition(" - ")
         kind, _source, options = (*after.split(), "", "", "")[:3]
@@ -173,7 +173,7 @@ def _mounts(mountinfo: str) -> Iterator[tuple[str, str]]:
 
 
 def _unified_groups(folder: Path, own: str, tree: CgroupTree) -> Iterator[CgroupFolder]:
-    """Yield the nearest usable group that passes controllers on, without leaving one with limits of its own."""
+    """Yield the nearest usable group that passes on controllers, without leaving a group that has limits."""
     for _depth in Path(own).parts:
         if tree.is_ours(folder, is_all=own == "/") and (enabled := _passed_on(folder)):
             yield CgroupFolder("v2", folder, enabled)
@@ -184,10 +184,10 @@ def _unified_groups(folder: Path, own: str, tree: CgroupTree) -> Iterator[Cgroup
 
 
 def _passed_on(folder: Path) -> tuple[str, ...]:
-    """Return the controllers of groups created here, after enabling them."""
+    """Enable the controllers for groups created here, and return those that are enabled."""
     available = _words(folder / "cgroup.controllers")
     for controller in (name for name in CONTROLLERS if name in available - _words(folder / "cgroup.subtree_control")):
-        with contextlib.suppress(OSError):  # it has processes of its own
+        with contextlib.suppress(OSError):  # fails if the group has processes
             folder.joinpath("cgroup.subtree_control").write_text(f"+{controller}")
     return tuple(name for name in CONTROLLERS if name in _words(folder / "cgroup.subtree_control"))
 
@@ -200,7 +200,7 @@ def _words(path: Path) -> set[str]:
 
 
 def _is_delegated(folder: Path) -> bool:
-    """Return whether the manager of the groups has marked it as its user's own."""
+    """Return whether the group manager has marked the group as delegated."""
     for name in ("user.delegate", "trusted.delegate"):
         with contextlib.suppress(OSError):
             if os.getxattr(folder, name) == b"1":
@@ -209,7 +209,7 @@ def _is_delegated(folder: Path) -> bool:
 
 
 def sweep(folder: Path) -> None:
-    """Remove the groups of hosts that no longer exist. The kernel keeps one with processes in it."""
+    """Remove the groups of dead hosts. The kernel keeps a group that has processes."""
     for stale_group in folder.glob(f"{_PREFIX}*"):
         pid, _, started = stale_group.name.removeprefix(_PREFIX).rpartition("-")[0].partition("-")
         if pid.isdecimal() and _start_time(int(pid)) != started:
@@ -217,7 +217,7 @@ def sweep(folder: Path) -> None:
 
 
 def _start_time(pid: int) -> str:
-    """Return the start of a process in the kernel's ticks, which together with its number identifies it forever."""
+    """Return the start time of a process in kernel ticks; together with its id, it identifies the process."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
     except OSError:
@@ -235,13 +235,13 @@ def _remove(folder: Path) -> bool:
 
 
 def share_of(memory: int, slots: int, threads: int) -> Share:
-    """Return a zygote's share: three quarters of the memory, at least one call's, and 90 percent of the processors."""
+    """Return a zygote's share: three quarters of memory (at least that of one call) and 90 percent of the CPUs."""
     whole = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return Share(max(memory, whole * 3 // 4), threads + slots, 0.9 * (os.cpu_count() or 1))
 
 
 def described(group: Group) -> dict[str, str]:
-    """Return controller → what enforces it: a group, or only each worker's own limit, and why there is no group."""
+    """Return controller → its enforcement: a group, or only the limits of each worker with the reason."""
     descriptions = {name: f"cgroup {version}" for name, version in group.active_controllers}
     descriptions |= {name: f"limits of each worker: {why}" for name, why in group.missing}
     return {name: descriptions[name] for name in CONTROLLERS if name in descriptions}

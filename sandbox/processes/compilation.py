@@ -1,7 +1,7 @@
-"""A cache of compiled modules: the bytes from a compile-only worker, kept for later workers.
+"""A cache of compiled modules: code objects from a compile-only worker, reused for later workers.
 
-The host never looks into the bytes. A compile-only worker runs no line of what it compiles, so
-what it says (the code, and which names are imported) is as good as the compiler.
+The host never interprets these bytes. A compile-only worker runs no line of the code, so its result (the bytes and
+the imported names) is as trustworthy as the compiler.
 """
 
 from collections import OrderedDict
@@ -22,7 +22,7 @@ _MAX_CLOSURE = 500
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A module's code, opaque, and the names in its import statements."""
+    """A module's compiled code, opaque to the host, and the names in its import statements."""
 
     message: Message
     imports: tuple[str, ...]
@@ -44,23 +44,23 @@ class UncompilableModule:
 
     @property
     def outcome(self) -> Outcome:
-        """The outcome for the caller."""
+        """The outcome of a call of the module."""
         frame = Frame(self.path, self.line, "<module>", SentText.of(self.text).line(self.line))
         return Raised(Failure("SyntaxError", f"{self.reason} ({self.path}, line {self.line})", (frame,)), "", 0.0)
 
 
-Compile: TypeAlias = Callable[[Message], Awaitable[Message | Killed | TimedOut]]  # by a worker of its own
+Compile: TypeAlias = Callable[[Message], Awaitable[Message | Killed | TimedOut]]  # in a compile-only worker
 
 
 class CompiledCache:
-    """A cache of compiled modules by the version of their text. The least recently used one is dropped first."""
+    """An LRU cache of compiled modules by the version of their text."""
 
     def __init__(self, compile_: Compile) -> None:
         self._compile = compile_
         self._kept: OrderedDict[tuple[str, str, str], Compiled | UncompilableModule] = OrderedDict()
 
     async def get(self, source: SourceText) -> Compiled | UncompilableModule | Killed | TimedOut:
-        """Return the module's code, and compile it first if necessary."""
+        """Return the module's code, compiled if necessary."""
         key = (source.version, source.path, source.module)
         cached = self._kept.get(key)
         if cached is not None:
@@ -74,9 +74,9 @@ class CompiledCache:
         return compiled
 
     async def closure(self, modules: Modules, module: str) -> dict[str, Compiled]:
-        """Return the module and every workspace module that its import statements reach, compiled.
+        """Return the module and all workspace modules that it imports, directly or not, compiled.
 
-        The package around a module is loaded with it, as everywhere in Python.
+        As always in Python, the packages that contain a module are imported with it.
         """
         closure: dict[str, Compiled] = {}
         waiting = [module, *(name for name in parents(module) if name in modules)]

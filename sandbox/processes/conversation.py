@@ -1,7 +1,7 @@
-"""One conversation with one worker: send the job, serve its requests, take one reply, nothing more.
+"""One conversation with one worker: send the job, serve its requests, receive replies.
 
-Everything that arrives is a claim of code that is not trusted. Frames are capped before they are
-read, checked for shape, and a worker that breaks a rule is reported as killed.
+Everything that arrives is a claim of untrusted code. Frames are capped before they are read and checked for shape; a
+worker that violates the protocol is reported as killed.
 """
 
 import asyncio
@@ -20,14 +20,14 @@ from ..wire.values import read
 from .ends import WorkerEnd
 
 Serve = Callable[[Message], Awaitable[Message]]
-OnOutput = Callable[[str], None]  # hears what is printed, piece by piece, up to the cap
+OnOutput = Callable[[str], None]  # gets printed output, piece by piece, up to the cap
 
-_SLACK = 64 * 1024  # a reply's shown text and frames, in addition to its value
-_FLOOD = 64  # times the output limit, after which a worker is stopped
+_SLACK = 64 * 1024  # bytes for a reply's shown text and frames, in addition to its value
+_FLOOD = 64  # a worker that prints more than this many times the output limit is stopped
 
 
 class Late:
-    """The clock ran out."""
+    """The marker of a timeout."""
 
 
 class Output:
@@ -42,7 +42,7 @@ class Output:
         self._seen = 0
 
     def read(self) -> bool:
-        """Read available output. Return False if nothing more will come."""
+        """Read available output. Return False at its end."""
         data = self._worker.read_output()
         if data is None:
             return True
@@ -54,14 +54,14 @@ class Output:
         return bool(data)
 
     def drain(self) -> None:
-        """Read what a worker that has ended left behind."""
+        """Read the remaining output of an ended worker."""
         while self._seen <= self._limit:
             seen = self._seen
             if not self.read() or self._seen == seen:
                 return
 
     def empty(self) -> None:
-        """Read everything that a continuing worker has printed up to now."""
+        """Read all output so far of a worker that stays alive."""
         seen = -1
         while seen != self._seen and not self.is_flood:
             seen = self._seen
@@ -69,18 +69,18 @@ class Output:
 
     @property
     def is_flood(self) -> bool:
-        """True if this is no longer output but an attack on the reader."""
+        """True if there is so much output that it must be an attack on the reader."""
         return self._seen > _FLOOD * self._limit
 
     @property
     def text(self) -> str:
-        """The kept output, with a note if something was dropped."""
+        """The output up to the cap, with a note if some was dropped."""
         text = self._kept.decode("utf-8", "replace")
         return text if self._seen <= self._limit else f"{text}\n[output cut after {self._limit} bytes]"
 
 
 class WorkerConversation:
-    """The host's side of the talk with one worker."""
+    """The host side of a conversation with one worker."""
 
     def __init__(self, worker: WorkerEnd, limits: Limits, on_output: OnOutput | None = None) -> None:
         self._worker = worker
@@ -88,12 +88,12 @@ class WorkerConversation:
         self._frames = FrameBuffer(limits.result + _SLACK)
         self._requests = 0
         self._held: Message | None = None
-        self.heard = 0  # bytes
+        self.heard = 0  # received bytes
         self.was_confined = False
         self.output = Output(worker, limits.output, on_output)
 
     def listen(self) -> None:
-        """Read the worker's output. It is called whenever there is some."""
+        """Read the worker's output; a callback for when there is some."""
         if not self.output.read():
             self._worker.listen(None)
         if self.output.is_flood:
@@ -101,7 +101,7 @@ class WorkerConversation:
 
     @property
     def has_frame(self) -> bool:
-        """True if a whole frame has arrived."""
+        """True if a complete frame has arrived."""
         return self._frames.has_frame
 
     async def ready(self) -> bool:
@@ -111,20 +111,20 @@ class WorkerConversation:
         return self.was_confined
 
     async def hold(self, job: bytes, serve: Serve) -> Message | None:
-        """Send the job and serve requests until the one reply. Return None if the worker died without a reply."""
+        """Send the job and serve requests until the only reply. Return None if the worker died without a reply."""
         frame = await self.go_on(job, serve)
         if frame is not None:
             await self.end()
         return frame
 
     async def go_on(self, job: bytes, serve: Serve) -> Message | None:
-        """Return the reply to a job, after which the worker may get another. Return None if it died without a reply."""
+        """Return the reply to a job, or None if the worker died. The worker may get another job afterwards."""
         await self.say(job)
         return await self.reply(serve)
 
     @property
     def is_well(self) -> bool:
-        """True if everything that the worker said and printed has been read."""
+        """True if no frame is left unread and the worker has not flooded its output."""
         return self._frames.is_empty and not self.output.is_flood
 
     async def reply(self, serve: Serve) -> Message | None:
@@ -134,11 +134,11 @@ class WorkerConversation:
             if self._requests > self._limits.requests:
                 raise ProtocolError(f"it made more than {self._limits.requests} requests")
             await self.say(pack(await serve(frame)))
-            await asyncio.sleep(0)  # what is here already never waits: without this no clock and no Ctrl-C is heard
+            await asyncio.sleep(0)  # arrived frames never wait: without this, timeouts and Ctrl-C would starve
         return frame
 
     async def reply_within(self, seconds: float, serve: Serve) -> Message | Late | None:
-        """Return the next reply. What has arrived counts, even if this host was too busy to look at it in time."""
+        """Return the next reply, or `Late` after the timeout. A reply that has already arrived is never late."""
         frame = self._frames.next()
         if frame is not None and frame["kind"] not in _REQUESTS:
             return frame
@@ -151,12 +151,12 @@ class WorkerConversation:
             task.cancel()
 
     async def say(self, data: bytes) -> None:
-        """Send bytes to the worker, which may have died."""
-        with contextlib.suppress(ConnectionError):  # a worker that has died is noticed when it is heard
+        """Send bytes to the worker; ignore it if the worker has died."""
+        with contextlib.suppress(ConnectionError):  # the next receive notices a dead worker
             await self._worker.send(data)
 
     async def end(self) -> None:
-        """Wait until the worker has closed its end. Raise ProtocolError if it says something more."""
+        """Wait until the worker has closed its end. Raise ProtocolError if it sends anything else."""
         if await self._hear() is not None or not self._frames.is_empty:
             raise ProtocolError("it sent something after its reply")
 
@@ -171,7 +171,7 @@ class WorkerConversation:
             self.heard += len(data)
             self._frames.feed(data)
             if not self._frames.has_frame:
-                await asyncio.sleep(0)  # as above, of a frame that comes byte by byte
+                await asyncio.sleep(0)  # as above, for a frame that arrives byte by byte
         return frame
 
 

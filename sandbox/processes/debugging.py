@@ -1,6 +1,6 @@
-"""Debugging data that the host sends along with a call, and the way to stop a running one.
+"""Debugging data that the host sends with a call, and the control to stop a running call.
 
-Plain values: the breakpoints cross as JSON, and what the worker sees comes back as requests named `debug`.
+These are plain values: breakpoints are sent as JSON, and the worker reports in requests named `debug`.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ class CallEnded(ProtocolError):
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One breakpoint: its function's text, which begins at line `first` of its module, and the line."""
+    """One breakpoint: a line, and the text of its function, which begins at line `first` of its module."""
 
     id: int
     module: str
@@ -32,7 +32,7 @@ class Point:
     once: bool = False
 
     def to_json(self) -> dict[str, Any]:  # JSON
-        """Return the form that is sent to the worker."""
+        """Return the JSON for the worker."""
         return {**asdict(self), "expressions": list(self.expressions)}
 
 
@@ -43,11 +43,11 @@ class DebugControl:
         self._worker: WorkerEnd | None = None
 
     def take(self, worker: WorkerEnd | None) -> None:
-        """Set the worker that the call runs in, None when it has ended."""
+        """Set the worker that the call runs in, or None when it has ended."""
         self._worker = worker
 
     def stop_now(self) -> bool:
-        """Stop the worker at the next line of function code. Return False if nothing runs."""
+        """Stop the worker at its next line of function code. Return False if no call runs."""
         return self._worker is not None and self._worker.interrupt()
 
 
@@ -55,8 +55,9 @@ class DebugControl:
 class Debug:
     """The debugging options of one call.
 
-    `human`: stops are questions. `trace`: which lines ran, with changed locals or (`cover`) without; `covers` is the
-    module and function to count the lines of. `looks_back`: a call that raised stops where it did.
+    `human`: stops are questions to a human. `trace`: record the lines that ran, with changed locals (`lines`) or
+    without (`cover`); `covers` is the module and function whose lines are counted. `looks_back`: a call that raised
+    stops at the place of the exception.
     """
 
     points: Sequence[Point] = ()
@@ -67,7 +68,7 @@ class Debug:
     reins: DebugControl = field(default_factory=DebugControl)
 
     def to_json(self) -> dict[str, Any]:  # JSON
-        """Return the form that is sent to the worker."""
+        """Return the JSON for the worker."""
         return {
             "points": [point.to_json() for point in self.points],
             "human": self.human,
@@ -86,7 +87,7 @@ class CallHooks:
     debug: Debug | None = None
 
     def to_json(self) -> dict[str, Any]:  # JSON
-        """Return the part that is sent along with the job."""
+        """Return the fields that are added to the job's message."""
         data = {"seed": self.seed, "zone": self.zone, "debug": self.debug and self.debug.to_json()}
         return {key: value for key, value in data.items() if value is not None}
 

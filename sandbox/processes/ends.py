@@ -1,4 +1,4 @@
-"""What a conversation needs of a worker, of whatever kind: a process of its own, or an instance in a child process."""
+"""Protocols for workers and their pools; a worker is a separate process, or an instance in a child process."""
 
 from asyncio import Future
 from collections.abc import Callable, Mapping
@@ -12,66 +12,66 @@ if TYPE_CHECKING:
     from .compilation import Compiled
 
 Death: TypeAlias = Future[tuple[dict[str, Any], Any]]
-"""How a worker ended, as JSON: `status`, as of a process, `cpu_s`, `memory`, and perhaps the `cause` in words."""
+"""The end of a worker, as JSON: the exit `status`, `cpu_s`, `memory`, and perhaps the `cause` as text."""
 
 
 class Sight(Protocol):
-    """What the host sees of a worker without asking it."""
+    """The resource usage of a worker that the host can see without asking it."""
 
     @property
     def pid(self) -> int:
-        """Its process, or the one that it is in; 0 if unknown."""
+        """The id of its process, or of the one that it is in; 0 if unknown."""
 
     def processor_time(self) -> float:
-        """Return the seconds that it has used; 0 if unknown."""
+        """Return the CPU seconds that it has used; 0 if unknown."""
 
     def waited(self) -> float:
-        """Return the seconds in which it had no processor; 0 if unknown."""
+        """Return the seconds that it waited for a processor; 0 if unknown."""
 
     def used(self, since: float = 0.0) -> Used:
-        """Return the usage until now, with processor time counted from `since` on."""
+        """Return the usage so far; `since` is subtracted from the CPU time."""
 
 
 class WorkerEnd(Protocol):
-    """The host's end of one worker. Nothing here waits for function code but `receive`."""
+    """The host's handle on one worker. Only `receive` waits for function code."""
 
     @property
     def sight(self) -> Sight:
-        """What the host sees of it."""
+        """The resource usage of the worker."""
 
     async def receive(self) -> bytes:
-        """Return what it sent, b"" when it has ended its conversation."""
+        """Return data from the worker, or b"" if it has ended the conversation."""
 
     async def send(self, data: bytes) -> None:
         """Send one packed frame. Raise ConnectionError if the worker has died."""
 
     def read_output(self) -> bytes | None:
-        """Return some printed output, b"" if nothing more will come, None if there is none now."""
+        """Return some printed output, b"" at its end, or None if there is none now."""
 
     def listen(self, heard: Callable[[], None] | None) -> None:
-        """Call this whenever there is output; with None, call nobody."""
+        """Call `heard` whenever there is output; None removes the callback."""
 
     def is_silent(self) -> bool:
-        """Return whether it is alive and has sent nothing."""
+        """Return whether the worker is alive and has sent nothing."""
 
     def kill(self) -> None:
-        """End it now, whatever it does."""
+        """Kill the worker."""
 
     def stop(self) -> None:
-        """Let it stand still."""
+        """Pause the worker."""
 
     def go_on(self) -> None:
-        """Let it run again."""
+        """Resume the worker."""
 
     def interrupt(self) -> bool:
-        """Stop it at its next line of function code. Return False if it has ended."""
+        """Stop the worker at its next line of function code. Return False if it has ended."""
 
 
 class WorkerPool(Protocol):
-    """Gives workers for certain limits and a certain access, and takes them back."""
+    """A pool that lends workers for certain limits and a certain access."""
 
     async def take(self, limits: Any) -> WorkerEnd:  # Rlimits
-        """Return a worker for exclusive use. Give it back whatever happens."""
+        """Return a worker for exclusive use. The caller must give it back in any case."""
 
     def give_back(self, worker: Any) -> Death:  # WorkerEnd of this pool
         """End the worker."""
@@ -82,7 +82,7 @@ class PoolChoice(Protocol):
 
     @property
     def lean(self) -> WorkerPool:
-        """The one for what needs nothing special."""
+        """The pool for calls without special needs."""
 
     async def get(
         self, ahead: tuple[str, ...], limits: Limits, access: Access = NOTHING, *, stateful: bool = False
@@ -90,10 +90,10 @@ class PoolChoice(Protocol):
         """Return the pool for a call."""
 
     def ahead_for(self, closure: "Mapping[str, Compiled]", text: str, *, describes: bool) -> tuple[str, ...]:
-        """Return the names to import ahead for code like this."""
+        """Return the names to preload for this code."""
 
     def resources(self) -> dict[str, str]:
-        """Return the limits on all workers together."""
+        """Return the limits for all workers together."""
 
     def __len__(self) -> int: ...
     async def aclose(self) -> None:

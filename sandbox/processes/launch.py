@@ -1,9 +1,9 @@
 """The host's handle on a zygote and on its workers: start, fork, kill, reap, end.
 
 The zygote is exec'd, never forked: a fork of the host would carry the host's keys in its memory.
-Orders go over one socket in their order, and so do the answers. Nothing here ever waits for
-function code, and a worker is killed by its pidfd, never by a number. A zygote that imported a stranger's package
-is no more trusted than the package: anything but an answer ends it, and only its own children count as workers.
+Orders and answers go over one socket, in the same order. Nothing here ever waits for function code, and a worker is
+killed by its pidfd, never by its process id. A zygote that imported a third-party package is not trusted: anything
+but a valid answer ends it, and only its own children count as workers.
 """
 
 import asyncio
@@ -32,21 +32,20 @@ from . import cgroup
 from .usage import NOT_SEEN, WorkerUsage, descends, number_of, pid_of, threads_of
 
 # The host's control of a zygote that imports packages: it forks only when ordered to, and is stopped between calls.
-# The zygote's filter asks here about each fork. Leave is given once for each order; a fork that nobody ordered fails
-# as it does in a worker. What the package's code does with its leave is looked at too: each must come back as a new
-# worker.
+# The zygote's seccomp filter asks here about each fork. Each order permits one fork; any other fork fails as it does
+# in a worker. Each permitted fork must come back as a new worker, because the package's code could use it otherwise.
 
-STILL_S: Final = 0.05  # after which a zygote that stands still
+STILL_S: Final = 0.05  # idle time after which the zygote is stopped
 _RECEIVE, _SEND = 0xC0502100, 0xC0182101  # SECCOMP_IOCTL_NOTIF_RECV and _SEND
-_QUESTION: Final = 80  # bytes, which begin with a number that the answer repeats
-_ANSWER: Final = struct.Struct("=QqiI")  # that number, a value, an error, flags
+_QUESTION: Final = 80  # bytes; the first 8 are an id that the answer repeats
+_ANSWER: Final = struct.Struct("=QqiI")  # id, value, error, flags
 _GO_ON: Final = 1
 _REFUSED: Final = -1  # EPERM
-_MOST_REFUSED: Final = 1000  # forks without an order, after which a zygote is ended
+_MOST_REFUSED: Final = 1000  # forks without an order before a zygote is ended
 
 
 class Forks:
-    """The forks of one zygote, from before it imports anything. `due` counts the workers that are still to come."""
+    """The fork control of one zygote, active before it imports anything. `due` counts the workers still expected."""
 
     def __init__(self, listener: int, pidfd: int, due: Callable[[], int], give_up: Callable[[], None]) -> None:
         self._listener = listener
@@ -54,7 +53,7 @@ class Forks:
         self._pid = pid_of(pidfd)
         self._due = due
         self._give_up = give_up
-        self._given = 0  # leaves that did not come back as a worker yet
+        self._given = 0  # permitted forks without a worker yet
         self._refused = 0
         self._workers: set[int] = set()
         self._rest: asyncio.TimerHandle | None = None
@@ -62,11 +61,11 @@ class Forks:
         self._loop.add_reader(listener, self._decide)
 
     def _decide(self) -> None:
-        """Answer one question of the kernel."""
+        """Answer one fork request that the kernel passes on."""
         import fcntl  # noqa: PLC0415 - Windows does not have it, and imports this module too
 
         if not self._is_asked():
-            self._loop.remove_reader(self._listener)  # nobody is left to ask
+            self._loop.remove_reader(self._listener)  # the zygote has ended
             return
         question = bytearray(_QUESTION)
         is_due = self._given < self._due()
@@ -75,7 +74,7 @@ class Forks:
             number = int.from_bytes(question[:8], sys.byteorder)
             answer = _ANSWER.pack(number, 0, 0, _GO_ON) if is_due else _ANSWER.pack(number, 0, _REFUSED, 0)
             fcntl.ioctl(self._listener, _SEND, answer)
-        except FileNotFoundError:  # whoever asked has ended or been interrupted meanwhile
+        except FileNotFoundError:  # the forking process has ended or was interrupted
             return
         self._given += is_due
         self._refused += not is_due
@@ -83,15 +82,15 @@ class Forks:
             self._give_up()
 
     def _is_asked(self) -> bool:
-        """Return whether there is a question. Some kernels block if there is none to receive."""
+        """Return whether a request is pending. Some kernels block on receiving if there is none."""
         poller = select.poll()
         poller.register(self._listener, select.POLLIN)
         return any(events & select.POLLIN for _descriptor, events in poller.poll(0))
 
     def is_sound(self, worker: int | None) -> bool:
-        """Return whether the answer to a fork order is true, with the number of the new worker if it has one.
+        """Return whether the answer to a fork order is valid; `worker` is the new worker's process id, if there is one.
 
-        No leave may be used for anything but a worker that was ordered, and no thread runs besides the zygote's own.
+        Every permitted fork must be an ordered worker, and the zygote must have only one thread.
         """
         if worker is not None:
             if worker <= 0 or worker in self._workers or not self._given:
@@ -101,7 +100,7 @@ class Forks:
         return self._given < self._due() and not self.has_threads
 
     def forget(self, worker: int) -> None:
-        """Note that a worker has been reaped. Its number may be reused now."""
+        """Forget a worker that has been reaped, because its process id may now be reused."""
         self._workers.discard(worker)
 
     @property
@@ -110,23 +109,23 @@ class Forks:
         return threads_of(self._pid) > 1
 
     def wake(self) -> None:
-        """Wake the zygote, because there is an order."""
+        """Wake the zygote for an order."""
         if self._rest is not None:
             self._rest.cancel()
         self._signal(signal.SIGCONT)
 
     def let_rest(self) -> None:
-        """Stop the zygote in a moment, so that background work of packages does not run between calls."""
+        """Stop the zygote soon, so that packages do no background work between calls."""
         if self._rest is not None:
             self._rest.cancel()
         self._rest = self._loop.call_later(STILL_S, self._signal, signal.SIGSTOP)
 
     def _signal(self, number: signal.Signals) -> None:
-        with suppress(ProcessLookupError):  # it has ended, which is noticed where it is heard
+        with suppress(ProcessLookupError):  # it has ended, which the reader of its socket notices
             signal.pidfd_send_signal(self._pidfd, number)
 
     def close(self) -> None:
-        """Close the descriptors. Further questions are refused."""
+        """Close the descriptors. The kernel refuses further forks."""
         if self._rest is not None:
             self._rest.cancel()
         self._loop.remove_reader(self._listener)
@@ -137,26 +136,26 @@ class Forks:
 _MAX_ANSWER = 1 << 16
 _READ = 1 << 16
 _FAREWELL_S = 5.0
-_ANSWER_S = 150.0  # longer than a pool lets one start
-_ANSWERS: dict[str, dict[str, dict[str, Any]]] = {  # order → kind of answer → what it has
+_ANSWER_S = 150.0  # longer than a pool's timeout for a start
+_ANSWERS: dict[str, dict[str, dict[str, Any]]] = {  # order → kind of answer → its fields
     "plan": {"guarded": {}, "hello": {"held": dict, "python": str}, "failed": {"layer": str, "reason": str}},
     "fork": {"forked": {"pid": int}, "full": {}},
     "reap": {"reaped": {"status": int, "cpu_s": int | float, "memory": int}},
 }
 _DESCRIPTORS = {"forked": 3, "guarded": 2}
-# What the modules hold stays, so nobody looks for garbage while they are imported.
+# Imported modules stay in memory, so garbage collection during their import would only cost time.
 _BOOT = (
     "import gc, sys, types; gc.disable(); room = types.ModuleType('sandbox'); room.__path__ = [sys.argv[1]]; "
     "sys.modules['sandbox'] = room; from sandbox.processes.zygote import main; main(int(sys.argv[2]))"
 )
-# One heap for all threads: each further one would reserve 64 MiB of a worker's memory limit. What a library calls is
-# bound at its loading: each worker would bind it anew, in pages that it would have to copy.
-# A set of texts has the same order in every process: what a call gave once, a replay gives again.
+# MALLOC_ARENA_MAX: one heap for all threads, because each further one reserves 64 MiB of a worker's memory limit.
+# LD_BIND_NOW: resolve symbols at load time; otherwise each worker does it again, in pages that it has to copy.
+# PYTHONHASHSEED: a set of strings has the same order in every process, so a replay repeats the result of a call.
 _ENVIRONMENT = {"MALLOC_ARENA_MAX": "1", "LD_BIND_NOW": "1", "LANG": "C.UTF-8", "PYTHONHASHSEED": "0"}
 
 
 class ZygoteEnded(SandboxError):
-    """The warm process is gone. Whoever needs a worker starts another."""
+    """The zygote has ended. To get a worker, start another zygote."""
 
 
 class NoPlace(SandboxError):
@@ -164,7 +163,7 @@ class NoPlace(SandboxError):
 
 
 class LayerFailed(SandboxError):
-    """A layer could not be applied, so the zygote has ended itself."""
+    """A confinement layer could not be applied, so the zygote has exited."""
 
     def __init__(self, layer: str, reason: str) -> None:
         super().__init__(f"{layer}: {reason}")
@@ -172,22 +171,22 @@ class LayerFailed(SandboxError):
 
 
 class ThreadsLeft(LayerFailed):
-    """A package imported ahead left threads running, and no worker can be forked from more than one thread."""
+    """A preloaded package left threads running, and a process with more than one thread cannot fork a worker."""
 
 
 @dataclass(slots=True)
 class Worker:
-    """One forked worker, as descriptors. `close` and `Zygote.release` end it."""
+    """One forked worker, as a set of descriptors. `Zygote.release` ends it; `close` closes the descriptors."""
 
     zygote: "Zygote"
-    pid: int  # as the zygote numbers it
+    pid: int  # in the zygote's namespace
     channel: socket.socket
     output: int
     pidfd: int
     sight: WorkerUsage = NOT_SEEN
 
     async def receive(self) -> bytes:
-        """Return what it sent, b"" when it has closed its end or died."""
+        """Return data from the worker, or b"" if it has closed its end or died."""
         try:
             return await asyncio.get_running_loop().sock_recv(self.channel, _READ)
         except ConnectionError:
@@ -198,14 +197,14 @@ class Worker:
         await asyncio.get_running_loop().sock_sendall(self.channel, data)
 
     def read_output(self) -> bytes | None:
-        """Return some printed output, b"" if nothing more will come, None if there is none now."""
+        """Return some printed output, b"" at its end, or None if there is none now."""
         try:
             return os.read(self.output, _READ)
         except BlockingIOError:
             return None
 
     def listen(self, heard: Callable[[], None] | None) -> None:
-        """Call this whenever there is output; with None, call nobody."""
+        """Call `heard` whenever there is output; None removes the callback."""
         loop = asyncio.get_running_loop()
         loop.remove_reader(self.output) if heard is None else loop.add_reader(self.output, heard)
 
@@ -222,17 +221,17 @@ class Worker:
     def interrupt(self) -> bool:
         """Stop the worker at its next line of function code. Return False if it has ended."""
         try:
-            signal.pidfd_send_signal(self.pidfd, signal.SIGUSR1)  # as `inside.debugger` has it
+            signal.pidfd_send_signal(self.pidfd, signal.SIGUSR1)  # handled by `inside.debugger`
         except ProcessLookupError:
             return False
         return True
 
     def kill(self) -> None:
-        """End the worker now, whatever it does."""
+        """Kill the worker."""
         self._signal(signal.SIGKILL)
 
     def stop(self) -> None:
-        """Stop the worker and its threads."""
+        """Pause the worker with all its threads."""
         self._signal(signal.SIGSTOP)
 
     def go_on(self) -> None:
@@ -242,7 +241,7 @@ class Worker:
     def _signal(self, number: signal.Signals) -> None:
         try:
             signal.pidfd_send_signal(self.pidfd, number)
-        except ProcessLookupError:  # it has died, which is noticed when it is heard
+        except ProcessLookupError:  # it has died, which the reader of its channel notices
             return
 
     def close(self) -> None:
@@ -253,7 +252,7 @@ class Worker:
         os.close(self.pidfd)
 
 
-Answer: TypeAlias = asyncio.Future[tuple[dict[str, Any], Worker | None]]  # JSON of the zygote; what it forked
+Answer: TypeAlias = asyncio.Future[tuple[dict[str, Any], Worker | None]]  # the zygote's JSON, and its new worker
 
 
 class Zygote:
@@ -261,9 +260,9 @@ class Zygote:
 
     def __init__(self, process: "subprocess.Popen[bytes]", control: socket.socket, plan: ZygotePlan) -> None:
         self._process, self._control, self._plan = process, control, plan
-        self.imports = bool(plan.access.preload)  # a stranger's package: then what it gives out is looked at
-        self._forks: Forks | None = None  # from before it imports
-        self._waiting: deque[tuple[str, Answer]] = deque()  # with the order that each is for
+        self.imports = bool(plan.access.preload)  # third-party code: its answers are checked
+        self._forks: Forks | None = None  # set before it imports anything
+        self._waiting: deque[tuple[str, Answer]] = deque()  # pairs of an order and its answer
         self._killed: deque[tuple[Worker, Answer]] = deque()  # not yet reaped
         self._loop = asyncio.get_running_loop()
         self.ended = False
@@ -273,7 +272,7 @@ class Zygote:
 
     @classmethod
     async def start(cls, plan: ZygotePlan) -> "Zygote":
-        """Return a zygote that stands ready. Raise LayerFailed if a layer did not hold."""
+        """Start a zygote and return it when it is ready. Raise LayerFailed if a layer could not be applied."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             process = subprocess.Popen(  # noqa: ASYNC220 - takes a millisecond
@@ -299,7 +298,7 @@ class Zygote:
         return await zygote._take_greeting(hello)
 
     def _share_out(self, slots: int) -> None:
-        """Create a control group while the interpreter starts: the kernel takes its time."""
+        """Create a control group while the interpreter starts, because the kernel is slow at it."""
         self.group = cgroup.make(cgroup.share_of(Limits().memory, slots, THREADS))
         self.group = self.group.take(self._process.pid)
 
@@ -314,12 +313,12 @@ class Zygote:
         return self
 
     def order(self, rlimits: Rlimits, *, ahead: bool = False) -> Answer:
-        """Ask for a new worker; `collect` waits for it. A worker that is made ahead warms itself up."""
+        """Order a new worker; `collect` waits for it. With `ahead`, the worker warms itself up."""
         self._clear_away()
         return self._send("fork", _fork_order(rlimits, ahead=ahead))
 
     async def collect(self, answer: Answer) -> Worker:
-        """Return the worker that was ordered: confined or dying, and given nothing yet."""
+        """Return the worker that was ordered. It is confined, or dying, and has received nothing yet."""
         try:
             _answer, worker = answer.result() if answer.done() else await asyncio.shield(answer)
         except asyncio.CancelledError:
@@ -330,7 +329,7 @@ class Zygote:
         return worker
 
     def _worker(self, pid: int, descriptors: list[int]) -> Worker | None:
-        """Return the worker of these descriptors, or None if it is no new worker of this zygote."""
+        """Return a worker for these descriptors, or None if they are not those of a new worker of this zygote."""
         channel, output, pidfd = descriptors
         seen_as = pid_of(pidfd) if self.imports else number_of(pidfd)
         if self.imports and not (
@@ -346,12 +345,12 @@ class Zygote:
         return worker
 
     def discard(self, answer: Answer) -> None:
-        """End a worker that nobody waits for any longer."""
+        """Release the worker of an answer that is no longer needed."""
         if not answer.cancelled() and answer.exception() is None and (worker := answer.result()[1]) is not None:
             self.release(worker)
 
     def release(self, worker: Worker) -> Answer:
-        """Kill a worker now, and let the zygote reap it in a moment. Return a future with its exit status."""
+        """Kill a worker now and let the zygote reap it soon. Return a future of the zygote's report on its end."""
         worker.kill()
         reaped: Answer = self._loop.create_future()
         self._killed.append((worker, reaped))
@@ -359,7 +358,7 @@ class Zygote:
         return reaped
 
     def _clear_away(self) -> None:
-        """Close and reap killed workers, after their users have gone on and before another is ordered."""
+        """Close and reap killed workers, once their users have continued and before another worker is ordered."""
         while self._killed:
             worker, reaped = self._killed.popleft()
             worker.close()
@@ -375,7 +374,7 @@ class Zygote:
             self._control.send(order)
         except OSError as error:
             future.set_exception(ZygoteEnded(f"the zygote has ended: {error}"))
-            future.exception()  # seen: nobody has to wait for a reaping
+            future.exception()  # mark it as retrieved, because a reaping may have no waiter
             return future
         self._waiting.append((kind, future))
         late = self._loop.call_later(_ANSWER_S, self._give_up)
@@ -397,7 +396,7 @@ class Zygote:
         self._give_up() if data else self._end()
 
     def _take(self, answer: dict[str, Any], descriptors: list[int]) -> bool:
-        """Pass an answer on to whoever waits for it. Return False if it is not valid."""
+        """Pass an answer on to its waiter. Return False if the answer is invalid."""
         match answer["kind"]:
             case "guarded":
                 return self._guard(*descriptors)
@@ -420,19 +419,19 @@ class Zygote:
         return self.imports and "seccomp" in self._plan.layers and not self._plan.tolerant
 
     def _guard(self, listener: int, pidfd: int) -> bool:
-        """Take control of a zygote that is about to import packages."""
+        """Take control of the forks of a zygote that is about to import packages."""
         if self._forks is not None or not self.imports:
             return False
         self._forks = Forks(listener, pidfd, self._due, self._give_up)
         return True
 
     def _due(self) -> int:
-        """Return the number of workers that were ordered and have not arrived."""
+        """Return the number of workers that were ordered and have not arrived yet."""
         return sum(order == "fork" for order, _future in self._waiting)
 
     def _give_up(self) -> None:
-        """End a zygote that says nothing, or gives an invalid answer."""
-        if not self._plan.has_outer:  # which ends it when the host closes its end
+        """End a zygote that does not answer, or answers invalidly."""
+        if not self._plan.has_outer:  # an outer process kills it when the host closes its end
             self._process.kill()
         self._end()
 
@@ -452,7 +451,7 @@ class Zygote:
                 future.exception()
 
     async def aclose(self) -> None:
-        """End the zygote and every worker with it, and wait until it has exited."""
+        """End the zygote and all its workers, and wait until it has exited."""
         self._end()
         try:
             await asyncio.to_thread(self._process.wait, _FAREWELL_S)
@@ -472,7 +471,7 @@ def _is(kind: Callable[[int], bool], descriptor: int) -> bool:
 
 
 def _answer(data: bytes, descriptors: list[int], order: str) -> dict[str, Any] | None:
-    """Return an answer to this kind of order, if it is one."""
+    """Parse an answer to this kind of order; return None if it is invalid."""
     try:
         answer = read_json(data, MESSAGE)
         shape = _ANSWERS[order][answer["kind"]]

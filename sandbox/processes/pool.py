@@ -1,7 +1,7 @@
-"""Workers of one plan: a zygote that is started when it is first needed, and one worker forked ahead.
+"""Workers of one plan: a zygote that is started on first use, and a few spare workers.
 
-The spare is forked when a call has ended and not while one runs, so that it never competes with
-what somebody waits for. It serves the default limits; other limits are forked on demand.
+Spares are forked after a call has ended, so that they do not compete with a call that someone waits for. They have
+the default limits; workers with other limits are forked on demand.
 """
 
 import asyncio
@@ -15,9 +15,9 @@ from ..policy import Limits
 from .launch import Answer, LayerFailed, ThreadsLeft, Worker, Zygote, ZygoteEnded
 
 MAX_ATTEMPTS = 2
-START_S = 120.0  # that a zygote may take to import what is imported ahead
-SETTLE_S = 0.2  # that a spare may take to warm itself, where a stranger's package is in it
-SPARES = 2  # what is saved or made is compiled in one worker and imported in the next, at once
+START_S = 120.0  # timeout for a zygote's start with its preloaded packages
+SETTLE_S = 0.2  # time for a spare with a third-party package to warm up
+SPARES = 2  # a saved function is compiled in one worker and imported in another, in quick succession
 
 
 def kernel_limits(limits: Limits) -> Rlimits:
@@ -26,7 +26,7 @@ def kernel_limits(limits: Limits) -> Rlimits:
 
 
 class Pool:
-    """A pool that gives workers and takes them back. A zygote that died is started anew at the next take."""
+    """A pool that lends workers. If its zygote has died, the next `take` starts another."""
 
     def __init__(self, plan: ZygotePlan, *, spare: bool = True) -> None:
         self.plan = plan
@@ -38,7 +38,7 @@ class Pool:
         self._starting = asyncio.Lock()
 
     async def started(self) -> Zygote:
-        """Return the running zygote."""
+        """Return the running zygote, and start one if necessary."""
         async with self._starting:
             if self.zygote is None or self.zygote.ended:
                 if self.zygote is not None:
@@ -48,7 +48,7 @@ class Pool:
             return self.zygote
 
     async def _start(self) -> Zygote:
-        """Start a zygote. If packages leave threads running in it, start one that leaves the imports to the workers."""
+        """Start a zygote. If preloaded packages leave threads running, start one without them."""
         try:
             async with asyncio.timeout(START_S):
                 return await Zygote.start(self.plan)
@@ -60,8 +60,8 @@ class Pool:
             raise LayerFailed("start", f"{subject} took more than {START_S:.0f} s to be imported") from error
 
     async def take(self, rlimits: Rlimits) -> Worker:
-        """Return a worker for exclusive use. Give it back whatever happens."""
-        self.taken += 1  # from the first moment: a pool that is being waited for is not idle
+        """Return a worker for exclusive use. The caller must give it back in any case."""
+        self.taken += 1  # before any await: a pool with a waiting caller is not idle
         try:
             for _attempt in range(MAX_ATTEMPTS - 1):
                 with contextlib.suppress(ZygoteEnded):
@@ -82,14 +82,14 @@ class Pool:
         return self._spares.popleft() if self._spares and rlimits == self._default else None
 
     def give_back(self, worker: Worker) -> Answer:
-        """Kill the worker. After the caller has gone on, have it reaped, its scratch emptied, and a spare forked."""
+        """Kill the worker. Soon afterwards, it is reaped, its scratch folder emptied, and a spare forked."""
         self.taken -= 1
-        reaped = worker.zygote.release(worker)  # its own: there may be another by now
+        reaped = worker.zygote.release(worker)  # not `self.zygote`, which may be another one by now
         asyncio.get_running_loop().call_soon(self.refill)
         return reaped
 
     def refill(self) -> None:
-        """Fork spares until there are enough."""
+        """Fork spare workers up to `SPARES`."""
         if self.zygote is None or self.zygote.ended or not self._keeps_spare:
             return
         while len(self._spares) < SPARES:
@@ -98,7 +98,7 @@ class Pool:
                 asyncio.get_running_loop().call_later(SETTLE_S, self._let_rest, spare)
 
     def _let_rest(self, answer: Answer) -> None:
-        """Stop a spare worker until it is taken, so that background work of packages does not run before its call."""
+        """Pause a spare worker until it is taken, so that packages do no background work before its call."""
         if answer in self._spares and answer.done() and answer.exception() is None:
             worker = answer.result()[1]
             if worker is not None:
@@ -109,7 +109,7 @@ class Pool:
             self._spares.popleft().add_done_callback(zygote.discard)
 
     async def aclose(self) -> None:
-        """End the zygote and what it forked, and remove its scratch folders if they are on disk."""
+        """End the zygote and its workers, and remove its scratch folders if they are on disk."""
         if self.zygote is None:
             return
         self._keeps_spare = False
@@ -120,7 +120,7 @@ class Pool:
 
 
 class Places:
-    """The number of calls that may run at once. A call that waits for another call gives its place up meanwhile."""
+    """A limit of the calls that run at once. A call gives up its place while it waits for another call."""
 
     def __init__(self, count: int) -> None:
         self._free = count
@@ -144,12 +144,12 @@ class Places:
         self.leave()
 
     def leave(self) -> None:
-        """Give a place up."""
+        """Release a place."""
         self._free += 1
         self._wake()
 
     def resume(self) -> None:
-        """Take the place back without waiting. For a moment there may be one call more."""
+        """Take the place back without waiting. The limit may be exceeded for a moment."""
         self._free -= 1
 
     def _wake(self) -> None:

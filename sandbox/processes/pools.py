@@ -1,7 +1,7 @@
-"""Selection of the pool for a call: the lean one, or one with a zygote that has imported its packages ahead.
+"""Selection of the pool for a call: the lean one, or one with a zygote that has preloaded packages.
 
-A zygote that holds more is slower to fork from, so packages (and asyncio) have zygotes of their
-own, started when they are first needed; those that are idle end when there are too many.
+A larger zygote is slower to fork, so packages (and asyncio) have separate zygotes. They start on first use; idle ones
+end when there are too many.
 """
 
 import asyncio
@@ -21,16 +21,16 @@ from . import cgroup
 from .compilation import Compiled, imported_names
 from .pool import Pool, kernel_limits
 
-_MAX_POOLS: Final = 6  # of the default reach, and as many that reach further
-REST_S: Final = 600.0  # after which a pool that reaches further than the default ends, if nobody calls
+_MAX_POOLS: Final = 6  # pools without access, and as many with access or state
+REST_S: Final = 600.0  # time without a call after which a pool with access or state ends
 _SLOW_TO_IMPORT: Final = "asyncio"
 
-# imported ahead, bytes of scratch, what is reached, whether its workers are kept, what no process of it exceeds
+# preloaded names, bytes of scratch, access, identities of its paths, whether it is stateful, limits of its zygote
 _Key: TypeAlias = tuple[tuple[str, ...], int, Access, Identities, bool, Rlimits | None]
 
 
 class Pools:
-    """The pools of one sandbox. Those of the default reach may be another's, `shared`."""
+    """The pools of one sandbox. Those without access may belong to another sandbox (`shared`)."""
 
     def __init__(self, plan: ZygotePlan, lean_pool: Pool, shared: "Pools | None" = None) -> None:
         self.lean = lean_pool
@@ -46,9 +46,9 @@ class Pools:
     async def get(
         self, ahead: tuple[str, ...], limits: Limits, access: Access = NOTHING, *, stateful: bool = False
     ) -> Pool:
-        """Return the pool with these names imported ahead, scratch and a ceiling for these limits, and this access.
+        """Return the pool with these preloaded names, limits and access.
 
-        Workers that are kept have pools of their own, so that they take no slot from others.
+        Stateful workers have separate pools, so that they take no slots from others.
         """
         ceiling = _ceiling(limits) if access.packages else None
         key = (ahead, limits.scratch, access, access.identities, stateful, ceiling)
@@ -56,7 +56,7 @@ class Pools:
             return await self._shared.get(ahead, limits)
         if key not in self._pools:
             await self._end_an_idle_one(_is_default(key))
-        if key not in self._pools:  # somebody else may have made it meanwhile
+        if key not in self._pools:  # another call may have created it meanwhile
             self._pools[key] = Pool(self._plan_for(ahead, limits.scratch, access, ceiling), spare=not stateful)
         self._pools.move_to_end(key)
         if not _is_default(key):
@@ -64,7 +64,7 @@ class Pools:
         return self._pools[key]
 
     def _expect_rest(self, key: _Key) -> None:
-        """End the pool when nobody has used it for long."""
+        """End the pool when it has not been used for `REST_S`."""
         if key in self._rests:
             self._rests[key].cancel()
         self._rests[key] = asyncio.get_running_loop().call_later(REST_S, self._end_if_idle, key)
@@ -96,7 +96,7 @@ class Pools:
         )
 
     def ahead_for(self, closure: Mapping[str, Compiled], text: str, *, describes: bool) -> tuple[str, ...]:
-        """Return the names to import ahead for code like this. `text` is the code of an example next to its module."""
+        """Return the names to preload for this code. `text` is code that runs in addition to the module."""
         names = {name.split(".", 1)[0] for name in imported_names(closure)}
         packages = self._plan.packages
         heavy = describes or any(name in names or name in text for name in packages)
@@ -111,14 +111,14 @@ class Pools:
     def __len__(self) -> int:
         return len(self._pools) + (len(self._shared) if self._shared else 0)
 
-    async def _end_an_idle_one(self, is_default: bool) -> None:  # noqa: FBT001 - of which kind
+    async def _end_an_idle_one(self, is_default: bool) -> None:  # noqa: FBT001 - the kind of pool
         peers = [key for key in self._pools if _is_default(key) == is_default]
         idle = [key for key in peers if self._pools[key] is not self.lean and not self._pools[key].taken]
         if idle and len(peers) >= _MAX_POOLS:
             await self._pools.pop(idle[0]).aclose()
 
     async def aclose(self) -> None:
-        """End all pools of its own."""
+        """End all pools except shared ones."""
         for timer in self._rests.values():
             timer.cancel()
         await asyncio.gather(*self._ending)
@@ -132,10 +132,10 @@ def _is_default(key: _Key) -> bool:
 
 
 def _ceiling(limits: Limits) -> Rlimits:
-    """Return the limits of a package while it is imported: at least those of spare workers, which have the defaults."""
+    """Return the limits for a package during its import: at least the default ones, which spare workers have."""
     own, default = kernel_limits(limits), kernel_limits(Limits())
     return Rlimits(
-        cpu_s=0,  # no ceiling: processor time is a worker's own
+        cpu_s=0,  # none: CPU time is counted per worker
         memory=max(own.memory, default.memory),
         file_size=max(own.file_size, default.file_size),
         open_files=max(own.open_files, default.open_files),
@@ -143,15 +143,15 @@ def _ceiling(limits: Limits) -> Rlimits:
 
 
 def _owner(access: Access, plan: ZygotePlan) -> tuple[int, int] | None:
-    """Return the owner of the granted files: if the host is root, workers that reach them run as that user.
+    """Return the owner of the granted files; if the host is root, workers with access to them run as that user.
 
-    Without a root of our own that holds for packages too: the folder around them may be open to its owner alone.
+    Without a private root, the same applies to packages: only the owner may have access to their parent folders.
     """
     folders = () if "namespaces" in plan.layers else tuple(folder for _, folder in access.packages)
     for path in (*access.paths, *folders):
         try:
             facts = os.lstat(path)
-        except OSError:  # the zygote says it better
+        except OSError:  # the zygote reports it with details
             continue
         return facts.st_uid, facts.st_gid
     return None

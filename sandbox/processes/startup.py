@@ -1,7 +1,7 @@
-"""Search for the strongest level that holds on this machine, or refusal with the choices named.
+"""Search for the strongest level that this machine can enforce; if there is none, an error that lists the choices.
 
-No flag of the platform is believed: a self-test runs canaries in a real worker and asks the kernel about it. Each
-canary is an attempt to escape, and the host would see its success.
+Features that the platform claims are not trusted: a self-test runs canaries in a real worker and checks the kernel's
+flags of that worker. Each canary is an attempt to escape, and the host would see its success.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ _CONTENT = "canary"
 
 @dataclass(frozen=True, slots=True)
 class SelfTestReport:
-    """The result of a self-test: what got out (`escaped`) and what does not work (`broken`), both empty if good."""
+    """The result of a self-test: canaries that `escaped`, and features that are `broken`; both are empty if good."""
 
     escaped: tuple[str, ...]
     broken: tuple[str, ...]
@@ -44,7 +44,7 @@ class SelfTestReport:
 
 
 async def examine(pool: WorkerPool, *, is_process: bool = True) -> SelfTestReport:
-    """Run the canaries in one worker of this pool; if that is a process of its own, ask the kernel about it, too."""
+    """Run the canaries in one worker of this pool; if the worker is a process, check its kernel flags, too."""
     with (
         tempfile.TemporaryDirectory(prefix="knapper-canary-") as folder,
         socket.create_server(("127.0.0.1", 0)) as server,
@@ -82,16 +82,16 @@ async def _nothing(_message: Message) -> Message:
 
 
 def _status_of(pid: int) -> list[str]:
-    """Return the kernel's flags on the worker that are not as they must be."""
+    """Return the kernel flags of the worker that have a wrong value."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     status = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
-    # Not CapBnd: an ordinary user cannot empty it, and with no new privileges nothing is ever got from it.
+    # Not CapBnd: an ordinary user cannot empty it, and with NoNewPrivs nothing can be gained from it.
     expected = {"NoNewPrivs": "1", "Seccomp": "2"} | dict.fromkeys(("CapEff", "CapPrm", "CapInh", "CapAmb"), "0" * 16)
     return [f"kernel:{name}" for name, value in expected.items() if status.get(name, "").strip() != value]
 
 
 def _seen_outside(folder: Path, server: socket.socket) -> list[str]:
-    """Return what the attempts left behind, whatever the worker says."""
+    """Return the escapes that left a trace outside, independent of the worker's report."""
     seen = []
     if {entry.name for entry in folder.iterdir()} != {"secret"}:
         seen.append("write")
@@ -117,12 +117,12 @@ def _report(kernel_flags: list[str], reply_message: Message | None, seen: list[s
             return SelfTestReport((*kernel_flags, *seen), ("a worker that answers",))
 
 
-Level = Literal["full", "apart", "core", "portable", "none"]  # the strongest first
+Level = Literal["full", "apart", "core", "portable", "none"]  # strongest first
 LevelChoice = Literal["auto", "full", "apart", "core", "portable"]
 
-_WITHOUT: Final[dict[Level, str]] = {"apart": "landlock", "core": "namespaces"}  # level → the wall that is missing
+_WITHOUT: Final[dict[Level, str]] = {"apart": "landlock", "core": "namespaces"}  # level → the missing wall
 LEVELS: Final[tuple[Level, ...]] = ("full", "apart", "core")
-_NOBODY_BASE: Final = 0x60000000  # users above here belong to no account; each host process takes its own
+_NOBODY_BASE: Final = 0x60000000  # user ids above belong to no account; each host process uses a different one
 _NOBODY: Final = 65534
 _CHOICES: Final = (
     "Function code does not run without it. Your choices: a Linux machine (x86-64) with Landlock and "
@@ -138,7 +138,7 @@ _UNTRIED: Final = "trial: the table of system calls for {} was never run before 
 
 @dataclass(frozen=True, slots=True)
 class StartedLevel:
-    """The result of the start: the plan that holds, its level, its first pool, and what is missing."""
+    """The result of the start: the level, its plan and first pool, and the missing layers with reasons."""
 
     level: Level
     plan: ZygotePlan
@@ -150,7 +150,7 @@ class StartedLevel:
 async def find_ground(
     packages: dict[str, str], slots: int, scratch_folder: str, *, override: bool, choice: LevelChoice = "auto"
 ) -> StartedLevel:
-    """Return the strongest or the chosen level that passes its self-test. Raise SandboxUnavailable if none does."""
+    """Start the strongest (or the chosen) level that passes its self-test. Raise SandboxUnavailable if none does."""
     _require_platform(override=override)
     plan = plan_for(packages, slots, scratch_folder)
     missing = [_UNTRIED.format(machine)] if (machine := os.uname().machine) in NEVER_RUN else []
@@ -167,7 +167,7 @@ async def find_ground(
 
 
 async def try_level(level: Level, plan: ZygotePlan, missing: list[str]) -> StartedLevel | None:
-    """Return the ground at this level, or None after adding one more line to `missing`."""
+    """Start this level and return it, or add the reasons to `missing` and return None."""
     pool = Pool(plan)
     try:
         await pool.started()
@@ -186,7 +186,7 @@ async def try_level(level: Level, plan: ZygotePlan, missing: list[str]) -> Start
 
 
 async def _unsafe(plan: ZygotePlan) -> StartedLevel:
-    """Return whatever holds, with the level `none`, for as long as the override is on."""
+    """Start the level `none`, for the override: with all layers that can be applied."""
     pool = Pool(plan)
     zygote = await pool.started()
     report = await examine(pool)
@@ -212,7 +212,7 @@ def plan_for(packages: dict[str, str], slots: int, scratch_folder: str) -> Zygot
 
 
 def another_user() -> int | None:
-    """Return a user that no account has, if this system can have one, else `nobody`."""
+    """Return a user id without an account, or that of `nobody`; None if this system allows neither."""
     users = Path("/proc/self/uid_map")
     lines = [line.split() for line in users.read_text().splitlines()] if users.exists() else []
     mapped = [range(int(first), int(first) + int(count)) for first, _outside, count in lines]
@@ -221,7 +221,7 @@ def another_user() -> int | None:
 
 
 def _in_order() -> tuple[Level, ...]:
-    """Return the levels in the order to try them: where there is Landlock, what `full` lacks is namespaces."""
+    """Return the levels in the order to try them: with Landlock, a failure of `full` is due to namespaces."""
     from ..confine import landlock  # noqa: PLC0415 - Windows has no such library, and imports this module
 
     try:
@@ -232,7 +232,7 @@ def _in_order() -> tuple[Level, ...]:
 
 
 def plan_at(level: Level, plan: ZygotePlan) -> ZygotePlan:
-    """Return the plan of level `full` with what a weaker level has in its place."""
+    """Return the plan of level `full` adapted to another level."""
     if level == "apart":
         return replace(plan, layers=_but("landlock"), covers=True)
     return without_root(plan) if level == "core" else plan
@@ -243,7 +243,7 @@ def _but(layer: str) -> tuple[str, ...]:
 
 
 def without_root(plan: ZygotePlan) -> ZygotePlan:
-    """Return the plan without its own root. No new page can become executable, so extension modules load first."""
+    """Return the plan without a private root. Later no page can become executable, so extension modules load first."""
     preload = plan.preload + mounts.extension_modules()
     return replace(plan, layers=_but("namespaces"), user=_user_without_root(plan), preload=preload)
 

@@ -1,8 +1,8 @@
 """Stateful workers: the calls of one key run in the same worker, one after another.
 
-What a call leaves behind is there for the next of its key and for nobody else. Between two calls a worker stands
-still, its threads too. Anything but a good return ends it, and so do other code, other reach, many calls, a long
-rest, and whatever it says after its reply.
+The state that a call leaves behind is available only to the next call of the same key. Between two calls, the worker
+and its threads are paused. A worker ends after any outcome but a return, when its code, access or limits change, after
+many calls, after a long rest, and if it sends something after its reply.
 """
 
 import asyncio
@@ -21,18 +21,18 @@ from .ends import WorkerEnd, WorkerPool
 from .pool import Places, kernel_limits
 from .worker_session import NOBODY, StreamListeners, WorkerSession, judged, session_result
 
-MOST: Final = 8  # workers that rest at once
-REST_S: Final = 600.0  # after which a worker that nobody calls ends
+MOST: Final = 8  # resting workers
+REST_S: Final = 600.0  # time without a call after which a worker ends
 
 _HELD: ContextVar[frozenset[str]] = ContextVar("held", default=frozenset())
 
 
 @dataclass(frozen=True, slots=True)
 class KeptCall:
-    """One call, ready to be made. `seal` names everything that must be unchanged for a worker to go on."""
+    """One call, ready to run. `seal` returns a key that must be unchanged to reuse a worker."""
 
     pool: Callable[[], Awaitable[WorkerPool]]
-    seal: Callable[[frozenset[str]], Hashable]  # of the modules that earlier calls asked for
+    seal: Callable[[frozenset[str]], Hashable]  # given the modules that earlier calls asked for
     job: Message
     limits: Limits
     call: CallServer
@@ -58,7 +58,7 @@ class StatefulWorker:
             self.pool.give_back(worker)
 
     def take(self) -> WorkerEnd | None:
-        """Return the resting worker after waking it."""
+        """Wake the resting worker and return it, or None if there is none."""
         if self.rest_timer is not None:
             self.rest_timer.cancel()
         worker, self.worker, self.rest_timer = self.worker, None, None
@@ -67,7 +67,7 @@ class StatefulWorker:
         return worker
 
     def lay_down(self, worker: WorkerEnd) -> None:
-        """Stop the worker until it is taken."""
+        """Pause the worker until it is taken, and end it after `REST_S`."""
         worker.stop()
         self.worker = worker
         self.rest_timer = asyncio.get_running_loop().call_later(REST_S, self.end)
@@ -82,7 +82,7 @@ class StatefulWorkers:
         self._is_closed = False
 
     async def call(self, key: str, kept: KeptCall) -> Outcome:
-        """Make the call in the key's worker, when it is its turn."""
+        """Run the call in the key's worker, after the earlier calls of the same key."""
         if key in _HELD.get():
             return Refused("a stateful function has one worker, which is busy: it cannot be called by its own call")
         slot = self._kept.setdefault(key, StatefulWorker())
@@ -111,7 +111,7 @@ class StatefulWorkers:
             for resting_slot in resting[: max(0, len(resting) - MOST + 1)]:
                 resting_slot.end()
             stateful_worker.pool = await kept.pool()
-            cpu_s = kept.limits.cpu_s * kept.limits.calls  # the kernel counts all calls of a process together
+            cpu_s = kept.limits.cpu_s * kept.limits.calls  # the kernel's limit is for the process, with all its calls
             worker = await stateful_worker.pool.take(kernel_limits(replace(kept.limits, cpu_s=cpu_s)))
             stateful_worker.calls, stateful_worker.requested_modules = 0, frozenset()
         assert stateful_worker.pool is not None
@@ -143,7 +143,7 @@ class StatefulWorkers:
             stateful_worker.end()
 
     def close(self) -> None:
-        """End all workers."""
+        """End all resting workers."""
         self._is_closed = True
         for slot in self._kept.values():
             slot.end()

@@ -1,7 +1,7 @@
-"""One worker: confined first, and only then given a byte of the host's job.
+"""One worker: it is confined before it gets the first byte of a job.
 
-Forked from the zygote. Every layer is put on in order and checked; where one fails the process
-ends with a status that says so, before it has said `ready`.
+It is forked from the zygote. The layers are applied in order; if one fails, the process exits with the status
+`NOT_CONFINED`, before it has sent `ready`.
 """
 
 import _thread
@@ -26,8 +26,8 @@ from ..inside.rehearsal import rehearse
 
 NOT_CONFINED: Final = 97
 _CHANNEL, _RULES = 3, 4
-_LINGER_S: Final = 0.2  # that the host may take to look at what this process has used; then it is killed
-_LINGER: Final = time.sleep  # the one that was there before function code was
+_LINGER_S: Final = 0.2  # time for the host to measure the usage of this process before it exits
+_LINGER: Final = time.sleep  # function code could replace `time.sleep`
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,24 +42,24 @@ class Ends:
 
 @dataclass(frozen=True, slots=True)
 class Confinement:
-    """The layers, prepared by the zygote."""
+    """The confinement layers, prepared by the zygote."""
 
     scratch: Path
     limits: Rlimits
     filter: Filter | None
     layers: tuple[str, ...]
     own_user: bool
-    home: str = ""  # where it stands, if not in its scratch folder
-    covers: bool = False  # whether it hides the scratch of others, which Landlock does not do for it
+    home: str = ""  # current folder, if not scratch
+    covers: bool = False  # whether it hides the other scratch folders, for want of Landlock
 
     @property
     def seen_scratch(self) -> Path:
-        """The scratch folder as the worker names it."""
+        """The path of the scratch folder inside the worker."""
         return Path(namespaces.SCRATCH) if self.covers else self.scratch
 
 
 def main(ends: Ends, confinement: Confinement, *, ahead: bool) -> NoReturn:
-    """Confine this process, do one job, end. It never returns into the zygote's code."""
+    """Confine this process, do its job, and exit. Never return into the zygote's code."""
     failure = attempt(lambda: _confine(ends, confinement))
     if isinstance(failure, BaseException):
         os.write(ends.output, f"{type(failure).__name__}: {failure}".encode())
@@ -73,7 +73,7 @@ def _confine(ends: Ends, confinement: Confinement) -> None:
     if confinement.covers:
         namespaces.cover_scratch(confinement.scratch)
         limits.drop_privileges(None)
-    limits.end_with_parent()  # after the change of users, which would undo it
+    limits.end_with_parent()  # after the change of user, which would reset it
     if os.getppid() != zygote or zygote == 0:
         raise OSError("the zygote has ended")
     _keep_only(ends)

@@ -1,6 +1,6 @@
-"""Running of one job in one worker: the clock, the output, and every way to end.
+"""Running one job in one worker: the clock, the output, and every way to end.
 
-Leaving by any door (a reply, a time-out, a broken rule, cancellation) kills the worker.
+However a session ends (a reply, a timeout, a protocol violation, cancellation), the worker is killed.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from .usage import Used
 
 @dataclass(frozen=True, slots=True)
 class WorkerReply:
-    """The one reply of a worker, not yet judged, with its output, duration and resource usage."""
+    """The reply of a worker, not yet validated, with its output, duration and resource usage."""
 
     reply: Message
     output: str
@@ -36,20 +36,20 @@ class WorkerReply:
 
 @dataclass(frozen=True, slots=True)
 class StreamListeners:
-    """The observers of a running call: the debugger, and the listener to its output."""
+    """The observers of a running call: the debugger and the output listener."""
 
     reins: DebugControl | None = None
     on_output: OnOutput | None = None
 
 
 NOBODY: Final = StreamListeners()
-_SOON_S: Final = 0.001  # a look that is no older counts: it was for a worker that was about to end
+_SOON_S: Final = 0.001  # a measurement of this age is recent enough
 
 
 class WorkerSession:
-    """One worker from its taking to its end, as an async context manager. `talk` is the conversation with it.
+    """An async context manager that takes a worker, and kills it at the end. `conversation` talks to it.
 
-    One that goes on is not ended by the session; the next session may have it.
+    If `goes_on` is set, the worker stays alive for the next session.
     """
 
     def __init__(
@@ -81,12 +81,12 @@ class WorkerSession:
         self._began = self._loop.time()
         self.conversation.was_confined = self._was_used
         self._used_before = self._worker.sight.processor_time() if self._was_used else 0.0
-        self._clock = PausableClock(self._limits.wall_s)  # now: it was not the call that waited for a worker
+        self._clock = PausableClock(self._limits.wall_s)  # waiting for a worker is not charged to the call
         return self
 
     @property
     def sight(self) -> Sight:
-        """The worker as the host sees it."""
+        """The resource usage of the worker."""
         return self._worker.sight
 
     async def __aexit__(self, *_error: object) -> None:
@@ -95,13 +95,13 @@ class WorkerSession:
         self._worker.listen(None)
         self.conversation.output.drain()
         if self._loop.time() - self._looked > _SOON_S:
-            self._look()  # before it is killed
+            self._look()  # measure before the worker is killed
         if not self.goes_on:
             self._reaped = self._pool.give_back(self._worker)
         self.seconds = self._loop.time() - self._began - self._clock.stood
 
     async def reply(self, act: Callable[[], Awaitable[Message | None]]) -> Message | Late | str | None:
-        """Return the reply, Late if the clock ran out, why the worker is stopped, or None if it died by itself."""
+        """Return the reply, `Late` after a timeout, the reason if the worker was stopped, or None if it died."""
         try:
             async with self._clock:
                 return await act() if self._was_used or await self._ready() else None
@@ -113,7 +113,7 @@ class WorkerSession:
             return f"the worker was stopped, because {error}"
 
     async def hold(self, job: bytes, serve: Serve) -> Message | None:
-        """Return the one and only reply to a job. Resource usage is measured while the worker closes its end."""
+        """Return the only reply to a job. Resource usage is measured while the worker closes its end."""
         frame = await self.conversation.go_on(job, serve)
         if frame is not None:
             self._look()
@@ -125,11 +125,11 @@ class WorkerSession:
 
     async def _ready(self) -> bool:
         is_ready = await self.conversation.ready()
-        self._used_before = self._worker.sight.processor_time()  # what it took to warm itself is not the call's
+        self._used_before = self._worker.sight.processor_time()  # its warm-up is not charged to the call
         return is_ready
 
     async def ended(self, end: Late | str | None) -> Killed | TimedOut:
-        """Return how it ended without a reply: the clock, why it was stopped, or None if it died by itself."""
+        """Return the outcome without a reply. `end` is `Late`, the reason if it was stopped, or None if it died."""
         output, seconds, used = self.conversation.output.text, self.seconds, self.used
         if self.conversation.output.is_flood:
             reason = f"the worker was stopped, because it printed far more than {self._limits.output} bytes"
@@ -149,7 +149,7 @@ class WorkerSession:
 async def run(
     pool: WorkerPool, message: Message, limits: Limits, serve: Serve, listeners: StreamListeners = NOBODY
 ) -> WorkerReply | Killed | TimedOut:
-    """Do a job in a worker of its own."""
+    """Run a job in a new worker."""
     data = pack(message)
     async with WorkerSession(pool, limits, listeners=listeners) as session:
         reply = await session.reply(lambda: session.hold(data, serve))
@@ -157,16 +157,16 @@ async def run(
 
 
 async def session_result(session: WorkerSession, reply: Message | Late | str | None) -> WorkerReply | Killed | TimedOut:
-    """Return the result of a session that is over."""
+    """Return the result of an ended session."""
     if isinstance(reply, dict) and not session.conversation.output.is_flood:
         return WorkerReply(reply, session.conversation.output.text, session.seconds, session.used)
     return await session.ended(None if isinstance(reply, dict) else reply)
 
 
 async def judged(result: WorkerReply | Killed | TimedOut) -> Outcome:
-    """Return the outcome if the reply has a known shape, else Killed because the worker broke a rule.
+    """Return the outcome that a reply claims, or Killed if its shape is invalid.
 
-    To read half a million values takes a second, for which the event loop does not wait.
+    Large replies are read in a thread: half a million values take a second, which would block the event loop.
     """
     if not isinstance(result, WorkerReply):
         return result
@@ -195,7 +195,7 @@ async def _death(reaped: Death, limits: Limits) -> tuple[str, Used]:
 def _cause(status: int, limits: Limits) -> str:
     if status >= 0:
         return f"the worker ended without an answer (exit status {status})"
-    match signal.Signals(-status).name:  # Windows does not have most of them
+    match signal.Signals(-status).name:  # by name, because Windows does not define most of them
         case "SIGXCPU":
             return f"the worker used more than {limits.cpu_s} s of processor time"
         case "SIGSEGV" | "SIGBUS":

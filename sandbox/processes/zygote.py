@@ -1,8 +1,8 @@
-"""The warm process that workers are forked from. It never sees a line of function code.
+"""The warm process that workers are forked from. It never runs function code.
 
-The host executes it with an empty environment and one descriptor. It enters the namespaces, makes the small root,
-gives up every privilege, imports the listed packages, and then takes two orders: fork a worker; reap a dead one and
-empty its scratch, which untrusted code has filled. It ends when the host does.
+The host executes it with a minimal environment and one descriptor. It enters the namespaces, builds the small root,
+gives up all privileges, imports the listed packages, and then takes two orders: fork a worker; reap a dead one and
+empty its scratch folder, which untrusted code has filled. It ends with the host.
 """
 
 import _socket
@@ -39,7 +39,7 @@ from .usage import reaped
 
 
 def wipe(folder: Path) -> None:
-    """Remove everything below the folder. Raise OSError if something stays."""
+    """Remove everything below the folder. Raise OSError if that fails."""
     fresh = (name for number in count() if not (name := folder / f".pulled-{number}").exists())
     while entries := list(folder.iterdir()):
         for entry in entries:
@@ -61,7 +61,7 @@ def _pull_up(nested: Path, fresh: Iterator[Path]) -> None:
 
 
 def _open_up(folder: Path) -> None:
-    """Give the owner all rights. A zygote that imported packages may change no mode, and no folder of it needs that."""
+    """Give the owner all rights, if they are missing. A zygote with packages may not chmod, and need not."""
     if folder.lstat().st_mode & stat.S_IRWXU != stat.S_IRWXU:
         folder.chmod(0o700)
 
@@ -82,7 +82,7 @@ def main(control_fd: int) -> None:
     if "namespaces" in plan.layers:
         zygote.attempt("namespaces", namespaces.unshare)
     if plan.has_outer:
-        _enter_group(control)  # a process namespace begins with a fork
+        _enter_group(control)  # a process namespace applies only to children
     zygote.prepare()
     zygote.serve()
 
@@ -93,13 +93,13 @@ class WarmProcess:
     def __init__(self, control: socket.socket, plan: ZygotePlan) -> None:
         self._control = control
         self._plan = plan
-        self._held: dict[str, str] = {}  # layer → "" or why it does not hold
+        self._held: dict[str, str] = {}  # layer → "", or the reason if it failed
         self._slot_of: dict[int, int] = {}
         self._free = list(range(plan.slots))
-        self._union: int | None = None  # the rules of all slots together
+        self._union: int | None = None  # Landlock rules for all slots together
 
-    def attempt(self, layer: str, act: Any, *arguments: Any) -> Any:  # any step of putting on a layer
-        """Do one step of a layer. If it fails, tell the host and end, unless the plan is tolerant."""
+    def attempt(self, layer: str, act: Any, *arguments: Any) -> Any:  # any step of applying a layer
+        """Do one step of applying a layer. If it fails, notify the host and exit, unless the plan is tolerant."""
         try:
             result = act(*arguments)
         except OSError as error:
@@ -111,7 +111,7 @@ class WarmProcess:
         return result
 
     def prepare(self) -> None:
-        """Do everything that is done once, in the order that the kernel requires."""
+        """Do the one-time preparation, in the order that the kernel requires."""
         try:
             with opened_grants.opened(self._plan.access, self._plan.guarded) as grants:
                 self._confine(grants)
@@ -135,8 +135,8 @@ class WarmProcess:
         self._slots = _make_slots(root, plan.slots, user)
         if "privileges" in plan.layers:
             self.attempt("privileges", limits.drop_privileges, user, group)
-        if plan.has_outer:  # else the parent is the host, and its threads may come and go
-            limits.end_with_parent()  # after the change of user, which would undo it
+        if plan.has_outer:  # otherwise the parent is a thread of the host, which may end earlier
+            limits.end_with_parent()  # after the change of user, which would reset it
         opened_grants.require_rights(grants)
         self._rules = self._make_rules(grants)
         self._filter = self._make_filter()
@@ -146,7 +146,7 @@ class WarmProcess:
         os._exit(1)
 
     def _import_ahead(self) -> None:
-        """Import the granted packages, in a process that reaches no more than its workers will."""
+        """Preload the granted packages, in a process that is confined like its workers."""
         access = self._plan.access
         if not access.preload:
             return
@@ -159,7 +159,7 @@ class WarmProcess:
         wipe(self._slots[0])
 
     def _confine_imports(self) -> None:
-        """Apply the confinement for packages. From here on, the host is asked for each fork and can stop this one."""
+        """Apply the confinement for packages. From now on, the host decides about forks and can pause this process."""
         ceiling = self._plan.ceiling
         if ceiling is not None and "limits" in self._plan.layers:
             room = _FIRST_KEPT + len(self._slots) + ceiling.open_files
@@ -168,7 +168,7 @@ class WarmProcess:
             self.attempt("landlock", landlock.restrict, self._union)
         if self._filter is not None:
             listener = self.attempt("seccomp", seccomp.Filter(seccomp.build_ahead()).restrict_and_listen)
-            # Give the host what it needs to decide about forks. No package is loaded yet, and none will have it.
+            # Send the host the descriptors to decide about forks, before a package is loaded that could use them.
             itself = os.pidfd_open(os.getpid())
             self._tell({"kind": "guarded"}, listener, itself)
             os.close(listener)
@@ -176,7 +176,7 @@ class WarmProcess:
 
     @property
     def _has_own_user(self) -> bool:
-        """True if no process of the human counts as one of this user's."""
+        """True if no process of the human runs as the same user."""
         plan = self._plan
         return plan.owner is None and (plan.user is not None or self._held.get("namespaces") == "")
 
@@ -195,7 +195,7 @@ class WarmProcess:
     ) -> int | None:
         listed = [folder for folder in self._plan.access.folders if Path(folder).is_dir()]
         if self._plan.access.home and self._held.get("namespaces") == "":
-            listed.append(self._plan.access.home)  # in a root of our own it shows no more than was granted
+            listed.append(self._plan.access.home)  # a private root shows only granted files
         rules = self.attempt("landlock", landlock.ruleset, readable, [*slots, os.devnull], grants, listed)
         return None if rules is None else _out_of_the_way(rules)
 
@@ -207,7 +207,7 @@ class WarmProcess:
         return seccomp.Filter(seccomp.build(executable_files=own_root))
 
     def serve(self) -> None:
-        """Obey orders until the host closes its end. Then end, and every worker with it."""
+        """Execute orders until the host closes its end. Then exit, which ends all workers."""
         while order := self._control.recv(_MAX_ORDER):
             message = json.loads(order)
             if message["kind"] == "fork":
@@ -221,7 +221,7 @@ class WarmProcess:
             self._tell({"kind": "full"})
             return
         slot = self._free.pop()
-        ours, theirs = _socket.socketpair()  # plain, as all here: what is looked at after a fork is a page to copy
+        ours, theirs = _socket.socketpair()  # low-level: every page touched after a fork is copied
         read_end, write_end = os.pipe()
         pid = os.fork()
         if pid == 0:
@@ -239,7 +239,7 @@ class WarmProcess:
             os.close(descriptor)
 
     def _reap(self, pid: int) -> None:
-        """Collect a worker that the host has killed. Its slot is reused only if it could be emptied."""
+        """Reap a worker that the host has killed. Reuse its slot only if its scratch folder could be emptied."""
         status, used = reaped(pid)
         slot = self._slot_of.pop(pid)
         try:
@@ -255,8 +255,8 @@ class WarmProcess:
 
 
 def _make_slots(root: Path, count: int, user: int | None) -> list[Path]:
-    """Create the scratch folders, owned by the workers' user and closed to everybody else."""
-    if not root.exists():  # in a root of our own the slots are there, each a file system by itself
+    """Create the scratch folders, owned by the workers' user and closed to others."""
+    if not root.exists():  # a private root already has the slots, each a separate file system
         root.mkdir(mode=0o711)
     slots = [root / str(number) for number in range(count)]
     for slot in slots:
@@ -268,7 +268,7 @@ def _make_slots(root: Path, count: int, user: int | None) -> list[Path]:
 
 
 def _out_of_the_way(descriptor: int) -> int:
-    """Return the descriptor under a number that no worker needs for its own ends."""
+    """Move a descriptor to a number that no worker needs for its channel and output."""
     moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _FIRST_KEPT)
     os.close(descriptor)
     return moved
@@ -280,7 +280,7 @@ def _warm_up(preload: tuple[str, ...]) -> None:
         del os.environ[name]
     _thread.stack_size(_THREAD_STACK)
     for name in preload:
-        with contextlib.suppress(ImportError):  # what this interpreter was built without
+        with contextlib.suppress(ImportError):  # a module that this interpreter was built without
             importlib.import_module(name)
     for _time in range(TIMES):
         rehearse(Channel(-1, _thread.allocate_lock()))
@@ -290,11 +290,11 @@ def _warm_up(preload: tuple[str, ...]) -> None:
 
 
 def _enter_group(control: socket.socket) -> None:
-    """Return in a child that leads its own group. This process stays outside and ends the group at the end."""
+    """Fork and return only in the child, which leads a new process group. The parent kills the group at the end."""
     limits.adopt_orphans()
-    gc.freeze()  # looking through what both have, the child would copy all of it
+    gc.freeze()  # a collection in the child would copy all shared pages
     child = os.fork()
-    with suppress(PermissionError):  # the child has done it
+    with suppress(PermissionError):  # the child has done it already
         os.setpgid(child, child)
     if child:
         _watch(control, child)
@@ -302,7 +302,7 @@ def _enter_group(control: socket.socket) -> None:
 
 def _watch(control: socket.socket, child: int) -> NoReturn:
     watched = select.poll()
-    watched.register(control, 0)  # that the host has closed its end: a hang-up is reported unasked
+    watched.register(control, 0)  # for a hang-up by the host, which is always reported
     watched.register(os.pidfd_open(child), select.POLLIN)
     watched.poll()
     with suppress(ProcessLookupError):

@@ -1,1 +1,1 @@
-"""The wire between the host and a worker: values, frames, claims, and texts of others within bounds."""
+"""The wire format between host and worker: values, frames, checks of claims, and bounded parsing of text."""

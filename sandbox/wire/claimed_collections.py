@@ -1,7 +1,7 @@
-"""Sets and mappings as a worker claims them: kept in order, and never put into a hash table.
+"""Sets and mappings as a worker claims them, stored in order and never in a hash table.
 
-Whoever chooses values chooses their hashes, and values that collide are compared each with each: a set of 30,000
-numbers can take a minute to build. What is compared here is compared by canonical text; nobody can choose its hash.
+An attacker who chooses values also chooses their hashes, and colliding values are compared pairwise: a set of 30,000
+numbers can take a minute to build. Comparisons here use a canonical text, whose hash no one can choose.
 """
 
 import hashlib
@@ -10,12 +10,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Value = Any  # what `values` carries
+Value = Any  # any value of `values`
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Members:
-    """A set or a frozenset, in its original order. `digest` is made of the hashes of its items."""
+    """A set or frozenset in its original order. `digest` is computed from the hashes of its items."""
 
     kind: Literal["set", "frozenset"]
     items: tuple[Value, ...]
@@ -41,14 +41,14 @@ class Members:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Pairs:
-    """A dictionary with keys that are not all text, in its original order."""
+    """A dictionary in its original order, with some keys that are not text."""
 
     items: tuple[tuple[Value, Value], ...]
 
     def __eq__(self, other: object) -> bool:
         return canonical(self) == canonical(other) if isinstance(other, Pairs | dict) else NotImplemented
 
-    __hash__ = None  # type: ignore[assignment] # as of a dictionary
+    __hash__ = None  # type: ignore[assignment] # like a dictionary
 
     def __len__(self) -> int:
         return len(self.items)
@@ -57,10 +57,10 @@ class Pairs:
         return f"{{{', '.join(f'{key!r}: {value!r}' for key, value in self.items)}}}"
 
     def as_object(self) -> dict[str, Value]:
-        """Return the object that JSON makes of it.
+        """Return the JSON object of the dictionary.
 
         Raises:
-            TypeError: a key is of a type that JSON does not make text of.
+            TypeError: JSON cannot write the type of a key as text.
         """
         return {_as_key(key): value for key, value in self.items}
 
@@ -74,7 +74,7 @@ def _as_key(key: Value) -> str:
 
 
 def canonical(value: Value) -> str:
-    """Return one text for all values that Python holds equal: in whatever order, 2 like 2.0."""
+    """Return the same text for values that are equal in Python, in any order; 2 equals 2.0."""
     return json.dumps(_form(value), separators=(",", ":"))
 
 

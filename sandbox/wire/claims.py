@@ -1,4 +1,4 @@
-"""The host's checks of a worker's claims, against the caps that the worker keeps and the texts that it received."""
+"""The host's checks of a worker's claims, against the caps and the texts that the worker received."""
 
 import re
 import unicodedata
@@ -11,30 +11,30 @@ from .caps import ITEM, MOST_CLAIM, MOST_NAME
 from .lines import bare_lines
 from .protocol import Frame
 
-_SMALL: Final = 8  # what counts for an item that is no text
+_SMALL: Final = 8  # size that an item other than text counts as
 _NAMED: Final = re.compile(r"\b(?:def|class)\s+(\w+)")
 
 
 def within(label: str, size: int, most: int) -> None:
-    """Raise ProtocolError if a claim is larger than it may be."""
+    """Raise ProtocolError if a claim exceeds its cap."""
     if not 0 <= size <= most:
         raise ProtocolError(f"it claims {size:,} {label}, and the most is {most:,}")
 
 
 @dataclass(frozen=True, slots=True)
 class SentText:
-    """The text of a module that a call received, cut into lines once."""
+    """The text of a module that a call received, split into lines once."""
 
     lines: list[str]
-    names: frozenset[str]  # of what it defines
+    names: frozenset[str]  # of its functions and classes
 
     @classmethod
     def of(cls, text: str) -> "SentText":
-        """Cut a text into lines and names."""
+        """Split a text into lines, and collect its names."""
         return cls(bare_lines(text), frozenset(_NAMED.findall(unicodedata.normalize("NFKC", text))))
 
     def line(self, number: int) -> str:
-        """Return a stripped line, empty if there is none."""
+        """Return a line without surrounding whitespace, or "" if there is none."""
         return self.lines[number - 1].strip() if 0 < number <= len(self.lines) else ""
 
     def holds(self, line: object, function: str) -> bool:
@@ -47,13 +47,13 @@ class SentText:
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """Validator of the debugger's claims from a worker, applied before anything in them is masked, shown or kept."""
+    """A validator of a worker's debugger messages, used before their content is masked, shown or stored."""
 
-    text: Callable[[str], SentText | None]  # of the path of a module that the call was sent
+    text: Callable[[str], SentText | None]  # path → the text that was sent to the call
     _known: set[tuple[object, ...]] = field(default_factory=set)
 
     def check(self, frame: Frame) -> None:
-        """Raise ProtocolError if a claim is too large, or refers to a place that its call does not have."""
+        """Raise ProtocolError if a message is too large, or refers to a place that the call's code does not have."""
         _count(frame)
         if frame.get("event") == "record":
             self._place(frame.get("path"), frame.get("line"), frame.get("function"))
@@ -81,7 +81,7 @@ def _rows(rows: object) -> list[list[object]]:
 
 
 def _count(frame: Frame) -> None:
-    """Count everything that a claim holds, before any of it is read."""
+    """Raise ProtocolError if a message is too large, before any of it is used."""
     budget = MOST_CLAIM
     values: list[Any] = [frame]  # Any: JSON
     while values:

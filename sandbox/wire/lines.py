@@ -1,7 +1,7 @@
-r"""The lines of a text as Python counts them: they end at \n, \r\n and \r, and nowhere else.
+r"""The lines of a text as Python's parser counts them: only \n, \r\n and \r end a line.
 
-The one definition for all that shows, compares or numbers lines, here and in `agent_core`. `str.splitlines` also ends
-lines at form feeds, U+2028 and others, so that a comment would be shown as if its rest were code.
+All code that shows, compares or numbers lines uses this, here and in `agent_core`. `str.splitlines` also splits at form
+feeds, U+2028 and others, so it would show the rest of a comment as if it were code.
 """
 
 import re
@@ -24,7 +24,7 @@ def bare_lines(text: str) -> list[str]:
 
 
 def first_lines(text: str, count: int) -> list[str]:
-    """Return the first lines of a text without their ends; the rest is not looked at."""
+    """Return the first lines of a text without their ends, without scanning the rest."""
     return [match[0].rstrip("\r\n") for match in islice(_LINE.finditer(text), count)]
 
 

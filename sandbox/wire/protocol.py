@@ -1,7 +1,7 @@
 """Frames between host and worker: four bytes of length, then one JSON object with a `kind`.
 
-Both sides use it. What does not parse strictly (UTF-8, no NaN, no lone surrogate, a length within
-the cap, a shape that is known) is a ProtocolError: the worker that sent it is killed.
+Both sides use it. Anything that does not parse strictly (UTF-8, no NaN, no lone surrogate, a length within the cap, a
+known shape) is a ProtocolError, and the worker that sent it is killed.
 """
 
 import gc
@@ -12,10 +12,10 @@ from typing import Any, TypeAlias
 from ..errors import ProtocolError
 from .strict_json import DEEPEST_ROW, FRAME, Malformed, read_json
 
-Frame: TypeAlias = dict[str, Any]  # lives between reading and the check of its shape
+Frame: TypeAlias = dict[str, Any]  # JSON whose shape is checked next
 
 HEADER = 4
-MAX_JOB = 64 << 20  # what the host may send; workers are sent sources and arguments, capped by their owners
+MAX_JOB = 64 << 20  # bytes of a frame from the host; sources and arguments have smaller caps elsewhere
 
 
 _encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), check_circular=False)
@@ -28,9 +28,9 @@ def pack(frame: Frame) -> bytes:
 
 
 def unpack(body: bytes) -> Frame:
-    """Return the frame in these bytes, which are not trusted."""
+    """Parse a frame from untrusted bytes."""
     was_on = gc.isenabled()
-    gc.disable()  # JSON makes no garbage, and 200,000 small lists would be walked many times
+    gc.disable()  # JSON makes no garbage, and the collector would scan 200,000 small lists repeatedly
     try:
         frame = read_json(body, FRAME, most=MAX_JOB, deepest=DEEPEST_ROW)
     except Malformed as error:
@@ -44,7 +44,7 @@ def unpack(body: bytes) -> Frame:
 
 
 def length(header: bytes | bytearray, cap: int) -> int:
-    """Return how many bytes follow this header. Raise ProtocolError before a byte is allocated if it is invalid."""
+    """Return the number of bytes after a header. Raise ProtocolError if it exceeds the cap."""
     size = int.from_bytes(header, "big")
     if size > cap:
         raise ProtocolError(f"a frame of {size} bytes is longer than {cap}")
@@ -52,19 +52,19 @@ def length(header: bytes | bytearray, cap: int) -> int:
 
 
 class FrameBuffer:
-    """A buffer of bytes as they arrive and of complete frames. It holds at most one capped frame and a read."""
+    """A buffer that splits arriving bytes into frames. It holds at most one capped frame and the latest read."""
 
     def __init__(self, cap: int) -> None:
         self._cap = cap
         self._bytes = bytearray()
-        self._end = 0  # of the frame that has begun; 0 while its header is incomplete
+        self._end = 0  # end of the current frame; 0 while its header is incomplete
 
     def feed(self, data: bytes) -> None:
-        """Add what has been read."""
+        """Add bytes that were read."""
         self._bytes += data
 
     def next(self) -> Frame | None:
-        """Return the next whole frame, if it has arrived."""
+        """Return the next complete frame, or None if it has not arrived yet."""
         if not self.has_frame:
             return None
         end, self._end = self._end, 0
@@ -74,14 +74,14 @@ class FrameBuffer:
 
     @property
     def has_frame(self) -> bool:
-        """True if a whole frame has arrived."""
+        """True if a complete frame has arrived."""
         if not self._end and len(self._bytes) >= HEADER:
             self._end = HEADER + length(self._bytes[:HEADER], self._cap)
         return 0 < self._end <= len(self._bytes)
 
     @property
     def is_empty(self) -> bool:
-        """True if nothing is left over."""
+        """True if the buffer has no bytes."""
         return not self._bytes
 
 

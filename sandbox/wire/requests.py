@@ -1,6 +1,6 @@
-"""Requests of a call to the host, and the wall clock of the call, which stops while the user is asked.
+"""Requests of a call to the host, and the wall clock of the call, which pauses while the user is asked.
 
-Calls nest: while one that a function has called waits for a human, the clocks of all around it wait too.
+Calls nest: while an inner call waits for a human, the clocks of all outer calls pause, too.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ class PausableClock:
         return self._timeout.expired()
 
     def stop(self) -> None:
-        """Stop this clock and every clock around it."""
+        """Pause this clock and the clocks of all outer calls."""
         when = self._timeout.when()
         if self._stops == 0 and when is not None and not self._is_over:
             self._since = self._loop.time()
@@ -58,7 +58,7 @@ class PausableClock:
             self._outer.stop()
 
     def resume(self) -> None:
-        """Continue, with the time that was left."""
+        """Resume this clock and the outer ones with the remaining time."""
         self._stops -= 1
         if self._stops == 0:
             now = self._loop.time()
@@ -71,7 +71,7 @@ class PausableClock:
 
 @contextmanager
 def standing_still() -> Iterator[None]:
-    """Stop the clock of the current call for the duration of the block."""
+    """Pause the clock of the current call while the block runs."""
     clock = _RUNNING.get()
     if clock is not None:
         clock.stop()
@@ -83,25 +83,25 @@ def standing_still() -> Iterator[None]:
 
 
 class RequestRefused(SandboxError):
-    """Raised by a handler. The worker's code gets this message as a PermissionError."""
+    """The refusal of a request by a handler. Function code gets its message as a PermissionError."""
 
 
 @dataclass(frozen=True, slots=True)
 class Patient:
-    """An answer that waits for the user. While it is awaited, the call's clock is stopped."""
+    """An answer that waits for the user. While it is awaited, the call's clock pauses."""
 
-    answer: Awaitable[Any]  # gives what the handler would have given
+    answer: Awaitable[Any]  # of the handler's final answer
 
 
 class RequestHandler(Protocol):
-    """Handler of the requests of one call, in the host."""
+    """A handler of the requests of one call, in the host."""
 
-    async def __call__(self, name: str, arguments: dict[str, Any], /) -> Any:  # any value that `values` carries
+    async def __call__(self, name: str, arguments: dict[str, Any], /) -> Any:  # any value of `values`
         """Return the answer as a value or as a Patient one, or raise RequestRefused."""
 
 
 async def answered(handler: RequestHandler, name: str, arguments: dict[str, Any]) -> Any:
-    """Return the handler's final answer. RequestRefused passes through."""
+    """Return the handler's final answer, and pause the clock while the user is asked."""
     value = await handler(name, arguments)
     if not isinstance(value, Patient):
         return value
@@ -109,9 +109,11 @@ async def answered(handler: RequestHandler, name: str, arguments: dict[str, Any]
         return await value.answer
 
 
-async def without_handler(name: str, arguments: dict[str, Any]) -> Any:  # the shape of RequestHandler
-    """Handle a request of a call without a handler: progress is ignored, a state is empty and not kept, files are as
-    the kernel shows them, and everything else is refused.
+async def without_handler(name: str, arguments: dict[str, Any]) -> Any:  # a RequestHandler
+    """Handle a request of a call that has no handler.
+
+    Progress is ignored, the state is empty and not stored, files are those that the kernel shows, and all other
+    requests are refused.
     """
     if name == "progress":
         return None

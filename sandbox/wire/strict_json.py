@@ -1,8 +1,8 @@
-"""JSON and TOML from others → plain values, within bounds: the only place in this program that parses either.
+"""The only parser of JSON and TOML in this program: untrusted text in, plain values within bounds out.
 
-Whatever is wrong with a text (too long, too deep, a number without end, a key twice, half a character) is one error,
-`Malformed`, which says what was expected, what is there, and where. Depth is bounded, so that whoever walks, compares,
-copies or writes a value that was read here needs no bound of its own.
+Every defect (too long, too deep, an infinite number, a duplicate key, half a surrogate pair) raises one error,
+`Malformed`, which says what was expected, what was found, and where. Depth is bounded here, so code that walks,
+compares, copies or writes a parsed value needs no further bound.
 """
 
 import json
@@ -18,18 +18,18 @@ from ..errors import SandboxError
 from .lines import lines_of
 
 DEEPEST: Final = 64
-DEEPEST_ROW: Final = 500  # of what this program wrote: values of calls have up to 202 levels, and stand in something
-MOST: Final = 64 << 20  # characters, or bytes
+DEEPEST_ROW: Final = 500  # for rows that this program wrote: values of calls have up to 202 levels, inside of others
+MOST: Final = 64 << 20  # characters or bytes
 _MOST_TOML: Final = 256 << 10
 _MOST_OF_TOML: Final = 20_000  # keys and values
-OF_A_FILE: Final = 1_000  # keys and values that a file needs which people write
+OF_A_FILE: Final = 1_000  # keys and values, enough for a file that people write
 Code: TypeAlias = Literal["size", "syntax", "depth", "digits", "number", "key", "character"]
 
 _TOKEN: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
 _NO_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
 _BEGINNINGS: Final = (b"[", b"{", b",")
 _PIECE: Final = 32 << 10
-_MARKS: Final = "=,[{."  # one stands at each key, value and part of a key
+_MARKS: Final = "=,[{."  # each key, value and part of a key has one of them
 _PASSES: Final = 8
 _PART: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[,\[{]', re.DOTALL)
 _HALF: Final = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
@@ -46,7 +46,7 @@ _LONG_KEY: Final = re.compile(rf"(?<![\w.-]){_NAME}(?:[ \t]*+\.[ \t]*+{_NAME}){{
 
 
 class Malformed(SandboxError, ValueError):
-    """A malformed text. `code` says in which way, the message what was expected and where."""
+    """A malformed text. `code` is the kind of defect; the message says what was expected and where."""
 
     def __init__(self, message: str, code: Code = "syntax", position: int = 0, text: str | None = None) -> None:
         self.code = code
@@ -60,10 +60,11 @@ class Malformed(SandboxError, ValueError):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Strictness:
-    """The strictness of a reader.
+    """The strictness of a parser.
 
-    `unique`: a key stands once. `constants`: NaN and Infinity are rejected; `finite`: and so is what becomes one.
-    `whole`: no half of a surrogate pair. `bare`: text may hold line breaks as they are. `numbers`: else they stay text.
+    `unique`: reject duplicate keys. `constants`: reject NaN and Infinity. `finite`: reject numbers that overflow to
+    infinity. `whole`: reject half a surrogate pair. `bare`: allow unescaped control characters in strings.
+    `numbers`: parse numbers; otherwise keep them as text.
     """
 
     unique: bool = True
@@ -75,9 +76,9 @@ class Strictness:
 
 
 STRICT: Final = Strictness()
-MESSAGE: Final = Strictness(unique=False)  # the shape is checked next
-FRAME: Final = Strictness(unique=False, finite=False)  # the numbers are checked, too, and it must be read fast
-# What an endpoint or a model writes, and our own rows.
+MESSAGE: Final = Strictness(unique=False)  # its shape is validated next
+FRAME: Final = Strictness(unique=False, finite=False)  # its numbers are validated, too, and parsing must be fast
+# For text from an endpoint or a model, and for our own rows.
 LOOSE: Final = Strictness(unique=False, constants=False, finite=False, whole=False, bare=True)
 
 
@@ -89,10 +90,10 @@ def read_json(
     deepest: int = DEEPEST,
     most_values: int = 0,
 ) -> Any:  # Any: JSON
-    """Return the value that a text holds; `most_values`, if given, bounds how many are in it before any is built.
+    """Parse a JSON text; `most_values`, if not 0, limits the number of values, checked before any is built.
 
     Raises:
-        Malformed: it holds none within these bounds.
+        Malformed: the text is invalid or exceeds a limit.
     """
     text = _text(text, most)
     if most_values and _has_more_values(text, most_values):
@@ -108,10 +109,10 @@ def read_json(
 def read_next(
     text: str, at: int, strictness: Strictness = STRICT, *, deepest: int = DEEPEST
 ) -> tuple[Any, int]:  # Any: JSON
-    """Return the value that begins at a place of a text, and the place where it ends.
+    """Parse the JSON value that begins at an index, and return it with the index of its end.
 
     Raises:
-        Malformed: none begins there.
+        Malformed: no valid value begins there.
     """
     try:
         value, end = _decoder(strictness).raw_decode(text, at)
@@ -125,9 +126,9 @@ def read_next(
 
 
 def has_more_values(text: bytes, most: int) -> bool:
-    """Check whether JSON may hold more values, by what stands outside of its strings; nothing is made of it.
+    """Check whether JSON may hold more than `most` values, by its separators outside strings, without parsing it.
 
-    Piece by piece, so that other threads get their turn, and no further than to the one too many.
+    The text is scanned in pieces, so that other threads can run, and only until the limit is exceeded.
     """
     if sum(map(text.count, _BEGINNINGS)) < most:
         return False
@@ -144,24 +145,24 @@ def has_more_values(text: bytes, most: int) -> bool:
 
 
 def with_plain_escapes(text: str) -> str:
-    """Return JSON with invalid escapes, such as those of regular expressions, changed to stand for what they show."""
+    r"""Return JSON with invalid escapes taken literally, such as the `\d` of a regular expression."""
     return _ESCAPE.sub(lambda match: match[0] if _IS_ESCAPE.fullmatch(match[0]) else f"\\{match[0]}", text)
 
 
 def read_toml(
     text: str | bytes, *, most: int = _MOST_TOML, deepest: int = DEEPEST, values: int = _MOST_OF_TOML
 ) -> dict[str, Any]:  # Any: TOML
-    """Return the table that a text holds, of at most so many keys and values: they are counted before it is read.
+    """Parse a TOML text; `values` limits the keys and values, counted before parsing.
 
     Raises:
-        Malformed: it holds none within these bounds.
+        Malformed: the text is invalid or exceeds a limit.
     """
-    import tomllib  # noqa: PLC0415  (no worker reads TOML, and most ways to the prompt do not)
+    import tomllib  # noqa: PLC0415  (no worker reads TOML, and most starts of the prompt do not)
 
     text = _text(text, most)
     if sum(map(text.count, _MARKS)) > values and count_of_toml(text) > values:
         raise Malformed(f"expected at most {values:,} keys and values, got more", "size")
-    if (place := _long_key(text)) >= 0:  # the parser takes the square of their number
+    if (place := _long_key(text)) >= 0:  # the parser takes quadratic time
         raise Malformed(f"expected at most {deepest} parts of a key, got more{{where}}", "depth", place, text)
     try:
         value = tomllib.loads(text)
@@ -177,12 +178,12 @@ def read_toml(
 
 
 def count_of_toml(text: str) -> int:
-    """Return how many keys and values a TOML text holds at most, by what stands outside of its strings and comments."""
+    """Return an upper bound of the number of keys and values of a TOML text, ignoring strings and comments."""
     return sum(map(_NOT_PLAIN.sub("", text).count, _MARKS))
 
 
 def lines_of_keys(text: str) -> dict[str, int]:
-    """Return the line on which each key of a TOML text stands first, counted from 1."""
+    """Return the line on which each key of a TOML text first occurs, counted from 1."""
     lines: dict[str, int] = {}
     number, counted = 1, 0
     for match in _KEY.finditer(text):
@@ -192,7 +193,7 @@ def lines_of_keys(text: str) -> dict[str, int]:
 
 
 def _long_key(text: str) -> int:
-    """Return where a key of too many parts begins, -1 if there is none: it stands in one line, with as many dots."""
+    """Return the index of a key with too many parts, or -1. Such a key is on one line, with at least as many dots."""
     start = 0
     for line in lines_of(text):
         if line.count(".") >= DEEPEST and (match := _LONG_KEY.search(line)):
@@ -208,19 +209,19 @@ def _text(text: str | bytes, most: int) -> str:
     if isinstance(text, str):
         return text
     try:
-        return text.removeprefix(BOM_UTF8).decode()  # as the codec `utf-8-sig`, which is not written in C
+        return text.removeprefix(BOM_UTF8).decode()  # faster than the codec `utf-8-sig`, which is pure Python
     except UnicodeDecodeError as error:
         raise Malformed(f"expected UTF-8, got something else at byte {error.start}", "character") from error
 
 
 def _has_more_values(text: str, most: int) -> bool:
-    """Return whether a text may hold more values: each has a comma or an opening bracket, outside of strings."""
+    """Return whether a text may hold more than `most` values, by its commas and opening brackets outside strings."""
     if text.count(",") + text.count("[") + text.count("{") < most:
         return False
     count = strings = 0
     for part in _PART.finditer(text):
         if text[part.start()] == '"':
-            strings += 1  # one between two separators at most, but for names
+            strings += 1  # at most one between two separators, not counting names
         else:
             count += 1
         if count >= most or strings > 2 * most:
@@ -248,7 +249,7 @@ def _explain(error: Exception, text: str, at: int, deepest: int) -> Malformed:
 
 
 def _is_too_deep(text: str, value: Any, deepest: int) -> bool:  # Any: JSON
-    """Return whether the value of this text has more levels; most texts have too few brackets for that."""
+    """Return whether the value of this text has more than `deepest` levels. Most texts have too few brackets."""
     if len(text) <= deepest or text.count("[") + text.count("{") <= deepest:
         return False
     quoted = text.encode("utf-8", "surrogatepass").replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
@@ -259,7 +260,7 @@ def _is_too_deep(text: str, value: Any, deepest: int) -> bool:  # Any: JSON
 
 
 def _check_whole(text: str, value: Any) -> None:  # Any: JSON
-    """Raise Malformed if the value of this text holds half a character."""
+    """Raise Malformed if the value of this text holds half a surrogate pair."""
     if ("\\u" in text or not text.isascii()) and _HALF.search(text):
         try:
             json.dumps(value, ensure_ascii=False).encode()
@@ -286,7 +287,7 @@ def _too_deep(text: str, at: int, deepest: int) -> Malformed:
 
 
 def _depths(text: str, at: int) -> Iterator[tuple[int, int]]:
-    """Yield every opening bracket outside of strings, with the number of brackets open then."""
+    """Yield the index of every opening bracket outside strings, with the depth that it opens."""
     depth = 0
     for token in _TOKEN.finditer(text, at):
         if token[0] in "[{":

@@ -1,7 +1,7 @@
 """The values that are sent between host and worker, as tagged JSON, never pickle.
 
-JSON's own types cross as themselves; everything else is `{"$": tag, "v": text or list}`. The host
-reads built-in and standard-library values only, sets and mappings unhashed, and refuses whatever it does not know.
+JSON types are sent unchanged; all others are `{"$": tag, "v": text or list}`. The host accepts only values of built-in
+and standard-library types, keeps sets and mappings unhashed, and rejects unknown tags.
 """
 
 import datetime
@@ -18,13 +18,13 @@ from ..errors import ProtocolError
 from .claimed_collections import Members, Pairs
 
 Encoded: TypeAlias = Any  # None, bool, int, float, str, list of Encoded, dict of str to Encoded
-Value: TypeAlias = Any  # what the docstring of this module names
+Value: TypeAlias = Any  # of a type in `_ENCODERS`
 Simplify: TypeAlias = Callable[[Value], Value]
 _Build: TypeAlias = Callable[[list[Value]], Value]
 
 TAG, BODY = "$", "v"
 MAX_DEPTH = 100
-_OF_ONE_HASH: Final = 64  # values, which are compared each with each
+_OF_ONE_HASH: Final = 64  # values with the same hash, which are compared pairwise
 _MANY: Final = 2_000
 _AS_THEY_ARE: Final = frozenset({type(None), bool, int})
 MAX_DIGITS = 4300  # Python's own limit for integers as text
@@ -40,7 +40,7 @@ def _unknown(value: Value) -> Value:
 
 
 def encode(value: Value, simplify: Simplify = _unknown, depth: int = 0) -> Encoded:
-    """Return the JSON of a value. Values of unknown types go through `simplify` first."""
+    """Encode a value as JSON. Values of unknown types go through `simplify` first."""
     if depth > MAX_DEPTH:
         raise Unsendable(f"a value nested deeper than {MAX_DEPTH} levels cannot be sent")
     encoder = _ENCODERS.get(type(value))
@@ -126,21 +126,21 @@ _ENCODERS: dict[type, Callable[[Any, Simplify, int], Encoded]] = {
 
 
 def decode(encoded: Encoded) -> Value:
-    """Return the value in this JSON, for a worker. Raise ProtocolError if it is invalid."""
+    """Decode a value in a worker. Raise ProtocolError if it is invalid."""
     return _decode(encoded, _BUILT, 0)
 
 
 def read(encoded: Encoded) -> Value:
-    """Return the value in this JSON, for the host: no set and no key of a mapping is put into a hash table.
+    """Decode a value in the host. Sets, and mappings with keys other than text, are not put into hash tables.
 
     Raises:
-        ProtocolError: it is no value.
+        ProtocolError: it is invalid.
     """
     return _decode(encoded, _CLAIMED, 0)
 
 
 def is_large(encoded: Encoded) -> bool:
-    """Return whether JSON, or a value, has so many parts that walking it takes more than a moment."""
+    """Return whether JSON or a value has so many parts that processing it would block the event loop noticeably."""
     waiting, count = [encoded], 0
     while waiting and count <= _MANY:
         match waiting.pop():
@@ -156,7 +156,7 @@ def is_large(encoded: Encoded) -> bool:
 
 
 def _decode(encoded: Encoded, build: Mapping[str, _Build], depth: int) -> Value:
-    if depth > MAX_DEPTH:  # what is taken can be sent again
+    if depth > MAX_DEPTH:  # an accepted value can be sent again
         raise ProtocolError("a value is nested too deep")
     match encoded:
         case str() if not _is_utf8(encoded):
@@ -214,7 +214,7 @@ def _path(text: str) -> pathlib.PurePath:
 
 
 def _hashes(items: Iterable[Value]) -> tuple[int, ...]:
-    """Return the hashes of values in order. Raise TypeError if one has none, ValueError if too many share theirs."""
+    """Return the sorted hashes of values. Raise TypeError if one is unhashable, ValueError if too many collide."""
     hashes = tuple(sorted(map(hash, items)))
     if any(sum(1 for _ in same) > _OF_ONE_HASH for _, same in groupby(hashes)):
         raise ValueError("values that collide")

@@ -1,6 +1,6 @@
-"""The client: what people and programs do with a workspace, the same in this process and over HTTP.
+"""The client of a workspace for people and programs, with the same interface in this process and over HTTP.
 
-Results are the published JSON, as `knapper … --json` prints it; events are those of `agent_core.events`.
+Results are the published JSON, as printed by `knapper … --json`; events are those of `agent_core.events`.
 """
 
 import asyncio
@@ -45,16 +45,16 @@ _OF_HANDLER: Final = {row.handler: row for row in OPERATIONS}
 
 
 class Resource:
-    """A part of the API; `names` are those in the paths of its operations."""
+    """A part of the API; `names` are values for the path parameters of its operations."""
 
     def __init__(self, wire: Wire, **names: str) -> None:
         self._wire = wire
         self._names = names
 
     async def _call(self, handler: Handler, **values: Any) -> Json:  # Any: JSON
-        """Return the result of an operation: its names in the path, its query or its body are taken from the values.
+        """Call an operation and return its result. The values fill its path parameters, its query, or its body.
 
-        A function that the gate rejects has its verdict for a result, too.
+        For a function that the gate rejects, the result is also its verdict.
         """
         operation = _OF_HANDLER[handler]
         values = {**self._names, **values}
@@ -75,7 +75,7 @@ class FunctionsResource(Resource):
     """The functions of a workspace. Verdicts are returned, whether they admit or reject."""
 
     async def list(self, pattern: str = "", module: str = "", standing: str = "") -> Json:
-        """Return the functions that match, and what was rejected."""
+        """Return the matching functions and the rejected candidates."""
         return await self._call(on_functions.functions, pattern=pattern, module=module, standing=standing)
 
     async def search(self, need: str, count: int = 5) -> Json:
@@ -83,7 +83,7 @@ class FunctionsResource(Resource):
         return await self._call(on_functions.search, need=need, count=count)
 
     async def show(self, name: str) -> Json:
-        """Return everything that is known of a function."""
+        """Return everything known about a function."""
         return await self._call(on_functions.show, name=name)
 
     async def check(self, source: str, *, name: str = "", module: str = "", policy: str = "agent") -> Json:
@@ -91,33 +91,33 @@ class FunctionsResource(Resource):
         return await self._call(on_functions.check, source=source, name=name, module=module, policy=policy)
 
     async def create(self, name: str, source: str, module: str = "grown", *, reason: str = "") -> Json:
-        """Create a function if there is none of that name and the gate admits it. Return its verdict."""
+        """Create a function if none has this name and the gate admits it. Return the verdict."""
         body = {"source": source, "module": module, "reason": reason}
         return await self._call(on_functions.put, name=name, when="new", **body)
 
     async def replace(self, name: str, source: str, *, reason: str = "") -> Json:
-        """Replace a function that is there if the gate admits the new one. Return its verdict."""
+        """Replace an existing function if the gate admits the new source. Return the verdict."""
         return await self._call(on_functions.put, name=name, when="there", source=source, reason=reason)
 
     async def edit(self, name: str, old: str, new: str, *, reason: str = "") -> Json:
-        """Replace a part of a function's source if the gate admits it, and return its verdict."""
+        """Replace a part of a function's source if the gate admits the result. Return the verdict."""
         return await self._call(on_functions.edit, name=name, old=old, new=new, reason=reason)
 
     async def delete(self, name: str) -> Json:
-        """Delete a function that no other one calls."""
+        """Delete a function that no other function calls."""
         return await self._call(on_functions.delete, name=name)
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Json:  # Any: JSON
-        """Call a function, and return how it ended."""
+        """Call a function and return the outcome."""
         return await self._call(on_functions.call, name=name, arguments=dict(arguments))
 
     async def test(self, name: str, arguments: Mapping[str, Any] | None = None) -> Json:  # Any: JSON
-        """Run a function's examples, or one call, off the record."""
+        """Run a function's examples or one call, without recording it."""
         given = {} if arguments is None else {"arguments": dict(arguments)}
         return await self._call(on_functions.test, name=name, **given)
 
     async def trace(self, name: str, arguments: Mapping[str, Any]) -> Json:  # Any: JSON
-        """Call a function off the record, and return each line that ran with the locals that it changed."""
+        """Call a function without recording it, and return each executed line with the locals that it changed."""
         return await self._call(on_page.trace, name=name, arguments=dict(arguments))
 
     async def history(self, name: str) -> Json:
@@ -125,15 +125,15 @@ class FunctionsResource(Resource):
         return await self._call(on_page.history, name=name)
 
     async def diff(self, name: str, version: str = "") -> Json:
-        """Return what changed since a version."""
+        """Return the changes since a version."""
         return await self._call(on_page.diff, name=name, version=version)
 
     async def rollback(self, name: str, version: str = "") -> Json:
-        """Go back to an earlier version if the gate admits it, and return its verdict."""
+        """Roll a function back to an earlier version if the gate admits it. Return the verdict."""
         return await self._call(on_functions.rollback, name=name, version=version)
 
     async def confirm(self, name: str, expected: tuple[str, ...] = (), *, reason: str = "") -> Json:
-        """Admit a rejected candidate with the results that came back, and return its verdict."""
+        """Admit a rejected candidate, accepting its actual results, and return the verdict."""
         return await self._call(on_functions.confirm, name=name, expected=[*expected], reason=reason)
 
     async def release(self, name: str) -> Json:
@@ -145,11 +145,11 @@ class GrantsResource(Resource):
     """The grants of functions."""
 
     async def list(self, function: str = "") -> Json:
-        """Return the grants that the file proposes, and those in force."""
+        """Return the grants proposed by the file and those in force."""
         return await self._call(on_records.grants, function=function)
 
     async def revoke(self, function: str, grants: Json | None = None) -> Json:
-        """Revoke grants of a function, or all."""
+        """Revoke the given grants of a function, or all of them."""
         return await self._call(on_records.revoke, name=function, **({"grants": grants} if grants else {"all": True}))
 
 
@@ -161,11 +161,11 @@ class CallsResource(Resource):
         return [*(await self._call(on_records.calls, function=function, failed=failed))["calls"]]
 
     async def show(self, call: int) -> Json:
-        """Return one with what it got, and its outcome."""
+        """Return a call with its arguments and outcome."""
         return await self._call(on_records.recorded_call, call=call)
 
     async def replay(self, call: int, version: str = "") -> Json:
-        """Make a call again, and compare."""
+        """Repeat a call and compare the outcomes."""
         return await self._call(on_records.replay, call=call, version=version)
 
 
@@ -177,14 +177,14 @@ class MemoryResource(Resource):
         return await self._call(on_agents.memory)
 
     async def block(self, label: str) -> Json:
-        """Return one block, with its version and the history of its changes."""
+        """Return a block with its version and the history of its changes."""
         return await self._call(on_agents.block, label=label)
 
     async def edit(self, label: str, version: int, value: str | None = None, **about: str | int) -> Json:
-        """Change a block that is still at this version: its value, `limit` or `description`.
+        """Change the value, `limit` or `description` of a block that is still at this version.
 
         Raises:
-            ApiRefusal: it is at another version by now; `problems` has what it is.
+            ApiRefusal: the block has another version by now; `problems` contains its current state.
         """
         given = about if value is None else {**about, "value": value}
         return await self._call(on_agents.edit_block, label=label, version=version, **given)
@@ -194,7 +194,7 @@ class MemoryResource(Resource):
         return list((await self.block(label))["changes"])
 
     async def undo(self, label: str) -> Json:
-        """Take back the last change of a block."""
+        """Undo the last change of a block."""
         return await self._call(on_agents.undo, label=label)
 
     async def search(self, query: str, where: str = "both", *, page: int = 0, count: int = 10) -> Json:
@@ -203,11 +203,11 @@ class MemoryResource(Resource):
 
 
 _WAITS_S: Final = (0.1, 0.3, 1.0, 2.0, 5.0)
-"""How long to wait before each try to go on with a stream that broke off."""
+"""The delay before each attempt to resume a broken stream."""
 
 
 class Client(Resource):
-    """A workspace as its users see it; without a name, `agent` is the usual one."""
+    """A workspace as its users see it. Without a name, `agent` is the default agent."""
 
     def __init__(self, wire: Wire, resources: AsyncExitStack | None = None) -> None:
         """Create the client; `resources` are closed with it."""
@@ -219,19 +219,19 @@ class Client(Resource):
         self._usual = ""
 
     async def status(self) -> Json:
-        """Return what runs and what waits."""
+        """Return what is running and what is waiting."""
         return await self._call(on_functions.status)
 
     async def doctor(self) -> Json:
-        """Return what the machine of the workspace can do."""
+        """Return the capabilities of the workspace's machine."""
         return await self._call(on_records.doctor)
 
     async def agents(self) -> list[Json]:
-        """Return the agents, with how much each has said and remembers."""
+        """Return the agents with the sizes of their conversations and memories."""
         return list((await self._call(on_agents.agents))["agents"])
 
     async def make_agent(self, name: str) -> Json:
-        """Make an agent, or return the one of that name."""
+        """Create an agent, or return the existing one with this name."""
         return await self._call(on_agents.make, name=name)
 
     async def show_agent(self, name: str = "") -> Json:
@@ -243,38 +243,38 @@ class Client(Resource):
         return await self._of(name, on_agents.delete)
 
     async def export_agent(self, name: str = "") -> str:
-        """Return an agent as one document."""
+        """Return an agent as a single document."""
         return str((await self._of(name, on_agents.export))["document"])
 
     async def import_agent(self, document: str | bytes | Mapping[str, Any], name: str = "") -> list[Json]:  # Any: JSON
-        """Make the agents of a document, and return a report on each."""
+        """Create the agents in a document and return a report on each."""
         return list((await self._call(on_agents.take_in, document=text_of(document), name=name))["agents"])
 
     async def memory(self, agent: str = "") -> MemoryResource:
-        """Return what an agent remembers."""
+        """Return the memory of an agent."""
         return MemoryResource(self._wire, agent=await self._name(agent))
 
     async def messages(self, agent: str = "", *, after: int = 0, last: int = 0) -> list[Json]:
-        """Return the conversation after a number, or its `last` entries."""
+        """Return the conversation entries after a number, or the `last` ones."""
         return list((await self._of(agent, on_agents.messages, after=after, last=last))["messages"])
 
     async def post(self, text: str, agent: str = "", *, key: str = "") -> Json:
-        """Send a message, and return its event and the last number before it; a `key` makes a repeat harmless."""
+        """Send a message, and return its event and the last number before it. With a `key`, a retry has no effect."""
         return await self._of(agent, on_agents.post, text=text, **({"key": key} if key else {}))
 
     async def converse(self, name: str, agent: str = "") -> str:
-        """Return the agent that holds a conversation with this name, which begins now if there is none."""
+        """Return the agent for the conversation with this name, creating the conversation if necessary."""
         return str((await self._of(agent, on_agents.converse, name=name))["agent"])
 
     async def turn_of(self, posted: Json, agent: str = "") -> str | None:
-        """Return which turn took a message; None while it waits."""
+        """Return the turn that took a message, or None while the message waits."""
         turn = (await self._of(agent, on_agents.taken, event=posted["event"]))["turn"]
         return None if turn is None else str(turn)
 
     async def turn(self, text: str, agent: str = "") -> AsyncGenerator[Event, None]:
-        """Send a message, and yield the events until the turn that took it has ended.
+        """Send a message and yield the events until the turn that took it has ended.
 
-        Leaving the iteration early ends the view, not the turn.
+        Leaving the iteration early does not end the turn.
         """
         posted = await self.post(text, agent, key=uuid4().hex)
         async with aclosing(self.follow(posted, agent)) as followed:
@@ -282,7 +282,7 @@ class Client(Resource):
                 yield event
 
     async def follow(self, posted: Json, agent: str = "") -> AsyncGenerator[Event, None]:
-        """Yield the events since a message was posted, until the turn that took it has ended."""
+        """Yield the events after a message was posted, until the turn that took it has ended."""
         async with aclosing(self.events(agent, after=posted["after"])) as heard:
             async for numbered in heard:
                 if numbered.event is not None:
@@ -295,7 +295,7 @@ class Client(Resource):
         """Send a message and return the reply.
 
         Raises:
-            TurnError: the turn ended without one.
+            TurnError: the turn ended without a reply.
         """
         warned, ended = None, None
         async for event in self.turn(text, agent):
@@ -307,12 +307,12 @@ class Client(Resource):
         raise events.no_reply("The agent", warned, ended.reason if ended else "interrupted")
 
     async def events(self, agent: str = "", *, after: int = 0) -> AsyncGenerator[NumberedEvent, None]:
-        """Yield the events of an agent after a number, and then those that come; a break of the connection is bridged.
+        """Yield the events of an agent after a number, then new ones as they occur. Reconnect if the connection breaks.
 
-        Pieces of text have no number until they are on disk; a number without an event says that all up to it is.
+        Pieces of text have no number until they are on disk; a number without an event means that all text up to it is.
 
         Raises:
-            ConnectionLost: the server stays away.
+            ConnectionLost: the server remains unreachable.
         """
         path = _OF_HANDLER[on_agents.events].path.format(agent=quote(await self._name(agent), safe=""))
         reader, tries = FrameReader(after), 0
@@ -333,42 +333,42 @@ class Client(Resource):
                 return
 
     async def interrupt(self, agent: str = "") -> bool:
-        """End the running turn, and return whether there was one."""
+        """End the running turn and return whether there was one."""
         return bool((await self._of(agent, on_agents.interrupt))["interrupted"])
 
     async def pop(self, agent: str = "") -> str | None:
-        """Take the last turn out of the context, and return what began it."""
+        """Remove the last turn from the context and return what began it."""
         removed = (await self._of(agent, on_agents.pop))["removed"]
         return None if removed is None else str(removed)
 
     async def retry(self, agent: str = "") -> Json:
-        """Take the last turn back, and send the message that began it again; return as `post` does."""
+        """Remove the last turn and resend the message that began it. Return the same as `post`."""
         return await self._of(agent, on_agents.retry)
 
     async def new(self, agent: str = "") -> int:
-        """Begin a new conversation, and return how many turns left the context."""
+        """Begin a new conversation and return the number of turns removed from the context."""
         return int((await self._of(agent, on_agents.new))["turns"])
 
     async def approvals(self) -> list[Json]:
-        """Return the questions about grants that wait for an answer, oldest first."""
+        """Return the unanswered questions about grants, oldest first."""
         return list((await self._call(on_functions.approvals))["approvals"])
 
     async def answer(self, question: str, answer: str, word: str = "", *, wide: bool = False) -> Json:
-        """Answer a question with `once`, `yes` or `no`, and a word for the model.
+        """Answer a question with `once`, `yes` or `no`, and an optional `word` for the model.
 
-        A `wide` yes is for the folder around the file, too.
+        A `wide` yes also covers the folder around the file.
         """
         return await self._call(on_functions.answer, id=question, answer=answer, word=word, wide=wide)
 
     async def command(self, words: Sequence[str], texts: Mapping[str, str] | None = None, **typed: str | bool) -> Json:
-        """Run a command of `knapper` where the workspace is, and return what it shows.
+        """Run a `knapper` command where the workspace is, and return its output.
 
-        `texts` are the files that it names; `typed` says where it was typed, as the API has it.
+        `texts` are the contents of the files that it names; `typed` are the API's fields about where it was typed.
         """
         return await self._call(on_commands.command, words=[*words], texts=dict(texts or {}), **typed)
 
     async def aclose(self) -> None:
-        """End the connection, and what was opened for it."""
+        """Close the connection and everything opened for it."""
         await self._wire.aclose()
         await self._resources.aclose()
 
@@ -381,13 +381,13 @@ class Client(Resource):
         await self.aclose()
 
     async def _name(self, agent: str) -> str:
-        """Return the name of an agent; that of the usual one is asked for once."""
+        """Return the name of an agent. The default agent's name is requested once."""
         if not agent:
             self._usual = agent = self._usual or str((await self.status())["agent"])
         return agent
 
     async def _of(self, agent: str, handler: Handler, **values: Any) -> Json:  # Any: JSON
-        """Return the result of an operation on an agent."""
+        """Call an operation on an agent and return its result."""
         return await self._call(handler, agent=await self._name(agent), **values)
 
 
@@ -398,11 +398,11 @@ async def connect(
     transport: httpx2.AsyncBaseTransport | None = None,
     **options: Any,  # Any: what `Workspace.open` takes
 ) -> Client:
-    """Return a client of the workspace at a place: its folder, its server's address (`https://…`), or an open one.
+    """Return a client of a workspace, given as its folder, its server's address (`https://…`), or an open `Workspace`.
 
-    With a folder, the workspace runs in this process, and `options` are those of `Workspace.open`; with an address,
-    `token` says who you are, and `transport` is another way to the server than a socket. Close the client with
-    `aclose`, or use it in `async with`.
+    With a folder, the workspace runs in this process and `options` are those of `Workspace.open`. With an address,
+    `token` authenticates you, and `transport` replaces the connection over a socket. Close the client with `aclose`, or
+    use it in `async with`.
 
     Raises:
         WorkspaceError: the folder cannot be used.
@@ -416,29 +416,29 @@ async def connect(
         return Client(wire, stack.pop_all())
 
 
-# Events as they come over a stream: frames read into the same dataclasses that a turn in this process yields.
+# Events from a stream: frames are parsed into the same dataclasses that a turn in this process yields.
 
-_MOST: Final = 64 << 20  # bytes of one frame
+_MOST: Final = 64 << 20  # bytes in one frame
 
 
 class FrameReader:
-    """Reads a stream onward; `last` is the number up to which all has been heard.
+    """A parser for an event stream that can be resumed; `last` is the number up to which everything has been read.
 
-    After a break, what is not on disk yet comes again from its beginning: what was yielded of it is left out.
+    After a break, the server repeats text that is not on disk yet from its beginning; text already yielded is skipped.
     """
 
     def __init__(self, after: int) -> None:
         self.last = after
         self._rest = b""
-        self._heard = ""  # of the text that has no number yet
+        self._heard = ""  # text read that has no number yet
         self._again = ""
 
     def begin_again(self) -> None:
-        """Note that the stream broke off, and that another one goes on after the last number."""
+        """Prepare for a new stream that continues after the last number, because the stream broke."""
         self._rest, self._again, self._heard = b"", self._heard, ""
 
     def feed(self, part: bytes) -> Iterator[NumberedEvent]:
-        """Yield the events whose frames are whole."""
+        """Add bytes to the buffer and yield the events in complete frames."""
         *frames, self._rest = (self._rest + part).split(b"\n\n")
         if len(self._rest) > _MOST:
             raise ValueError("a frame is too long")
@@ -462,7 +462,7 @@ class FrameReader:
 
 
 def event_of(data: dict[str, Any]) -> Event | None:  # Any: JSON
-    """Return the event of a published shape; None if this version does not know it."""
+    """Return the event for its published JSON, or None if this version does not know it."""
     kind = _kinds().get(str(data.get("type")))
     if kind is None:
         return None
@@ -493,22 +493,22 @@ def _fields(frame: bytes) -> tuple[int | None, dict[str, Any] | None]:  # Any: J
     return number, data
 
 
-# A workspace in this process behind the same operations as a server's, with its agents at work.
+# A workspace in this process behind the same operations as a server's, with its agents running.
 
-_GRACE_S: Final = 0.0  # whoever closes the client has heard what they wanted to
+_GRACE_S: Final = 0.0  # a caller that closes the client needs no more events
 _OWNER: Final = Identity("in-process", frozenset(SCOPES))
 _PATHS: Final = [(re.compile(re.sub(r"{(\w+)}", r"(?P<\1>[^/]+)", row.path)), row) for row in OPERATIONS]
 
 
 @asynccontextmanager
 async def local_wire(workspace: Workspace) -> AsyncIterator["LocalWire"]:
-    """Give the way to the operations of a workspace that is open in this process."""
+    """Provide access to the operations of a workspace that is open in this process."""
     async with opened_rooms(workspace, _GRACE_S) as rooms:
         yield LocalWire(rooms)
 
 
 class LocalWire:
-    """Requests to the operations of a workspace that is open in this process."""
+    """A `Wire` that calls the operations of a workspace in this process."""
 
     def __init__(self, rooms: Rooms) -> None:
         self._rooms = rooms
@@ -528,7 +528,7 @@ class LocalWire:
                 yield frame
 
     async def aclose(self) -> None:
-        """Do nothing: whoever opened the workspace closes it."""
+        """Do nothing: the code that opened the workspace closes it."""
 
     async def _run(self, method: str, path: str, query: Query, body: bytes) -> object:
         operation, names = _operation(method, path)

@@ -1,4 +1,4 @@
-"""The wire of a client: the interface of every way, the one over HTTP, and the servers that run on this machine."""
+"""The connection of a client: its interface, the implementation over HTTP, and discovery of servers on this machine."""
 
 import json
 import os
@@ -20,40 +20,40 @@ from ..server.failures import ApiRefusal
 
 Query = Mapping[str, str | int | bool]
 _TIMEOUT: Final = httpx2.Timeout(600.0, connect=10.0)
-_SILENCE_S: Final = 60.0  # on a stream that has a comment every 15 s
+_SILENCE_S: Final = 60.0  # on a stream with a comment every 15 s
 
 
 class ConnectionLost(KnapperError):
-    """The server cannot be reached, or the connection broke off."""
+    """The server cannot be reached, or the connection broke."""
 
     code = "connection"
 
 
 class Wire(Protocol):
-    """The way from a client to the operations."""
+    """A connection from a client to the operations."""
 
     async def ask(self, method: str, path: str, query: Query, body: object) -> Any:  # Any: JSON
-        """Return the answer to a request.
+        """Send a request and return the response.
 
         Raises:
-            ApiRefusal: it was refused, or failed; says why.
-            ConnectionLost: there is no answer.
+            ApiRefusal: the request was refused or failed; the error says why.
+            ConnectionLost: there was no response.
         """
 
     def stream(self, path: str, after: int) -> AsyncGenerator[bytes, None]:
         """Yield the bytes of an event stream, beginning after a number.
 
         Raises:
-            ApiRefusal: it was refused; says why.
-            ConnectionLost: it broke off.
+            ApiRefusal: the request was refused; the error says why.
+            ConnectionLost: the stream broke.
         """
 
     async def aclose(self) -> None:
-        """End the connection."""
+        """Close the connection."""
 
 
 class HttpWire:
-    """Requests to a server."""
+    """A `Wire` that sends requests to a server over HTTP."""
 
     def __init__(self, url: str, token: str, transport: httpx2.AsyncBaseTransport | None = None) -> None:
         self._url = url.rstrip("/")
@@ -63,7 +63,7 @@ class HttpWire:
         )
 
     async def ask(self, method: str, path: str, query: Query, body: object) -> Any:  # Any: JSON
-        """Return the answer to a request."""
+        """Send a request and return the response."""
         params = {key: str(value) for key, value in query.items()}
         content = None if body is None else json.dumps(body).encode("utf-8", "replace")
         headers = {} if body is None else {"Content-Type": "application/json"}
@@ -106,17 +106,17 @@ def _result(status: int, content: bytes) -> Any:  # Any: JSON
     raise ApiRefusal.read(status, document)
 
 
-# Where a server of a workspace is, told in its state folder, so that `knapper login` finds it. The file is the user's
-# alone, and locked as long as the server runs: the kernel lets go however it ends.
+# The address of a workspace's server, in a file in the state folder, so that `knapper login` finds it. Only the user
+# can read the file. It is locked while the server runs; the kernel releases the lock however the server ends.
 
 _NAMES: Final = ("serving.json", *(f"serving-{number}.json" for number in range(2, 9)))
-"""One for each server of the workspace; more than these are not told."""
+"""One file for each server of the workspace; further servers are not announced."""
 _MOST: Final = 16 << 10
 
 
 @contextmanager
 def announced(state: Path, url: str, token: str, certificate: str) -> Iterator[None]:
-    """Tell where the server is while the block runs, in the first file that no other server of the workspace has."""
+    """Announce the server while the block runs, in the first file that no other server of the workspace uses."""
     for name in _NAMES:
         descriptor = open_lock(state / name)
         if machine.try_lock(descriptor):
@@ -132,16 +132,16 @@ def announced(state: Path, url: str, token: str, certificate: str) -> Iterator[N
     try:
         yield
     finally:
-        os.truncate(descriptor, 0)  # not removed: who has opened it meanwhile would lock another file
+        os.truncate(descriptor, 0)  # not deleted: a process that opened it meanwhile would lock a different file
         os.close(descriptor)
 
 
 def running_servers(root: Path) -> list[tuple[str, str, httpx2.AsyncHTTPTransport | None]]:
-    """Return of each server that runs at a workspace its address, the token that asks it for login links, and the
-    transport that trusts its certificate and no other.
+    """Return the address of each running server of a workspace, its token for requesting login links, and a transport
+    that trusts only its certificate, or None if it has no certificate.
 
     Raises:
-        UsageError: none runs.
+        UsageError: no server is running.
     """
     told = [server for name in _NAMES if (server := _read_server_file(root / ".knapper" / name))]
     if not told:
@@ -151,7 +151,7 @@ def running_servers(root: Path) -> list[tuple[str, str, httpx2.AsyncHTTPTranspor
 
 
 def _read_server_file(path: Path) -> tuple[str, str, str] | None:
-    """Return what a running server told in its file; None if none has it."""
+    """Return the address, token and certificate from a server's file, or None if no running server holds it."""
     try:
         descriptor = os.open(path, machine.LOOKING)
     except OSError:
@@ -171,6 +171,6 @@ def _trusting(certificate: str) -> httpx2.AsyncHTTPTransport | None:
     if not certificate:
         return None
     trusted = ssl.create_default_context(cafile=certificate)
-    trusted.check_hostname = False  # the certificate itself is what is trusted, whatever name it is for
+    trusted.check_hostname = False  # trust the certificate itself, whatever host name it is for
     trusted.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     return httpx2.AsyncHTTPTransport(verify=trusted)

@@ -1,4 +1,4 @@
-"""`knapper agents`: show, delete, export and import agents; run and steer those that work together."""
+"""`knapper agents`: show, delete, export and import agents; run and control agents that work together."""
 
 import asyncio
 import signal
@@ -156,7 +156,7 @@ async def run(door: Door, *, until_idle: bool) -> Result:
 )
 @click.option("--spans", is_flag=True, help="Send spans of OpenTelemetry to where OTEL_EXPORTER_OTLP_ENDPOINT says.")
 @workspace_command
-def worker(context: CliContext, slots: int | None, grace: float, metrics: str, spans: bool) -> int:  # noqa: FBT001  (click hands it in)
+def worker(context: CliContext, slots: int | None, grace: float, metrics: str, spans: bool) -> int:  # noqa: FBT001  (click passes it)
     """Run the turns of all agents at a database that several processes share, until SIGTERM or Ctrl-C.
 
     Turns that have not ended by then go on in another worker. Exit code 75 says: start it again.
@@ -183,7 +183,7 @@ def worker(context: CliContext, slots: int | None, grace: float, metrics: str, s
 async def _event_listeners(
     context: CliContext, workspace: "Workspace", metrics: str, *, spans: bool
 ) -> AsyncIterator[list[Callable[["Event"], None]]]:
-    """Give who gets each event, to count it or to make a span of it, as it was asked for."""
+    """Provide the requested event listeners, which count events or create spans from them."""
     hearers: list[Callable[[Event], None]] = []
     async with AsyncExitStack() as stack:
         if metrics:

@@ -53,7 +53,7 @@ async def replay(door: Door, call: CallNumber, *, version: str, is_debugged: boo
 
 @contextmanager
 def stopping_first(door: Door, function: str) -> Iterator[None]:
-    """Make a function stop at its first line while the block runs, even if the user has a breakpoint there.
+    """Make a function stop at its first line while the block runs. Keep a breakpoint that the user has there.
 
     Raises:
         UsageError: there is no such function.
@@ -71,7 +71,7 @@ def stopping_first(door: Door, function: str) -> Iterator[None]:
 
 
 async def _replay_with_debugger(door: Door, call: int, version: str) -> "Replay":
-    """Replay a call, and stop where it raised or at its first line."""
+    """Replay a call, and stop where it raised or otherwise at its first line."""
     replays, debugger = door.functions.replays.of(door.owners), door.debugger()
     then = await replays.show(call)
     if then.outcome.outcome == "raised":

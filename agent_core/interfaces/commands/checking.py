@@ -1,4 +1,4 @@
-"""`knapper functions check`, `audit`, `import` and `export`: the gate on files and on libraries.
+"""`knapper functions check`, `audit`, `import` and `export`: the gate for files and libraries.
 
 A check is for people, scripts, commit hooks and, as a SARIF log, code scanning.
 """
@@ -101,7 +101,7 @@ def _check_options(context: CliContext, **options: Any) -> None:
 
 @dataclass(slots=True)
 class _Told:
-    """A printer of verdicts as they come; leaving the block ends the output."""
+    """A printer of verdicts as they arrive; leaving the block ends the output."""
 
     context: CliContext
     log: "SarifLog | None"
@@ -125,7 +125,7 @@ class _Told:
         return self
 
     def take(self, judgment: "Judgment") -> None:
-        """Print one verdict in the requested form."""
+        """Count and print one verdict in the requested format."""
         is_refused = not judgment.admitted
         warned = any(problem.severity == "warns" for problem in judgment.problems)
         for key, is_counted in {
@@ -150,7 +150,7 @@ class _Told:
             write(self._lines(judgment), sys.stdout)
 
     def _lines(self, judgment: "Judgment") -> list[Line]:
-        """Return the verdict with its line of a `.jsonl` file; in quiet mode, only what rejects it."""
+        """Return the verdict, with its line in a `.jsonl` file; in quiet mode, only the problems that reject it."""
         shown = replace(judgment, problems=judgment.refusals, fixes=()) if self.is_quiet else judgment
         headline, *others = (
             verdict_lines(shown, "would be added to")
@@ -298,9 +298,9 @@ def _log_audit(report: "AuditReport", root: Path) -> None:
     sys.stdout.flush()
 
 
-# Verdicts as a SARIF 2.1.0 log, which editors and code scanning services read, written piece by piece.
-# Refusals are errors, warnings warnings, fixes notes with what they would change. The shape keeps to what GitHub's code
-# scanning takes: rules with descriptions, one location a result, relative addresses, fingerprints.
+# Verdicts as a SARIF 2.1.0 log, which editors and code scanning services read, written incrementally.
+# Rejections are errors, warnings are warnings, and fixes are notes with their changes. The format follows GitHub's code
+# scanning: rules with descriptions, one location per result, relative URIs, fingerprints.
 
 Document: TypeAlias = dict[str, Any]  # Any: JSON of SARIF
 
@@ -310,10 +310,10 @@ _BASE = "SRCROOT"
 
 
 class SarifLog:
-    """One log with one run; `close` ends it, however much has been written."""
+    """A log with one run; `close` ends it and keeps it valid, however much was written."""
 
     def __init__(self, write: Callable[[str], object], version: str, root: Path, finder: str = "gate") -> None:
-        """Begin a log of what the `finder` finds."""
+        """Begin a log of the findings of the `finder`."""
         self._finder = finder
         self._write = write
         self._version = version
@@ -330,7 +330,7 @@ class SarifLog:
             self._began = True
 
     def close(self, *, whole: bool = True) -> None:
-        """End the log, and record whether everything requested has been judged."""
+        """End the log and record whether everything requested was judged."""
         if not self._began:
             self._write(self._head())
         driver = {
@@ -404,7 +404,7 @@ class SarifLog:
         return {"uri": path.as_uri()}
 
     def _fingerprint(self, file: str, name: str, code: str, document: Document) -> str:
-        """Return a fingerprint that stays the same while lines move: it uses the text of the line, not its number."""
+        """Return a fingerprint that is stable when lines move: it uses the text of the line, not its number."""
         lines = _lines_of(file)
         line = lines[document["startLine"] - 1].strip() if document["startLine"] <= len(lines) else ""
         text = "\0".join((Path(file).name, name, code, line))
@@ -413,7 +413,7 @@ class SarifLog:
         return f"{digest}:{self._seen[digest]}"
 
     def _fix(self, judgment: "Judgment") -> Document | None:
-        """Return all fixes of a function as one, if its text is a file of its own."""
+        """Return all fixes of a function as one change, if its source is in a `.py` file."""
         file, row = _file_of(judgment.path)
         before, after = _lines_of(file), lines_of(judgment.source)
         if row or not before or not after:
@@ -432,7 +432,7 @@ class SarifLog:
 
 
 def _file_of(path: str) -> tuple[str, int]:
-    """Return the file, and the line of a `.jsonl` file that the verdict belongs to."""
+    """Return the file of a verdict, and its line if that is a `.jsonl` file."""
     file, _, row = path.rpartition(":")
     return (file, int(row)) if file and row.isdigit() else (path, 0)
 

@@ -1,4 +1,4 @@
-"""`knapper configure`: which model answers and a few limits, tried before they are written."""
+"""`knapper configure`: sets the model and a few limits, and tests them before writing them."""
 
 import asyncio
 import os
@@ -18,7 +18,7 @@ from ..spans import Line, line
 
 @dataclass(frozen=True, slots=True)
 class SettingQuestion:
-    """One setting that the user is asked for."""
+    """A setting to ask the user for."""
 
     key: str
     question: str
@@ -85,7 +85,7 @@ def configure(context: CliContext, model: str | None, base_url: str | None, **op
 
 
 def _confirm(context: CliContext, root: Path, values: dict[str, Any], *, yes: bool) -> int:
-    """Confirm the addresses that only the file names, or that of a server that may be another user's."""
+    """Confirm the addresses that only the file names, or that of a server that may belong to another user."""
     from agent_core.access.grants.addresses import confirm, unconfirmed
     from agent_core.workspace.model_check import in_force, unconfirmed_server
 
@@ -110,7 +110,7 @@ def _confirm(context: CliContext, root: Path, values: dict[str, Any], *, yes: bo
 
 
 def _take(context: CliContext, root: Path, values: dict[str, Any], *, yes: bool) -> int:
-    """Try the chosen values, write them if they work or the user insists, and say what is left to do."""
+    """Test the chosen values, write them if they work or the user insists, and show the remaining steps."""
     from agent_core.workspace.model_check import exports, in_force, keep_address, try_model
 
     from ..menu import tested_lines
@@ -144,7 +144,7 @@ def _take(context: CliContext, root: Path, values: dict[str, Any], *, yes: bool)
 
 
 def _check_address(root: Path, settings: Any, *, yes: bool) -> None:  # Any: Settings, which only bodies import
-    """Raise if an address that only the file names is not confirmed, so that nothing is tried there."""
+    """Raise if an address that only the file names is not confirmed, so that nothing is sent there."""
     from agent_core.access.grants.addresses import UnconfirmedAddress
     from agent_core.workspace.doctor import check_address
 
@@ -184,7 +184,7 @@ def _ask_settings(root: Path, values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _no_model(root: Path, settings: Any) -> list[Line]:  # Any: Settings, which only bodies import
-    """Return that there is no model where none is set and none is found, before the rest is asked for."""
+    """Return a message if no model is set or found, to show before further questions."""
     from agent_core.base.errors import NoModel
     from agent_core.base.own_environment import environment
     from agent_core.workspace.model_check import choose_model
@@ -199,7 +199,7 @@ def _no_model(root: Path, settings: Any) -> list[Line]:  # Any: Settings, which 
 
 
 def _answer(root: Path, setting: SettingQuestion, now: Any) -> dict[str, Any]:
-    """Ask for one setting until the value is valid, and return it. Enter returns nothing."""
+    """Ask for one setting until the value is valid, and return it. Enter alone returns no value."""
     from agent_core.workspace.model_check import in_force
 
     from ..faults import fault_lines
@@ -218,7 +218,7 @@ def _answer(root: Path, setting: SettingQuestion, now: Any) -> dict[str, Any]:
 
 
 def _check_beginning(root: Path, settings: Any) -> None:  # Any: Settings, which only bodies import
-    """Raise if the agent cannot have its name, or the preset, the persona or the human of new agents is not there."""
+    """Raise if the agent's name is invalid, or if the preset, persona or human for new agents does not exist."""
     from agent_core.workspace.agent_files import AgentFiles
     from agent_core.workspace.group_file import is_group
     from agent_core.workspace.presets import preset, text_of
@@ -258,7 +258,7 @@ def _in_force(values: dict[str, Any]) -> list[Line]:
 
 
 def _current(key: str, value: Any) -> tuple[str, str]:
-    """Return a setting as it is in force, and the variable that set it, if one did."""
+    """Return the current value of a setting, and the environment variable that set it, if any."""
     from agent_core.base.own_environment import environment
     from agent_core.base.settings import PREFIX
     from agent_core.model.discover import address_of

@@ -1,4 +1,4 @@
-"""`knapper functions`: the commands with which people and scripts manage functions and their packages."""
+"""`knapper functions`: commands for people and scripts to manage functions and their packages."""
 
 import ast
 import json
@@ -124,7 +124,7 @@ async def list_(door: Door, pattern: str = "", *, module: str, standing: str | N
 
 
 def _listed_at_prompt(door: Door, listing: "FunctionListing", pattern: str) -> Result:
-    """Return the list with a head, or all functions as a table to look through."""
+    """Return the matching functions as a list with headings, or all functions as a table to browse."""
     from ..render.function_view import functions_table
 
     if not pattern and listing.functions:
@@ -266,7 +266,7 @@ async def test(door: Door, name: FunctionName, *, arguments: str | None) -> Resu
 async def call(door: Door, name: FunctionName, *, arguments: CallArguments) -> Result:
     """Call a function in a worker and print what it returned."""
     arguments = _read(door, arguments)
-    if door.at_prompt:  # which has a line of its own for what runs
+    if door.at_prompt:  # the prompt shows what is running
         return ended(door, (name, arguments), await door.functions.call(name, arguments, owners=door.owners))
     with StatusLine() as status:
         status.show(f"{name} runs; Ctrl-C ends it")
@@ -291,7 +291,7 @@ async def reload(door: Door) -> Result:
     """Read the folder again. Says what was loaded, changed, removed or rejected, and why."""
     change, many = await door.functions.reload(), len(door.functions.names())
     await door.workspace.helpers.refresh()
-    if door.at_prompt:  # which announces the rest, like any manual change
+    if door.at_prompt:  # the prompt announces the rest, like any manual change
         is_announced = change.loaded or change.changed or change.removed or change.fixed
         problems = (*change.rejected, *door.workspace.helpers.problems)
         return Result(change, [*([] if is_announced else [changes_line(change)]), *problem_lines(problems)])
@@ -300,10 +300,10 @@ async def reload(door: Door) -> Result:
 
 
 def _read(door: Door, arguments: str) -> str:
-    """Return the arguments of a call; `-` stands for what comes on standard input.
+    """Return the arguments of a call; `-` means standard input.
 
     Raises:
-        UsageError: they are no JSON object. What a model meant is guessed at; whoever types is asked.
+        UsageError: the arguments are not a JSON object. Unlike a model's arguments, a user's are not repaired.
     """
     if door.at_prompt:
         if arguments == "-":
@@ -327,7 +327,7 @@ def _read(door: Door, arguments: str) -> str:
 
 
 def ended(door: Door, called: tuple[str, str], report: "CallReport") -> Result:
-    """Return the result of one call: its value, and next to it what was printed, or how it failed."""
+    """Return the result of one call: its value, and on the side its printed output, or how it failed."""
     aside = outcome_lines(report, report.seconds)
     aside += [line(("dim", text)) for text in bare_lines(report.debugged)]
     if report.outcome == "timed_out":
@@ -338,7 +338,7 @@ def ended(door: Door, called: tuple[str, str], report: "CallReport") -> Result:
         aside.append(line(("warn", report.unproven)))
     if report.quarantined:
         aside += quarantine_lines(report.quarantined, door.typed)
-    values = value_lines(report, as_it_is=not door.at_prompt)  # from the shell, it may go into a file
+    values = value_lines(report, as_it_is=not door.at_prompt)  # in the shell, output may go into a file
     code = 0 if report.outcome == "returned" else 1
     return Result(report, [*_head(door, called), *values], code=code, aside=aside)
 
@@ -470,7 +470,7 @@ async def pending(door: Door, name: CandidateName = "", *, drop: bool) -> Result
 
 
 async def predicted(door: Door, judgment: "Judgment") -> "Judgment":
-    """Ask a user at a terminal for the results that are to be predicted. Return the verdict after that."""
+    """Ask a user at a terminal to predict the results of the gate's open calls. Return the new verdict."""
     results: list[str] = []
     if judgment.challenges:
         door.show(
@@ -485,7 +485,7 @@ async def predicted(door: Door, judgment: "Judgment") -> "Judgment":
 
 
 async def _typed_result(door: Door, question: str) -> str | None:
-    """Return what a user types. Enter alone is no result: it is asked once more, with what else can be done."""
+    """Return what the user types. After Enter alone, ask once more and explain the alternatives."""
     typed = await door.ask(question)
     if typed is None or typed.strip():
         return typed
@@ -495,7 +495,7 @@ async def _typed_result(door: Door, question: str) -> str | None:
 
 
 def challenge_hint(door: Door, judgment: "Judgment") -> str:
-    """Return the command that gives the results that are to be predicted."""
+    """Return the command for giving the predicted results."""
     if not judgment.challenges:
         return ""
     at_prompt = f"= {', '.join('RESULT' for _ in judgment.challenges)}"
@@ -504,7 +504,7 @@ def challenge_hint(door: Door, judgment: "Judgment") -> str:
 
 
 def results_of(text: str) -> list[str]:
-    """Return the results in a text in which they follow each other, each as Python writes it."""
+    """Return the results in a comma-separated text, each as Python source."""
     try:
         tree = syntax.parse(f"({text},)", mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -513,7 +513,7 @@ def results_of(text: str) -> list[str]:
 
 
 def judged(door: Door, judgment: "Judgment", hint: str = "") -> Result:
-    """Return the verdict on a function that was to join. At the prompt its hints fold into one line if it did."""
+    """Return the verdict on a new or changed function. At the prompt, an admitted function's hints are folded."""
     lines = folded_lines(judgment, f"??{judgment.name}") if door.at_prompt else verdict_lines(judgment)
     return Result(judgment, lines, hint, 0 if judgment.admitted else 1)
 
@@ -530,7 +530,7 @@ _ITEMS = (
 
 
 def _kinds(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that name what is granted."""
+    """Add the options for what is granted."""
     command = click.option("--stateful", is_flag=True, help="Keep one worker between calls.")(command)
     command = click.option("--memory", "memory_mib", type=int, metavar="MIB", help="More memory than the default.")(
         command
@@ -598,7 +598,7 @@ async def grants(door: Door, name: FunctionName = "") -> Result:
 
 
 async def revoked(functions: "FunctionService", name: str, selection: "Grants | None") -> Result:
-    """Revoke some grants of a function, or with None all."""
+    """Revoke the selected grants of a function, or all with None."""
     from ..render.grant_question import revoked_lines
 
     result = await functions.grants.revoke(name, selection)
@@ -606,7 +606,7 @@ async def revoked(functions: "FunctionService", name: str, selection: "Grants | 
 
 
 def agrees(question: "Question") -> bool:
-    """Show what would be granted and installed, page by page, and ask for a yes.
+    """Show what would be granted and installed, page by page, and ask the user to confirm.
 
     Raises:
         UsageError: there is no terminal.
@@ -636,7 +636,7 @@ async def packages(door: Door, *, is_clean: bool) -> Result:
 
 
 def package_lines(listing: "PackageListing") -> Iterator[Line]:
-    """Yield each set of requirements: its functions, its pinned packages, and whether it is installed."""
+    """Yield lines for each set of requirements: its functions, its pinned packages, and whether it is installed."""
     if listing.problem:
         yield line(("bad", "✗ "), listing.problem)
     for row in listing.packages:

@@ -1,4 +1,4 @@
-"""`knapper helpers`: the narrow agents that others call as functions."""
+"""`knapper helpers`: specialized agents that other agents call as functions."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""`knapper mcp`: the workspace as an MCP server over a pipe, and the MCP servers whose tools it uses."""
+"""`knapper mcp`: serves the workspace over MCP through a pipe, and manages the MCP servers that it uses."""
 
 import asyncio
 import difflib
@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # `knapper --help` loads none of it
     from agent_core.functions.mcp.tools import ForeignListing
 
 
-_ABOUT = 100  # characters of a description
+_ABOUT = 100  # characters shown of a description
 
 
 @click.group(invoke_without_command=True)
@@ -79,7 +79,7 @@ async def add(door: Door, name: str, target: tuple[str, ...], **options: Any) ->
         raise UsageError(f"This is no MCP server: {sentence(error.errors()[0])}.", fix="See docs/mcp.md.") from error
     async with opened_library(door) as library:
         library.book.check_name(name)
-        await library.trial(name, entry).client()  # what fails leaves no trace
+        await library.trial(name, entry).client()  # a failure leaves no trace
         library.book.put(name, entry)
         library.book.forget(name)
         library.book.approve(name, entry)
@@ -161,7 +161,7 @@ async def doctor(door: Door, name: str) -> Result:
 
 @asynccontextmanager
 async def opened_library(door: Door) -> "AsyncIterator[ForeignLibrary]":
-    """Open what this workspace knows of MCP servers, without its functions."""
+    """Open the workspace's library of MCP servers, without its functions."""
     must_have("mcp", "mcp")
     from agent_core.access.secrets import Secrets
     from agent_core.functions.mcp.library import ForeignLibrary
@@ -181,9 +181,9 @@ async def _listing(library: "ForeignLibrary", name: str) -> "ForeignListing":
 
 
 async def _tools_to_approve(library: "ForeignLibrary", name: str, *, is_whole: bool = True) -> Result:
-    """Return what there is to approve: each tool, or how it differs from what was approved, and what is suspicious.
+    """Return what to approve: each new tool, each difference from an approved one, and suspicious text.
 
-    Unless it `is_whole`, of each tool only the beginning of its description is shown.
+    Unless it `is_whole`, only the beginning of each tool's description is shown.
     """
     from agent_core.functions.mcp.entry import digest
 
@@ -221,7 +221,7 @@ def _tool_lines(tool: dict[str, Any] | None) -> list[str]:  # Any: JSON
 
 
 def _entry_to_approve(name: str, entry: "ServerEntry", digest: str, given: str) -> Result:
-    """Return what is to be approved of an entry; a digest that was given is that of another one."""
+    """Return what to approve about an entry. If a digest was `given`, it belongs to a different entry."""
     facts = {
         "connects to": entry.url,
         "starts": shlex.join(entry.command),

@@ -1,4 +1,4 @@
-"""`knapper memory` and `knapper log`: what an agent remembers, and a conversation as Markdown."""
+"""`knapper memory` and `knapper log`: an agent's memory, and a conversation as Markdown."""
 
 import asyncio
 from contextlib import AsyncExitStack

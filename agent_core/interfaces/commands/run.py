@@ -1,4 +1,4 @@
-"""`knapper run`: the prompt on a terminal; elsewhere one turn, or one turn per line."""
+"""`knapper run`: the prompt on a terminal; otherwise one turn, or one turn per line."""
 
 import asyncio
 import gc
@@ -97,11 +97,11 @@ def run(context: CliContext, **flags: Any) -> int:  # Any: the options above, as
             return _talk(options)
         except (NoModel, NoWorkspace, ForeignState, ExceptionGroup) as error:
             options = _with_what_lacks(options, error)
-    return 0  # the human has left
+    return 0  # the user quit
 
 
 def _over_server(context: CliContext, options: RunOptions) -> int:
-    """Talk to an agent of a server: what the workspace decides there cannot be chosen here."""
+    """Talk to an agent on a server. Options that the server's workspace decides are rejected."""
     usual = RunOptions(root=options.root)
     given = [name for name in _OF_WORKSPACE if getattr(options, name) != getattr(usual, name)]
     if given or options.approve not in (None, "ask", "deny"):
@@ -113,10 +113,10 @@ def _over_server(context: CliContext, options: RunOptions) -> int:
 
 
 def _complete(options: RunOptions) -> RunOptions:
-    """Return the options with the message in full: read from where it comes, and the files added to it.
+    """Return the options with the complete message: read from its source, with the files added.
 
     Raises:
-        UsageError: they contradict one another, or nothing was said.
+        UsageError: the options contradict each other, or the message is empty.
     """
     if options.once and (options.agent or options.resume):
         raise click.UsageError("--once keeps no conversation, so it takes neither --agent nor --resume.")
@@ -158,8 +158,8 @@ def _talk(options: RunOptions) -> int:
 
 
 def _with_what_lacks(options: RunOptions, error: Exception) -> RunOptions | None:
-    """Ask the user to choose a model or a workspace if there is none, or about a state that is not theirs. Without a
-    user, raise the error again.
+    """Ask the user for a missing model or workspace, or about a state file without their seal. Without a user, raise
+    the error again.
     """
     cause = innermost(error)
     if options.yes and isinstance(cause, NoWorkspace):
@@ -170,7 +170,7 @@ def _with_what_lacks(options: RunOptions, error: Exception) -> RunOptions | None
     if isinstance(cause, NoModel) and options.model:
         from agent_core.workspace.local_models import is_missing
 
-        if is_missing(options.model):  # it was named for this run, and the settings of a stranger name none here
+        if is_missing(options.model):  # the user named it for this run; untrusted settings cannot get here
             from ..menu import fetch
 
             fetch(options.model)
@@ -206,11 +206,11 @@ def _prompt(options: RunOptions) -> int:
         print(f"What goes over the wire is in {debug_log}", file=sys.stderr)  # noqa: T201  (before the prompt)
     if (workspace := options.root.resolve()) != Path.cwd():
         print(f"The workspace is {workspace}", file=sys.stderr)  # noqa: T201  (before the prompt)
-    gc.disable()  # until all is loaded: imports leave no garbage, and looking for it costs a tenth of the way
+    gc.disable()  # until everything is loaded: imports leave no garbage, and collection costs a tenth of the time
     from ..repl.app import Repl
 
     code = asyncio.run(Repl(options).run())
-    from agent_core.base.settings import load  # takes long, and the prompt must not wait for it
+    from agent_core.base.settings import load  # slow, and the prompt must not wait for it
 
     if code == 0 and options.base_url and not load(options.root).model.base_url:
         note = "The address was for this session. To keep it, type: knapper configure"
@@ -234,14 +234,14 @@ def _names_address(root: Path) -> bool:
     try:
         file = read_toml(read_plain(root / SETTINGS, 1 << 20), values=OF_A_FILE)
     except (OSError, Malformed):
-        return False  # problems in it are reported where the settings are read
+        return False  # problems are reported when the settings are read
     named = file.get("models")
     tables = [file.get("model"), *(named.values() if isinstance(named, dict) else ())]
     return any(isinstance(table, dict) and "base_url" in table for table in tables)
 
 
 def _is_alone() -> bool:
-    """Check whether nobody types: there is no terminal, and nothing comes from elsewhere."""
+    """Check whether there is no input: no terminal, and nothing on standard input."""
     if sys.stdin.isatty():
         return not _at_terminal()
     return isinstance(sys.stdin.buffer, BufferedReader) and not sys.stdin.buffer.peek(1)

@@ -1,4 +1,4 @@
-"""`knapper secrets`: values that functions are given by name, read only from a hidden prompt or standard input."""
+"""`knapper secrets`: values that functions get by name, read only from a hidden prompt or standard input."""
 
 import sys
 from pathlib import Path
@@ -75,7 +75,7 @@ def remove(context: CliContext, name: str) -> None:
 
 
 def _workspace(context: CliContext) -> Path | None:
-    """Return the folder if it is a workspace, or None: a secret does not need one."""
+    """Return the workspace folder, or None if there is none, because secrets do not need one."""
     from agent_core.workspace.workspace import Workspace
 
     try:
@@ -85,7 +85,7 @@ def _workspace(context: CliContext) -> Path | None:
 
 
 def _readers(context: CliContext) -> dict[str, list[str]]:
-    """Return which functions may read each secret now."""
+    """Return, for each secret, the functions that may currently read it."""
     from ..shell_door import with_workspace
 
     readers: dict[str, list[str]] = {}

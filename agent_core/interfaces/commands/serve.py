@@ -1,4 +1,4 @@
-"""`knapper serve`, `login` and `tokens`: the workspace over HTTP, and who may use it."""
+"""`knapper serve`, `login` and `tokens`: serves the workspace over HTTP and manages access to it."""
 
 import asyncio
 import signal
@@ -73,7 +73,7 @@ def serve(context: CliContext, **options: object) -> int:
 
 
 def stopping() -> asyncio.Event:
-    """Return what Ctrl-C and SIGTERM set; a second Ctrl-C ends the process as usual."""
+    """Return an event that Ctrl-C and SIGTERM set. A second Ctrl-C ends the process as usual."""
     is_stopping = asyncio.Event()
 
     def stop() -> None:
@@ -90,7 +90,7 @@ def _tell(context: CliContext, doors: "Doors") -> None:
     if context.as_json:
         print_json({"url": doors.url, "login": doors.login, "workspace": str(context.root.resolve())})
         return
-    print(f"Serving {context.root.resolve()} at {doors.url}", flush=True)  # noqa: T201  (what the user asked for)
+    print(f"Serving {context.root.resolve()} at {doors.url}", flush=True)  # noqa: T201  (the command's result)
     context.tell(
         f"Log in once, within ten minutes: {doors.login}", "For another browser: knapper login. Ctrl-C stops it."
     )

@@ -1,4 +1,4 @@
-"""`knapper init`, `doctor`, `schema` and `state`: make a workspace, and look at what is around it."""
+"""`knapper init`, `doctor`, `schema` and `state`: create a workspace and check its surroundings."""
 
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,7 @@ from ..render.verdicts import problem_lines
 from ..spans import Line, Span, indented, line, warned
 from .verb import Door, Opens, Result, verb
 
-_LATE_S = 60.0  # an event that is due for longer means that too few run turns
+_LATE_S = 60.0  # an event that is overdue for longer means that there are too few workers
 _BAD: Span = ("bad", "✗ ")
 _AT_LEVEL = {
     "apart": "at apart a worker's root alone confines its files, and each call imports its packages: docs/platforms.md",
@@ -48,7 +48,7 @@ async def doctor(door: Door) -> Result:
 
 def _doctor_lines(report: dict[str, Any]) -> list[Line]:  # Any: the published shape of `doctor`
     sandbox = report["sandbox"]
-    absent: Span = _BAD if sandbox["level"] == "none" else ("bad", "! ")  # the others confine what runs, too
+    absent: Span = _BAD if sandbox["level"] == "none" else ("bad", "! ")  # the other layers still confine workers
     lines = [
         line(("strong", "knapper "), f"{report['version']}, Python {report['python']}, {report['platform']}"),
         line(_mark(sandbox["level"] != "none"), f"sandbox: {sandbox['level']}"),
@@ -78,7 +78,7 @@ def _doctor_lines(report: dict[str, Any]) -> list[Line]:  # Any: the published s
 
 
 def _database_lines(storage: dict[str, Any], version: str) -> list[Line]:  # Any: JSON
-    """Return how a shared database is, what waits in it, and the processes there."""
+    """Return lines about a shared database: its health, its waiting events, and its processes."""
     if (health := storage.get("health")) is None:
         return []
     waiting, oldest_s = storage["backlog"]["waiting"], storage["backlog"]["oldest_s"]
@@ -109,7 +109,7 @@ def _process_line(process: dict[str, Any], version: str) -> Line:  # Any: JSON
     return line("  ", _mark(is_well), ", ".join(facts))
 
 
-def _mark(good: bool) -> Span:  # noqa: FBT001  (the one thing it renders)
+def _mark(good: bool) -> Span:  # noqa: FBT001  (its only argument)
     return ("ok", "✓ ") if good else _BAD
 
 
@@ -127,7 +127,7 @@ def schema(context: CliContext, files: tuple[Path, ...]) -> int:
 
 
 def _schema_lines(function: Function) -> list[Line]:
-    """Return one function's name, place, description and parameters."""
+    """Return lines with a function's name, location, description and parameters."""
     shape = function.parameters
     required = shape.get("required", ())
     lines = [
@@ -141,7 +141,7 @@ def _schema_lines(function: Function) -> list[Line]:
     return lines
 
 
-@click.group(hidden=True)  # the message that it follows from names it
+@click.group(hidden=True)  # error messages name it when it is needed
 def state() -> None:
     """Set aside a state file that does not carry your seal, or adopt one that was set aside."""
 

@@ -1,4 +1,4 @@
-"""`knapper sources`: the documents that the user gives an agent."""
+"""`knapper sources`: documents that the user gives to an agent."""
 
 import shlex
 from collections import Counter
@@ -105,7 +105,7 @@ async def remove(door: Door, source: str, *, agent: OfAgent, loaded: bool) -> Re
     return Result({"removed": [source_json(row) for row in rows]}, lines)
 
 
-# Sources as documents and as lines: the result of each that was added, and those that an agent has.
+# Sources as JSON and as lines: the results of adding them, and the list of an agent's sources.
 
 _FILES = {"added": "added", "replaced": "replaced", "resumed": "resumed", "there": "there already"}
 _NAMED = 5
@@ -113,7 +113,7 @@ Json = dict[str, Any]  # Any: JSON
 
 
 def report_lines(reports: Sequence["SourceReport"]) -> list[Line]:
-    """Return the result for each source as a line; that of a folder is one line."""
+    """Return a line with the result for each source, or one line for a whole folder."""
     if len(reports) > 1 and reports[0].folder:
         return [_folder_line(reports)]
     return [
@@ -140,12 +140,12 @@ def _folder_line(reports: Sequence["SourceReport"]) -> Line:
 
 
 def report_json(report: "SourceReport") -> Json:
-    """Return the same as a document."""
+    """Return the result for a source as JSON."""
     return asdict(report)
 
 
 def source_json(row: "DocumentRow") -> Json:
-    """Return a source as a document, with the stored `passages` and their `total`."""
+    """Return a source as JSON, with the number of stored `passages` and their `total`."""
     facts: Json = {"name": row.name, "kind": row.kind, "hash": row.hash, "at": row.at}
     return {**facts, "passages": row.done, "total": row.total, "complete": row.complete}
 

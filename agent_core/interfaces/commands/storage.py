@@ -1,4 +1,4 @@
-"""`knapper storage`: where the state is, whether it is whole, and how it moves between a file and a database."""
+"""`knapper storage`: shows, checks and cleans the state, and copies it between a file and a database."""
 
 import asyncio
 from typing import Any
@@ -54,7 +54,7 @@ async def vacuum(door: Door) -> Result:
 @click.option("--to", "target", required=True, metavar="URL", help="An empty one; a file is made.")
 @click.option("--resume", is_flag=True, help="Go on with a copy that was broken off.")
 @workspace_command
-def copy(context: CliContext, source: str, target: str, resume: bool) -> None:  # noqa: FBT001  (click hands it in)
+def copy(context: CliContext, source: str, target: str, resume: bool) -> None:  # noqa: FBT001  (click passes it)
     """Copy a whole state, and compare the two row by row. No other program may write meanwhile."""
 
     if source == target:

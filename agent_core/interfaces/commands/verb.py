@@ -1,7 +1,7 @@
-"""A verb, defined once: its signature is the command of the shell and the form that the prompt takes.
+"""A verb is defined once and serves as a shell command, as a slash command and as a command of a server.
 
-In the shell it is a command of click, for which `opened` opens the workspace; at the prompt, its handler works on what
-the conversation has open; over a server, on what that has open, if a token has the `scope`.
+In the shell it is a click command, for which `opened` opens the workspace. At the prompt, its handler works on the
+workspace of the conversation; over a server, on that of the server, if the token has the `scope`.
 """
 
 import inspect
@@ -41,8 +41,8 @@ SourceProgress: TypeAlias = Callable[[int, int, str], None]
 class Result:
     """The result of a command: a document for scripts, lines for people, and the exit code.
 
-    A document of None and no lines print nothing. `aside` belongs to standard error, as `hint` does, which only people
-    get. At the prompt the source is colored, and the table is there to be looked through in place of the lines.
+    A document of None and no lines print nothing. `aside` and `hint` go to standard error; scripts do not get `hint`.
+    At the prompt, the source is colored, and the table can be browsed in place of the lines.
     """
 
     document: Any  # Any: a JSON document of a published shape
@@ -55,10 +55,10 @@ class Result:
 
 
 def read_here(file: str | None) -> str:
-    """Return the text of a file of this machine; None is standard input, at which nobody is waited for.
+    """Return the text of a file on this machine; None is standard input, which must not be a terminal.
 
     Raises:
-        UsageError: it cannot be read, or nobody types it.
+        UsageError: the file cannot be read, or standard input is a terminal.
     """
     if file is None and sys.stdin.isatty():
         raise UsageError("There is no source.", fix="Give --file FILE, or --file - and the source on standard input.")
@@ -69,20 +69,20 @@ def read_here(file: str | None) -> str:
 
 
 class Door:
-    """The way by which a command came in: what it works on, and how it asks its user. Here nobody can be asked."""
+    """The interface that a command came through: its workspace, and how to ask its user. This base asks no one."""
 
     at_prompt = False
     agent_name = ""
-    """The agent that is talked to; "" in the shell, where the usual one is meant."""
+    """The agent of the conversation; "" in the shell, which means the default agent."""
     owners: "CallOwners" = None
-    """The agents whose calls may be read."""
+    """The agents that the user may read the calls of."""
 
     def __init__(self, workspace: "Workspace | None" = None) -> None:
         self._workspace = workspace
 
     @property
     def typed(self) -> str:
-        """The words before a verb of functions, as the user types them."""
+        """The prefix that the user types before a verb for functions."""
         return "/" if self.at_prompt else "knapper functions "
 
     @property
@@ -101,15 +101,15 @@ class Door:
         raise NotImplementedError
 
     async def known(self, name: str) -> str:
-        """Return the name of an agent that exists, or the usual one: a command that only looks creates nothing."""
+        """Return the name if the agent exists, or the default agent's for ""; a read-only command creates no agent."""
         raise NotImplementedError
 
     async def agent(self, name: str) -> "Agent":
-        """Return an agent that exists."""
+        """Open an existing agent."""
         return await self.workspace.agent(await self.known(name))
 
     async def memory(self, name: str) -> "AgentMemory":
-        """Return what an agent that exists remembers, to search it; the agent may be running elsewhere."""
+        """Return the memory of an existing agent for searching; the agent may be running elsewhere."""
         return self.workspace.memory(await self.known(name))
 
     async def sources(self, name: str) -> "Sources":
@@ -117,51 +117,51 @@ class Door:
         return await self.workspace.sources(await self.known(name))
 
     def read(self, file: str | None) -> str:
-        """Return the text of a file that the user named; `-`, or None, is standard input.
+        """Return the text of a file that the user named; `-` or None is standard input.
 
         Raises:
-            UsageError: it cannot be read, or nobody types it.
+            UsageError: the file cannot be read, or there is no input.
         """
         return read_here(file)
 
     async def confirm(self, question: str, *, is_final: bool = False) -> bool:
-        """Ask for a yes, by the whole word if the deed cannot be undone. In the shell, the command itself is a yes."""
+        """Ask the user to confirm, with a whole `yes` if `is_final`. In the shell, the command itself is a yes."""
         return True
 
     async def agrees(self, question: str, fix: str, lines: Sequence["Line"] = (), *, is_final: bool = False) -> bool:
-        """Ask for a yes below these lines. Where nobody can be asked, the error suggests `fix`: an option that agrees.
+        """Show the lines and ask the user to confirm. If no one can be asked, the error suggests the option `fix`.
 
         Raises:
-            UsageError: nobody can be asked.
+            UsageError: no one can be asked.
         """
         self.show(lines)
         return await self.confirm(question, is_final=is_final)
 
     def show(self, lines: Sequence["Line"]) -> None:
-        """Show what belongs to a question, before it is asked."""
+        """Show the lines that belong to a question before it is asked."""
 
     def resting(self) -> AbstractAsyncContextManager[None]:
-        """Close the agent that is talked to while the block runs; it goes on with what is on disk then."""
+        """Close the agent of the conversation while the block runs, then reopen it from disk."""
         return nullcontext()
 
     async def ask(self, question: str) -> str | None:
-        """Return what the user types, or None if nobody can be asked or nothing more comes."""
+        """Return the user's answer, or None if no one can be asked or the input has ended."""
         return None
 
     def editor(self, fix: str) -> AbstractAsyncContextManager[None]:
-        """Give the terminal to the user's editor. Where there is none, the error suggests `fix`."""
+        """Give the terminal to the user's editor. If there is no terminal, the error suggests `fix`."""
         raise UsageError("There is no terminal for an editor.", fix=fix)
 
     def debugger(self) -> "Debugger | None":
-        """Return the user at the debugger, None for that of the workspace.
+        """Return the debugger interface of this user, or None to use that of the workspace.
 
         Raises:
-            UsageError: nobody can sit there.
+            UsageError: no one can use a debugger here.
         """
         return None
 
     def source_progress(self) -> AbstractContextManager[SourceProgress]:
-        """Show how far a source is read."""
+        """Show progress while a source is read."""
         return nullcontext(lambda *_: None)
 
 
@@ -169,9 +169,7 @@ Handler: TypeAlias = Callable[..., Awaitable[Result]]
 
 
 class Opens(Enum):
-    """The needs of a command: a workspace; one that may be read-only; one that asks about grants; any, if need be
-    empty; nothing.
-    """
+    """The workspace that a command needs: a normal, a readable or a grant-asking one, any (even empty), or none."""
 
     WORKSPACE = auto()
     READABLE = auto()
@@ -185,15 +183,15 @@ ALWAYS, ALONE, NEVER = ".*", "", "(?!)"
 
 @dataclass(frozen=True, slots=True)
 class CommandEntry:
-    """A slash command: what it does, its arguments, and what can stand at each position after it.
+    """A slash command: its description, its arguments, and the completions for each of them.
 
-    `typed` is its name with its arguments. `takes` has for each place, with a comma between them, the
-    words and kinds of names, such as `<function>`; `after` those of the second place after one word at the first.
+    `typed` is the name with the arguments. `takes` lists the words and the kinds of names, such as `<function>`, for
+    each position, separated by commas; `after` maps a first word to those for the second position.
 
-    `shows` is the form of the words with which it only shows something: from a pipe no more is done without an option.
-    One that always does so works while a turn runs, and so does one that is `in_turn`.
-    `needs_user` is the form of those with which it works only for a user at a terminal, whatever option is given.
-    `page` says where the server's page has the same, if it has.
+    `shows` is a pattern for arguments with which the command only shows something. From a pipe, everything else needs
+    an option. A command that always only shows works while a turn runs, as does one that is `in_turn`.
+    `needs_user` is a pattern for arguments that require a user at a terminal, whatever the options.
+    `page` names the equivalent on the server's page, if there is one.
     """
 
     typed: str
@@ -211,11 +209,11 @@ class CommandEntry:
         return self.typed[1:].partition(" ")[0]
 
     def only_shows(self, words: str) -> bool:
-        """Return whether it only shows something with these words."""
+        """Return whether the command only shows something with these arguments."""
         return re.fullmatch(self.shows, words) is not None
 
     def offers(self, before: Sequence[str]) -> Sequence[str]:
-        """Return what can stand at the position after these words."""
+        """Return the completions for the position after these words."""
         if len(before) == 1 and before[0] in self.after:
             return self.after[before[0]].split()
         places = self.takes.split(", ")
@@ -224,7 +222,7 @@ class CommandEntry:
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """An argument as it is typed: the kind that the prompt completes, the type for the shell, and its name in help."""
+    """A positional argument: its kind for completion at the prompt, its type in the shell, and its name in help."""
 
     kind: str = ""
     type: click.ParamType[Any] | None = None  # Any: click's own
@@ -246,10 +244,10 @@ Reason = Annotated[str, click.option("--reason", default="", help="The reason, f
 
 
 class Verb(click.Command):
-    """A command of the shell that the prompt and a server run, too.
+    """A shell command that the prompt and a server can run, too.
 
-    `kinds` has what the prompt completes for each argument. As a slash command it is `slash`, typed with what is
-    `at_prompt`.
+    `kinds` maps each argument to its kind for completion. `slash` is the name as a slash command, `at_prompt` its
+    parameters there.
     """
 
     handler: Handler
@@ -261,10 +259,10 @@ class Verb(click.Command):
     at_prompt: Sequence[click.Parameter] = ()
 
     def taken(self, typed: Sequence[str]) -> dict[str, Any]:  # Any: as the options are typed
-        """Return the arguments of the handler.
+        """Parse words into the arguments of the handler.
 
         Raises:
-            UsageError: they do not fit.
+            UsageError: the words do not match the command.
         """
         try:
             values = self.make_context(self.name, [*typed]).params
@@ -273,7 +271,7 @@ class Verb(click.Command):
         return {name: value for name, value in values.items() if name not in _OF_ALL}
 
     def from_prompt(self, words: str) -> list[str]:
-        """Return words of the prompt as the shell takes them: the last place takes all that is left."""
+        """Convert prompt words to shell words; the last parameter takes the rest of the line."""
         texts = [text.strip() for text in words.split(" ", len(self.at_prompt) - 1)] if self.at_prompt else []
         pairs = [(place, text) for place, text in zip(self.at_prompt, texts, strict=False) if text]
         options = [f"{max(place.opts, key=len)}={text}" for place, text in pairs if isinstance(place, click.Option)]
@@ -286,9 +284,9 @@ def verb(
     opens: Opens = Opens.WORKSPACE,
     scope: "Scope | None" = None,
 ) -> Callable[[Handler], Verb]:
-    """Make a command of a handler: its parameters are arguments, but for the options of decorators below this one.
+    """Turn a handler into a command: its parameters become arguments, except options of decorators below this one.
 
-    `scope` is what a token needs to run it over a server.
+    `scope` is the scope that a token needs to run it over a server.
     """
 
     def decorate(handler: Handler) -> Verb:
@@ -317,9 +315,9 @@ def verb(
 
 
 def slash(typed: str, says: str = "", *, last: str = "", **entry: Any) -> Callable[[Verb], Verb]:  # Any: its fields
-    """Make a verb a slash command, too, with an entry; or, if nothing says what it does, a form of one, as two words.
+    """Make a verb a slash command, too. Without a description (`says`), it is a two-word form of another one.
 
-    There its arguments are typed in order, and the option `last` as the last of them. If it only reads, it only shows.
+    At the prompt its arguments are typed in order, followed by the option `last`. A verb that only reads only shows.
     """
 
     def decorate(verb: Verb) -> Verb:
@@ -342,7 +340,7 @@ def _usage_of(param: click.Parameter) -> str:
 
 
 def _add_arguments(handler: Handler) -> dict[str, str]:
-    """Add the parameters of a handler that no decorator added, and return what the prompt completes for each."""
+    """Add click parameters for those that no decorator added, and return the completion kind of each argument."""
     own: list[click.Parameter] = vars(handler).setdefault("__click_params__", [])
     kinds: dict[str, str] = {}
     options, arguments = list[click.Parameter](), list[click.Parameter]()
@@ -363,7 +361,7 @@ def _add_arguments(handler: Handler) -> dict[str, str]:
 
 
 def typed_words(context: click.Context) -> list[str]:
-    """Return a command as it was typed, without the options that every command takes."""
+    """Return the words of a command as typed, without the options that every command takes."""
     options: list[str] = []
     places: list[str] = []
     for param in context.command.params:

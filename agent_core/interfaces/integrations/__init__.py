@@ -1,4 +1,4 @@
-"""Agents and groups of a workspace as members of teams of other frameworks.
+"""Agents and groups of a workspace as members of teams in other frameworks.
 
-One module a framework, imported by whoever uses it; the framework is an extra of its own.
+There is one module per framework, imported only by code that uses it; each framework is a separate extra.
 """

@@ -1,6 +1,6 @@
-"""An agent or group of a workspace in Microsoft's Agent Framework 1.x, by its structural protocol `SupportsAgentRun`.
+"""An agent or group of a workspace in Microsoft's Agent Framework 1.x, through its protocol `SupportsAgentRun`.
 
-Needs the extra `agent-framework`.
+Requires the extra `agent-framework`.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Sequence
@@ -29,13 +29,13 @@ _MOST_SESSIONS: Final = 500
 
 
 class FrameworkAgent:
-    """An agent of the framework whose turns are those of an agent or group of ours, with its own memory and functions.
+    """A framework agent backed by a Knapper agent or group, with its own memory and functions.
 
-    Each session is a conversation of its own; without one, the agent's own conversation goes on.
+    Each session is a separate conversation; without a session, the agent's own conversation continues.
     """
 
     def __init__(self, name: str, client: Client, *, agent: str = "", description: str = _DESCRIPTION) -> None:
-        """Create the agent. Its `name` is the framework's; `agent` is ours, or the usual one."""
+        """Create the agent. `name` is its name in the framework; `agent` is the Knapper agent or the default one."""
         self.id = self.name = name
         self.description = description
         self._client = client
@@ -47,14 +47,14 @@ class FrameworkAgent:
         return AgentSession(session_id=session_id)
 
     def get_session(self, service_session_id: str, *, session_id: str | None = None) -> AgentSession:
-        """Return the session of a conversation that has a name here."""
+        """Return the session of a named conversation."""
         return AgentSession(session_id=session_id, service_session_id=service_session_id)
 
     def run(
         self, messages: Input = None, *, stream: bool = False, session: AgentSession | None = None, **_: object
     ) -> Awaitable[AgentResponse] | ResponseStream[AgentResponseUpdate, AgentResponse]:
-        """Run a turn: return what can be awaited for its response or, with `stream`, iterated for its updates."""
-        others = [message for message in _messages(messages) if message.source != self.name]  # it knows its own words
+        """Run a turn. Return an awaitable response or, with `stream`, an iterable stream of updates."""
+        others = [message for message in _messages(messages) if message.source != self.name]  # not its own messages
         updates = self._updates(others, session)
         if stream:
             return ResponseStream(updates, finalizer=self._response)

@@ -1,6 +1,6 @@
-"""An agent or group of a workspace in AutoGen's teams (AgentChat 0.7). Needs the extra `autogen`; never imports `mcp`.
+"""An agent or group of a workspace in AutoGen teams (AgentChat 0.7). Requires the extra `autogen`; never imports `mcp`.
 
-AutoGen is in maintenance, so this is for the last version of it.
+AutoGen is in maintenance mode, so this module supports its last version.
 """
 
 import asyncio
@@ -35,23 +35,23 @@ _DESCRIPTION: Final = "An assistant that makes the functions it is missing, test
 
 
 class AutoGenAgent(BaseChatAgent):  # type: ignore[misc]  # AutoGen is not installed where this is checked
-    """A participant of a team whose turns are those of an agent or group of ours, with its own memory and functions."""
+    """A team participant backed by a Knapper agent or group, with its own memory and functions."""
 
     component_provider_override = f"{__name__}.AutoGenAgent"
 
     def __init__(
         self, name: str, client: Client, *, agent: str = "", conversation: str = "", description: str = _DESCRIPTION
     ) -> None:
-        """Create the participant. Its `name` is the team's, an identifier; `agent` is ours, or the usual one.
+        """Create the participant. `name` is its identifier in the team; `agent` is the Knapper agent or the default.
 
-        With a `conversation`, the team has one of its own with the agent. The client stays the caller's.
+        With a `conversation`, the team has a separate conversation with the agent. The caller closes the client.
         """
         super().__init__(name, description)
         self._adapter = TurnAdapter(client, agent, conversation)
 
     @property
     def produced_message_types(self) -> Sequence[type[BaseChatMessage]]:
-        """The messages that it answers with."""
+        """The message types that it answers with."""
         return (TextMessage,)
 
     async def on_messages(self, messages: Sequence[BaseChatMessage], cancellation_token: CancellationToken) -> Response:
@@ -65,9 +65,9 @@ class AutoGenAgent(BaseChatAgent):  # type: ignore[misc]  # AutoGen is not insta
     async def on_messages_stream(
         self, messages: Sequence[BaseChatMessage], cancellation_token: CancellationToken
     ) -> AsyncGenerator[Heard | Response, None]:
-        """Yield what happens in the turn, and its response at the end; if it is canceled, so is the turn."""
+        """Yield the events of the turn, then its response. Cancellation also cancels the turn."""
         inner: list[Heard] = []
-        reply_id = str(uuid4())  # pieces of text say which message they are of
+        reply_id = str(uuid4())  # pieces of text carry the id of their message
         said = [TeamMessage(message.source, _words(message), message.id) for message in messages]
         async with aclosing(self._adapter.turn(said)) as turn:
             while True:
@@ -87,14 +87,14 @@ class AutoGenAgent(BaseChatAgent):  # type: ignore[misc]  # AutoGen is not insta
         await self._adapter.begin_anew()
 
     async def save_state(self) -> Mapping[str, Any]:
-        """Return where the conversation is kept; what was said stays in the workspace."""
+        """Return a reference to the conversation; its content stays in the workspace."""
         return await self._adapter.reference()
 
     async def load_state(self, state: Mapping[str, Any]) -> None:
-        """Go on with the conversation of a state.
+        """Continue the conversation of a saved state.
 
         Raises:
-            UsageError: it is the state of another agent.
+            UsageError: the state belongs to another agent.
         """
         await self._adapter.restore(state)
 
@@ -128,14 +128,14 @@ class AutoGenAgent(BaseChatAgent):  # type: ignore[misc]  # AutoGen is not insta
 
 
 def _words(message: BaseChatMessage) -> str:
-    """Return a message of any kind as text; what is handed over comes with what was said before."""
+    """Return a message of any type as text. A handoff includes its context."""
     before = message.context if isinstance(message, HandoffMessage) else ()
     said = [f"{part.type}: {part.content}" for part in before]
     return "\n".join([message.to_model_text(), *said])
 
 
 def _about(event: Event) -> dict[str, str]:
-    """Return what programs can tell an event by: its type, a group's member, and the function that the gate let in."""
+    """Return metadata that identifies an event to programs: its type, the group member, and the admitted function."""
     about = {"knapper": event.type, "knapper_agent": event.agent}
     if isinstance(event, events.CallAnswered) and event.detail.get("admitted"):
         about["knapper_admitted"] = str(event.detail.get("name", ""))

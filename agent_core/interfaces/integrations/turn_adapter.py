@@ -1,6 +1,6 @@
-"""What every framework's adapter needs: messages of a team in, events of one turn out.
+"""The base of all framework adapters: takes messages of a team and yields the events of one turn.
 
-It works with a client, so the agent may be in this process or behind a server. Imports no framework.
+It uses a client, so the agent may be in this process or behind a server. It imports no framework.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ USER: Final = "user"
 _KIND: Final = "knapper"
 _MOST_KNOWN: Final = 200  # ids of messages
 _NOTHING_NEW: Final = "Nothing new was said. It is your turn."
-_ENDING_S: Final = 10.0  # that a canceled turn has to end
+_ENDING_S: Final = 10.0  # time for a canceled turn to end
 _AGAIN_S: Final = 0.05
 _BORDERS: Final = (events.TurnStarted, events.CallStarted, events.CallAnswered, events.TurnEnded)
 _UNNAMED: Final = ""
@@ -31,7 +31,7 @@ _UNNAMED: Final = ""
 
 @dataclass(frozen=True, slots=True)
 class TeamMessage:
-    """A message of a member of a team: by whom, the text, and the team's id of it, if there is one."""
+    """A message from a team member: its author, text, and the team's message id, if there is one."""
 
     source: str
     text: str
@@ -39,20 +39,20 @@ class TeamMessage:
 
 
 class TurnAdapter:
-    """One agent or group, and the one conversation of it that a team takes part in."""
+    """An agent or group, and its one conversation with a team."""
 
     def __init__(self, client: Client, agent: str = "", conversation: str = "") -> None:
-        """Create the adapter. Without a name `agent` is the usual one; without a conversation, its own is used."""
+        """Create the adapter. By default, `agent` is the default agent, and `conversation` is the agent's own."""
         self._client = client
         self._agent = agent
         self._conversation = conversation
         self._name = ""
-        self._known: dict[str, None] = {}  # ids of messages that the agent has, oldest first
+        self._known: dict[str, None] = {}  # ids of messages that the agent already has, oldest first
 
     async def turn(self, messages: Sequence[TeamMessage]) -> AsyncGenerator[Event, None]:
-        """Tell the agent what is new to it, and yield the events of its turn; the last one is its end.
+        """Send the agent the new messages and yield the events of its turn; the last event is the turn's end.
 
-        Whoever stops iterating ends the turn. What fails becomes an end with the reason as its reply.
+        Stopping the iteration ends the turn. A failure becomes an end event with the reason as its reply.
         """
         ended: events.TurnEnded | None = None
         warning = ""
@@ -69,22 +69,22 @@ class TurnAdapter:
         yield _with_reason(ended, warning)
 
     async def begin_anew(self) -> None:
-        """Begin a new conversation: what was said leaves the context, and stays in the record."""
+        """Begin a new conversation. Earlier messages leave the context and stay in the record."""
         await self._client.new(await self._target())
         self._known.clear()
 
     async def reference(self) -> dict[str, Any]:  # Any: JSON
-        """Return where the conversation is kept. It holds none of what was said."""
+        """Return a reference to the conversation. It does not contain message text."""
         name = await self._target()
         last = await self._client.messages(name, last=1)
         place = {"workspace": (await self._client.status())["workspace"], "agent": name}
         return {"kind": _KIND, **place, "position": last[-1]["seq"] if last else 0, "messages": [*self._known]}
 
     async def restore(self, reference: Any) -> None:  # Any: JSON that a team kept
-        """Go on with the conversation of a reference.
+        """Continue the conversation of a reference.
 
         Raises:
-            UsageError: it is not of this agent, or its workspace has not got as far as the reference.
+            UsageError: the reference belongs to another agent, or the workspace's conversation ends before it.
         """
         if not isinstance(reference, dict) or reference.get("kind") not in (_KIND, old_name.NAME):
             raise UsageError("This is not the state of an agent of Knapper.", fix="Give what `save_state` returned.")
@@ -123,7 +123,7 @@ class TurnAdapter:
                 await self._end(posted, target)
 
     async def _events_of_turn(self, posted: dict[str, Any], target: str) -> AsyncGenerator[Event, None]:
-        """Yield the events of the turn that took a message. If it waits for other agents, what it goes on with, too."""
+        """Yield the events of the turn that took a message, and of its continuation after waiting for other agents."""
         is_own = False
         async with aclosing(self._client.events(target, after=posted["after"])) as heard:
             async for numbered in heard:
@@ -139,7 +139,7 @@ class TurnAdapter:
                     return
 
     async def _end(self, posted: dict[str, Any], target: str) -> None:
-        """End the turn that took a message, and wait until it has ended: the next message is for the next turn."""
+        """End the turn that took a message and wait until it has ended, so that the next message begins a new turn."""
         with suppress(KnapperError, TimeoutError):
             async with asyncio.timeout(_ENDING_S):
                 while (turn := await self._client.turn_of(posted, target)) is None:  # noqa: ASYNC110 - another process takes it up
@@ -157,13 +157,13 @@ class TurnAdapter:
 
 
 def _is_of(event: Event, turn: str | None) -> bool:
-    """Return whether an event is of a turn; members of a group have turns of their own in the group's."""
+    """Return whether an event belongs to a turn. A group's turn includes the turns of its members."""
     is_of_member = bool(event.agent) and not isinstance(event, events.TurnStarted)
     return turn is not None and (is_of_member or event.turn == turn)
 
 
 def _text(messages: Sequence[TeamMessage]) -> str:
-    """Return what the agent reads: a user alone as they are, everybody else by name."""
+    """Return the text for the agent: a single message from the user unchanged, other messages with their authors."""
     said = [message for message in messages if message.text.strip()]
     if not said:
         return _NOTHING_NEW
@@ -173,7 +173,7 @@ def _text(messages: Sequence[TeamMessage]) -> str:
 
 
 def _with_reason(ended: events.TurnEnded | None, warning: str) -> events.TurnEnded:
-    """Return the end of a turn; without a reply, with a sentence about why there is none."""
+    """Return the end of a turn. If there is no reply, add a sentence with the reason."""
     if ended is not None and ended.reason == "replied" and ended.reply:
         return ended
     reason = ended.reason if ended else "failed"
@@ -184,7 +184,7 @@ def _with_reason(ended: events.TurnEnded | None, warning: str) -> events.TurnEnd
 
 
 def note(event: Event) -> str:
-    """Return a sentence about what happened besides text and calls; nothing for what only a terminal shows."""
+    """Return a sentence about an event other than text or calls, or "" for events that only a terminal shows."""
     text = ""
     match event:
         case events.FunctionsChanged():
@@ -208,7 +208,7 @@ def note(event: Event) -> str:
 
 
 def _fitting(conversation: str) -> str:
-    """Return a name that a conversation can have: other frameworks' may be long, or have any letters."""
+    """Return a valid conversation name, because names from other frameworks may be long or contain any characters."""
     is_fit = len(conversation) <= 40 and conversation.replace("-", "").replace("_", "").isalnum()
     is_fit = is_fit and conversation.isascii()
     return conversation if is_fit else hashlib.sha256(conversation.encode("utf-8", "replace")).hexdigest()[:20]

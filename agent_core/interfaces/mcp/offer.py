@@ -1,7 +1,7 @@
-"""What MCP clients are offered and what a call of it does, in our own values: `server.py` puts it on the wire.
+"""The tools that MCP clients are offered and the handling of calls, independent of the protocol (see `server.py`).
 
-Three tools are always there, since many clients never look at the list again: they find, describe and call every
-function that is not quarantined. A call goes the way of any other; only its question about grants waits elsewhere.
+Three tools are always present, because many clients never reload the list: they find, describe and call any function
+that is not quarantined. Calls are processed like all others, except that questions about grants wait elsewhere.
 """
 
 import ast
@@ -41,12 +41,12 @@ CALL: Final = "call_function"
 PROGRAM: Final = "run_program"
 LONGEST_DESCRIPTION: Final = 2_000  # characters
 _PLAIN: Final = {"str": "string", "int": "integer", "bool": "boolean"}
-_DEEPEST: Final = 8  # levels of an annotation
+_DEEPEST: Final = 8  # nesting levels of an annotation
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool as clients see it. `result` is the JSON Schema of its structured result, if it has one."""
+    """A tool as clients see it; `result` is the JSON Schema of its structured result, if it has one."""
 
     name: str
     description: str
@@ -142,14 +142,14 @@ GROWING: Final[Mapping[str, Tool]] = {
 
 
 def function_tool(function: Function, ending: str) -> Tool:
-    """Return the tool of a function of the workspace; `ending` is the end of its description, however long that is."""
+    """Return the tool for a workspace function. Its description always ends with `ending`, even if it is cut."""
     text = shorten(visible(function.description), LONGEST_DESCRIPTION) + visible(ending)
     return Tool(function.name, text, function.parameters, result_schema(function.returns))
 
 
 @lru_cache(maxsize=1024)
 def result_schema(returns: str) -> Schema | None:
-    """Return the schema of an object whose `result` is what an annotation describes, or None if it leaves any open."""
+    """Return the schema of an object with a `result` of the annotated type, or None if the type is not fully known."""
     try:
         schema = _schema(syntax.parse(returns, mode="eval").body, 0)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -187,7 +187,7 @@ _CALLS: Final[tuple[Scope, ...]] = ("chat", "edit")
 
 @dataclass(frozen=True, slots=True)
 class ToolAnswer:
-    """The answer to a call of a tool; `value` is its result as JSON, where its schema is known."""
+    """The answer to a tool call; `value` is its result as JSON, if its schema is known."""
 
     text: str
     is_error: bool = False
@@ -199,14 +199,14 @@ Handler: TypeAlias = Callable[[dict[str, Any], Identity, OnProgress | None], Awa
 
 @dataclass(slots=True)
 class _Chosen:
-    """The functions that are shown, as found out for one snapshot."""
+    """The functions listed as tools, cached for one snapshot."""
 
     snapshot: Snapshot | None = None
     names: list[str] = field(default_factory=list)
 
 
 class Offer:
-    """The tools of a workspace."""
+    """The tools that a workspace offers."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
@@ -214,9 +214,9 @@ class Offer:
         self._chosen = _Chosen()
         self.questions = WaitingQuestions(workspace.functions.granting)
         self.hidden: frozenset[str] = frozenset()
-        """Functions that are left out of the list for a moment, so that clients take a new signature for a new one."""
+        """Functions temporarily removed from the list, so that clients treat a new signature as a new tool."""
         self.listings = 0
-        """The number of times that the list was loaded."""
+        """The number of times that clients loaded the list."""
         self._loaded = asyncio.Event()
         self._handlers: dict[str, Handler] = {FIND: self._find, DESCRIBE: self._describe, CALL: self._call}
         self._handlers |= {"create_function": self._create, "edit_function": self._edit, "test_function": self._test}
@@ -228,10 +228,10 @@ class Offer:
         return self._workspace.functions
 
     async def tools(self, identity: Identity) -> list[Tool]:
-        """Return the tools that somebody sees: the fixed ones, and the most used functions by name.
+        """Return the tools that an identity sees: the fixed ones, and the most used functions by name.
 
         Raises:
-            NotAllowed: they may see none.
+            NotAllowed: the identity may not see tools.
         """
         identity.needs(*_SEEN)
         growing = GROWING.values() if self._grows(identity) else ()
@@ -242,7 +242,7 @@ class Offer:
         return [*LOOKING.values(), *growing, *(function_tool(one, self.functions.ending(one)) for one in own)]
 
     async def listed(self, times: int, limit_s: float) -> None:
-        """Wait until the list was loaded so many times in all, but not longer than the limit."""
+        """Wait until the list was loaded this many times in total, up to a time limit."""
         with suppress(TimeoutError):
             async with asyncio.timeout(limit_s):
                 while self.listings < times:
@@ -250,10 +250,10 @@ class Offer:
                     await self._loaded.wait()
 
     async def shown(self, identity: Identity) -> list[Function]:
-        """Return the functions that have tools of their own.
+        """Return the functions that are listed as tools.
 
         Raises:
-            NotAllowed: they may see none.
+            NotAllowed: the identity may not see tools.
         """
         identity.needs(*_SEEN)
         functions = self.functions.registry.snapshot().functions
@@ -262,7 +262,7 @@ class Offer:
     async def call(
         self, name: str, arguments: dict[str, Any], identity: Identity, on_progress: OnProgress | None = None
     ) -> ToolAnswer:
-        """Call a tool; whatever is wrong becomes an answer that says what to do."""
+        """Call a tool. Errors become answers that say what to do."""
         try:
             fixed = LOOKING.get(name) or (GROWING.get(name) if self._grows(identity) else None)
             identity.needs(*_NEEDS.get(name, _CALLS))
@@ -279,7 +279,7 @@ class Offer:
         return self._settings.grow and "edit" in identity.scopes
 
     async def _names(self) -> list[str]:
-        """Return the functions with tools of their own, by name: those of the right standing that are used most."""
+        """Return the names of the functions listed as tools: the most used ones with an allowed standing, sorted."""
         snapshot = self.functions.registry.snapshot()
         if self._chosen.snapshot is not snapshot:
             rows = [row for row in (await self.functions.list()).functions if self._is_shown(row)]
@@ -293,7 +293,7 @@ class Offer:
         )
 
     async def _find(self, arguments: dict[str, Any], *_: object) -> ToolAnswer:
-        # Tools of others are not passed on: a client would use them under the approval that was given to our agents.
+        # Do not pass on tools of other servers: a client would use them under the approval given to our agents.
         foreign = self.functions.foreign().keys()
         report = await self.functions.search(arguments["need"], arguments.get("count", 5), foreign)
         lines = [f"- {_headline(match.function)}" for match in report.results]
@@ -366,14 +366,14 @@ class Offer:
         identity: Identity,
         on_progress: OnProgress | None,
     ) -> CallReport:
-        """Return how a call ended.
+        """Call a function and return the report.
 
         Raises:
-            UsageError: it is not made.
+            UsageError: the function is quarantined.
         """
         name = function.name
         if self.functions.quarantine.holds(function):
-            owners = identity.agents or None  # their conversations, which it may read, too, have doors of their own
+            owners = identity.agents or None  # not conversations: those have their own interfaces
             raise UsageError(await self.functions.quarantine.refusal(function, owners))
         report = await self.functions.call(name, arguments, on_progress, self._caller())
         if report.outcome != "refused":
@@ -383,7 +383,7 @@ class Offer:
         return report
 
     def _caller(self) -> Author | None:
-        """Return who a call is made for: its questions wait, unless the file of grants decides alone."""
+        """Return the author for calls, with questions that wait; None if only the grants file decides."""
         if self._workspace.settings.grants.unattended == "file":
             return None
         approvals: Approvals = self.questions.approvals(self.functions.registry.snapshot())
@@ -393,7 +393,7 @@ class Offer:
         """Return a function by name.
 
         Raises:
-            UsageError: there is none; the message names what took its place.
+            UsageError: there is no such function; the error suggests a replacement.
         """
         functions = self.functions.registry.snapshot().functions
         if name in functions:
@@ -401,7 +401,7 @@ class Offer:
         raise await self._missing(name)
 
     async def _missing(self, name: str) -> UsageError:
-        """Return the error for a name without a function: what a deleted one was for, something else may do."""
+        """Return the error for a missing function. For a deleted one, it suggests a function with a similar purpose."""
         try:
             versions = await self.functions.history.versions(name)
         except UsageError as error:
@@ -416,7 +416,7 @@ class Offer:
 
 
 def _purpose(source: str) -> str:
-    """Return the first line of the docstring of a function that is gone."""
+    """Return the first docstring line of a deleted function."""
     with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
         for node in syntax.parse(source).body:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -450,32 +450,32 @@ def _failure(report: CallReport) -> str:
 
 
 # Questions about grants that wait in the approvals after the call that raised them was answered.
-# A program that calls a function cannot wait for a human. It reads what they must do, and the question stays: a yes
-# gives the grant, and the next call has it. Nothing is run then.
+# A program that calls a function cannot wait for the user. It gets instructions for the user, and the question remains:
+# a yes gives the grant for the next call, but runs nothing.
 
-_MOST: Final = 20  # that wait at the same time
+_MOST: Final = 20  # waiting questions
 _HOW: Final = (
     "A human must say yes first: the question waits in the approvals. Or they type: {command} After that, call again."
 )
 
 
 class WaitingQuestions:
-    """The questions that wait, each for its function and what that is missing."""
+    """The waiting questions, each for a function and a missing grant."""
 
     def __init__(self, grants: GrantService) -> None:
         self._grants = grants
         self._waiting: dict[tuple[str, str, str], asyncio.Task[None]] = {}
 
     def approvals(self, snapshot: Snapshot) -> Approvals:
-        """Return who is asked during a call of a function of this snapshot."""
+        """Return the approvals for a call of a function in this snapshot; its questions wait."""
         return Approvals(ApprovalQueue(partial(self._defer_question, snapshot)))
 
     async def settle(self, function: str) -> None:
-        """End the question before a call of a function that was called now: it was answered another way meanwhile."""
+        """Cancel the waiting question before calls of a function that has now been called: it is no longer needed."""
         await _end([task for (name, moment, _), task in self._waiting.items() if (name, moment) == (function, "call")])
 
     async def aclose(self) -> None:
-        """End them all."""
+        """Cancel all waiting questions."""
         await _end([*self._waiting.values()])
 
     async def _defer_question(self, snapshot: Snapshot, question: Question) -> Decision:
@@ -489,7 +489,7 @@ class WaitingQuestions:
         return Decision("no", _HOW.format(command=question.command), by="unavailable")
 
     async def _wait_for_answer(self, snapshot: Snapshot, question: Question) -> None:
-        """Ask until somebody answers by the question's id; a yes is kept for the function as it was."""
+        """Ask until the question is answered by its id. A yes is stored for the function in this snapshot."""
         granting = self._grants.during(Approvals(self._grants.queue.asking(Workspace.answered_by_id)))
         try:
             if question.moment == "call":
@@ -499,7 +499,7 @@ class WaitingQuestions:
                 missing, folder = question.missing, question.folder
                 await granting.want_path(question.function, snapshot, missing, folder, "", caller=question.caller)
         except KnapperError:
-            return  # what it needs cannot be had: the next call says so
+            return  # the grant is impossible; the next call reports that
 
 
 async def _end(tasks: Sequence[asyncio.Task[None]]) -> None:

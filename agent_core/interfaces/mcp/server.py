@@ -1,7 +1,8 @@
-"""The MCP server of a workspace on the wire, for clients of both eras. The one module here that imports `mcp`.
+"""The MCP server of a workspace, for old and new protocol versions. The only module here that imports `mcp`.
 
-Clients of the handshake era are notified on their connection, those of 2026 on the streams that they opened. A call
-runs in a task of its own: a client that cancels or leaves ends it as a user would, and cleaning up is not cut off.
+Clients of the versions with a handshake are notified on their connection, those of 2026 on the streams that they
+opened. Each call runs in a separate task: when a client cancels or leaves, the call is canceled like one of a user,
+and its cleanup is not cut off.
 """
 
 import asyncio
@@ -44,9 +45,9 @@ from ..server.identity import OWNER, Identity
 from .offer import Offer, Tool, ToolAnswer
 
 T = TypeVar("T")
-Context = ServerRequestContext[Any, Any]  # Any: the transport's own
+Context = ServerRequestContext[Any, Any]  # Any: types of the transport
 Identify = Callable[[Any], Identity]
-"""Says who sent a request of HTTP; of a pipe there is none."""
+"""Returns the identity of an HTTP request, which is None for a pipe."""
 
 _INSTRUCTIONS: Final = (
     "Functions that were made and tested in a workspace, and run in a sandbox. More than the list shows can be found"
@@ -54,12 +55,12 @@ _INSTRUCTIONS: Final = (
     " What one reaches stands in [] at the end of its description; without that it only computes."
 )
 _SCHEME: Final = "knapper://functions/"
-_PATIENCE_S: Final = 1.0  # with a client that does not read its notices
+_PATIENCE_S: Final = 1.0  # timeout for a client that does not read its notices
 _REFUSED: Final = -32001
 
 
 class WorkspaceServer(Server[Any]):
-    """The SDK's server, which says to clients of both eras and transports that its lists change."""
+    """The SDK's server; it declares to all clients, over both transports, that its lists may change."""
 
     def create_initialization_options(
         self,
@@ -67,30 +68,30 @@ class WorkspaceServer(Server[Any]):
         experimental_capabilities: dict[str, dict[str, Any]] | None = None,
         extensions: dict[str, dict[str, Any]] | None = None,
     ) -> InitializationOptions:
-        """Return the options of a handshake; over HTTP the SDK asks for them without arguments."""
+        """Return the options of a handshake; over HTTP, the SDK calls this without arguments."""
         options = notification_options or NotificationOptions(tools_changed=True, resources_changed=True)
         return super().create_initialization_options(options, experimental_capabilities, extensions)
 
 
 class SessionManager(StreamableHTTPSessionManager):
-    """The SDK's sessions over HTTP. When all are taken, the one that was silent longest makes room.
+    """The SDK's sessions over HTTP. When all are taken, the longest idle one is closed for a new one.
 
-    A client that leaves without a word would else keep others out until its session has expired.
+    Otherwise clients that left without closing their session would block new ones until the session expires.
     """
 
     def _admit_session(self, requestor: AuthorizationContext | None) -> StreamableHTTPServerTransport | None:
-        sessions = self._server_instances  # the SDK gives out no other way to them
+        sessions = self._server_instances  # the SDK has no public access to them
         if self.max_sessions is not None and len(sessions) >= self.max_sessions:
             silent = {id: one.idle_scope for id, one in sessions.items() if one.idle_scope is not None}
             oldest = min(silent, key=lambda id: silent[id].deadline, default="")
-            if oldest and math.isfinite(silent[oldest].deadline):  # the others are being used
+            if oldest and math.isfinite(silent[oldest].deadline):  # otherwise all sessions are in use
                 silent[oldest].cancel()
                 del sessions[oldest]
         return super()._admit_session(requestor)
 
 
 class McpDoor:
-    """The workspace as an MCP server: `server` is the SDK's, to be run on a transport while the door is open."""
+    """A workspace as an MCP server; run the SDK's `server` on a transport while this is open."""
 
     def __init__(self, workspace: Workspace, identify: Identify) -> None:
         self._offer = Offer(workspace)
@@ -117,7 +118,7 @@ class McpDoor:
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[None]:
-        """Follow the functions while the block runs; then calls that still run are ended."""
+        """Announce changes of functions while the block runs; then cancel the running calls."""
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._offer.questions.aclose)
             stack.push_async_callback(self._end_calls)
@@ -126,11 +127,11 @@ class McpDoor:
 
     @property
     def clients(self) -> int:
-        """The number of clients that follow the list: by their connection, or by a stream."""
+        """The number of clients that are notified of changes, on their connection or on a stream."""
         return len(self._connections) + self._streams
 
     def end_streams(self) -> None:
-        """Let the clients go that listen for changes."""
+        """End the streams of clients that listen for changes."""
         self._listening.close()
 
     async def _end_calls(self) -> None:
@@ -140,7 +141,7 @@ class McpDoor:
 
     async def _remember(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
-            self._connections.add(ctx.session._connection)  # the SDK gives out no other way to it
+            self._connections.add(ctx.session._connection)  # the SDK has no public access to it
         return await call_next(ctx)
 
     async def _notify(self, names: Sequence[str]) -> None:
@@ -180,7 +181,7 @@ class McpDoor:
         return wire.CallToolResult(content=content, structured_content=value, is_error=answer.is_error)
 
     async def _apart(self, work: Awaitable[T], news: "_Progress", ctx: Context) -> T:
-        """Wait for work in a task of its own, and report its progress; if the wait is canceled, so is the work."""
+        """Run work in a separate task and report its progress; if this is canceled, cancel the work, too."""
         task = asyncio.ensure_future(work)
         self._running.add(task)
         task.add_done_callback(self._running.discard)
@@ -236,7 +237,7 @@ class McpDoor:
 
 
 class _Progress:
-    """The last progress that a function reported and that was not sent yet."""
+    """The latest progress of a function that was not sent yet."""
 
     def __init__(self) -> None:
         self.comes = asyncio.Event()
@@ -244,16 +245,16 @@ class _Progress:
         self._sent = float("-inf")
 
     def hear(self, done: float, total: float | None, note: str) -> None:
-        """Take what a function reports."""
+        """Store the progress that a function reports."""
         self._latest = (done, total, note)
         self.comes.set()
 
     def wake(self, _: object) -> None:
-        """Wake who waits, since the work is done."""
+        """Wake the waiting task because the work is done."""
         self.comes.set()
 
     def take(self) -> tuple[float, float | None, str | None] | None:
-        """Return what is to be sent, if it goes on: progress that goes back is not told."""
+        """Return the progress to send, or None if it did not increase since the last one sent."""
         latest, self._latest = self._latest, None
         if latest is None or latest[0] <= self._sent:
             return None
@@ -263,7 +264,7 @@ class _Progress:
 
 @contextmanager
 def _refusals() -> Iterator[None]:
-    """Turn errors of ours into those of the protocol."""
+    """Convert our errors to protocol errors."""
     try:
         yield
     except KnapperError as error:
@@ -271,7 +272,7 @@ def _refusals() -> Iterator[None]:
 
 
 async def _send_notices(connection: Connection) -> None:
-    """Send the notices to one client; one that does not read them keeps nobody else waiting."""
+    """Send the notices to one client, with a timeout, so that a client that does not read them delays no other."""
     with suppress(TimeoutError):
         async with asyncio.timeout(_PATIENCE_S):
             await connection.send_tool_list_changed()
@@ -288,24 +289,24 @@ def _on_wire(tool: Tool) -> wire.Tool:
     )
 
 
-# Tells connected clients that functions changed: soon, not often, and a changed signature as a removal first.
-# Some clients skip a tool whose name they know. So a function with another signature is out of the list for a moment:
-# they hear of it twice, and load it anew. Some drop what they are loading when they hear again: the second notice
-# waits as long again as the first load took.
+# Notifies connected clients of changed functions: soon, but not often, and a changed signature as a removal first.
+# Some clients skip a tool with a name that they know. So a function with a changed signature is removed from the list
+# for a moment: these clients are notified twice and load it again. Some clients drop the list that they are loading
+# when they are notified again, so the second notice is delayed by the time that the first load took.
 
-_SETTLING_S: Final = 0.03  # what comes together is told together
+_SETTLING_S: Final = 0.03  # changes within this time share a notice
 _BETWEEN_S: Final = 0.1  # from one notice to the next
-_LOADING_S: Final = 2.0  # at most, until each client has loaded the list without what was altered
+_LOADING_S: Final = 2.0  # timeout until each client has loaded the list without the altered functions
 
 Notify = Callable[[Sequence[str]], Awaitable[None]]
-"""Tells clients that the list changed, and the named functions with it."""
+"""Notifies clients that the list and the named functions changed."""
 
 
 class Announcer:
-    """Follows the registry while it is open."""
+    """Announces changes of the registry to clients while `at_work` runs."""
 
     def __init__(self, registry: Registry, offer: Offer, notify: Notify, clients: Callable[[], int]) -> None:
-        """Create the announcer; `clients` says how many follow the list."""
+        """Create the announcer; `clients` returns the number of clients that are notified."""
         self._clients = clients
         self._registry = registry
         self._offer = offer
@@ -317,7 +318,7 @@ class Announcer:
 
     @asynccontextmanager
     async def at_work(self) -> AsyncIterator[None]:
-        """Tell of changes while the block runs."""
+        """Announce changes while the block runs."""
         end = self._registry.subscribe(self._hear)
         work = asyncio.create_task(self._announce())
         try:
@@ -328,7 +329,7 @@ class Announcer:
             await asyncio.gather(work, return_exceptions=True)
 
     def poke(self) -> None:
-        """Tell that the list is another one, though no function changed."""
+        """Announce that the list changed although no function did."""
         self._comes.set()
 
     def _hear(self, change: RegistryChange) -> None:
@@ -358,7 +359,7 @@ class Announcer:
                 await asyncio.sleep(_BETWEEN_S)
 
     async def _return(self, altered: frozenset[str], listings: int) -> None:
-        """Put functions back into the list once clients have loaded it without them; other changes do not wait."""
+        """Put functions back into the list once clients have loaded it without them. Other changes do not wait."""
         told = time.monotonic()
         await asyncio.sleep(_BETWEEN_S)
         await self._offer.listed(listings + self._clients(), _LOADING_S)
@@ -367,8 +368,8 @@ class Announcer:
         self.poke()
 
 
-# The server on standard input and output, for the program that started it. Only messages go out there: whatever else
-# this process prints goes to standard error.
+# The server on standard input and output, for the program that started it. Only messages go to standard output; all
+# other output of this process goes to standard error.
 
 _INPUT, _OUTPUT, _ERRORS = 0, 1, 2
 
@@ -377,7 +378,7 @@ async def serve_pipe(workspace: Workspace, stopping: asyncio.Event) -> None:
     """Serve until the other side closes the pipe, or `stopping` is set.
 
     Raises:
-        UsageError: standard input or output is no pipe.
+        UsageError: standard input or output is not a pipe.
     """
     if os.isatty(_INPUT):
         raise UsageError("Standard input is a terminal.", fix="Let the MCP client start this command.")
@@ -388,7 +389,7 @@ async def serve_pipe(workspace: Workspace, stopping: asyncio.Event) -> None:
 async def serve_streams(
     workspace: Workspace, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, stopping: asyncio.Event
 ) -> None:
-    """Serve the owner of the workspace, who is at the other end of these streams."""
+    """Serve the owner of the workspace, at the other end of these streams."""
     door = McpDoor(workspace, lambda _: OWNER)
     async with door.opened(), connect_pipes(reader, writer) as (arrived, leaving):
         server = door.server
@@ -429,11 +430,11 @@ async def _standard_pipes() -> AsyncIterator[tuple[asyncio.StreamReader, asyncio
         yield reader, writer
     finally:
         (incoming or source).close()
-        if not transport.is_closing():  # a reader that is gone has closed it
+        if not transport.is_closing():  # it closes when its reader has gone
             transport.abort()
 
 
 def _is_nothing(source: BinaryIO) -> bool:
-    """Check whether this is /dev/null: its end is there at once, and the event loop cannot wait for it."""
+    """Check whether this is /dev/null, which the event loop cannot wait for and which is at its end at once."""
     found, nothing = os.fstat(source.fileno()), Path(os.devnull).stat()
     return stat.S_ISCHR(found.st_mode) and os.path.samestat(found, nothing)

@@ -1,1 +1,1 @@
-"""Results as lines for people: one module for each kind of them."""
+"""Results as lines of text for people, with one module for each kind of result."""

@@ -1,4 +1,4 @@
-"""Agents as documents and as lines: the list, what each remembers, and the result of an import."""
+"""Agents and helpers as JSON and as lines: lists, details, states of agents, and results of imports."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -30,7 +30,7 @@ Json = dict[str, Any]  # Any: JSON
 
 
 async def agents_listing(state: "WorkspaceState") -> Json:
-    """Return every agent, by name, with how much it said and remembers; a helper's runs are no agents to talk to."""
+    """Return all agents with the sizes of their conversations and memories, without the runs of helpers."""
     last = {row.name: row for row in await state.store.agents()}
     rows = []
     for name in await state.moves.names():
@@ -53,7 +53,7 @@ async def agents_listing(state: "WorkspaceState") -> Json:
 
 
 async def agent_facts(state: "WorkspaceState", name: str) -> Json:
-    """Return one agent: its settings, blocks, sections, sources and pinned functions, with counts of each."""
+    """Return an agent's settings, blocks, sections, sources and pinned functions, with counts of each."""
     whole = await state.moves.whole(name)
     entries = [entry.kind for turn in whole.turns for entry in turn.entries]
     return {
@@ -119,9 +119,7 @@ def facts_lines(data: Json) -> list[Line]:
 
 
 def waiting_lines(inbox: Sequence[Json], count: int) -> list[Line]:
-    """Return the first events waiting for an agent's next turns, and how many there are. Return nothing if none
-    wait.
-    """
+    """Return the first events waiting for an agent's next turns, and their number; nothing if none are waiting."""
     if not inbox:
         return []
     shown = columns([[event["kind"], event["text"]] for event in inbox], ("dim", ""))
@@ -130,7 +128,7 @@ def waiting_lines(inbox: Sequence[Json], count: int) -> list[Line]:
 
 
 def report_lines(report: AgentReport, *, is_tried: bool = False) -> list[Line]:
-    """Return what an import did with each part of one agent in a file."""
+    """Return lines about how an import handled each part of one agent in a file."""
     data = report.to_json()
     would = "would be made of" if is_tried else "made of"
     head = line(("ok", "✓ "), "agent ", ("name", report.name), f", {would} a file of {_KINDS[report.kind]}")
@@ -164,7 +162,7 @@ def text_of(value: str | Sequence[str]) -> str:
 
 
 def _turns(row: Json) -> str:
-    """Return how many turns the conversation has, and how many are on record alone."""
+    """Return the number of turns in the conversation, and the number that are only on record."""
     hidden = row["hidden_turns"]
     return _many(row["turns"] - hidden, "turn") + (f", {hidden} no longer in the context" if hidden else "")
 
@@ -178,7 +176,7 @@ _ROLES: Mapping[str, Role] = {"running": "ok", "stuck": "bad", "stopped": "bad",
 
 
 def tree_lines(states: Sequence["AgentState"]) -> list[Line]:
-    """Return a row for each agent, those that are waited for below those that wait."""
+    """Return a row for each agent's state, in the given order."""
     rows = [_row(state) for state in states]
     return columns(rows, ("name", "", "dim", "dim", "dim"))
 
@@ -197,10 +195,10 @@ def _amount(name: str, amount: float) -> str:
 
 
 class BehindLines:
-    """A line for each turn of an agent that works behind."""
+    """The lines about turns of agents in the background."""
 
     def of(self, event: Event) -> list[Line]:
-        """Return what of an event is shown, mostly nothing."""
+        """Return the lines for an event; most events have none."""
         who = event.agent
         match event:
             case events.TurnEnded(reason="replied"):
@@ -219,7 +217,7 @@ _LAST_RUNS = 5
 
 
 async def helpers_document(workspace: "Workspace") -> Json:
-    """Return all helpers as they now are, and the problems of the files that were rejected."""
+    """Return all current helpers, and the problems of rejected files."""
     await workspace.helpers.refresh(is_told=False)
     runs = await workspace.helpers.runs()
     rows = [_summary(helper, runs) for helper in workspace.helpers.helpers.values()]
@@ -227,10 +225,10 @@ async def helpers_document(workspace: "Workspace") -> Json:
 
 
 async def helper_document(workspace: "Workspace", name: str) -> Json:
-    """Return everything about one helper as it now is.
+    """Return everything about the current version of a helper.
 
     Raises:
-        UsageError: there is none of this name.
+        UsageError: there is no helper with this name.
     """
     await workspace.helpers.refresh(is_told=False)
     helper, runs = workspace.helpers.helper(name), await workspace.helpers.runs()
@@ -285,12 +283,12 @@ def helper_facts_lines(data: Json) -> list[Line]:
 
 
 def source_lines(text: str) -> list[Line]:
-    """Return the text of a helper's file, below the facts."""
+    """Return the text of a helper's file, to show below the facts."""
     return indented(line(("dim", one_line(row, 400))) for row in bare_lines(text))
 
 
 def verdict_lines(verdict: "HelperVerdict", done: str) -> list[Line]:
-    """Return a verdict: whether it passed, and the problems."""
+    """Return lines for a verdict on a helper: whether it passed, and its problems."""
     if verdict.admitted:
         head = line(("ok", "✓ "), ("name", verdict.name), f" {done}{f': {verdict.back}' if verdict.back else ''}")
     else:
@@ -314,7 +312,7 @@ def history_lines(versions: Iterable["HelperVersion"]) -> list[Line]:
 
 
 def proposal_lines(proposals: Iterable["HelperProposal"]) -> list[Line]:
-    """Return each proposal with its figures and its draft."""
+    """Return lines for each proposal, with its figures and its draft."""
     lines: list[Line] = []
     for one in proposals:
         figures = (

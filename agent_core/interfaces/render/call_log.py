@@ -1,4 +1,4 @@
-"""A turn's events as lines: calls and their answers, changes, warnings, and how the turn ended.
+"""A turn's events as lines: calls and their answers, changes, warnings, and the end of the turn.
 
 The prompt and the plain output show the same lines; only the reply's text differs between them.
 """
@@ -51,15 +51,15 @@ _ENDINGS = {
     "handed_off": "Another agent goes on with it.",
     "stuck": "A person has to decide: /agents shows who waits.",
 }
-_CONFIRM = "confirm_function"  # changes results of examples alone
-_LEAST_HEAD = 32  # cells of a signature, whatever is told beside it
-_WIDE = 100  # columns, from which on what was made takes one row
-_MOST_CHANGED = 4  # rows of a change that stay on the screen
+_CONFIRM = "confirm_function"  # changes only the results of examples
+_LEAST_HEAD = 32  # minimum cells for a signature
+_WIDE = 100  # columns that are enough for a single row
+_MOST_CHANGED = 4  # rows shown of a change
 
 
 @dataclass(frozen=True)
 class ShownCall:
-    """One call of a session, as `/show N` displays it."""
+    """A call in a session, with the data that `/show N` displays."""
 
     number: int
     name: str
@@ -69,16 +69,16 @@ class ShownCall:
     seconds: float
     detail: dict[str, Any] = field(default_factory=dict)  # Any: JSON of a published shape
     earlier: Judgment | None = None
-    """The verdict before this one on the function of the same name, in this session."""
+    """The previous verdict in this session on a function with the same name."""
 
     @property
     def source(self) -> str:
-        """The source of the function that this call made, if it made one."""
+        """The source of the function that this call made or changed, or "" if it did not."""
         return self.verdict.source if self.verdict else ""
 
     @property
     def diff(self) -> list[str]:
-        """The lines in which a function that this call changed differs from before, or from what was refused."""
+        """The lines of the diff between the changed function and its previous version or the last rejected source."""
         if not self.verdict:
             return []
         lines = bare_lines(self.verdict.diff)
@@ -89,7 +89,7 @@ class ShownCall:
 
     @property
     def hints(self) -> list[Problem]:
-        """The hints of the verdict that the one before did not have."""
+        """The hints of the verdict that the previous verdict did not have."""
         told = {(hint.code, hint.message) for hint in hints(self.earlier)} if self.earlier else set()
         return [hint for hint in hints(self.verdict) if (hint.code, hint.message) not in told] if self.verdict else []
 
@@ -100,27 +100,27 @@ class ShownCall:
 
 
 class CallLog:
-    """The calls of a session, numbered as they are answered; if `is_full`, all of a verdict is shown at once."""
+    """The calls of a session, numbered as they are answered. If `is_full`, verdicts are shown completely."""
 
     def __init__(self, *, is_full: bool = False) -> None:
         self.is_full = is_full
         self.calls: list[ShownCall] = []
         self.forgot = 0
-        """The number of calls that were dropped because something was forgotten: no other call gets their numbers."""
+        """The number of calls that were dropped because something was forgotten. Their numbers are not reused."""
         self._asked: dict[str, str] = {}
 
     def forget(self) -> None:
-        """Drop all calls: what was forgotten may be in them."""
+        """Drop all calls, because they may contain what was forgotten."""
         self.forgot += len(self.calls)
         self.calls.clear()
         self._asked.clear()
 
     def started(self, event: CallStarted) -> None:
-        """Store the arguments until the answer comes."""
+        """Store the arguments until the call is answered."""
         self._asked[event.call_id] = event.arguments
 
     def answered(self, event: CallAnswered) -> ShownCall:
-        """Return the call with its answer and its number."""
+        """Add an answered call and return it with its number."""
         arguments = self._asked.pop(event.call_id, "")
         number = self.forgot + len(self.calls) + 1
         call = ShownCall(number, event.name, arguments, event.text, event.outcome, event.seconds, event.detail)
@@ -132,14 +132,14 @@ class CallLog:
 
 
 def call_lines(call: ShownCall, columns: int, where: str = "") -> list[Line]:
-    """Return what stays of a call on the screen: one row, or what `kept_lines` say and the changed lines, if it made or
-    changed a function. `where` shows the rest; by default `/show N`.
+    """Return the lines of a call that stay on the screen: one row, or `kept_lines` and the changed lines if it made or
+    changed a function. The command `where`, by default `/show N`, shows the rest.
     """
     if call.verdict is None:
         return [call_line(call, columns)]
     where = where or f"/show {call.number}"
     kept = kept_lines(call, where, columns)
-    apart = bare_lines(call.verdict.conflict)[2:]  # what someone saved meanwhile stays: they choose
+    apart = bare_lines(call.verdict.conflict)[2:]  # lines that a person saved meanwhile
     if call.name == _CONFIRM:
         return [*kept, *_taken_over(call.verdict, columns)]
     if not (call.verdict.admitted or apart):
@@ -152,7 +152,7 @@ def call_lines(call: ShownCall, columns: int, where: str = "") -> list[Line]:
 
 
 def _taken_over(judgment: Judgment, columns: int) -> list[Line]:
-    """Return what the first example that was changed to what came back says, before and now."""
+    """Return the first example whose expected result was replaced by the actual one, before and after."""
     sides = [
         (sign, f"{one_line(row.call, columns // 2)} → {one_line(result, columns)}")
         for row in judgment.taken_over[:1]
@@ -163,7 +163,7 @@ def _taken_over(judgment: Judgment, columns: int) -> list[Line]:
 
 
 def kept_lines(call: ShownCall, where: str, columns: int) -> list[Line]:
-    """Return one row on what was made, or two on why nothing was and what happens next."""
+    """Return one row about the admitted function, or up to two rows about the rejection and what happens next."""
     verdict = call.verdict
     assert verdict is not None
     told = [counted(len(verdict.fixes), "fix", "fixes")] * bool(verdict.fixes)
@@ -187,7 +187,7 @@ def kept_lines(call: ShownCall, where: str, columns: int) -> list[Line]:
 
 
 def _made_line(judgment: Judgment, rest: str, columns: int) -> Line:
-    """Return what was made, what proves it, and what it reaches."""
+    """Return a row about an admitted function: its signature, its evidence, and its reach."""
     verb = "went back to" if judgment.back else "changed" if judgment.diff else "made"
     facts = ["a draft"] if judgment.standing == "draft" else []
     taken_over = len(judgment.taken_over)
@@ -202,14 +202,14 @@ def _made_line(judgment: Judgment, rest: str, columns: int) -> Line:
 
 
 def _kept_line(mark: Span, name: str, outcome: str, told: str, rest: str, columns: int) -> Line:
-    """Return one row, of which first the name is cut, then what is told of it; a narrow screen may have two."""
+    """Return a row, in which the name is cut first, then the text about it. A narrow screen may need two rows."""
     room = columns * (1 if columns >= _WIDE else 2) - width(mark[1] + outcome + rest)
     name = cut(name, max(room - width(told), min(_LEAST_HEAD, room)))
     return line(mark, ("name", name), outcome, ("dim", cut(told, room - width(name)) + rest))
 
 
 def _signature(judgment: Judgment) -> str:
-    """Return a function's name with those of its parameters, and what it returns, as its source has it."""
+    """Return a function's name, its parameter names, and its return annotation from the source."""
     tree = parse(judgment.source)
     body = tree.body if isinstance(tree, ast.Module) else []
     nodes = (node for node in body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
@@ -247,9 +247,7 @@ def call_line(call: ShownCall, columns: int) -> Line:
 
 
 def verdict_part(call: ShownCall, known: Collection[Problem] = ()) -> list[Line]:
-    """Return the verdict under a call that made or changed a function: headline, fixes, problems, without hints that
-    are known.
-    """
+    """Return the verdict on a function that a call made or changed: headline, fixes, and problems not yet known."""
     if call.verdict is None:
         return []
     told = replace(call.verdict, problems=tuple(one for one in call.verdict.problems if one not in known))
@@ -257,8 +255,8 @@ def verdict_part(call: ShownCall, known: Collection[Problem] = ()) -> list[Line]
 
 
 def laid_open(call: ShownCall) -> list[Line]:
-    """Return everything about one call: the arguments as they came, but for a source that is shown below, and the
-    answer as the model read it.
+    """Return everything about one call: its verdict, its arguments (shortened if they contain a source), and the answer
+    as the model read it.
     """
     given = compact_call(call.name, call.arguments) if call.source else call.arguments
     return [
@@ -275,13 +273,13 @@ def laid_open(call: ShownCall) -> list[Line]:
 
 
 def helper_spent(run: dict[str, Any]) -> str:  # Any: JSON
-    """Return what a helper spent in one call, for the caller's line."""
+    """Return the cost of a helper's run, for the line of the call."""
     steps, tokens, cost = run.get("steps", 0), run.get("tokens", 0), run.get("cost")
     return f"{steps} step{'' if steps == 1 else 's'}, {tokens:,} tokens{f', {money(cost)}' if cost else ''}"
 
 
 def _helper_part(run: dict[str, Any] | None) -> list[Line]:  # Any: JSON
-    """Return where the transcript of a helper's call is."""
+    """Return a line about a helper's run, with the command that shows its transcript."""
     if not run:
         return []
     where = f"knapper log --agent {one_line(str(run.get('agent', '')), 80)}"
@@ -289,8 +287,8 @@ def _helper_part(run: dict[str, Any] | None) -> list[Line]:  # Any: JSON
 
 
 def changed_lines(changed: FunctionsChanged, when: str = "outside") -> list[Line]:
-    """Return what someone changed in the functions; `when`, or where, files were saved that no agent and no command of
-    this program wrote.
+    """Return lines about changes to the functions. `when` says when or where a change was made if it came from saved
+    files rather than an agent or a command.
     """
     below = [*save_lines(changed), *(row for text in changed.rejected for row in _rejection_lines(changed, text))]
     if not (changed.loaded or changed.changed or changed.removed):
@@ -300,8 +298,8 @@ def changed_lines(changed: FunctionsChanged, when: str = "outside") -> list[Line
 
 
 def is_own(changed: FunctionsChanged, words: Collection[str]) -> bool:
-    """Check whether a command made a change, which shows the result itself: one of these words, or any of the user.
-    Saves are shown with more.
+    """Check whether a change comes from a command that shows the result itself: the change is the user's, or affects
+    only functions named in `words`. Changes with problems or other news do not count.
     """
     if changed.by == "user" and not (changed.rejected or changed.fixed):
         return True
@@ -316,12 +314,12 @@ def _rejection_lines(changed: FunctionsChanged, text: str) -> list[Line]:
 
 
 def was_told(reply: str, heard: str) -> bool:
-    """Check whether a reply is already in what was shown, ignoring whitespace."""
+    """Check whether a reply is contained in the text already shown, ignoring whitespace."""
     return "".join(reply.split()) in "".join(heard.split())
 
 
 def is_speech(event: Event) -> bool:
-    """Check whether an event is of a call that only speaks to the user, who has its text."""
+    """Check whether an event belongs to a call that only sends the user a message, which is already shown."""
     match event:
         case CallStarted():
             return event.name == SEND
@@ -339,7 +337,7 @@ _ROLES: Final[Mapping[Fact | None, Role]] = {
 
 
 def ended_lines(event: TurnEnded, seconds: float, columns: int) -> list[Line]:
-    """Return the turn's receipt in one line, and how it ended if not with a reply."""
+    """Return the turn's receipt in one line, and the reason for its end if it ended without a reply."""
     lines: list[Line] = []
     if event.reason != "replied":
         role: Role = "bad" if event.reason == "failed" else "warn"
@@ -349,7 +347,7 @@ def ended_lines(event: TurnEnded, seconds: float, columns: int) -> list[Line]:
     spending = [f"{steps}, {tokens:,} tokens, {took}"] * bool(tokens) + [f"{steps}, {took}"]
     did, spent = _receipt_parts(event, spending, columns - width("∙ "))
     spans: list[tuple[bool, Span]] = [(fact in INSIDE, (_ROLES.get(fact, "dim"), text)) for fact, text in did]
-    # What went beyond the conversation stands first.
+    # Actions outside the conversation come first.
     parts = [*(span for is_in, span in spans if not is_in), ("dim", spent), *(span for is_in, span in spans if is_in)]
     between: list[Span] = [("dim", "∙ "), parts[0]]
     for part in parts[1:]:
@@ -361,12 +359,12 @@ _Parts: TypeAlias = Sequence[tuple[Fact | None, str]]
 
 
 def _receipt_parts(event: TurnEnded, spending: Sequence[str], columns: int) -> tuple[_Parts, str]:
-    """Return what the turn did, and what it spent: the longest of these that fit into so many columns together."""
+    """Return what the turn did and what it cost, in the longest forms that fit into the columns together."""
     if not event.receipt:
-        return [], spending[0]  # a turn of a program that kept none
+        return [], spending[0]  # a turn without a receipt
     receipt, shorter = Receipt.from_json(event.made), range(_MOST_NAMES, 0, -1)
     pairs: list[tuple[_Parts, str]]
-    if receipt.is_inside:  # its calls were shown
+    if receipt.is_inside:  # its calls were already shown
         forms: list[_Parts] = [*map(receipt.parts, shorter), [(None, NOTHING_OUTSIDE)], [(None, "nothing outside")]]
         pairs = [(parts, spent) for spent in spending for parts in forms]
     else:
@@ -381,7 +379,7 @@ def _wide(parts: _Parts, spent: str) -> int:
 
 
 def _call_text(call: ShownCall) -> str:
-    # The source and the verdict are shown below such a call: its name says enough.
+    # The source and the verdict are shown below such a call, so its name is enough.
     return f"{call.name}({call.verdict.name})" if call.verdict else compact_call(call.name, call.arguments)
 
 
@@ -398,7 +396,7 @@ def _result(call: ShownCall) -> tuple[str, Role]:
     return one_line(f"{call.outcome.replace('_', ' ')}: {message or first}"), outcome_role(call.outcome)
 
 
-_IN_SOURCE: Final = "after a breakpoint in the source"  # whatever it is called there: the line shown runs next
+_IN_SOURCE: Final = "after a breakpoint in the source"  # under any name there: the shown line runs next
 MOST_ROWS, MOST_CHARS = 200, 4_000
 _ASSIGNS = re.compile(r"([A-Za-z_]\w*)\s*=(?!=)\s*(.+)", re.DOTALL)
 _NUMBERED = re.compile(r"\s*(\d+)\b")
@@ -415,15 +413,15 @@ _BOUND: Final = (
 
 
 def command_words() -> dict[str, str]:
-    """Return what can be typed, with descriptions."""
+    """Return the debugger's commands, with descriptions."""
     return {name: command.description for command in COMMANDS for name in dict.fromkeys((command.name, command.short))}
 
 
 def typed_command(text: str) -> Command:
-    """Return the command that a line asks for.
+    """Parse a typed line into a debugger command.
 
     Raises:
-        UsageError: something is missing.
+        UsageError: the line is incomplete.
     """
     if text.startswith("!"):
         text = f"p {text[1:].strip()}"
@@ -433,7 +431,7 @@ def typed_command(text: str) -> Command:
 
 
 def head_line(stop: DebugStop) -> Line:
-    """Return which function is stopped, where, and why."""
+    """Return a line with the stopped function, the place, and the reason."""
     at = stop.at
     call = one_line(compact_call(stop.call, stop.call_arguments) if stop.call_arguments else stop.call, 80)
     is_own = at.function == stop.call
@@ -448,13 +446,13 @@ def head_line(stop: DebugStop) -> Line:
 
 
 def rows(stop: DebugStop, around: int = 5) -> list[SourceRow]:
-    """Return the source around the line that runs next."""
+    """Return the source rows around the line that runs next."""
     listing = stop.listing(around)
     return [_row(stop, number, text) for number, text in (listing if not listing or listing[-1][1] else listing[:-1])]
 
 
 def listed_rows(stop: DebugStop, command: Command) -> list[SourceRow]:
-    """Return the source that a command requested or a move reached; nothing for any other command."""
+    """Return the source rows that a command requested or moved to; nothing for any other command."""
     if command.do in _MOVES and not stop.message.startswith("This is"):
         return rows(stop)
     if command.do not in _LISTS:
@@ -469,7 +467,7 @@ def _row(stop: DebugStop, number: int, text: str) -> SourceRow:
 
 
 def tail_lines(stop: DebugStop) -> list[Line]:
-    """Return the result, the exception and the displayed expressions, behind a bar, since a worker wrote them."""
+    """Return the result, the exception and the displayed expressions, behind a bar because they come from a worker."""
     kind, _, shown = (stop.error or "").partition(": ")
     raised = shown if shown.startswith(f"{kind}(") else stop.error or ""
     lines = [line(("bad", "✗ "), one_line(raised, 2_000))] if raised else []
@@ -479,9 +477,7 @@ def tail_lines(stop: DebugStop) -> list[Line]:
 
 
 def said_lines(stop: DebugStop, command: Command) -> list[Line]:
-    """Return the answer to a command. All but the host's own words is behind a bar, since a worker may have written
-    it.
-    """
+    """Return the answer to a command. Text not from the host is behind a bar, because it may come from a worker."""
     if listed_rows(stop, command) and command.do in _LISTS:
         return []
     texts = bare_lines(shorten(stop.message, MOST_CHARS))

@@ -33,17 +33,17 @@ if TYPE_CHECKING:
     from agent_core.functions.service.quarantine import Released
 
 
-MARK = "❱ "  # as the highlighted source has it
+MARK = "❱ "  # same as in highlighted source
 MOST_MISSED = 20
 MOST_OF_STATE = 400  # characters
 DESCRIBED = 120
-MOST_REACHED = 40  # columns of what a function reaches in a list
+MOST_REACHED = 40  # columns for a function's reach in a list
 HEADS = ("function", "module", "standing", "by", "calls", "reaches", "what it does")
 
 
 @dataclass(frozen=True, slots=True)
 class SourceRow:
-    """One line of source: `is_next` runs next, `is_armed` has a breakpoint."""
+    """A line of source; if it `is_next`, it runs next, and if it `is_armed`, it has a breakpoint."""
 
     number: int
     text: str
@@ -57,7 +57,7 @@ class SourceRow:
 
 
 def list_lines(listing: "FunctionListing", *, heads: bool = False) -> list[Line]:
-    """Return each function with its module, standing, author, calls and first sentence; then what was rejected."""
+    """Return lines for functions, with module, standing, author, calls and first sentence, then rejected candidates."""
     rows = [
         (row.name, row.module, _standing(row), row.source, f"{row.calls or ''}", _reach(row.reach), row.description)
         for row in listing.functions
@@ -71,7 +71,7 @@ def list_lines(listing: "FunctionListing", *, heads: bool = False) -> list[Line]
 
 
 def _standing(summary: "FunctionSummary") -> str:
-    """Return the standing, with the measured worth where there is one."""
+    """Return the standing, with the measured worth if there is one."""
     return summary.standing if summary.worth in (None, "unknown") else f"{summary.standing}, {summary.worth}"
 
 
@@ -80,7 +80,7 @@ def _reach(reached: Sequence[str]) -> str:
 
 
 def match_lines(report: "SearchReport") -> list[Line]:
-    """Return each result of a search: its name and description, why it matches, how it differs, what it needs."""
+    """Return lines for each search result: its name and description, why it matches, how it differs, what it needs."""
     lines: list[Line] = []
     for match in report.results:
         lines.append(line(("name", match.function.name), f"  {one_line(match.function.description, DESCRIBED)}"))
@@ -110,13 +110,13 @@ def facts_lines(details: "FunctionDetails", typed: str = COMMAND) -> list[Line]:
         lines += [line(("dim", f"{word}: "), ", ".join(neighbours))] if neighbours else []
     if details.verdict:
         lines += _thumb_lines(details.verdict)
-        judged = replace(details.verdict, reach=None)  # which may have been so when it was judged
+        judged = replace(details.verdict, reach=None)  # the reach is shown above and may have changed since
         lines += [*verdict_lines(judged), *stage_lines(details.verdict)]
     return [*lines, *_coverage_lines(details.coverage), *survivor_lines(details.survivors)]
 
 
 def _effect_lines(effect: "FunctionEffect") -> list[Line]:
-    """Return what showing the function was worth, with the intervals."""
+    """Return the measured effect of offering the function to the model, with the intervals."""
     said: Mapping[str, Span] = {
         "helps": ("ok", "✓ helps"),
         "harms": ("bad", "✗ harms"),
@@ -137,14 +137,14 @@ def _effect_lines(effect: "FunctionEffect") -> list[Line]:
 
 
 def _thumb_lines(judgment: "Judgment") -> list[Line]:
-    """Return what a human said of a function's results, if anything."""
+    """Return the user's rating of a function's results, if there is one."""
     if judgment.thumb == "bad":
         return [line(("warn", "~ "), "rated bad", f": {one_line(judgment.note, 400)}" if judgment.note else "")]
     return [line(("ok", "✓ "), "rated good")] if judgment.thumb else []
 
 
 def brief_lines(details: "FunctionDetails") -> list[Line]:
-    """Return a function's signature as it is written, its docstring and its standing."""
+    """Return a function's signature from the source, its docstring and its standing."""
     function, (head, words) = details.function, _head_and_words(details.source)
     place: Span = ("dim", f" · {function.path}:{function.line}")
     lines = [line(("name", function.name), f" · {details.standing}", place)]
@@ -154,7 +154,7 @@ def brief_lines(details: "FunctionDetails") -> list[Line]:
 
 
 def _head_and_words(source: str) -> tuple[str, str]:
-    """Return the first line of a function, as it would be on one, and its docstring."""
+    """Return a function's signature on one line, and its docstring."""
     node = syntax.parse(source).body[0]
     if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
         return "", ""
@@ -173,7 +173,7 @@ def _coverage_lines(coverage: "Coverage") -> list[Line]:
 
 
 def survivor_lines(survivors: Sequence["Survivor"]) -> list[Line]:
-    """Return the changes of a body that no example notices, each with the kind of example that would."""
+    """Return the mutations of a body that no example detects, each with the kind of example that would."""
     lines = [line(("warn", "~ "), "no example detects these changes of its body:")] if survivors else []
     for survivor in survivors:
         changed = bare_lines(survivor.diff)
@@ -183,7 +183,7 @@ def survivor_lines(survivors: Sequence["Survivor"]) -> list[Line]:
 
 
 def source_lines(source: str, first: int, marked: Collection[int] = ()) -> list[Line]:
-    """Return the source with its line numbers, some of them marked."""
+    """Return the source with line numbers and some lines marked."""
     numbered = enumerate(bare_lines(source), first)
     return [
         line(("warn", f"{MARK}{number:4} ") if number in marked else ("dim", f"{'':{len(MARK)}}{number:4} "), text)
@@ -192,7 +192,7 @@ def source_lines(source: str, first: int, marked: Collection[int] = ()) -> list[
 
 
 def row_lines(rows: Iterable[SourceRow]) -> list[Line]:
-    """Return the source without colors."""
+    """Return the source rows without colors."""
     return [line(("strong" if row.is_next else "dim", row.gutter), row.text) for row in rows]
 
 
@@ -201,7 +201,7 @@ _WAYS = {"rollback": "to go back", "release": "to let the model see it all the s
 
 
 def quarantine_lines(quarantined: "Quarantined", typed: str = COMMAND) -> list[Line]:
-    """Return why the model no longer sees a function, which version worked last, and what to type."""
+    """Return the reason that a function is in quarantine, the last version that worked, and the command to type."""
     below = [line(("dim", "lately: "), failure) for failure in quarantined.failures]
     below.append(line(("dim", "last worked: "), _last_good_version(quarantined)))
     below += [
@@ -212,7 +212,7 @@ def quarantine_lines(quarantined: "Quarantined", typed: str = COMMAND) -> list[L
 
 
 def statistics_lines(statistics: "FunctionStatistics") -> list[Line]:
-    """Return how calls went overall, how they failed, and how each version did. If there were none, say so."""
+    """Return the outcomes of calls in total, by kind of failure, and by version, or a line that there were none."""
     totals = statistics.totals
     if not totals.calls:
         return [line(("dim", "no calls on record; those of functions test and trace are not recorded"))]
@@ -227,13 +227,13 @@ def statistics_lines(statistics: "FunctionStatistics") -> list[Line]:
 
 
 def released_lines(released: "Released") -> list[Line]:
-    """Return the message that a function is released from quarantine."""
+    """Return the message that a function was released from quarantine."""
     message = " is released: the model sees it again, and its failures are counted from zero"
     return [line(("ok", "✓ "), ("name", released.released), message)]
 
 
 def unused_lines(listing: "FunctionListing", typed: str = COMMAND) -> list[Line]:
-    """Return each function unused for long, since when, and the command with which the user deletes it."""
+    """Return each function that has been unused for long, since when, and the command that deletes it."""
     rows = [
         [function.name, _since(function), f"{typed}delete {function.name}"]
         for function in listing.functions
@@ -243,14 +243,14 @@ def unused_lines(listing: "FunctionListing", typed: str = COMMAND) -> list[Line]
 
 
 def unused_hint(listing: "FunctionListing", typed: str) -> list[Line]:
-    """Return one line about unused functions, shown under a list."""
+    """Return a line about unused functions, to show below a list."""
     many = listing.unused
     hint = f"{many} function{_s(many)} nobody has called for a long time: {typed}"
     return [line(("dim", hint))] if many else []
 
 
 def shown_line(shown: int, known: int, own: int) -> Line:
-    """Return the line that explains the figures of the status bar: those of the workspace, and `own` of Knapper's."""
+    """Return a line that explains the counts in the status bar: functions of the workspace, and Knapper's `own`."""
     was = f"The model was last shown {shown} of {known} functions" if shown else f"{known} functions"
     return line(("dim", f"{was} of this workspace; {own} more are Knapper's own."))
 
@@ -320,7 +320,7 @@ def _s(many: int) -> str:
 
 
 def history_lines(entries: Iterable["HistoryEntry"]) -> list[Line]:
-    """Return the versions, newest first: number, hash, when, who, how much changed, standing, and why."""
+    """Return the versions, newest first: number, hash, time, author, size of the change, standing, and reason."""
     newest_first = [*entries][::-1]
     shown = columns([_row(entry) for entry in newest_first], ("name", "", "dim", "", "", "", ""))
     return [part for line_, entry in zip(shown, newest_first, strict=True) for part in (line_, *_weak(entry))]
@@ -353,7 +353,7 @@ def diff_lines(version_diff: "VersionDiff") -> list[Line]:
 
 
 def blame_lines(lines: Sequence["BlamedLine"]) -> list[Line]:
-    """Return each source line after the version that introduced it: who, when, why."""
+    """Return the source lines, each with the version that introduced it: author, time, reason."""
     heads = columns([_blame(row) for row in lines], ("name", "dim", "", "dim", "dim", "dim"), gap=1)
     return [(*head, ("", f" {row.text}")) for head, row in zip(heads, lines, strict=True)]
 
@@ -364,7 +364,7 @@ def _blame(blamed: "BlamedLine") -> list[str]:
 
 
 def pending_lines(candidates: Mapping[str, "PendingCandidate"]) -> list[Line]:
-    """Return every rejected candidate, with the problems that keep it out."""
+    """Return every rejected candidate with the problems that cause the rejection."""
     lines: list[Line] = []
     for name, candidate in candidates.items():
         lines.append(line(("bad", "✗ "), ("name", name), f" would be added to {candidate.module}; it is rejected"))
@@ -374,7 +374,7 @@ def pending_lines(candidates: Mapping[str, "PendingCandidate"]) -> list[Line]:
 
 
 def pending_hint(candidates: Mapping[str, "PendingCandidate"], command: str, drop: str) -> str:
-    """Return the next command to type after an edit conflict, or if only results of examples keep a candidate out."""
+    """Return the next command after an edit conflict, or if only results of examples block a candidate."""
     met = [name for name, candidate in candidates.items() if candidate.conflict]
     if met:
         return f"To use the kept version: {command} {met[0]}; to discard it: {drop.replace('NAME', met[0])}"
@@ -389,20 +389,20 @@ def _who(version: "Version") -> str:
     return f"{version.who} {version.row.turn[-8:]}".rstrip()
 
 
-# Functions, and the versions of one, as tables to look through.
+# Functions, and the versions of one function, as tables to browse.
 
 _HEAD = line("version · what · when · who · lines · standing · why")
 
 
 def functions_table(listing: "FunctionListing", source: Callable[[str], str], below: tuple[Line, ...]) -> Table:
-    """Return the functions of a listing with their source, and further lines."""
+    """Return a table of listed functions with their source, followed by the lines `below`."""
     head, *lines = list_lines(replace(listing, rejected=()), heads=True)
     choices = map(partial(_function, source), listing.functions, lines)
     return Table("functions", head, tuple(choices), below=below)
 
 
 def versions_table(history: "FunctionHistory") -> Table:
-    """Return the versions of a function, newest first, each with its change."""
+    """Return a table of the versions of a function, newest first, each with its change."""
     befores = (None, *(entry.version for entry in history.versions))
     choices = map(partial(_version, history.name), befores, history.versions)
     return Table(f"versions of {history.name}", _HEAD, tuple(choices)[::-1], keeps_order=True)

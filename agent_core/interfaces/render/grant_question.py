@@ -1,7 +1,7 @@
-"""The grant question as the user reads it: what, why, which lines need it, and what has changed; and its answers.
+"""The grant question for the user, which shows what, why, which lines need it, and what has changed; and its answers.
 
-What a model wrote stands behind a bar, escaped: it cannot look like a line of the program. Nothing of the code is cut:
-a long line is folded, and each row that goes on with it is marked; what does not fit the screen comes in pages.
+Text written by a model is escaped and behind a bar, so that it cannot look like the program's own output. Code is never
+cut: long lines are wrapped with a mark on each continuation row, and text that does not fit the screen is paged.
 """
 
 import shutil
@@ -39,11 +39,11 @@ _OF_FILES: tuple[tuple[Key, str], ...] = (
     *KEYS[2:],
 )
 _OF_HELPERS: tuple[tuple[Key, str], ...] = (("y", "yes"), *KEYS[2:])
-"""What is agreed to is done at once: there is nothing to keep, and no next call."""
+"""The keys for actions that are done immediately: there is no grant to keep and no next call."""
 _YES_TO_FOLDER: Key = "f"
 _WORDS: dict[str, Key] = {"once": "o", "yes": "y", "folder": "f", "no": "n"}
 CONFIRMED: tuple[Key, ...] = ("o", "y", "f")
-"""The keys that count once Enter confirms them."""
+"""The keys that Enter has to confirm."""
 ANSWERS: dict[str, Answer] = {"o": "once", "y": "yes", "f": "yes", "n": "no"}
 UNSEEN = "That is no answer yet: not all of it has been shown."
 PAGED = "This is not all of it. Enter shows more; n: no, or w and a word; then Enter: "
@@ -68,24 +68,24 @@ _BECAUSE = {
     "never": "no human can grant it",
     "unavailable": "what it needs is not available",
 }
-_NEW, _HEAD = "@@ -0,0 ", 3  # a text where none was: below the names of the files, and all of what follows
+_NEW, _HEAD = "@@ -0,0 ", 3  # a diff of a new text: this follows the file names
 _LONGEST_WHY, _LONGEST_DENIED, _MOST_DENIED = 300, 480, 12
 MOST_ROWS = 6
-"""The rows of a question above its keys, if what a yes gives fits into them; `d` shows all of it."""
-MOST_COUNTED = 200  # rows beyond the screen; to count all would take as long as to show them
+"""The rows of a question above its keys, if everything that a yes gives fits into them; `d` shows the rest."""
+MOST_COUNTED = 200  # rows beyond the screen; counting all of them would take as long as showing them
 _BAR, _GOES_ON = line(("dim", "  │ ")), line(("dim", "  ↪ "))
 _DIFF_ROLES: dict[str, Role] = {"+": "ok", "-": "bad", "@": "dim"}
 
 
 def keys_of(question: Question) -> tuple[tuple[Key, str], ...]:
-    """Return the keys that answer a question, and what each says."""
+    """Return the keys that answer a question, each with its label."""
     if question.moment in BOUND:
         return _OF_HELPERS
     return _OF_FILES if question.folder else KEYS
 
 
 def how_to_answer(question: Question) -> str:
-    """Return what to press or to type, and when Enter is needed."""
+    """Return instructions on what to press or type, and when Enter is needed."""
     keys = [key for key, _ in keys_of(question)]
     *first, last = [key for key in keys if key in CONFIRMED]
     confirmed = f"{', '.join(first)} or {last}" if first else last
@@ -94,12 +94,12 @@ def how_to_answer(question: Question) -> str:
 
 
 def key_of(text: str) -> str:
-    """Return the key that a word stands for, such as y for yes; anything else as it is, in lower case."""
+    """Return the key for a word, such as y for yes; return any other text in lower case."""
     return _WORDS.get(text.strip().lower(), text.strip().lower())
 
 
 def typed_answer(text: str, question: Question) -> str | Decision | None:
-    """Return what a line typed at a question says: a key, a no with a word, or nothing."""
+    """Return the answer in a line typed at a question: a key, a no with a word, or None."""
     key, _, word = text.strip().partition(" ")
     if key.lower() == "w" and word.strip():
         return Decision("no", word.strip())
@@ -114,19 +114,19 @@ def decision_of(key: str, question: Question | None) -> Decision | None:
 
 
 def explained(question: Question) -> str:
-    """Return which keys answer a question, and what each means."""
+    """Return a sentence that explains the keys that answer a question."""
     is_kept = question.moment not in BOUND
     *first, last = [f"{key} ({_MEANS[key] if is_kept or key != 'y' else 'yes'})" for key, _ in keys_of(question)]
     return f"Press {', '.join(first)} or {last}."
 
 
 def title_of(question: Question) -> str:
-    """Return who asks, as the first line of a question says it."""
+    """Return the title of a question, which says who asks, from its first line."""
     return "".join(text for _, text in grant_lines(question)[0]).removeprefix("? ")
 
 
 def grant_lines(question: Question) -> list[Line]:
-    """Return who asks and for what: everything that a yes gives."""
+    """Return lines about who asks and everything that a yes gives."""
     asker, whom = one_line(question.asker, 80), one_line(question.whom, 80)
     behind = line("  ", ("dim", "The agent "), ("name", asker), ("dim", " asks, at work for "), ("name", whom))
     return [*_asked_lines(question), *([behind] if whom else [])]
@@ -157,9 +157,9 @@ def _asked_lines(question: Question) -> list[Line]:
 
 
 def question_rows(question: Question, columns: int) -> Iterator[Line]:
-    """Yield the whole question, folded: first what a yes gives, then the facts to decide by.
+    """Yield the whole question, wrapped: first what a yes gives, then the facts for the decision.
 
-    It comes row by row, so that a page costs only its own rows.
+    The rows are generated lazily, so that a page costs only its own rows.
     """
     yield from _given_rows(question, columns)
     for section in _fact_rows(question, columns):
@@ -168,7 +168,7 @@ def question_rows(question: Question, columns: int) -> Iterator[Line]:
 
 
 def _given_rows(question: Question, columns: int) -> Iterator[Line]:
-    """Yield what a yes gives, and what was given before."""
+    """Yield rows about what a yes gives, and what was granted before."""
     sentences = () if question.is_again else question.granted.sentences()
     yield from folded(_certain(grant_lines(question)), columns)
     if sentences:
@@ -191,7 +191,7 @@ def _code_rows(question: Question, columns: int) -> Iterator[Line]:
 
 
 def _quote(title: str, lines: Iterable[Line], columns: int) -> Iterator[Line]:
-    """Yield text that a model wrote, with a bar before every row, or a mark if it continues the row above."""
+    """Yield text written by a model, with a bar before every row, or a mark if the row continues the one above."""
     for at, spans in enumerate(_certain(lines)):
         if not at:
             yield from folded([line("  ", ("dim", title))], columns)
@@ -200,12 +200,12 @@ def _quote(title: str, lines: Iterable[Line], columns: int) -> Iterator[Line]:
 
 
 def _certain(lines: Iterable[Line]) -> Iterator[Line]:
-    """Escape what terminals draw in different widths, so that no end of a row hides behind the margin."""
+    """Escape characters that terminals draw in different widths, so that no row extends beyond the margin."""
     return (tuple((role, certain(text)) for role, text in spans) for spans in lines)
 
 
 def transcript_form(question: Question) -> Question:
-    """Return a question as it stays on the screen. The text of a new function follows with its verdict."""
+    """Return a question in the form that stays on the screen. The source of a new function follows with its verdict."""
     return replace(question, diff="") if _is_new(question) else question
 
 
@@ -216,10 +216,10 @@ def _is_new(question: Question) -> bool:
 
 @lru_cache(maxsize=8)
 def fitting_rows(question: Question, columns: int, rows: int) -> tuple[list[Line], int, bool]:
-    """Return a question in few rows: all that a yes gives, as far as the screen has room, and of the facts what is
-    short; how many rows are left out, up to 200; and whether part of what a yes gives is among them.
+    """Return a question in few rows: everything that a yes gives, as far as there is room, and short facts. Also return
+    the number of rows left out, up to 200, and whether these include part of what a yes gives.
     """
-    if question.is_again or not question.missing.sentences():  # a yes is one to the text
+    if question.is_again or not question.missing.sentences():  # a yes approves the text
         lines = list(islice(question_rows(question, columns), rows + MOST_COUNTED))
         return _cut_to(lines, rows)
     given = list(islice(_given_rows(question, columns), rows + MOST_COUNTED))
@@ -228,7 +228,7 @@ def fitting_rows(question: Question, columns: int, rows: int) -> tuple[list[Line
     shown, left_out = given, list(islice(_code_rows(question, columns), MOST_COUNTED))
     for section in _fact_rows(question, columns):
         facts, room = list(islice(section, MOST_COUNTED)), max(min(rows, MOST_ROWS) - len(shown), 0)
-        fits = len(facts) if len(facts) <= room else room - 1 if room > 2 else 0  # a title alone says nothing
+        fits = len(facts) if len(facts) <= room else room - 1 if room > 2 else 0  # a title alone is useless
         mark = [line(("dim", "  …"))] if 0 < fits < len(facts) else []
         shown, left_out = [*shown, *facts[:fits], *mark], [*left_out, *facts[fits:]]
     return shown, min(len(left_out), MOST_COUNTED), False
@@ -242,12 +242,12 @@ def _cut_to(lines: list[Line], rows: int) -> tuple[list[Line], int, bool]:
 
 
 def more_rows(count: int) -> str:
-    """Return how many rows are left out, as text for the user."""
+    """Return the number of rows left out, as text for the user."""
     return f"{count} more rows" if count < MOST_COUNTED else f"at least {count} more rows"
 
 
 def pages(question: Question, columns: int, rows: int) -> Iterator[tuple[list[Line], bool]]:
-    """Yield a question in pages, each with whether it is the last. A yes is accepted only below the last one."""
+    """Yield the pages of a question, each with whether it is the last. A yes is accepted only below the last page."""
     remaining = question_rows(question, columns)
     page = list(islice(remaining, rows))
     while page:
@@ -257,7 +257,7 @@ def pages(question: Question, columns: int, rows: int) -> Iterator[tuple[list[Li
 
 
 async def answered(question: Question, show: Callable[[Iterable[Line]], None], answers: Answers) -> Decision:
-    """Return the user's answer below the last page. A no can be typed below each page; the end of input is a no."""
+    """Show a question in pages and return the user's answer. A no is accepted below each page; end of input is a no."""
     rows, agreement = max(shutil.get_terminal_size().lines - 2, 8), Agreement()
     for page, is_last in pages(question, screen_columns(), rows):
         show(page)
@@ -278,7 +278,7 @@ async def answered(question: Question, show: Callable[[Iterable[Line]], None], a
 
 
 def answer_line(decision: Decision, question: Question) -> Line:
-    """Return the answer as a line under its question."""
+    """Return the answer as a line to show below its question."""
     is_kept = decision.answer != "yes" or question.moment not in BOUND
     role, answer = _SAID[decision.answer] if is_kept else ("ok", "yes")
     answer += " (the folder)" if decision.is_wide else ""
@@ -287,7 +287,7 @@ def answer_line(decision: Decision, question: Question) -> Line:
 
 
 def denied_lines(denied: Iterable["GrantAnswered"]) -> list[Line]:
-    """Return what was denied without asking the user, each once, with the command that grants it."""
+    """Return each request that was denied without asking the user, with the command that grants it."""
     denials = {(event.function, event.says): event for event in denied if event.answer == "no" and event.by in _BECAUSE}
     shown = [row for event in list(denials.values())[:_MOST_DENIED] for row in _denial_lines(event)]
     more = len(denials) - _MOST_DENIED
@@ -306,7 +306,7 @@ def _denial_lines(answered: "GrantAnswered") -> Sequence[Line]:
 
 
 def typed_keys(agreement: Agreement, question: Question) -> str:
-    """Return what can be typed below a question: the words alone, or the letters, too."""
+    """Return the possible inputs below a question: only words, or also letters."""
     once, yes, folder = ("once,", "yes", "folder") if agreement.why else ("o once,", "y yes", "f yes")
     if question.moment in BOUND:
         return f"{yes}, n no, or w and a word; then Enter: "
@@ -315,7 +315,7 @@ def typed_keys(agreement: Agreement, question: Question) -> str:
 
 
 def typed_decision(text: str, agreement: Agreement, question: Question | None = None) -> Decision | None:
-    """Return the answer that a typed line gives, if any. A yes that takes a whole word is none by its letter."""
+    """Return the answer that a typed line gives, if any. If a yes needs the whole word, a letter is not enough."""
     key, _, word = text.strip().partition(" ")
     if key.lower() == "w" and word.strip():
         return Decision("no", word.strip())
@@ -329,18 +329,18 @@ if TYPE_CHECKING:  # for annotations: the commands start without the service
 
 
 def given_lines(given: "Given") -> list[Line]:
-    """Return what a function may reach now."""
+    """Return lines about what a function may now reach."""
     return _grant_lines("ok", "✓ ", given.name, " may", given.grants)
 
 
 def revoked_lines(revoked: "Revoked") -> list[Line]:
-    """Return what was revoked, and what remains."""
+    """Return lines about what was revoked, and what remains."""
     lines = _grant_lines("ok", "✓ ", revoked.name, " may no longer", revoked.revoked)
     return [*lines, *(_grant_lines("dim", "", revoked.name, " still may", revoked.grants) if revoked.grants else [])]
 
 
 def grants_lines(listing: "GrantListing") -> list[Line]:
-    """Return each function's entry, and how much of it is in force."""
+    """Return lines for each function's grants, and how much of them is in force."""
     lines = list[Line]()
     for row in listing.grants:
         state = "" if row.in_force.covers(row.grants) else " (not in force: you are asked when it is called)"

@@ -1,4 +1,4 @@
-"""Memory of an agent as documents and as lines: blocks, sections, their history, and search results."""
+"""An agent's memory as JSON and as lines: blocks, sections, their history, and search results."""
 
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -36,7 +36,7 @@ if TYPE_CHECKING:  # for annotations
 Json = dict[str, Any]  # Any: JSON
 _HIT = 140
 _COUNT = 10
-_NEAREST = 3  # hits that are shown where none has a word of the question
+_NEAREST = 3  # hits shown if none contains a word of the question
 _WHERE = {"messages": "recall", "passages": "archival"}
 _HANDS = {
     "human": "you",
@@ -48,16 +48,16 @@ _HANDS = {
 
 @dataclass(frozen=True, slots=True)
 class BlockLine:
-    """A line of a block as it is now, and the change that wrote it."""
+    """A current line of a block, and the change that wrote it."""
 
     text: str
     by: "BlockChange"
 
 
 def blame(changes: Sequence["BlockChange"]) -> list[BlockLine]:
-    """Return the lines of a block after its last change, each with the change that brought it in; oldest change first.
+    """Return the current lines of a block, each with the change that added it. The `changes` are oldest first.
 
-    A line that was taken out and came back is whoever's brought it back.
+    A line that was removed and added again is attributed to the change that added it again.
     """
     blamed: list[BlockLine] = []
     allowance = ComparisonBudget()
@@ -76,7 +76,7 @@ async def memory_document(store: "Store", agent: str, label: str = "") -> Json:
     """Return all blocks and sections of an agent, or those with one label or name.
 
     Raises:
-        UsageError: there is none of that name.
+        UsageError: there is no block or section with that name.
     """
     blocks = [row for row in await store.blocks(agent) if label in ("", row.label)]
     sections = [row for row in await store.sections(agent) if label in ("", row.name)]
@@ -94,10 +94,10 @@ async def memory_document(store: "Store", agent: str, label: str = "") -> Json:
 
 
 async def history_document(store: "MemoryStore", agent: str, label: str = "") -> Json:
-    """Return every change of a block, even of one the agent no longer has, or of all its blocks, oldest first.
+    """Return every change of one block, even a former one, or of all blocks of an agent, oldest first.
 
     Raises:
-        UsageError: the agent never had a block of that label.
+        UsageError: the agent never had a block with that label.
     """
     ids = [
         (id, block_label) for id, block_label in (await store.block_ids(agent)).items() if label in ("", block_label)
@@ -113,14 +113,14 @@ async def history_document(store: "MemoryStore", agent: str, label: str = "") ->
 
 
 async def known_labels(store: "MemoryStore", agent: str, label: str) -> str:
-    """Return a sentence that names the block that was meant, or the existing blocks."""
+    """Return a sentence that suggests a similar block, or lists the existing blocks."""
     labels = [row.label for row in await store.blocks(agent)]
     otherwise = f"There are: {', '.join(labels)}." if labels else f"Next: knapper run --agent {agent}"
     return did_you_mean(label, labels, otherwise)
 
 
 def found_document(results: ResultPage) -> Json:
-    """Return a page of results."""
+    """Return a page of results as JSON."""
     return {
         "what": results.item_kind,
         "total": results.total,
@@ -163,7 +163,7 @@ def total_line(data: Json) -> Line:
 
 
 def history_lines(data: Json) -> list[Line]:
-    """Return the changes, newest first: when, which block, version, by whom, in which turn, and the change itself."""
+    """Return the changes, newest first: time, block, version, author, turn, and the change itself."""
     changes = [*reversed(data["changes"])]
     if not changes:
         return []
@@ -175,7 +175,7 @@ def history_lines(data: Json) -> list[Line]:
 
 
 def _blame_lines(lines: Sequence[Json]) -> list[Line]:
-    """Return who wrote which line, under a heading; nothing for an empty block."""
+    """Return the author of each line, below a heading; nothing for an empty block."""
     if not lines:
         return []
     rows = [(_hand(row), f"v{row['version']}", one_line(row["text"], 400)) for row in lines]
@@ -184,7 +184,7 @@ def _blame_lines(lines: Sequence[Json]) -> list[Line]:
 
 
 def edit_says(change: "BlockChange") -> str:
-    """Return a sentence about a change of a block: who made it, and what it did."""
+    """Return a sentence about a change of a block: its author and what it did."""
     description = one_line(change.action.removeprefix("write: "))
     if change.by == "human":
         return f"your edit “{description}”"
@@ -193,7 +193,7 @@ def edit_says(change: "BlockChange") -> str:
 
 
 def edit_shown(label: str, edit: "PlannedEdit | None") -> Result:
-    """Return the result of an edit, or of an editor that was left without one (None)."""
+    """Return the result of an edit, or of an editor closed without a change (None)."""
     if edit is None:
         unchanged = {"label": label, "outcome": "unchanged", "text": "Nothing was changed."}
         return Result(unchanged, hint="Nothing was changed.")
@@ -206,8 +206,8 @@ def edit_shown(label: str, edit: "PlannedEdit | None") -> Result:
 async def search_all(
     memory: "AgentMemory", query: str, where: str, page: int, count: int, tags: Sequence[str] = ()
 ) -> tuple[dict[str, ResultPage], list["BlockRow"]]:
-    """Return what recall and archival memory have for a question, by their names (`where`: one of them, or both), and
-    the blocks that are looked through beside the first page of both.
+    """Search recall memory, archival memory or both (`where`). Return the results by name, and the blocks to search in
+    addition, which are given only with the first page of both.
     """
     searches = {}
     if where != "archival":
@@ -219,10 +219,10 @@ async def search_all(
 
 
 def best_hits(searches: Sequence[ResultPage], blocks: Iterable["BlockRow"] = ()) -> Json:
-    """Return the hits of all searches, best first, and before them lines of `blocks` with a word of the question:
-    {"blocks", "hits": [{"about", "text"}], "says", "is_far"}. `says` is which words no hit has.
+    """Return the hits of all searches, best first, and the lines of `blocks` with a word of the question, as
+    {"blocks", "hits": [{"about", "text"}], "says", "is_far"}. `says` names the words that no hit contains.
 
-    Of hits that have no word of the question (`is_far`), only the nearest few.
+    If no hit contains a word of the question (`is_far`), return only the nearest few.
     """
     terms = {term for results in searches for term in results.terms}
     rows = [
@@ -243,7 +243,7 @@ def best_hits(searches: Sequence[ResultPage], blocks: Iterable["BlockRow"] = ())
 
 
 def found_lines(searches: Sequence[ResultPage], query: str = "TEXT", blocks: Iterable["BlockRow"] = ()) -> list[Line]:
-    """Return search results for the user: the best of all searches, then how many there are."""
+    """Return search results for the user: the best of all searches, then the counts."""
     found = best_hits(searches, blocks)
     held, hits = (
         [line(("dim", f"- {row['about']}: "), row["text"]) for row in found[part]] for part in ("blocks", "hits")
@@ -259,10 +259,10 @@ def found_lines(searches: Sequence[ResultPage], query: str = "TEXT", blocks: Ite
 
 
 def _merge_pages(searches: Iterable[ResultPage]) -> list[FoundItem]:
-    """Return the hits of each search in their order.
+    """Merge the hits of all searches, keeping the order within each search.
 
-    Of two that come next, the one with more words of the question, or else the one that is higher up in its search:
-    what is far from the question in one does not come before what is near it in the other.
+    The next hit is the one with more words of the question or, if equal, with the better rank in its search, so that a
+    poor match from one search does not precede a good match from another.
     """
     waiting = [
         deque(((coverage(item.text, page.terms), -place), item) for place, item in enumerate(page.items))
@@ -287,7 +287,7 @@ def _page_lines(results: ResultPage, query: str) -> list[str]:
 
 
 def forget_lines(report: ForgetReport, *, is_done: bool = False) -> list[Line]:
-    """Return what is taken out of which place, and where it stays."""
+    """Return lines about what is forgotten in which place, and where it remains."""
     if not report.places:
         head = line(("dim", f"Nothing in the record holds {report.subject}."))
     else:
@@ -316,7 +316,7 @@ def _hit(item: FoundItem, terms: Collection[str]) -> Json:
 
 
 def _fields(row: object, *names: str) -> Json:
-    """Return attributes as JSON has them."""
+    """Return attributes as JSON."""
     values = {name: getattr(row, name) for name in names}
     return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
@@ -349,11 +349,11 @@ def _text(text: str) -> list[Line]:
     return indented([line(row) for row in bare_lines(text)] or [line(("dim", "(empty)"))])
 
 
-_LONGEST = 400  # characters of a call, and of its result
+_LONGEST = 400  # characters shown of a call and of its result
 
 
 def turns_of(entries: Iterable[Entry], since: float = 0.0, last: int | None = None) -> list[list[Entry]]:
-    """Return the entries turn by turn: those that began at a time or later, and of them the last few."""
+    """Group the entries by turn, and return the `last` turns that began at `since` or later."""
     turns = [[*group] for _, group in groupby(entries, key=lambda entry: entry.turn)]
     turns = [turn for turn in turns if turn[0].at >= since]
     return turns if last is None else turns[-last:]
@@ -366,7 +366,7 @@ def transcript(agent: str, turns: Sequence[Sequence[Entry]]) -> str:
 
 
 def transcript_document(agent: str, turns: Sequence[Sequence[Entry]]) -> dict[str, Any]:  # Any: JSON
-    """Return the same as data: each turn with its entries as they are on record."""
+    """Return the conversation as JSON: each turn with its recorded entries."""
     return {
         "agent": agent,
         "turns": [
@@ -409,7 +409,7 @@ def _reply(
     results: dict[Any, dict[str, Any]],  # Any: JSON
 ) -> Iterator[str]:
     sent = [_message(call) for call in calls if call.get("name") == SEND]
-    if text:  # next to a message that is sent, it is a thought
+    if text:  # text next to a sent message is a thought
         yield "*" + " ".join(bare_lines(text)) + "*" if sent else f"**{agent}:** {text}"
     others = [_call(call, results.get(call.get("id"))) for call in calls if call.get("name") != SEND]
     if others:

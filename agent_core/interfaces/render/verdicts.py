@@ -1,4 +1,4 @@
-"""Verdicts, problems and outcomes as lines, from their published JSON, for the commands and the prompt."""
+"""Verdicts, problems, outcomes and reports as lines, for the commands and the prompt."""
 
 import json
 from collections import Counter
@@ -38,10 +38,10 @@ if TYPE_CHECKING:  # for annotations
 
 COMMAND, SLASH = "knapper functions ", "/"
 _SIGNS: dict[str, Role] = {"+": "ok", "-": "bad", "@": "dim"}
-Document: TypeAlias = Mapping[str, Any]  # Any: JSON of a shape that the design publishes
+Document: TypeAlias = Mapping[str, Any]  # Any: JSON of a published form
 
-_LONGEST_READ = 100_000  # characters of arguments: to read and write them takes some milliseconds
-_ASKED = {  # by the stages that note something
+_LONGEST_READ = 100_000  # characters of arguments: parsing and formatting them takes some milliseconds
+_ASKED = {  # the questions of the stages that report a note
     "duplicate": "is it there already?",
     "examples": "do its examples hold?",
     "fitted": "does it compute what its examples show?",
@@ -59,7 +59,7 @@ def coloured(lines: Iterable[str]) -> list[Line]:
 
 
 def verdict_lines(judgment: "Judgment", joins: str = "added to") -> list[Line]:
-    """Return one headline, then the fixes and every problem with its place and fix."""
+    """Return a headline, then the fixes, and every problem with its location and fix."""
     if judgment.error and not judgment.problems:
         first, *more = bare_lines(judgment.error)
         return [line(("bad", "✗ "), first), *indented(line(text) for text in more)]
@@ -74,7 +74,7 @@ def verdict_lines(judgment: "Judgment", joins: str = "added to") -> list[Line]:
 
 
 def folded_lines(judgment: "Judgment", where: str) -> list[Line]:
-    """Return the same, but of an admitted function how many hints there are, and what shows them."""
+    """Return `verdict_lines`, but for an admitted function only the number of hints and the command to show them."""
     if not (judgment.admitted and hints(judgment)) or judgment.fails_examples:
         return verdict_lines(judgment)
     plain = replace(judgment, problems=judgment.refusals)
@@ -82,7 +82,7 @@ def folded_lines(judgment: "Judgment", where: str) -> list[Line]:
 
 
 def verdict_headline(judgment: "Judgment", joins: str) -> Line:
-    """Return whether the function joined, with which standing, and what became of its examples."""
+    """Return a line with the verdict, the standing, and the result of the examples."""
     name, stages = judgment.name or judgment.path, judgment.stages
     tried = examples_note(judgment)
     is_known = judgment.admitted and judgment.reach is not None
@@ -97,7 +97,7 @@ def verdict_headline(judgment: "Judgment", joins: str) -> Line:
 
 
 def _joined_line(judgment: "Judgment", joins: str, tail: Span) -> Line:
-    """Return that a function was admitted and with which standing, with a doubtful sign if its examples fail."""
+    """Return a line for an admitted function with its standing, marked with a warning if its examples fail."""
     mark: Span = ("warn", "~ ") if judgment.fails_examples else ("ok", "✓ ")
     name = judgment.name or judgment.path
     what = f": {judgment.back} is back" if judgment.back else f" {joins} {judgment.module}"
@@ -105,9 +105,7 @@ def _joined_line(judgment: "Judgment", joins: str, tail: Span) -> Line:
 
 
 def stage_lines(judgment: "Judgment") -> list[Line]:
-    """Return how many stages of the gate ran to their end, and of those that noted something what they ask, and what
-    they noted; nothing if there were none.
-    """
+    """Return the number of completed gate stages, and the stages' notes with their questions; nothing if none ran."""
     ran, stages = _ran(judgment), judgment.stages
     if not stages:
         return []
@@ -120,7 +118,7 @@ def stage_lines(judgment: "Judgment") -> list[Line]:
 
 
 def examples_note(judgment: "Judgment") -> str:
-    """Return what became of the examples, such as `2 of 2 examples agree`; empty if none was tried."""
+    """Return the result of the examples, such as `2 of 2 examples agree`, or "" if none ran."""
     return next((stage.note for stage in _ran(judgment) if stage.stage == "examples"), "")
 
 
@@ -129,17 +127,17 @@ def _ran(judgment: "Judgment") -> list["StageReport"]:
 
 
 def standing_words(standing: str) -> str:
-    """Return how a function is added: `, on trial` or `, as a draft`."""
+    """Return words for a standing, such as `, on trial` or `, as a draft`."""
     return {"": "", "trial": ", on trial", "draft": ", as a draft"}.get(standing, f", as {standing}")
 
 
 def counted(count: int, noun: str, plural: str = "") -> str:
-    """Return a number with its noun."""
+    """Return a number with its noun in the singular or plural."""
     return f"{count} {noun if count == 1 else plural or f'{noun}s'}"
 
 
 def verdict_line(judgment: "Judgment", joins: str) -> Line:
-    """Return a verdict on one line: the codes of its problems stand for what a `Legend` says of them."""
+    """Return a verdict on one line, with the codes of its problems, which a `Legend` explains."""
     if judgment.error and not judgment.problems:
         return line(("bad", "✗ "), bare_lines(judgment.error)[0])
     name = judgment.name or judgment.path
@@ -160,7 +158,7 @@ def _codes(problems: Iterable["Problem"]) -> str:
 
 
 class Legend:
-    """The meaning of the codes in lines of verdicts, each explained once, by its first problem and first fix."""
+    """An explanation of the codes in verdict lines, each by its first problem and first fix."""
 
     def __init__(self) -> None:
         self._problems: dict[str, Problem] = {}
@@ -168,7 +166,7 @@ class Legend:
         self._counts: Counter[str] = Counter()
 
     def add(self, judgment: "Judgment") -> None:
-        """Take note of the codes of a verdict."""
+        """Record the codes in a verdict."""
         for problem in judgment.problems:
             known = self._problems.setdefault(problem.code, problem)
             if known.severity == "warns" != problem.severity:
@@ -179,7 +177,7 @@ class Legend:
         self._counts.update(fix.code for fix in judgment.fixes)
 
     def lines(self) -> list[Line]:
-        """Return a line for each code, with how often it was there: first those that keep something out."""
+        """Return a line for each code with its count, first those of rejections."""
         problems = sorted(self._problems.items(), key=lambda problem: problem[1].severity == "warns")
         rows = [problem_line(replace(row, message=row.message + self._often(code))) for code, row in problems]
         rows += [
@@ -192,7 +190,7 @@ class Legend:
 
 
 def _elapsed_seconds(stages: Iterable["StageReport"]) -> float:
-    """Return the elapsed time: of stages that ran concurrently, that of the longest."""
+    """Return the elapsed time of all stages; of concurrent stages, only the longest counts."""
     spent: list[float] = []
     for stage in stages:
         if stage.beside and spent:
@@ -203,13 +201,13 @@ def _elapsed_seconds(stages: Iterable["StageReport"]) -> float:
 
 
 def hints(judgment: "Judgment") -> list["Problem"]:
-    """Return the problems that refuse nothing."""
+    """Return the problems that do not cause a rejection."""
     return [problem for problem in judgment.problems if problem not in judgment.refusals]
 
 
 def problem_line(problem: "Problem") -> Line:
-    """Return `path:line:column code: message — fix`, faint if it refuses nothing."""
-    first, more, _ = (problem.fix or "").partition("\n")  # a template of several lines is for the model
+    """Return `path:line:column code: message — fix`, dimmed if it is only a warning."""
+    first, more, _ = (problem.fix or "").partition("\n")  # a multi-line template is for the model
     fix = f" — {first}{' …' if more else ''}" if first else ""
     place = f"{problem.where} {problem.code}".strip()
     if problem.severity == "warns":
@@ -223,13 +221,13 @@ def problem_lines(problems: Iterable["Problem"]) -> list[Line]:
 
 
 def printed_lines(output: str) -> list[Line]:
-    """Return what a call printed."""
+    """Return the printed output of a call, behind a bar."""
     return quoted(line(("dim", text)) for text in bare_lines(output))
 
 
 def outcome_lines(call: "CallReport | RecordedOutcome", seconds: float = 0.0) -> list[Line]:
-    """Return the details of an outcome besides its value: printed output, and the error with the function's own
-    frames, or after how many seconds the time was over, if that is known.
+    """Return the details of an outcome other than its value: the printed output, and the error with the function's own
+    frames or, after a timeout, the number of seconds if known.
     """
     lines = printed_lines(call.output)
     if call.error:
@@ -241,7 +239,7 @@ def outcome_lines(call: "CallReport | RecordedOutcome", seconds: float = 0.0) ->
 
 
 def _failure_lines(error: "Failure", how: str = "✗") -> list[Line]:
-    """Return an error with its frames, and its causes."""
+    """Return an error with its frames and its causes."""
     role: Role = "bad" if how == "✗" else "warn"
     first, *more = bare_lines(f"{how} {error.type}: {error.message}")
     lines = [line((role, first)), *quoted(line((role, text)) for text in more), *map(_frame_line, error.frames)]
@@ -251,12 +249,12 @@ def _failure_lines(error: "Failure", how: str = "✗") -> list[Line]:
 
 
 def outcome_role(word: str) -> Role:
-    """Return the color of an outcome's word."""
+    """Return the color for an outcome."""
     return _OUTCOME_ROLES.get(word, "bad")
 
 
 def examples_lines(report: "FunctionTestReport") -> list[Line]:
-    """Return each example of a tested function, with what it returned if that differs, or why it did not run."""
+    """Return each example of a tested function, with the actual result if it differs, or the reason it did not run."""
     lines: list[Line] = []
     for example in report.examples:
         if example.unrun:
@@ -276,7 +274,7 @@ def examples_lines(report: "FunctionTestReport") -> list[Line]:
 
 
 def changes_line(change: "ReloadReport | FunctionsChanged", by: str = "") -> Line:
-    """Return what a reload, or someone else, changed in the set of functions."""
+    """Return a line about the functions that a reload or another author changed."""
     groups: tuple[tuple[str, Role, tuple[str, ...]], ...] = (
         ("changed", "warn", change.changed),
         ("added", "ok", change.loaded),
@@ -313,12 +311,12 @@ def save_lines(change: "ReloadReport | FunctionsChanged") -> list[Line]:
 
 
 def value_text(value: Any) -> str:  # Any: a JSON value
-    """Return a returned value for people: text as it is, everything else as JSON."""
+    """Return a returned value for people: text unchanged, everything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _readable(value: Any) -> str:  # Any: a JSON value
-    """Return a value as `value_text` does, and one that JSON has no form for, such as a tuple, as Python writes it."""
+    """Return a value like `value_text`, but as Python source if JSON cannot represent it, such as a tuple."""
     text = value_text(value)
     if isinstance(value, str) or f'"{TAG}"' not in text:
         return text
@@ -338,7 +336,7 @@ def value_lines(call: "CallReport | RecordedOutcome", *, as_it_is: bool = False)
 
 
 def compact_call(name: str, arguments: str) -> str:
-    """Return `name(key=value, …)` from the model's own JSON. Text that is not an object, or is long, is unchanged."""
+    """Return `name(key=value, …)` for JSON arguments. Text that is long or not a JSON object stays unchanged."""
     try:
         data = read_json(arguments or "{}", LOOSE) if len(arguments) <= _LONGEST_READ else None
     except Malformed:
@@ -359,11 +357,11 @@ def _frame_line(frame: "Frame") -> Line:
     return line("  ", place, f": {frame.source}", ("dim", f"   {locals_text}" if locals_text else ""))
 
 
-_MOST = 10  # of one kind, for people
+_MOST = 10  # findings shown of one kind
 
 
 def audit_lines(report: "AuditReport", typed: str) -> list[Line]:
-    """Return the report; of each kind the first few findings."""
+    """Return an audit report with the first few findings of each kind."""
     mark: Span = ("ok", "✓ ") if not report.findings else ("warn", "~ ")
     count = f"{report.functions} function{'' if report.functions == 1 else 's'}"
     lines = [line(mark, ("strong", f"{report.score} of 100"), f": {count}")]
@@ -388,7 +386,7 @@ _DONE = {
 
 
 def tending_lines(report: "TendingReport", typed: str) -> list[Line]:
-    """Return what was done, then what is proposed and what was left, each with its reason."""
+    """Return the steps that were done, then the proposed and the skipped ones, each with its reason."""
     lines: list[Line] = []
     for step in sorted(report.steps, key=lambda step: (bool(step.why_not), not step.done)):
         mark: Span = ("ok", "✓ ") if step.done else ("dim", "· ") if step.why_not else ("warn", "~ ")
@@ -413,7 +411,7 @@ def tending_lines(report: "TendingReport", typed: str) -> list[Line]:
 
 
 def undone_lines(steps: "list[UndoneStep]") -> list[Line]:
-    """Return what was taken back, and what was not."""
+    """Return the steps that were undone, and those that were not."""
     if not steps:
         return [line(("dim", "There is nothing to take back."))]
     return [
@@ -441,7 +439,7 @@ def _finding(finding: "AuditFinding", typed: str) -> list[Line]:
 
 
 def _command(finding: "AuditFinding", typed: str) -> str:
-    """Return the command as it is typed here; the prompt has a form of its own for an example."""
+    """Return the command for the prompt or the shell; the prompt has a different syntax for examples."""
     verb, *words = finding.steps
     if typed == SLASH and verb == "add-example":
         name, _, call, _, result = words
@@ -449,7 +447,7 @@ def _command(finding: "AuditFinding", typed: str) -> str:
     return f"{SLASH}{' '.join(finding.steps)}" if typed == SLASH else finding.command
 
 
-_SHOWN = 12  # lines of what differs in one file
+_SHOWN = 12  # lines shown of the differences in one file
 _DRAFTS = UNPROVEN | {"stub-passes", "weak-examples"}
 _MARKS: dict[str, tuple[Role, str]] = {
     "joined": ("ok", "✓ "),
@@ -460,7 +458,7 @@ _MARKS: dict[str, tuple[Role, str]] = {
 
 
 def function_lines(function: "ImportedFunction", *, is_tried: bool) -> list[Line]:
-    """Return one function's result, its fixes, and its problems with their fixes."""
+    """Return the result for one imported function, its fixes, and its problems with their fixes."""
     added = f" {'would be added' if is_tried else 'added'} to {function.module}{standing_words(function.standing)}"
     text = {
         "joined": added,
@@ -482,7 +480,7 @@ def _is_shown(problem: Problem) -> bool:
 
 
 def summary_lines(report: "ImportReport") -> list[Line]:
-    """Return what was skipped, the modules that were written, and the counts."""
+    """Return the skipped functions, the written modules, and the counts."""
     lines = [
         line(("dim", "· "), f"{file.where} passed over: {file.message}")
         if file.code == "passed-over"
@@ -506,7 +504,7 @@ def summary_lines(report: "ImportReport") -> list[Line]:
 
 
 def _outcome_counts(counts: Mapping[str, int], *, is_tried: bool) -> Iterator[str]:
-    """Yield how many functions were added, those that were fixed among them, skipped and refused."""
+    """Yield the numbers of functions that were added, fixed among these, skipped, and rejected."""
     if added := counts["joined"] + counts["fixed"]:
         fixed = f" ({counts['fixed']} of them fixed)" if counts["fixed"] else ""
         yield f"{added} {'would be added' if is_tried else 'added'}{fixed}"
@@ -514,7 +512,7 @@ def _outcome_counts(counts: Mapping[str, int], *, is_tried: bool) -> Iterator[st
 
 
 def export_lines(report: "ExportReport") -> list[Line]:
-    """Return the package, its functions, and what could not be included."""
+    """Return lines about an exported package: its functions, and what could not be included."""
     lines = [line(("warn", "! "), f"{note.name}: {note.message}") for note in report.notes]
     count = len(report.functions)
     summary = f"{count} function{'' if count == 1 else 's'} in {report.folder}, package {report.package}"
@@ -525,7 +523,7 @@ _MOST_ASKED = 20
 
 
 def calls_lines(records: Iterable["RecordedCall"]) -> list[Line]:
-    """Return each recorded call: its number, arguments, outcome, time, and whether a replay is missing something."""
+    """Return each recorded call: its number, arguments, outcome, time, and whether data for a replay is missing."""
     rows = [
         [
             str(record.call),
@@ -540,7 +538,7 @@ def calls_lines(records: Iterable["RecordedCall"]) -> list[Line]:
 
 
 def call_lines(details: "RecordedDetails") -> list[Line]:
-    """Return one recorded call: its arguments, what it got through `self`, and its outcome."""
+    """Return a recorded call: its arguments, what it received through `self`, and its outcome."""
     call, word = details.call, details.outcome.outcome
     requests = [one_line(f"{row['name']} {row['arguments']}", 200) for row in details.data["heard"]]
     lines = [line(("strong", f"[{call.call}] {call.function}"), ("dim", "  "), (outcome_role(word), word))]
@@ -554,7 +552,7 @@ def call_lines(details: "RecordedDetails") -> list[Line]:
 
 
 def replay_lines(replay: "Replay") -> list[Line]:
-    """Return whether a replay gave the same result, and the difference if not."""
+    """Return whether a replay had the same result, and otherwise the difference."""
     number, hash = replay.number, replay.version[:8]
     version = f"version {number} ({hash})" if number else f"version {hash}"
     head = line(("name", replay.function), ("dim", f"  call {replay.call} again, on {version}: "))
@@ -567,7 +565,7 @@ def replay_lines(replay: "Replay") -> list[Line]:
 
 
 def trace_lines(report: "TraceReport") -> list[Line]:
-    """Return the lines that a call ran, and its outcome."""
+    """Return the executed lines of a call, and its outcome."""
     ran = [text for text in bare_lines(report.text) if not text.startswith("```")]
     return [*(line(text) for text in ran), *_result_lines(report.outcome, report.outcome.seconds)]
 

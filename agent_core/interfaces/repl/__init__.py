@@ -1,7 +1,7 @@
 """The prompt: a conversation in a terminal.
 
-What the prompt itself needs is light (`app`, `prompt`, `completion`, `debug`, `live`); `terminal` and `render`
-are loaded behind it with the conversation, while the first message is typed.
+The modules of the prompt itself are light (`app`, `prompt`, `completion`, `debug`, `live`); `terminal` and `render`
+are loaded in the background with the conversation, while the user types the first message.
 """
 
 __all__: list[str] = []

@@ -1,6 +1,6 @@
 """The program around the prompt: shows it first, loads everything else in the background, and runs both.
 
-Lines typed before all is ready wait in a queue. Its keys are bound here. Nothing here imports what is heavy.
+Lines typed before everything is ready wait in a queue. This module binds the keys and imports nothing slow.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ from .completion import PromptCompleter, shortened
 from .debug import DebugLine
 from .prompt import ANSWERABLE, MARK, OpenQuestion, OpenTable, Prompt, read_early_settings
 
-if TYPE_CHECKING:  # it is imported after the prompt is shown
+if TYPE_CHECKING:  # imported after the prompt is shown
     from .terminal import LoadedSession
 
 _ECHOED = 20
@@ -37,7 +37,7 @@ _ENDING = (signal.SIGTERM, machine.HANGS_UP)
 
 
 class Repl:
-    """One conversation at a terminal."""
+    """A conversation at a terminal."""
 
     def __init__(self, options: RunOptions) -> None:
         self._options = options
@@ -50,7 +50,7 @@ class Repl:
 
     @cached_property
     def prompt(self) -> Prompt:
-        """The prompt. The terminal is not touched before it is first needed."""
+        """The prompt, created on first use because it changes the terminal."""
         history = Path(self._options.root) / ".knapper" / "history"
         words = PromptCompleter(self._names, self._completions)
         debug = DebugLine(history.with_name("debug_history"), words, self._names)
@@ -58,11 +58,11 @@ class Repl:
 
     @property
     def busy(self) -> bool:
-        """True if something is running or waiting that Ctrl-C ends."""
+        """True if something that Ctrl-C ends is running or waiting."""
         return not self._lines.empty() or (self._session is not None and self._session.stoppable)
 
     async def run(self) -> int:
-        """Talk until the user leaves, a signal ends it, or nothing can be opened; return the exit code."""
+        """Run until the user leaves, a signal ends it, or the conversation cannot be opened. Return the exit code."""
         if read_early_settings(Path(self._options.root), os.environ).plain:
             return await _plainly(self._options)
         async with self._group:
@@ -81,7 +81,7 @@ class Repl:
         return 128 + number if number else 0
 
     def send(self, text: str) -> None:
-        """Process what was typed: an answer, a message for the running turn, or the next thing to do."""
+        """Process a typed line: an answer, a message for the running turn, or the next message or command."""
         was_asked = bool(self.prompt.live.question)
         if self._session is not None and self._session.answers(text):
             return
@@ -94,13 +94,13 @@ class Repl:
             self._lines.put_nowait(text)
 
     def interrupt(self) -> None:
-        """Take back what is waiting, and end the running turn."""
+        """Discard the waiting lines and end the running turn."""
         self._take_back()
         if self._session is not None:
             self._start(self._session.interrupt())
 
     def _take_back(self, *more: str) -> None:
-        """Say of each line that waits, and of more, that it is not sent."""
+        """Discard the waiting lines, and report these and the lines in `more` as not sent."""
         waiting = [self._lines.get_nowait() for _ in range(self._lines.qsize())]
         for text in filter(None, (*waiting, *more)):
             first = text.partition("\n")[0]
@@ -115,18 +115,18 @@ class Repl:
             if signal.getsignal(number) is not signal.SIG_IGN:  # as `nohup` sets it
                 machine.on_signal(number, partial(self._end_by, number))
 
-    def _tell_fault(self, context: Mapping[str, Any]) -> None:  # Any: as asyncio tells of it
-        from ..faults import crash_line  # noqa: PLC0415  (the way to the prompt must not pay for it)
+    def _tell_fault(self, context: Mapping[str, Any]) -> None:  # Any: as passed by asyncio
+        from ..faults import crash_line  # noqa: PLC0415  (the prompt must not wait for it)
 
         error = context.get("exception") or RuntimeError(context.get("message"))
         place = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)[-1:]]
         if (kind := f"{type(error)} {place}") in self._faults:
-            return  # what fails at each drawing is reported once, and kept once
+            return  # report an error that recurs at each redraw only once
         self._faults.add(kind)
         self.prompt.print_above(painted([crash_line(error, self._options.root)], sys.stdout))
 
     def _end_by(self, number: signal.Signals) -> None:
-        # A second one finds the system's own way of dying again.
+        # A second signal ends the process in the default way.
         machine.forget_signal(number)
         self._ended_by = number
         self.leave()
@@ -138,7 +138,7 @@ class Repl:
     async def _converse(self) -> None:
         try:
             loader = await asyncio.to_thread(import_module, f"{__package__}.terminal")
-            gc.freeze()  # what is loaded stays: looking through it again and again would hold keys up
+            gc.freeze()  # loaded modules stay in memory: scanning them again and again would delay keys
             gc.enable()
             async with loader.session(self._options, self.prompt) as self._session:
                 gc.freeze()
@@ -157,7 +157,7 @@ class Repl:
         if self._session is None or not self._session.stoppable:
             conversation.cancel()
         else:
-            self._lines.put_nowait(None)  # the turn that ends may be one that no line began
+            self._lines.put_nowait(None)  # the ending turn may not have begun with a line
 
     def _start(self, work: Coroutine[None, None, None]) -> None:
         self._group.create_task(work)
@@ -184,7 +184,7 @@ class Repl:
 
 
 async def _plainly(options: RunOptions) -> int:
-    """Run with plain lines only, for users of a screen reader."""
+    """Run with plain lines only, for users of screen readers."""
     gc.enable()
     plain = await asyncio.to_thread(import_module, "..plain", __package__)
     return 0 if await plain.each_line(options) else 1
@@ -201,7 +201,7 @@ def bindings(prompt: Prompt, repl: Repl) -> KeyBindings:
     empty = Condition(lambda: not prompt.buffer.text)
     keys.add("enter", filter=typing)(lambda event: _enter(prompt, repl))
     keys.add("escape", "enter", filter=typing)(lambda event: prompt.buffer.insert_text("\n"))
-    # A command right after Esc, which a terminal sends as it sends Alt and the slash: the list of completions has Tab.
+    # Terminals send Esc followed by a slash the same as Alt with slash. Treat it as a command; Tab lists completions.
     keys.add("escape", "/", filter=typing & emacs_mode)(lambda event: prompt.buffer.insert_text("/"))
     keys.add("c-c", filter=typing)(lambda event: _stop(prompt, repl))
     keys.add("c-d", filter=typing & empty)(lambda event: repl.leave())
@@ -262,7 +262,7 @@ def _enter(prompt: Prompt, repl: Repl) -> None:
     text = prompt.buffer.text
     if prompt.debug.was_meant(text):
         prompt.bar.hint = _TOO_LATE
-    elif text.strip() or prompt.live.question:  # which Enter alone answers with no
+    elif text.strip() or prompt.live.question:  # Enter alone answers a question with no
         prompt.buffer.reset(append_to_history=True)
         prompt.line_sent()
         repl.send(text)

@@ -1,4 +1,4 @@
-"""Completion of slash commands, arguments and function names; the history, and the safe display of what is typed."""
+"""Completion of slash commands, arguments and function names; the history; and safe display of typed text."""
 
 import re
 from bisect import bisect_right
@@ -40,11 +40,11 @@ _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*$")
 
 
 Offers: TypeAlias = Callable[[str, str], Awaitable[Iterable[tuple[str, str]]]]
-"""Asked for names of a kind, such as `<version>`, after one word: each name with what is said of it."""
+"""A function that returns the names of a kind, such as `<version>`, after one word, each with a description."""
 
 
 def completes_while_typing(before_cursor: str) -> bool:
-    """Check whether completions are offered without Tab: for commands, calls, and files after an @."""
+    """Check whether to offer completions without Tab: for commands, calls, and files after an @."""
     return before_cursor.startswith(("/", "=", "?")) or path_being_typed(before_cursor) is not None
 
 
@@ -53,14 +53,14 @@ async def _nothing(kind: str, first: str) -> Iterable[tuple[str, str]]:
 
 
 class PromptCompleter(Completer):
-    """A completer that uses the catalog, function names, and what is offered at this moment."""
+    """A completer that uses the catalog, function names, and names that the conversation currently offers."""
 
     def __init__(self, names: Callable[[], Sequence[str]], offers: Offers = _nothing) -> None:
         self._names = names
         self._offers = offers
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
-        """Return what can stand at the cursor, without looking anything up."""
+        """Return the completions at the cursor, without slow lookups."""
         text = document.text_before_cursor
         if not text.startswith("/"):
             if (path := path_being_typed(text)) is not None:
@@ -76,7 +76,7 @@ class PromptCompleter(Completer):
     async def get_completions_async(
         self, document: Document, complete_event: CompleteEvent
     ) -> AsyncGenerator[Completion, None]:
-        """Yield what can stand at the cursor."""
+        """Yield the completions at the cursor."""
         for completion in self.get_completions(document, complete_event):
             yield completion
         text = document.text_before_cursor
@@ -114,7 +114,7 @@ class PromptCompleter(Completer):
 
 
 def _split_words(name: str, arguments: str) -> tuple[list[str], str]:
-    """Return the words before the cursor's word, and the typed part of that one. A path is one word."""
+    """Return the words before the word at the cursor, and the typed part of that word. A path is one word."""
     if name in catalogue.BY_NAME and catalogue.BY_NAME[name].takes == "<path>":
         return [], arguments
     *before, typed = arguments.split(" ")
@@ -133,7 +133,7 @@ def _commands(typed: str, entries: Iterable["CommandEntry"]) -> Iterable[Complet
 
 
 def _fitting(typed: str) -> list["CommandEntry"]:
-    """Return the commands that match a few letters of their names, then those with a help word that begins so."""
+    """Return the commands with names that match the letters, then those with a help word that begins with them."""
     named = _matching_entries(typed)
     if not _LEAST_OF_HELP <= len(typed) <= _MOST_OF_HELP:
         return named
@@ -152,7 +152,7 @@ def _paths(typed: str) -> Iterable[Completion]:
     return [
         Completion(completion.text, completion.start_position, display=certain(one_line(completion.display_text)))
         for completion in islice(completions, _MOST_PATHS)
-        if one_line(completion.text) == completion.text  # what would act on the screen must be typed manually
+        if one_line(completion.text) == completion.text  # names with control characters must be typed manually
     ]
 
 
@@ -171,13 +171,13 @@ def _following(offers: Iterable[tuple[str, str]], typed: str) -> Iterable[Comple
 
 # The history of a prompt, stored in the workspace's state folder.
 
-MOST_BYTES: Final = 2 << 20  # that are read of a file, its end
-FORGET: Final = "/forget"  # such a line holds what is not to stay
-MOST_CHARS: Final = 64 << 10  # of one message that is offered again
+MOST_BYTES: Final = 2 << 20  # read from the end of a file
+FORGET: Final = "/forget"  # such a line contains text that must not be stored
+MOST_CHARS: Final = 64 << 10  # of a message in the history
 
 
 class KeptHistory(History):
-    """A history in the workspace's state folder, or in memory for as long as it cannot be stored there."""
+    """A history in the workspace's state folder, or in memory while it cannot be stored there."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -185,7 +185,7 @@ class KeptHistory(History):
         self._early: list[str] = []
 
     def load_history_strings(self) -> Iterable[str]:
-        """Return the stored messages, latest first; none if the file cannot be read."""
+        """Return the stored messages, latest first, or none if the file cannot be read."""
         try:
             text = read_end(self._path, MOST_BYTES).decode("utf-8", "replace")
         except OSError:
@@ -193,13 +193,13 @@ class KeptHistory(History):
         return [message for message in _messages(text) if len(message) <= MOST_CHARS][::-1]
 
     def drop(self, buffer: Buffer) -> None:
-        """Drop all messages, in the buffer too; those that are stored are read again. What is being typed stays."""
+        """Drop all messages, also in the buffer, and reload the stored ones. Text being typed stays."""
         is_typed = buffer.text not in self.get_strings()
         self._loaded, self._loaded_strings, self._early = False, [], []
         buffer.reset(buffer.document if is_typed else None)
 
     def store_string(self, string: str) -> None:
-        """Store one message; only for this run if the disk is full or not writable, or if it says what to forget."""
+        """Store one message, or keep it in memory if the disk is full or not writable. Do not store `/forget` lines."""
         if string.lstrip(" ").startswith(FORGET):
             return
         self._early.append(string.encode("utf-8", "backslashreplace").decode())
@@ -211,7 +211,7 @@ class KeptHistory(History):
 
 
 def _messages(text: str) -> Iterator[str]:
-    """Read the `prompt_toolkit` history format: each line of a message after a plus."""
+    """Parse the `prompt_toolkit` history format, in which each line of a message follows a plus."""
     lines: list[str] = []
     for line in [*text.split("\n"), ""]:
         if line.startswith("+"):
@@ -221,20 +221,20 @@ def _messages(text: str) -> Iterator[str]:
             lines = []
 
 
-# Safe display of what is typed, pasted or suggested from the history: nothing in it acts on the screen. The text itself
-# stays what it is. Of a line that is very long the two ends are shown, with its length between them: drawing is
-# repeated at each key, and must not grow with what was pasted.
+# Safe display of text that is typed, pasted or suggested from the history: control characters are escaped. The text
+# itself stays unchanged. A very long line is shown as its two ends with its length in between: it is redrawn at each
+# key, and the time for that must not grow with pasted text.
 
 LONGEST = 2_000
-"""Characters of a line that are shown whole."""
+"""The maximum length of a line that is shown completely."""
 _END = 200
 
 
 class Escaped(Processor):
-    """A processor that draws such characters escaped, and shortens very long lines."""
+    """A processor that escapes control characters and shortens very long lines."""
 
     def apply_transformation(self, transformation_input: TransformationInput) -> Transformation:
-        """Return one line of the input as it is drawn, with the mapping of positions."""
+        """Return a line of the input as drawn, with the mapping of positions."""
         fragments = transformation_input.fragments
         text = fragment_list_to_text(fragments)
         if len(text) > LONGEST:
@@ -249,12 +249,12 @@ class Escaped(Processor):
 
 
 def shortened(line: str) -> str:
-    """Return a sent line as the prompt shows it again."""
+    """Return a sent line as the prompt echoes it."""
     return line if len(line) <= LONGEST else f"{line[:_END]} [pasted: {len(line):,} characters] {line[-_END:]}"
 
 
 def _transformation(shown: StyleAndTextTuples, sizes: list[int]) -> Transformation:
-    """Return the parts of a line as they are drawn; `sizes` are their lengths in the line itself."""
+    """Return the parts of a line as drawn; `sizes` are their lengths in the original line."""
     starts = list(accumulate(sizes, initial=0))
     ends = list(accumulate((len(fragment[1]) for fragment in shown), initial=0))
     return Transformation(

@@ -1,7 +1,7 @@
 """The line of the `(debug)` prompt, which replaces the usual one while a function is stopped.
 
-It has a history and a completion of its own, and what was being typed in the usual line stays there. After a command
-it waits a moment for the next stop, so that what is typed ahead reaches the debugger and no model.
+It has a separate history and completer, and text being typed in the usual line stays there. After a command, it stays
+open for a moment for the next stop, so that commands typed ahead reach the debugger and not the model.
 """
 
 import asyncio
@@ -22,13 +22,13 @@ from .completion import KeptHistory, PromptCompleter
 
 MARK: Final = "(debug) "
 QUIET_S: Final = 0.6
-STAYS_S, ANSWERS_S = 0.6, 30.0  # for the next stop; for the worker's answer to what it was asked
-LATE_S: Final = 10.0  # so long after a stop its commands are taken for what was meant for it
+STAYS_S, ANSWERS_S = 0.6, 30.0  # wait for the next stop; wait for the worker's answer
+LATE_S: Final = 10.0  # for this long after a stop, its commands in the usual line count as late
 MOST_SHOWN: Final = 200
 QUIT: Final = "quit"
 COMPUTES: Final = "computing … Ctrl-C stops it."
 STOPS: Final = "It was asked to stop. Ctrl-C again ends the turn."
-COMPUTES_S: Final = 0.5  # before that is said
+COMPUTES_S: Final = 0.5  # delay before the message
 CTRL_C: Final = "Ctrl-C again ends the turn. c: run on. q or Ctrl-D: end this call."
 _PLACES: Final = ("b", "break", "tb", "tbreak")
 
@@ -61,7 +61,7 @@ class DebugLine:
         self._computing: asyncio.TimerHandle | None = None
 
     async def open(self) -> None:
-        """Replace the usual line, once nobody types there, until `ask` has returned a command."""
+        """Replace the usual line when the user pauses typing, until `ask` has returned a command."""
         self._stay()
         self._computes(is_so=False)
         while not self.is_open and (delay := self._pressed + QUIET_S - time.monotonic()) > 0:  # noqa: ASYNC110
@@ -81,24 +81,24 @@ class DebugLine:
             self._is_asked = False
             self.close()
             raise
-        self._last, self._is_asked = "" if text.startswith("/") else text, False  # a second /undo is not meant
+        self._last, self._is_asked = "" if text.startswith("/") else text, False  # Enter must not repeat /undo
         self._stay(ANSWERS_S)
         self._computes(is_so=True)
         return text
 
     def was_meant(self, text: str) -> bool:
-        """Check whether a line of the usual prompt is a command that came too late for a stop. A repeat is not."""
+        """Check whether a line in the usual prompt is a debugger command that came too late. A repeat is not."""
         is_late = time.monotonic() - self._closed < LATE_S and text.strip() in self.commands
         self._closed = 0.0 if is_late else self._closed
         return is_late
 
     def run_on(self) -> None:
-        """Note that the function has resumed. The line stays for a moment, in case it stops again."""
+        """Handle that the function has resumed: keep the line for a moment, in case it stops again."""
         self._stay(STAYS_S)
         self._computes(is_so=False)
 
     def _computes(self, *, is_so: bool) -> None:
-        """Say after a moment that the worker is computing, or remove that message."""
+        """Show after a moment that the worker is computing, or remove that message."""
         if self._computing is not None:
             self._computing.cancel()
             self.hint("")
@@ -107,7 +107,7 @@ class DebugLine:
         self._is_warned = False
 
     def enter(self) -> None:
-        """Accept the contents of the line, or the chosen completion."""
+        """Accept the line or the chosen completion."""
         menu = self.buffer.complete_state
         if menu and menu.current_completion:
             self.buffer.apply_completion(menu.current_completion)
@@ -117,16 +117,16 @@ class DebugLine:
         self._typed.put_nowait(text)
 
     def drop_typed(self) -> None:
-        """Drop the commands that were typed, but for those on disk."""
+        """Drop the typed commands, except for those on disk."""
         self._last = ""
         self._history.drop(self.buffer)
 
     def end(self) -> None:
-        """End the call that is stopped."""
+        """End the stopped call."""
         self._typed.put_nowait(QUIT)
 
     def stops_turn(self) -> bool:
-        """Handle Ctrl-C: clear the line and say what would end what; return whether it is the second in a row."""
+        """Handle Ctrl-C: clear the line and explain what a second one ends. Return whether this is the second."""
         if self._is_warned:
             return True
         self.buffer.reset()
@@ -135,7 +135,7 @@ class DebugLine:
         return False
 
     def pressed(self) -> None:
-        """Note that some key was pressed, wherever it went."""
+        """Record that a key was pressed in either line."""
         self._pressed = time.monotonic()
 
     def _clear_hint(self) -> None:
@@ -144,7 +144,7 @@ class DebugLine:
             self.hint("")
 
     def _stay(self, seconds: float | None = None) -> None:
-        """Keep the line open, indefinitely or for this long."""
+        """Keep the line open for this many seconds, or indefinitely."""
         if self._closing is not None:
             self._closing.cancel()
         self._closing = asyncio.get_running_loop().call_later(seconds, self.close) if seconds is not None else None
@@ -152,7 +152,7 @@ class DebugLine:
     def close(self) -> None:
         """Restore the usual line, unless a stop waits for a command here.
 
-        What was typed for a stop that did not come is put there, and not sent.
+        Text typed for a stop that did not happen is moved there and not sent.
         """
         if self._is_asked:
             return
@@ -181,7 +181,7 @@ class DebugWords(Completer):
     async def get_completions_async(
         self, document: Document, complete_event: CompleteEvent
     ) -> AsyncGenerator[Completion, None]:
-        """Yield what can stand at the cursor."""
+        """Yield the completions at the cursor."""
         if document.text.startswith("/"):
             async for completion in self._completer.get_completions_async(document, complete_event):
                 yield completion
@@ -190,7 +190,7 @@ class DebugWords(Completer):
             yield completion
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
-        """Return what can stand at the cursor, except slash commands."""
+        """Return the completions at the cursor, except slash commands."""
         text = document.text_before_cursor
         typed = document.get_word_before_cursor(WORD=False)
         typed = typed if typed.isidentifier() else ""
@@ -198,7 +198,7 @@ class DebugWords(Completer):
             yield from self._commands(typed)
         first = text.split(" ", 1)[0]
         names = self._functions() if first in _PLACES and " if " not in text else self._line.names
-        if not text[: len(text) - len(typed)].endswith("."):  # what a value has, only the worker knows
+        if not text[: len(text) - len(typed)].endswith("."):  # only the worker knows a value's attributes
             yield from (_word(name, typed) for name in names[:MOST_SHOWN] if typed and name.startswith(typed))
 
     def _commands(self, typed: str) -> Iterable[Completion]:

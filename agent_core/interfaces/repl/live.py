@@ -1,4 +1,4 @@
-"""The moving part above the prompt while a turn runs: the unfinished end of the reply, and the running calls."""
+"""The live area above the prompt while a turn runs: the unfinished end of the reply, and the running calls."""
 
 import re
 import time
@@ -11,28 +11,28 @@ from agent_core.base.untrusted import one_line, visible
 from ..render.verdicts import compact_call
 from ..spans import cut, duration, folded, line, meter
 
-# A Markdown stream cut at the ends of blocks, so that finished parts can be drawn for good. Code comes line by line as
-# it is written, for it never reflows; so does what grows beyond a screen, in parts.
+# A Markdown stream split at the ends of blocks, so that finished parts can be drawn permanently. Code is drawn line by
+# line as it is written, because it never reflows; blocks longer than a screen are drawn in parts.
 
 _FENCE = re.compile(r"( *)(`{3,}|~{3,}) *([^\s`]*)")
 _RULE = frozenset(" :|-")
 _PROSE_LINES = 40
 MOST_CHARS, MOST_SPANS = 6_000, 480
-"""Limits of one drawing of Markdown, in characters and in spans to lay out: the worst case takes 50 ms."""
+"""Limits for rendering Markdown at once, in characters and spans; the worst case takes 50 ms."""
 _PROSE_CHARS, _TABLE_CHARS = 2_000, 4_000
 _MARKS = "*_`[<~&\\"
 
 
 @dataclass(frozen=True, slots=True)
 class DrawnBlock:
-    """Text that can be drawn for good: Markdown prose, or the next lines of code; with `ends`, the block is complete.
+    """Text that can be drawn permanently: Markdown prose, or lines of code. If it `ends`, the block is complete.
 
-    Each line of code ends in a newline, so that its parts can be put together.
+    Each line of code ends in a newline, so that parts can be joined.
     """
 
     text: str
     code: str | None = None
-    """The language of code, perhaps none; None where it is no code."""
+    """The language of the code, possibly ""; None if the text is not code."""
     ends: bool = True
 
 
@@ -46,7 +46,7 @@ class BlockSplitter:
         self._indent = self._chars = self._spans = 0
 
     def feed(self, piece: str) -> list[DrawnBlock]:
-        """Return the blocks that this piece finished."""
+        """Add a piece and return the blocks that it finished."""
         first, *others = piece.split("\n")
         self._rest.append(first)
         finished: list[DrawnBlock] = []
@@ -58,7 +58,7 @@ class BlockSplitter:
         return _merge_code(finished)
 
     def end(self) -> list[DrawnBlock]:
-        """Return what is left at the end of the text."""
+        """Return the remaining blocks at the end of the text."""
         last, self._rest = "".join(self._rest), []
         blocks = self._take(last) if last else []
         blocks += [self._code(ends=True)] if self._fence else self._flush()
@@ -98,7 +98,7 @@ class BlockSplitter:
         return DrawnBlock(text, self._language, ends)
 
     def _part(self) -> list[DrawnBlock]:
-        """Return the beginning of a block that has become long. A table continues under the same head."""
+        """Return the beginning of a block that has become long. The rest of a table gets the same heading."""
         self._chars += len(self._lines[-1]) + 1
         self._spans += spans(self._lines[-1])
         head = self._lines[:2] if len(self._lines) > 2 and _is_rule(self._lines[1]) else []
@@ -119,7 +119,7 @@ class BlockSplitter:
 
 
 def spans(line: str) -> int:
-    """Return how many parts of a line may need their own layout: table cells and marks."""
+    """Return the number of parts of a line that may need layout: table cells and marks."""
     return max(line.count("|") - 1, 0) + sum(map(line.count, _MARKS))
 
 
@@ -139,20 +139,20 @@ def _merge_code(blocks: list[DrawnBlock]) -> list[DrawnBlock]:
     return joined
 
 
-_LONGEST_LINE = 8_000  # characters of a line that is still written, of which the end is shown
+_LONGEST_LINE = 8_000  # characters kept of an unfinished line; its end is shown
 TAIL_LINES = 8
 _CELLS = 20
 _THOUGHT_CHARS = 4_000
 _PRINTED_CHARS = 1_000
 _WRITTEN_CHARS = 16_000
-_WRITTEN_LINES = 9  # of source, below the name of the call
+_WRITTEN_LINES = 9  # lines of source below the name of the call
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|[^u])")
 _ESCAPED = {"n": "\n", "t": "\t", "r": "", "b": "", "f": ""}
 
 
 @dataclass(slots=True)
 class RunningCall:
-    """A call that has not been answered."""
+    """A call that is not answered yet."""
 
     name: str
     arguments: InitVar[str]
@@ -162,20 +162,20 @@ class RunningCall:
     note: str = ""
     printed: str = ""
     call: str = field(init=False)
-    """The call on one line, made once: it is drawn with each key."""
+    """The call on one line, computed once because it is drawn at each key."""
 
     def __post_init__(self, arguments: str) -> None:
         self.call = one_line(compact_call(self.name, arguments), 120)
 
     def hear(self, text: str) -> None:
-        """Take a piece of what it prints, and keep the last nonempty line."""
+        """Add a piece of its output, and keep the last nonempty line."""
         *before, last = (self.printed + text).replace("\r", "\n").split("\n")
         previous_line = next((line for line in reversed(before) if line.strip()), "")
         self.printed = last[-_PRINTED_CHARS:] if last.strip() else f"{previous_line[:_PRINTED_CHARS]}\n"
 
     @property
     def last_line(self) -> str:
-        """The last line that it printed, as far as it is known."""
+        """The last line that it printed, as far as known."""
         return self.printed.strip()
 
 
@@ -187,11 +187,11 @@ class WrittenCall:
     end: str = ""
 
     def hear(self, arguments: str) -> None:
-        """Take the next piece."""
+        """Add the next piece of the arguments."""
         self.end = (self.end + arguments)[-_WRITTEN_CHARS:]
 
     def draw(self, columns: int) -> list[tuple[str, str]]:
-        """Return the name, how many lines have come, and the last of them."""
+        """Return the name, the number of lines so far, and the last lines."""
         text = _ESCAPE.sub(lambda found: _ESCAPED.get(found[1], found[1][-1]), self.end)
         *before, last = visible(text).expandtabs(4).split("\n")
         count = f" · {len(before) + 1} lines" if before and len(self.end) < _WRITTEN_CHARS else ""
@@ -201,7 +201,7 @@ class WrittenCall:
 
 
 class Live:
-    """The state of the moving part, redrawn at each frame, and empty between turns."""
+    """The state of the live area, which is redrawn at each frame and empty between turns."""
 
     def __init__(self) -> None:
         self.blocks = BlockSplitter()
@@ -216,7 +216,7 @@ class Live:
         self.stands_since = 0.0
 
     def stand(self, *, is_so: bool) -> None:
-        """Stop or restart the clock of the one running call, or of a typed one, while it is stopped in the debugger."""
+        """Pause or resume the clock of the only running call, or of a typed one, while the debugger has stopped it."""
         now = time.monotonic()
         if not is_so and self.stands_since:
             self.status_began += now - max(self.stands_since, self.status_began)
@@ -225,35 +225,35 @@ class Live:
         self.stands_since = now if is_so else 0.0
 
     def wait(self, what: str) -> None:
-        """Show what is waited for, and for how long from now on."""
+        """Show what the turn is waiting for, and the time from now on."""
         self.thought, self.waiting, self.began = "", what, time.monotonic()
 
     def tell(self, status: str) -> None:
-        """Show what a command is at, and for how long since the first such text."""
+        """Show the status of a command, and the time since its first status."""
         if not self.status:
             self.status_began = time.monotonic()
         self.status = status
 
     def think(self, text: str) -> None:
-        """Take a piece of the model's visible reasoning; its end is shown."""
+        """Add a piece of the model's visible reasoning; its end is shown."""
         self.thought = (self.thought + text)[-_THOUGHT_CHARS:]
 
     def clear(self) -> None:
-        """Clear everything that moves."""
+        """Clear the live area, except for a question."""
         self.blocks = BlockSplitter()
         self.thought = self.waiting = self.status = ""
         self.calls.clear()
         self.written.clear()
 
     def draw(self, columns: int) -> StyleAndTextTuples:
-        """Draw the current lines, each fitting the screen, without a newline at the end."""
+        """Draw the current lines, each cut to the screen, without a newline at the end."""
         tail = self.blocks.pending(TAIL_LINES, TAIL_LINES * columns)
         lines: list[tuple[str, str]] = [("class:live", text) for text in _tail_lines(tail, columns)]
         if not lines and self.thought:
             lines += [("class:live.thought", text) for text in _tail_lines(self.thought[-4 * columns :], columns)[-2:]]
         lines += [line for call in [*self.written.values()][-1:] for line in call.draw(columns)]
         lines += self._drawn_calls(columns)
-        if self.status and self.status_began > self.stands_since:  # what is stopped does not run
+        if self.status and self.status_began > self.stands_since:  # no clock for a stopped call
             lines.append(
                 ("class:live.call", cut(f"  {one_line(self.status)}{_time_since(self.status_began)}", columns))
             )
@@ -277,7 +277,7 @@ class Live:
 
 
 def _time_since(began: float) -> str:
-    """Return the time since then, once it is worth telling."""
+    """Return the time since then as text, or "" if it is too short to show."""
     spent = time.monotonic() - began
     return f" {duration(spent)}" if spent >= 1 else ""
 

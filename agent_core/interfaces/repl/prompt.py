@@ -1,8 +1,8 @@
-"""The prompt itself: the input line, the moving part above it and the bar below, as one small application.
+"""The prompt itself: the input line, the live area above it and the status bar below, as one small application.
 
-It never waits for the terminal's answers. Output above it is written in one frame with the redrawn prompt, so that
-nothing flickers, and not at all once the reader has gone. It uses the terminal's sixteen colors, with variants for
-dark and light screens.
+It never waits for the terminal's responses. Output above it is written in one frame with the redrawn prompt, so that
+nothing flickers, and is discarded after the terminal disconnects. It uses the terminal's sixteen colors, with variants
+for dark and light screens.
 """
 
 import asyncio
@@ -57,19 +57,19 @@ if TYPE_CHECKING:
     from agent_core.runtime.agent import AgentStatus
 
 # Output above the prompt: produced in slices and shown in frames, so that a key never waits for a flood of text. A
-# slice is the longest that the loop is held for; a frame goes out in one write with the prompt below it.
+# slice is the longest time that the event loop is blocked; a frame is one write with the prompt below it.
 
 FRAME_S = 0.03
 SLICE_S = 0.002
 
 Made = str | Iterator[str]
-"""A text, or what makes it in parts, none of which takes long."""
+"""A text, or an iterator that produces it in parts, each quickly."""
 
 
 class Above:
-    """A queue of text, or of producers of text, in order. `show` prints what has gathered, `moved` redraws the prompt.
+    """A queue of texts or text producers, in order. `show` prints the collected text; `moved` redraws the prompt.
 
-    While it `gives_way` nothing is made: a key has been pressed, and is to be seen first.
+    While it `gives_way`, nothing is produced, because a pressed key must be shown first.
     """
 
     def __init__(
@@ -84,16 +84,16 @@ class Above:
 
     @property
     def waits(self) -> bool:
-        """True if something is not shown yet."""
+        """True if some text is not shown yet."""
         return bool(self._waiting or self._made)
 
     def add(self, made: Made) -> None:
-        """Print this after everything queued before it."""
+        """Queue text to print after everything queued before."""
         self._waiting.append(made)
         self.wake()
 
     def wake(self) -> None:
-        """Schedule a frame, because something has changed."""
+        """Schedule a frame after a change."""
         if self._handle is None and not self._is_held:
             loop = asyncio.get_running_loop()
             delay = self._shown_at + FRAME_S - perf_counter()
@@ -157,8 +157,8 @@ class Above:
             self._handle = None
 
 
-# The settings that the prompt needs before it is shown, read without the slow imports of the full settings. What does
-# not fit is left at its default here; the settings themselves are checked behind the prompt, and say so.
+# The settings that the prompt needs before it is shown, read without the slow imports of the full settings. Invalid
+# values are ignored here; the full settings are checked in the background and report them.
 
 _TABLE, _PREFIX = "repl", "KNAPPER_REPL_"
 _MOST_BYTES = 256 << 10  # as the settings have it
@@ -178,7 +178,7 @@ class EarlySettings:
 
     @property
     def is_light(self) -> bool:
-        """True if the screen is light, according to the settings, or to the terminal in COLORFGBG."""
+        """True if the screen is light, according to the settings or the terminal's COLORFGBG."""
         ground = os.environ.get("COLORFGBG", "").rpartition(";")[2]
         return self.theme == "light" or (self.theme == "auto" and ground in _LIGHT_GROUNDS)
 
@@ -229,11 +229,11 @@ class OpenQuestion(Protocol):
         """Answer with a no."""
 
     def draw(self, columns: int) -> StyleAndTextTuples:
-        """Draw what is above the input line."""
+        """Draw the question above the input line."""
 
 
 class OpenTable(Protocol):
-    """A table to look through."""
+    """A table or pager to browse."""
 
     def press(self, text: str) -> None:
         """Add a letter."""
@@ -251,7 +251,7 @@ class OpenTable(Protocol):
         """Close the table."""
 
     def draw(self, columns: int) -> StyleAndTextTuples:
-        """Draw what is above the input line."""
+        """Draw the table above the input line."""
 
 
 DARK = {
@@ -288,7 +288,7 @@ class SteadyOutput(Vt100_Output):
     gone = False
 
     def flush(self) -> None:
-        """Write what has gathered, unless it is held back. Discard what nobody can read any more."""
+        """Write the buffered output, unless it is held back. Discard it if the terminal has disconnected."""
         if self.held:
             return
         try:
@@ -300,15 +300,15 @@ class SteadyOutput(Vt100_Output):
 
 ANSWERABLE = ("armed", "pressed", "chosen", "entered")
 """The states of a question in which keys count."""
-QUIET_S = 0.6  # without a key: the user does not type any more
+QUIET_S = 0.6  # without a key, after which the user is not typing
 MARK = "› "
 WORD_MARK = "word › "
-VI_MARK = "‹ "  # in vi, while letters are commands
+VI_MARK = "‹ "  # in vi's navigation mode
 MENU_LINES = 8
 
 
 class Prompt:
-    """The screen between two messages, and below the output of a running turn."""
+    """The prompt's part of the screen, between messages and below the output of a running turn."""
 
     def __init__(
         self, history: Path, completer: Completer, keys: Callable[["Prompt"], KeyBindingsBase], debug: DebugLine
@@ -339,7 +339,7 @@ class Prompt:
             output=self.output,
             after_render=lambda app: self._leave_if_gone(),
             erase_when_done=True,
-            max_render_postpone_time=None,  # a key is shown at once; what streams comes in frames
+            max_render_postpone_time=None,  # keys are shown at once; streamed output is shown in frames
             refresh_interval=0.5,
         )
         self.above = Above(self._show_above, self.app.invalidate, lambda: self.app.invalidated)
@@ -356,7 +356,7 @@ class Prompt:
 
     @property
     def is_typed_in(self) -> bool:
-        """True while the user types: the line is begun, a key was pressed a moment ago, or one waits to be read."""
+        """True while the user types: the line is not empty, a key was just pressed, or one waits to be read."""
         is_quiet = not self.buffer.text and time.monotonic() - self._pressed_at > QUIET_S
         return not is_quiet or bool(select.select([sys.stdin], [], [], 0)[0])
 
@@ -365,23 +365,23 @@ class Prompt:
         self.debug.pressed()
 
     def line_sent(self) -> None:
-        """Note that a line is complete: its keys are no typing ahead of what comes."""
+        """Record that a line is complete, so that its keys do not count as typing ahead."""
         self._pressed_at = 0.0
 
     def put_aside(self) -> str:
-        """Empty the input line, and return what was in it."""
+        """Empty the input line and return its text."""
         text = self.buffer.text
         self.buffer.reset()
         return text
 
     def bring_back(self, draft: str) -> None:
-        """Restore a line that was put aside, before what was typed since."""
+        """Restore a line that was put aside, before text typed since."""
         if draft:
             text = "\n".join(filter(None, [draft, self.buffer.text]))
             self.buffer.set_document(Document(text), bypass_readonly=True)
 
     def print_above(self, made: Made) -> None:
-        """Print finished text above the prompt, in order. What is being typed stays unchanged."""
+        """Print finished text above the prompt, in order. Text being typed stays unchanged."""
         if self.app.is_running:
             self.above.add(made)
         else:
@@ -389,7 +389,7 @@ class Prompt:
             self.output.flush()
 
     def moved(self) -> None:
-        """Redraw the moving part with the next frame."""
+        """Redraw the live area with the next frame."""
         if self.app.is_running:
             self.above.wake()
 
@@ -401,21 +401,21 @@ class Prompt:
         self.app.invalidate()
 
     def clear(self) -> None:
-        """Clear the screen, with the prompt on its first line."""
+        """Clear the screen and draw the prompt on its first line."""
         self.above.flush()
         self.app.renderer.clear()
         self.app.invalidate()
 
     def unsent(self) -> list[str]:
-        """Take what was typed and not sent when the prompt had ended, line by line; prompt_toolkit kept the last keys
-        for a prompt to come.
+        """Take the lines typed but not sent when the prompt ended; prompt_toolkit keeps the last keys for the next
+        prompt.
         """
         text = self.buffer.text + "".join(key.data for key in get_typeahead(self.app.input))
         self.buffer.reset()
         return [line for line in map(str.strip, text.replace("\r", "\n").split("\n")) if line]
 
     def drop_typed(self) -> None:
-        """Drop what was typed, searched and cut out; what is on disk is read anew, and what is being typed stays."""
+        """Drop the typed, searched and cut text, and reload the history from disk. Text being typed stays."""
         self._history.drop(self.buffer)
         self.debug.drop_typed()
         self.search.search_buffer.history = InMemoryHistory()
@@ -424,7 +424,7 @@ class Prompt:
         self.app.clipboard = InMemoryClipboard()
         self.app.vi_state.named_registers.clear()
 
-    def _turn_to_debug(self, is_open: bool) -> None:  # noqa: FBT001  (a callback of one fact)
+    def _turn_to_debug(self, is_open: bool) -> None:  # noqa: FBT001  (a callback with one argument)
         self.buffer.cancel_completion()
         self.live.stand(is_so=is_open)
         self.app.layout.focus(self.debug.buffer if is_open else self.buffer)
@@ -435,7 +435,7 @@ class Prompt:
         self.app.invalidate()
 
     def ring(self) -> None:
-        """Ring the bell for a user who looks elsewhere, if they want that."""
+        """Ring the bell for a user who is not watching, if that is enabled."""
         if self.early_settings.bell:
             self.output.bell()
             self.output.flush()
@@ -447,7 +447,7 @@ class Prompt:
             self.output.flush()
 
     def leave(self) -> None:
-        """End the prompt, if it is still there."""
+        """End the prompt if it is still running."""
         future = self.app.future
         if self.app.is_running and future is not None and not future.done():
             self.above.flush()
@@ -458,20 +458,20 @@ class Prompt:
             self.leave()
 
     def before_input(self) -> StyleAndTextTuples:
-        """Return the moving part, or the open question."""
+        """Return the live area or the open question."""
         now = (self.app.render_counter, self.columns)
         if self.asking is not None:
             self._drawn = self.asking.draw(self.columns)
         elif self.browser is not None:
             self._drawn = self.browser.draw(self.columns)
         elif now != self._drawn_for and not (self.above.waits and now[1] == self._drawn_for[1]):
-            # What was cut off to be printed stays where it is until it is printed.
+            # Text taken from here to be printed stays visible until it is printed.
             self._drawn = [*self.live.draw(self.columns), *self._hidden_lines_note()]
         self._drawn_for = now
         return self._drawn
 
     def _hidden_lines_note(self) -> StyleAndTextTuples:
-        """Return how much text is in the input line, if not all of it is visible."""
+        """Return a note about the amount of text in the input line, if not all of it is visible."""
         lines = self.buffer.document.line_count
         if lines <= self.most_rows:
             return []
@@ -492,7 +492,7 @@ class Prompt:
 def _size() -> Size:
     try:
         size = os.get_terminal_size(sys.stdout.fileno())
-    except OSError:  # the terminal has gone away
+    except OSError:  # the terminal has disconnected
         return Size(rows=24, columns=80)
     return Size(rows=size.lines or 24, columns=size.columns or 80)
 
@@ -533,7 +533,7 @@ def _line(prompt: Prompt, field: BufferControl, mark: Callable[[], tuple[str, st
 
 
 def _moving(prompt: Prompt) -> Dimension:
-    # An open question is as high as it needs: it has seen to it that there is room.
+    # An open question gets the height that it needs; it has limited itself to the available room.
     return (
         Dimension()
         if prompt.asking is None and prompt.browser is None
@@ -546,21 +546,21 @@ def _rows(drawn: StyleAndTextTuples) -> int:
 
 
 def _height(prompt: Prompt, buffer: Buffer) -> Dimension:
-    # The menu hangs below the cursor: it gets its room only while it is open, and on a low screen what there is.
+    # The menu is below the cursor: it gets room only while it is open, and on a low screen only the remaining rows.
     has_room = buffer.complete_state is not None and prompt.asking is None
     menu = min(MENU_LINES, prompt.output.get_size().rows - 3) if has_room else 0
     least = 1 + max(menu, 0)
     return Dimension(min=least, max=max(prompt.most_rows, least))
 
 
-# The bar below the prompt: agent, model, context usage, functions, and safety.
-# On a screen too narrow for all of it the bar takes a shorter form; what it says of safety stays longest.
+# The status bar below the prompt: agent, model, context usage, functions, and safety.
+# On a screen too narrow for all of it, the bar uses a shorter form; the safety information is dropped last.
 
 _CELLS = 8
 _FULL, _NEAR = 0.9, 0.7
 _MODEL_LEAST = 16
 _BETWEEN = " · "
-# What is shown, from all to least: the first form that leaves the model's name enough room is taken.
+# The forms of the bar, longest first: the first one that leaves enough room for the model's name is used.
 _FORMS = (
     ("agent", "model", "gauge", "spent", "functions", "rejected", "sandbox", "running"),
     ("agent", "model", "gauge", "functions", "rejected", "sandbox", "running"),
@@ -575,7 +575,7 @@ _ALARMS = (" SANDBOX OFF: functions run unprotected ", " SANDBOX OFF ")
 
 
 class StatusBar:
-    """The bar, redrawn from the current status."""
+    """The status bar, redrawn from the current status."""
 
     def __init__(self) -> None:
         self.status: Callable[[], AgentStatus] | None = None
@@ -587,7 +587,7 @@ class StatusBar:
         self.rejected: Callable[[], int] = int
 
     def clear_hint(self) -> None:
-        """Show the facts again."""
+        """Remove the hint and show the status again."""
         self.hint = ""
 
     def draw(self, columns: int) -> StyleAndTextTuples:

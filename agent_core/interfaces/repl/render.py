@@ -1,7 +1,7 @@
-"""Markdown, code and turns as text for a terminal, rendered by rich. Slow to import: loaded behind the prompt.
+"""Markdown, code and turns as terminal text, rendered with rich. Slow to import: loaded in the background.
 
-What comes in is untrusted and passes `visible` first, and what goes out does once more: Markdown has entities for
-every character. Links are shown as text, never as escape sequences; HTML, pictures and definitions as they are typed.
+The input is untrusted and passes through `visible` first, and the output does again, because Markdown has entities for
+every character. Links are shown as text, never as escape sequences; HTML, pictures and definitions are shown as source.
 """
 
 import io
@@ -40,17 +40,17 @@ from ..spans import Line, cut, folded, indented, line, pieces, plain, width
 from .live import MOST_CHARS, MOST_SPANS, DrawnBlock, Live, RunningCall, WrittenCall, spans
 from .prompt import Made
 
-# Code in colors, line by line as it comes: drawn lines never change. The lexer sees one line at a time and keeps its
-# place between two, so that no text makes it look far. Only lexers that were measured are used, and only for lines that
-# people write: everything else is drawn without colors.
+# Code in colors, line by line as it arrives: drawn lines never change. The lexer gets one line at a time and keeps its
+# state between lines, so that no text makes it scan far. Only lexers with measured speed are used, and only for lines
+# of normal length; everything else is drawn without colors.
 
-# Of the others, some need minutes for a line, and some have ways of their own to keep their place.
+# Of the other lexers, some need minutes for a line, and some keep their state differently.
 MEASURED = frozenset(
     {"Bash", "C", "C++", "CSS", "Diff", "Go", "HTML", "Java", "JavaScript", "Kotlin", "Python", "Ruby", "Rust", "SQL"}
     | {"Swift", "TOML", "TypeScript", "XML"}
 )
 _MARGIN = "  "
-_LONGEST_LEXED = 500  # characters of a line: what is longer is data
+_LONGEST_LEXED = 500  # characters of a line; longer lines are data
 _PLAIN = Style()
 
 Part: TypeAlias = tuple[Style, str]
@@ -70,12 +70,12 @@ class CodeStream:
         return self._lexer is not None
 
     def draw(self, text: str, columns: int) -> Iterator[str]:
-        """Draw the next lines, row by row, folded to the width."""
+        """Draw the next lines row by row, wrapped to the width."""
         for parts in self.lines(text):
             yield from rows(parts, columns, _MARGIN)
 
     def lines(self, text: str) -> Iterator[list[Part]]:
-        """Paint the next lines, one after another."""
+        """Color the next lines one by one."""
         for row in visible(text.removesuffix("\n")).split("\n") if text else ():
             yield [(self._style(kind, part), part) for kind, part in self._tokens(row.expandtabs(4))]
 
@@ -86,7 +86,7 @@ class CodeStream:
         context = LexerContext(f"{line}\n", 0, self._stack)
         position = 0
         for at, kind, part in ExtendedRegexLexer.get_tokens_unprocessed(self._lexer, context=context):
-            if at == position:  # what a lexer says twice is drawn once
+            if at == position:  # draw a token only once if the lexer repeats it
                 yield kind, part.removesuffix("\n")
                 position += len(part)
         self._stack = context.stack
@@ -98,7 +98,7 @@ class CodeStream:
 
 
 def rows(parts: Iterable[Part], columns: int, margin: str, first: str | None = None) -> Iterator[str]:
-    """Fold one line behind a margin, which is `first` in the first row, and end each row with a newline."""
+    """Wrap a line behind a margin, which is `first` in the first row, and end each row with a newline."""
     room, used = max(columns - width(margin), 1), 0
     row = [margin if first is None else first]
     for style, text in parts:
@@ -124,17 +124,17 @@ def _lexer(language: str) -> Any:
     return lexer if lexer.name in MEASURED else None
 
 
-_THEME = Theme({"markdown.code": "bold cyan"})  # usually on black, which on a light screen is a bar
+_THEME = Theme({"markdown.code": "bold cyan"})  # the default has a black background, a bar on light screens
 DARK, LIGHT = "ansi_dark", "ansi_light"
 _MARKED, _NEXT, _DIM = Style.parse("red"), Style.parse("bold yellow"), Style.parse("dim")
-_LONGEST_PAINTED = 100_000  # characters of a source: to come to its last line takes two seconds
+_LONGEST_PAINTED = 100_000  # characters of a source; reaching its last line takes two seconds
 _SGR = re.compile("(\x1b\\[[0-9;]*m)")
-# Without its rules for what would not be seen: a reply is not a page.
+# Without the rules for elements that would be invisible in a terminal.
 _PARSER = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"]).disable(["image", "reference"])
 
 
 class _Title(Heading):
-    LEVEL_ALIGN: ClassVar[dict[str, JustifyMethod]] = {}  # all on the left: a reply is read from there
+    LEVEL_ALIGN: ClassVar[dict[str, JustifyMethod]] = {}  # headings are left-aligned
 
 
 class _Reply(Markdown):
@@ -145,12 +145,12 @@ _DOCUMENT = _Reply("", code_theme=DARK, hyperlinks=False)
 
 
 def markdown(text: str, columns: int, theme: str = DARK) -> Iterator[str]:
-    """Render one block of Markdown to the width. One that would take long is drawn as written, row by row."""
+    """Render one block of Markdown to the width. A block that would take long is drawn as source, row by row."""
     if len(text) > MOST_CHARS or sum(map(spans, text.split("\n"))) > MOST_SPANS:
         for row in folded((line(raw_line) for raw_line in text.strip("\n").split("\n")), columns, 0):
             yield plain([row])
         return
-    document = copy(_DOCUMENT)  # a new one would bring a parser of its own
+    document = copy(_DOCUMENT)  # a new document would create a new parser
     document.code_theme = theme
     document.parsed = _PARSER.parse(visible(text))
     yield _draw_markdown(document, columns)
@@ -162,7 +162,7 @@ def takes_colour() -> bool:
 
 
 def code_stream(language: str, theme: str = DARK) -> CodeStream:
-    """Return a code block that is drawn as it comes."""
+    """Return a code block that is drawn as it arrives."""
     return CodeStream(language, theme, coloured=takes_colour())
 
 
@@ -177,7 +177,7 @@ def source(code: str, first: int, columns: int, theme: str = DARK, marked: Colle
 
 
 def listing(code: str, shown: Sequence[SourceRow], columns: int, theme: str = DARK) -> Iterator[str]:
-    """Draw some lines of a source with their marks, in the colors they have within the whole source."""
+    """Draw some lines of a source with their marks, in the colors from the complete source."""
     lines, others = _painting(code, theme)
     for row in shown:
         while len(lines) < row.number and (parts := next(others, None)) is not None:
@@ -188,7 +188,7 @@ def listing(code: str, shown: Sequence[SourceRow], columns: int, theme: str = DA
 
 @lru_cache(maxsize=4)
 def _painting(code: str, theme: str) -> tuple[list[list[Part]], Iterator[list[Part]]]:
-    """Return the lines already painted, and an iterator over the rest."""
+    """Return the lines already colored, and an iterator over the rest."""
     return [], _python("\n".join(bare_lines(code)) if len(code) <= _LONGEST_PAINTED else "", theme)
 
 
@@ -234,11 +234,11 @@ def _make_visible(line: str) -> str:
     return "".join(part if _SGR.fullmatch(part) else visible(part) for part in _SGR.split(line))
 
 
-# A turn: finished blocks above the prompt, the rest in the live part.
+# A turn: finished blocks above the prompt, the rest in the live area.
 
 
 class TurnRenderer:
-    """A listener that keeps the screen and the live part in step with a turn's events."""
+    """A listener that updates the screen and the live area with a turn's events."""
 
     def __init__(self, log: CallLog, live: Live, columns: Callable[[], int], screen: "Screen") -> None:
         self._log = log
@@ -252,7 +252,7 @@ class TurnRenderer:
         self._is_apart = True
 
     def hear(self, event: Event) -> None:
-        """Show what happened."""
+        """Show an event."""
         if not isinstance(event, events.Writing):
             self._live.written.clear()
         if event.step != self._step:
@@ -321,7 +321,7 @@ class TurnRenderer:
             self._block(block)
 
     def _block(self, block: DrawnBlock) -> None:
-        if not self._is_apart:  # the answer stands out from the calls above it
+        if not self._is_apart:  # separate the answer from the calls above it
             self._is_apart = True
             self._screen.print("\n")
         code = None
@@ -381,7 +381,7 @@ class TurnRenderer:
 
 
 class Screen:
-    """The terminal operations that the teller may use."""
+    """The terminal operations that a `TurnRenderer` uses."""
 
     def __init__(
         self, write: Callable[[Made], None], paint: Callable[[list[Line]], Made], moved: Callable[[], None], theme: str

@@ -1,7 +1,7 @@
-"""The terminal's side of a conversation at the prompt: output, questions, tables, a pager, the debugger's front end.
+"""The terminal interface of a conversation at the prompt: output, questions, tables, a pager, the debugger front end.
 
-Everything is printed above the prompt. In a table, letters filter, arrows move, Enter prints the row, and Esc or a
-first q leaves; a space in front of it filters by q.
+Everything is printed above the prompt. In a table, letters filter, arrows move, Enter prints the row, and Esc or an
+initial q leaves; to filter by q, type a space first.
 Slow to import: loaded after the prompt is shown.
 """
 
@@ -68,16 +68,16 @@ from .debug import MARK, DebugLine
 from .prompt import QUIET_S, OpenTable, Prompt
 from .render import Screen, TurnRenderer
 
-# One grant question at the prompt: a key answers no; a key and Enter answer once or yes. What is typed ahead answers
-# nothing: keys count at once if the user was not typing as the question appeared, else once the input line is empty and
-# quiet. A line that was begun then answers with a word, such as yes; if it is none, it is not sent, and is found in the
-# history. One that was begun before is put aside by Enter, and is there again after the answer. An answer with more
-# right behind its Enter is a paste.
+# A grant question at the prompt: one key answers no; a key and Enter answer once or yes. Text typed ahead answers
+# nothing: keys count immediately if the user was not typing when the question appeared, otherwise when the input line
+# is empty and no keys arrive. A line begun after that answers with a word, such as yes; any other line is not sent but
+# is kept in the history. A line begun earlier is put aside by Enter and restored after the answer. An answer followed
+# immediately by more text is a paste.
 
 ALONE_S = 0.25
-CHOSEN_S = 0.05  # until the row says what Enter answers
-LAST_S = 0.05  # after an Enter that answers: a paste brings more
-_BELOW = 3  # rows under the keys and over them: that more is left out, the input line, the bar
+CHOSEN_S = 0.05  # until the row shows what Enter answers
+LAST_S = 0.05  # after an Enter that answers; a paste continues within this time
+_BELOW = 3  # other rows: the note on rows left out, the input line, the bar
 _LONGEST_WORD = 2_000
 _LEAST_PAGE = 8  # rows
 _STYLES: dict[Role, str] = {
@@ -99,7 +99,7 @@ State = Literal["quiet", "armed", "pressed", "chosen", "entered", "word"]
 
 
 class Asking:
-    """The open question; `answer` is set once the user has given it."""
+    """An open question; `answer` is set when the user has answered."""
 
     def __init__(self, question: Question, prompt: Prompt) -> None:
         self.answer: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
@@ -108,11 +108,11 @@ class Asking:
         self._prompt = prompt
         self._note = ""
         self._pressed = ""
-        self._entered: str | Decision = ""  # the answer that counts if nothing follows its Enter
+        self._entered: str | Decision = ""  # the answer, if no more text follows its Enter
         self._pages: Iterator[tuple[list[Line], bool]] | None = None
         self._seen = False
         self._draft = ""
-        self._is_answer = self._is_drawn = False  # the line was begun when keys counted
+        self._is_answer = self._is_drawn = False  # whether the line was begun after keys started to count
         self._timer: asyncio.TimerHandle | None = None
         prompt.buffer.cancel_completion()
         prompt.app.key_processor.before_key_press += self._note_key
@@ -129,12 +129,12 @@ class Asking:
             self.state, self._pressed = "pressed", key
             self._wait(CHOSEN_S if key in CONFIRMED else ALONE_S)
         elif self.state == "pressed" and key == self._pressed == "d":
-            self._wait(ALONE_S)  # a page for each is not wanted yet, and no word begins so
+            self._wait(ALONE_S)  # a repeated d prints only one page; no word begins with dd
         else:
             self._typing((self._pressed if self.state != "armed" else "") + key, is_answer=True)
 
     def enter(self) -> None:
-        """Handle Enter: send the word, confirm a yes, take the typed line, or say what to press."""
+        """Handle Enter: send the word, confirm a yes, take the typed line, or explain the keys."""
         if self.state == "word":
             self._close(Decision("no", self._prompt.buffer.text.strip()[:_LONGEST_WORD]))
         elif self.state in ("pressed", "chosen"):
@@ -147,12 +147,12 @@ class Asking:
             self._explain(f"Enter answers nothing. {explained(self._question)}")
 
     def _enter(self, answer: str | Decision) -> None:
-        """Take an answer unless more follows at once, as it does in a paste."""
+        """Accept an answer unless more text follows immediately, as in a paste."""
         self.state, self._entered = "entered", answer
         self._wait(LAST_S)
 
     def _take_line(self) -> None:
-        """Answer with the typed line, or say why it answers nothing."""
+        """Answer with the typed line, or explain why it is not an answer."""
         said = typed_answer(self._prompt.buffer.text, self._question)
         if said is not None and self._is_answer:
             self._enter(said)
@@ -160,7 +160,7 @@ class Asking:
         self._put_aside(is_word=said is not None)
 
     def _put_aside(self, *, is_word: bool) -> None:
-        """Empty the input line, so that keys can count, and say what becomes of it."""
+        """Empty the input line, so that keys can count, and explain what happens to its text."""
         buffer, again = self._prompt.buffer, explained(self._question)
         typed = f"“{one_line(buffer.text.strip(), 40)}”"
         if is_word:
@@ -180,7 +180,7 @@ class Asking:
         self._close(Decision("no"))
 
     def end(self) -> None:
-        """Restore the input line, and print above it the question and the answer."""
+        """Restore the input line, and print the question and the answer above it."""
         self._prompt.app.key_processor.before_key_press -= self._note_key
         if self._timer is not None:
             self._timer.cancel()
@@ -193,7 +193,7 @@ class Asking:
         self._print([*self._question_rows(columns, len(self._below(columns, 1)))[0], *wrapped([ending], columns)])
 
     def draw(self, columns: int) -> StyleAndTextTuples:
-        """Draw the question and the keys to fit the screen. Keys count from now on if the user does not type."""
+        """Draw the question and the keys to fit the screen. Keys count from now on if the user is not typing."""
         if not self._is_drawn:
             self._is_drawn = True
             if self._timer is None and not self._prompt.is_typed_in:
@@ -234,7 +234,7 @@ class Asking:
         )
 
     def _question_rows(self, columns: int, below: int) -> tuple[list[Line], int, bool]:
-        """Return the rows of the question, how many are left out, and whether what a yes gives is among those."""
+        """Return the rows of the question, the number left out, and whether these include part of what a yes gives."""
         lines, hidden_rows, is_cut = fitting_rows(self._question, columns, self._room(below))
         more = [line(("dim", f"  … {more_rows(hidden_rows)}"))] if is_cut else []
         return [*lines, *more], hidden_rows, is_cut
@@ -243,7 +243,7 @@ class Asking:
         return max(self._prompt.output.get_size().rows - _BELOW - below, 1)
 
     def _note_key(self, _: object) -> None:
-        """Note that a key was pressed: the keyboard is not quiet yet."""
+        """Restart the wait for a pause in typing, because a key was pressed."""
         if self.state == "quiet":
             self._wait(QUIET_S)
 
@@ -280,7 +280,7 @@ class Asking:
             self._close(decision_of(key, self._question) or Decision("no"))
 
     def _page(self, columns: int) -> None:
-        """Print the next page, or the first one again after the last."""
+        """Print the next page; after the last page, start over."""
         room = max(self._room(0), _LEAST_PAGE)
         self._pages = self._pages or pages(self._question, columns, room)
         page, is_last = next(self._pages)
@@ -328,7 +328,7 @@ _KEYS = "type to filter · ↑↓ · Enter prints it · Esc leaves"
 
 
 class Browser:
-    """The open table; `chosen` is set once the user has left it."""
+    """An open table; `chosen` is set when the user has left it."""
 
     def __init__(self, table: Table, prompt: Prompt, theme: str) -> None:
         self.chosen: asyncio.Future[Choice | None] = asyncio.get_running_loop().create_future()
@@ -340,7 +340,7 @@ class Browser:
         self._question_rows: dict[tuple[str, int, int], list[str]] = {}
 
     def press(self, text: str) -> None:
-        """Add a letter to the filter. A slash begins the next command, and closes the table; so does a first q."""
+        """Add a letter to the filter. A slash closes the table and begins a command; an initial q closes it, too."""
         if text == "/" or (text == "q" and not self._note_key):
             self._leave(None)
             self._prompt.buffer.insert_text(text.strip("q"))
@@ -365,7 +365,7 @@ class Browser:
         self._leave(None)
 
     def draw(self, columns: int) -> StyleAndTextTuples:
-        """Draw the table in its current state, as high as the screen allows."""
+        """Draw the table, as high as the screen allows."""
         rows, below = self._room()
         first = min(max(self._at - rows // 2, 0), max(len(self._found) - rows, 0))
         shown = self._found[first : first + rows]
@@ -412,22 +412,22 @@ class Browser:
 
 
 class Pager:
-    """The details of one entry, to look through by the screen; `printed` is set once the user has left it."""
+    """A pager for the details of one entry; `printed` is set when the user has left it."""
 
     def __init__(self, choice: Choice, prompt: Prompt, theme: str) -> None:
         self.printed: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._choice, self._prompt, self._theme = choice, prompt, theme
         self._top = self._columns = 0
-        self._rows: list[str] = []  # as far as they were drawn, from `_others`
+        self._rows: list[str] = []  # the rows drawn so far, from `_others`
         self._others: Iterator[str] = iter(())
 
     @property
     def room(self) -> int:
-        """The number of rows that are shown at once."""
+        """The number of rows shown at once."""
         return max(self._prompt.output.get_size().rows - _AROUND_PAGE, 1)
 
     def press(self, text: str) -> None:
-        """Go on with a space, leave with q; a slash begins the next command, and leaves, too."""
+        """Page down on a space, leave on q; on a slash, leave and begin a command."""
         if text == " ":
             self.move(2)
         elif text in ("q", "/"):
@@ -435,7 +435,7 @@ class Pager:
             self._prompt.buffer.insert_text(text.strip("q"))
 
     def back(self) -> None:
-        """Go a screen up."""
+        """Move up by a screen."""
         self.move(-2)
 
     def move(self, by: int) -> None:
@@ -445,17 +445,17 @@ class Pager:
         self._top = max(min(top, len(rows) - self.room), 0)
 
     def enter(self) -> None:
-        """Print all of it above the prompt."""
+        """Print all rows above the prompt."""
         self._leave(is_printed=True)
 
     def escape(self) -> None:
-        """Leave."""
+        """Leave the pager."""
         self._leave(is_printed=False)
 
     def draw(self, columns: int) -> StyleAndTextTuples:
-        """Draw the rows that are looked at, below a title."""
+        """Draw the visible rows below a title."""
         rows = self._drawn_rows(columns, self._top + self.room + 1)
-        self._top = max(min(self._top, len(rows) - self.room), 0)  # a window that grew
+        self._top = max(min(self._top, len(rows) - self.room), 0)  # the window may have grown
         last = min(self._top + self.room, len(rows))
         title = (
             f"{self._choice.name} · rows {self._top + 1}-{last}{'' if last < len(rows) else ', the end'} · {_PAGE_KEYS}"
@@ -465,7 +465,7 @@ class Pager:
         return [("bold ansicyan", cut(title, columns)), ("", "\n"), *to_formatted_text(ANSI(shown)), *ends]
 
     def _drawn_rows(self, columns: int, count: int) -> list[str]:
-        """Return the rows that are drawn by now, at least so many of them if there are."""
+        """Return the rows drawn so far, drawing more to get at least `count` if there are that many."""
         if columns != self._columns:
             self._columns, self._rows = columns, []
             self._others = preview(self._choice, columns, self._theme)
@@ -508,9 +508,7 @@ Show = Callable[[Iterable[Line]], None]
 
 
 class TerminalDebugger:
-    """A front end that shows each stop above the prompt and asks what to do; `slash` runs a command like the usual
-    prompt.
-    """
+    """A debugger front end that shows stops above the prompt and asks for commands; `slash` runs slash commands."""
 
     def __init__(self, prompt: Prompt, show: Show, one_at_a_time: asyncio.Lock) -> None:
         self._prompt = prompt
@@ -550,7 +548,7 @@ class TerminalDebugger:
 
 
 class DebuggerListener:
-    """A listener that also restores the usual line as soon as a call has its answer."""
+    """A listener that also restores the usual line when a call is answered."""
 
     def __init__(self, listener: Listener, debug: DebugLine) -> None:
         self._listener = listener
@@ -567,7 +565,7 @@ RINGS_AFTER_S = 10.0
 
 
 class TerminalVoice(Voice):
-    """A voice that prints above a prompt, and asks through it."""
+    """A voice that prints above the prompt and asks questions through it."""
 
     def __init__(self, prompt: Prompt) -> None:
         super().__init__()
@@ -582,20 +580,20 @@ class TerminalVoice(Voice):
         self._prompt.print_above(self._paint(lines))
 
     def aloud(self, lines: Iterable[Line]) -> None:
-        """Show something that nobody asked for."""
+        """Show a message that is not a result."""
         self.lines(lines)
 
     def clear(self) -> None:
-        """Clear the screen. What has scrolled away stays above it."""
+        """Clear the screen, but not the scrollback."""
         self._prompt.clear()
 
     def rest(self) -> None:
-        """Clear everything that moves, however the turn ended."""
+        """Clear the live area, however the turn ended."""
         self._prompt.live.clear()
         self._prompt.debug.close()
 
     def source(self, code: str, first: int, marked: Collection[int] = ()) -> None:
-        """Show Python source with colors, and with some of its lines marked."""
+        """Show Python source in color, with some lines marked."""
         self._prompt.print_above(render.source(code, first, self._prompt.columns, self._theme, marked))
 
     def listener(self, log: CallLog) -> Listener:
@@ -608,7 +606,7 @@ class TerminalVoice(Voice):
         return (painted([row], sys.stdout) for row in folded([*lines], self._prompt.columns))
 
     async def browse(self, table: Table) -> None:
-        """Show a table to look through, and print the user's choice; on a low screen, print the whole table."""
+        """Show a table to browse, and print the user's choice. On a low screen, print the whole table."""
         if not table.choices or not fits(self._prompt):
             self.lines(table.lines())
             return
@@ -619,7 +617,7 @@ class TerminalVoice(Voice):
             self._prompt.print_above(preview(choice, self._prompt.columns, self._theme))
 
     async def read(self, choice: Choice) -> None:
-        """Show the details of an entry in a pager, so that the same keys leave it; on a low screen, print them."""
+        """Show the details of an entry in a pager, which the same keys leave. On a low screen, print them."""
         pager = Pager(choice, self._prompt, self._theme)
         is_printed = not fits(self._prompt) or self._prompt.browser is not None
         if not is_printed:
@@ -630,14 +628,14 @@ class TerminalVoice(Voice):
 
     @asynccontextmanager
     async def aside(self) -> AsyncIterator[None]:
-        """Give the terminal to another program; the prompt comes back after it."""
+        """Give the terminal to another program while the block runs, then restore the prompt."""
         with self._prompt.above.held():
             async with in_terminal():
                 yield
 
     @contextmanager
     def at_work(self, agent: str) -> Iterator[None]:
-        """Show in the window title that work is under way, and ring afterwards if it took long."""
+        """Show activity in the window title, and ring the bell afterwards if it took long."""
         began = time.monotonic()
         self._prompt.entitle(f"… {agent}")
         try:
@@ -653,11 +651,11 @@ class TerminalVoice(Voice):
         self._prompt.app.invalidate()
 
     def drop_typed(self) -> None:
-        """Drop the lines that were typed, and read those that are on disk anew."""
+        """Drop the typed lines, and reload those that are on disk."""
         self._prompt.drop_typed()
 
     async def confirm(self, question: str, *, is_final: bool = False) -> bool:
-        """Ask above the input line; the next line typed is the answer. A line that was begun is back after it."""
+        """Ask above the input line; the next typed line is the answer. Restore a line begun earlier afterwards."""
         agreement = Agreement.to(is_final=is_final, is_ahead=self._prompt.is_typed_in)
         draft = self._prompt.put_aside()
         answer = self._asked = asyncio.get_running_loop().create_future()
@@ -674,7 +672,7 @@ class TerminalVoice(Voice):
 
     @property
     def is_attended(self) -> bool:
-        """True: somebody types."""
+        """True, because a user types."""
         return True
 
     @property
@@ -693,14 +691,14 @@ class TerminalVoice(Voice):
         return self._asked is not None or self._prompt.asking is not None
 
     def refuse(self) -> bool:
-        """Answer an open question with no; return whether there was one."""
+        """Answer an open question with no. Return whether there was one."""
         if self._prompt.asking is not None:
             self._prompt.asking.refuse()
             return True
         return self.answers("no")
 
     def answers(self, text: str) -> bool:
-        """Take a typed line as the answer, if a question is open. A command is a no, and is still to be run."""
+        """Take a typed line as the answer if a question is open. A command counts as a no, and still has to run."""
         if self._asked is None or self._asked.done():
             return False
         is_command = text.startswith("/")
@@ -712,7 +710,7 @@ class TerminalVoice(Voice):
 
 
 class LoadedSession:
-    """A conversation as the prompt drives it."""
+    """A conversation, with the interface that the prompt uses."""
 
     def __init__(self, conversation: Conversation, voice: TerminalVoice, rests: asyncio.Event) -> None:
         self._conversation = conversation
@@ -721,12 +719,12 @@ class LoadedSession:
 
     @property
     def busy(self) -> bool:
-        """True if a turn is running, so what is typed is for it."""
+        """True if a turn is running, so typed lines are for it."""
         return self._conversation.busy
 
     @property
     def stoppable(self) -> bool:
-        """True if a turn or a command runs or a question is open: something that Ctrl-C ends."""
+        """True if there is something for Ctrl-C to end: a turn, a command, or an open question."""
         return self._conversation.stoppable or self._voice.asking
 
     @property
@@ -739,19 +737,19 @@ class LoadedSession:
         return self._conversation.names()
 
     async def offered(self, kind: str, first: str) -> list[tuple[str, str]]:
-        """Return what of a kind can be typed after a word, each with its description, for completion."""
+        """Return the completions of a kind after a word, each with its description."""
         return await offered(self._conversation, kind, first)
 
     async def opening(self, options: RunOptions) -> str:
-        """Return the message that is sent before the user's first, if any."""
+        """Return the message to send before the user's first one, if any."""
         return await self._conversation.opening(options)
 
     def answers(self, text: str) -> bool:
-        """Return whether the line answered an open question."""
+        """Answer an open question with the line, if there is one, and return whether it did."""
         return self._voice.answers(text)
 
     def can_run_beside(self, text: str) -> bool:
-        """Return whether a command is running that the line is meant for, as `/break` is for a call."""
+        """Return whether the line can run during the current command, like `/break` during a call."""
         return self._conversation.stoppable and text.split()[:1] == ["/break"]
 
     async def take(self, text: str) -> None:
@@ -766,23 +764,23 @@ class LoadedSession:
         await self._conversation.guarded(during(self._conversation, text))
 
     async def interrupt(self) -> None:
-        """End the running turn, and answer an open question with no."""
+        """Answer an open question with no, or end the running turn if there is no question."""
         if not self._voice.refuse():
             await self._conversation.interrupt()
 
     async def leave(self) -> None:
-        """Accept nothing more, and end what is running."""
+        """Accept no more input, and end what is running."""
         self._conversation.left = True
         self._voice.refuse()
         await self._conversation.interrupt()
 
 
 def _connect(conversation: Conversation, voice: TerminalVoice, prompt: Prompt) -> None:
-    """Connect the debugger's line and the bar to the conversation."""
+    """Connect the debugger's line and the status bar to the conversation."""
     voice.debugger.slash = lambda text: conversation.guarded(during(conversation, text))
     prompt.debug.stops_evaluation = conversation.workspace.debugging.stop_evaluation
     prompt.bar.unsafe = conversation.workspace.settings.sandbox.unsafe
-    prompt.bar.status = lambda: conversation.agent.status()  # of the one that is talked to then
+    prompt.bar.status = lambda: conversation.agent.status()  # of the agent that is current then
     prompt.bar.spent = lambda: short(conversation.spending.total)
     prompt.bar.running = lambda: len(prompt.live.calls)
     prompt.bar.rejected = lambda: len({problem.where.path for problem in conversation.workspace.rejected()})
@@ -790,15 +788,15 @@ def _connect(conversation: Conversation, voice: TerminalVoice, prompt: Prompt) -
 
 @asynccontextmanager
 async def session(options: RunOptions, prompt: Prompt) -> AsyncIterator[LoadedSession]:
-    """Open a conversation that is ready: workspace open, model chosen, the user greeted."""
+    """Open a ready conversation: open the workspace, choose the model, and greet the user."""
     voice = TerminalVoice(prompt)
     async with opened(options, voice, command) as conversation, conversation.awake():
         _connect(conversation, voice, prompt)
         await conversation.greet()
         async with asyncio.TaskGroup() as group:
-            # The sandbox tests itself while the human thinks; its level is known when it is first needed.
+            # The sandbox tests itself while the user thinks, so that its level is known when it is first needed.
             group.create_task(conversation.guarded(_show_level(conversation, prompt)))
-            # A model that reads slowly reads what every request begins with.
+            # Let a slow model process the common beginning of all requests.
             preparing = group.create_task(conversation.guarded(conversation.agent.prepare()))
             group.create_task(conversation.guarded(conversation.workspace.functions.finder.prepare()))
             if options.resume:
@@ -815,7 +813,7 @@ async def session(options: RunOptions, prompt: Prompt) -> AsyncIterator[LoadedSe
 
 
 async def _remember(conversation: Conversation, rests: asyncio.Event) -> None:
-    """Index what was said and attached between turns, so that it can be searched."""
+    """Index new messages and attachments between turns, so that they can be searched."""
     while True:
         await rests.wait()
         rests.clear()
@@ -840,7 +838,7 @@ async def offered(conversation: Conversation, kind: str, first: str) -> Offers:
     """Return each name of a kind, such as `<version>`, with its description; `first` is the word before it."""
     try:
         return await _OFFERS[kind](conversation, first) if kind in _OFFERS else []
-    except UsageError:  # what stands before it names nothing
+    except UsageError:  # the word before it does not name anything
         return []
 
 

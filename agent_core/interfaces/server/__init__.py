@@ -1,4 +1,4 @@
-"""The server: the workspace over HTTP, for programs, browsers and other machines.
+"""The server, which provides a workspace over HTTP to programs, browsers and other machines.
 
-A door like the others: it consumes the events of turns and calls the services, and has no logic of its own.
+Like the other interfaces, it consumes the events of turns and calls the services, and contains no logic itself.
 """

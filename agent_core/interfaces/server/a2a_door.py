@@ -1,7 +1,7 @@
-"""The door for programs that speak A2A: an agent has a card and takes messages as tasks.
+"""The endpoint for A2A clients: an agent has a card and accepts messages as tasks.
 
-A context is a conversation of its own with the agent, and a task the turn that took a message: nothing is kept besides
-what every turn leaves. A turn that waits for a yes of a human is a task that needs input.
+A context is a separate conversation with the agent; a task is the turn that a message started. Nothing is stored
+except the turns. A turn that waits for an approval is a task that requires input.
 """
 
 import asyncio
@@ -30,8 +30,8 @@ from .journal_events import JournalReader
 from .parts import InvalidBody, Open, read_part
 from .responses import STREAM, failure, json_response
 
-# A2A on the wire, in both versions that clients speak: 1.0 (`SendMessage`) and 0.3 (`message/send`).
-# Pure: requests are read into values, and values written as JSON.
+# The A2A wire format, in the two versions that clients use: 1.0 (`SendMessage`) and 0.3 (`message/send`).
+# Pure functions: requests are parsed into values, and values rendered as JSON.
 
 Json = dict[str, Any]  # Any: JSON
 _METHODS: Final = {
@@ -51,7 +51,7 @@ _MOST_PARTS: Final = 1_000  # of a message
 
 
 class TaskState(Enum):
-    """The state of a task, in the words of 0.3."""
+    """The state of a task, with the names of version 0.3."""
 
     SUBMITTED = "submitted"
     WORKING = "working"
@@ -62,15 +62,15 @@ class TaskState(Enum):
 
     @property
     def is_final(self) -> bool:
-        """True once nothing more will happen."""
+        """True if the task has ended."""
         return self in (TaskState.COMPLETED, TaskState.CANCELED, TaskState.FAILED)
 
 
 @dataclass(frozen=True, slots=True)
 class TaskView:
-    """A task as a client sees it; `reason` is why it waits or failed, `reply` what came of it.
+    """A task as a client sees it; `reason` is why it waits or failed, `reply` its result.
 
-    `metadata` has the receipt of a turn that has ended.
+    `metadata` has the receipt of an ended turn.
     """
 
     id: str
@@ -83,14 +83,14 @@ class TaskView:
 
 @dataclass(frozen=True, slots=True)
 class ReplyPiece:
-    """A piece of the reply as it streams or, at the end of one that was not streamed, all of it."""
+    """A streamed piece of the reply, or the whole reply at its end if it was not streamed."""
 
     text: str
     is_whole: bool = False
 
 
 class RpcError(KnapperError):
-    """A request that is answered with an error of JSON-RPC; `number` is the code of it."""
+    """A request that gets a JSON-RPC error; `number` is its code."""
 
     code = "a2a"
 
@@ -125,7 +125,7 @@ class _Body(Open):
 
 @dataclass(frozen=True, slots=True)
 class RpcRequest:
-    """One request: what is wanted, in which version, of which task, with what message."""
+    """One request: its method (`verb`), protocol version, task and message."""
 
     id: str | int | None
     verb: str
@@ -138,10 +138,10 @@ class RpcRequest:
 
 
 async def read_request(body: bytes) -> RpcRequest:
-    """Return what a client asks for.
+    """Parse a request.
 
     Raises:
-        RpcError: it is no request, asks for what there is not, or holds what cannot be read.
+        RpcError: the body is not a valid request, or it has an unknown method or an unsupported part.
     """
     try:
         asked = await read_part(_Body, body)
@@ -174,17 +174,17 @@ def _text(part: Json) -> str:
 
 
 class TaskDialect:
-    """Writes results in the version that a client speaks."""
+    """Renders results in the protocol version of a client."""
 
     def __init__(self, *, is_v1: bool) -> None:
         self._is_v1 = is_v1
 
     def result(self, task: TaskView) -> Json:
-        """Return the result of a message that was sent."""
+        """Return the result of sending a message."""
         return {"task": self.task(task)} if self._is_v1 else self.task(task)
 
     def task(self, task: TaskView) -> Json:
-        """Return a task."""
+        """Return a task as JSON."""
         artifacts = [self._artifact(task.reply)] if task.reply else []
         status = self._status(task)
         return {
@@ -197,7 +197,7 @@ class TaskDialect:
         }
 
     def update(self, task: TaskView) -> Json:
-        """Return the news that a task has another state."""
+        """Return the event of a changed task state."""
         is_over = task.state.is_final or task.state is TaskState.INPUT_REQUIRED
         last = {} if self._is_v1 else {"final": is_over}
         status = self._status(task)
@@ -206,7 +206,7 @@ class TaskDialect:
         return {"statusUpdate": event} if self._is_v1 else event
 
     def piece(self, task: TaskView, piece: ReplyPiece) -> Json:
-        """Return a piece of the reply."""
+        """Return the event of a piece of the reply."""
         event = {
             **self._kind("artifact-update"),
             "taskId": task.id,
@@ -247,7 +247,7 @@ class TaskDialect:
 
 
 def card(name: str, description: str, url: str, version: str) -> Json:
-    """Return an agent's card, which clients of both versions can read."""
+    """Return an agent's card, readable for clients of both versions."""
     bearer = {"type": "http", "scheme": "bearer", "httpAuthSecurityScheme": {"scheme": "Bearer"}}
     interfaces = [{"url": url, "protocolBinding": "JSONRPC", "protocolVersion": number} for number in ("1.0", "0.3")]
     about: Mapping[str, object] = {"name": name, "description": description}
@@ -270,14 +270,14 @@ def card(name: str, description: str, url: str, version: str) -> Json:
 
 _ABOUT: Final = "An assistant that makes the functions it is missing, tests them in a sandbox, and uses them."
 _BORDERS: Final = (events.TurnStarted, events.GrantAsked, events.GrantAnswered, events.TurnEnded)
-_WAIT_S: Final = 15.0  # without an event, after which a client is told that it still goes on
+_WAIT_S: Final = 15.0  # time without an event after which the client gets a sign of life
 _AGAIN_S: Final = 0.02
 _NO_TASK, _NOT_CANCELABLE, _UNSUPPORTED = -32001, -32002, -32004
 
 
 @dataclass(frozen=True, slots=True)
 class _TaskPlace:
-    """The place of a task: the agent that holds the conversation, the context, and the event that began it."""
+    """The location of a task: the agent of its conversation, its context, and the event of its message."""
 
     agent: str
     context: str
@@ -289,14 +289,14 @@ class _TaskPlace:
 
 
 class A2aDoor:
-    """Answers A2A by turns of agents."""
+    """Answers A2A requests with turns of agents."""
 
     def __init__(self, rooms: Rooms, threads: ChatThreads) -> None:
         self._rooms = rooms
         self._threads = threads
 
     async def card(self, request: Request) -> Response:
-        """Describe an agent: the one in the path, or the usual one."""
+        """Respond with the card of the agent in the path, or of the default agent."""
         try:
             identity: Identity = request.scope["identity"]
             identity.needs("read", "chat")
@@ -308,7 +308,7 @@ class A2aDoor:
         return json_response(card(name, purpose, url, __version__))
 
     async def call(self, request: Request) -> Response:
-        """Answer one request of JSON-RPC."""
+        """Answer one JSON-RPC request."""
         identity: Identity = request.scope["identity"]
         id: str | int | None = None
         try:
@@ -349,7 +349,7 @@ class A2aDoor:
         return json_response(_response(request, result))
 
     async def _place(self, agent: str, request: RpcRequest, identity: Identity) -> _TaskPlace:
-        """Return the task that is asked for: a known one, or the one that a message begins."""
+        """Return the task of a request: the one that it names, or the one that its message starts."""
         if request.task:
             place = await self._find_place(agent, request.task)
             if request.verb in ("send", "stream"):
@@ -375,10 +375,10 @@ class A2aDoor:
         return await self._rooms.workspace.can_be_talked_to(self._threads.name_of(agent, context))
 
     async def _give_input(self, place: _TaskPlace, text: str, identity: Identity) -> None:
-        """Answer the question that a task waits for.
+        """Answer the question that a task waits on.
 
         Raises:
-            RpcError: it waits for none, or this is no answer.
+            RpcError: the task waits for no answer, or the text is not a valid one.
             NotAllowed: the token may not approve.
         """
         question = await self._question(place)
@@ -399,11 +399,11 @@ class A2aDoor:
         return next((row for row in rows if turn is not None and row.turn == turn), None)
 
     async def _view(self, place: _TaskPlace) -> TaskView:
-        """Return a task as it is now."""
+        """Return the current state of a task; unknown ones are submitted."""
         return await self._find_task(place) or self._as(place, TaskState.SUBMITTED)
 
     async def _find_task(self, place: _TaskPlace) -> TaskView | None:
-        """Return a task as it is now; None if this conversation has none of that event."""
+        """Return the current state of a task, or None if the conversation has no task with that event."""
         store = self._rooms.workspace.store
         turn = await store.turn_of(place.event, place.agent)
         if turn is None:
@@ -466,9 +466,9 @@ class A2aDoor:
     async def _news(
         self, place: _TaskPlace, listening: Listening
     ) -> AsyncGenerator[TaskView | ReplyPiece | None, None]:
-        """Yield a task whenever its state changes and pieces of its reply, until it has ended or needs input.
+        """Yield the task whenever its state changes, and pieces of its reply, until it has ended or needs input.
 
-        None while nothing comes. Without a piece, the reply of a task that has ended is all there is.
+        Yield None while nothing happens. If no pieces were yielded, the ended task has the whole reply.
         """
         view, event, streamed = None, None, ""
         while True:

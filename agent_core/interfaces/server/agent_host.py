@@ -1,4 +1,4 @@
-"""The agents of a workspace at work: the runner takes their turns, and streams of events tell clients of them."""
+"""Running the agents of a workspace for a server: a runner executes their turns, event streams inform the clients."""
 
 import asyncio
 import json
@@ -31,22 +31,22 @@ from .identity import CONVERSATION, OWNER, Identity
 from .journal_events import JournalReader, JournalTail, NumberedEvent, is_on_disk
 
 _log = logging.getLogger(__name__)
-_AGAIN_S: Final = 1.0  # after a fault of the program, and twice as long each time
+_AGAIN_S: Final = 1.0  # pause after an internal error, doubled each time
 _LATEST_S: Final = 60.0
-_MOST_EVENTS: Final = 2_000  # that a slow listener may be behind
-_MOST_PIECES: Final = 100  # that wait as they came
+_MOST_EVENTS: Final = 2_000  # queue limit of a slow listener
+_MOST_PIECES: Final = 100  # beyond that, pieces of text in the queue are joined
 _LONGEST_PIECE: Final = 16 << 10
-_LONGEST_STEP: Final = 4 << 20  # characters of a running step that are one piece for those who come late
+_LONGEST_STEP: Final = 4 << 20  # characters of a running step that are joined into one piece for late listeners
 _LAST_ENTRIES: Final = 100
 _USED_S: Final = 5.0
 _LOOK_S: Final = 0.2
 _MOST_ENDS: Final = 100
-_MODEL_S: Final = 10.0  # between looks for a model where there was none
+_MODEL_S: Final = 10.0  # between checks for a model after none was found
 
 
 @dataclass(eq=False, slots=True)
 class Listening:
-    """The events that one listener has still to hear; `is_behind`: it was too slow, and live pieces are missing."""
+    """The event queue of one listener; `is_behind` means that it was too slow and live pieces were dropped."""
 
     _queue: deque[Event] = field(default_factory=deque)
     _comes: asyncio.Event = field(default_factory=asyncio.Event)
@@ -54,8 +54,10 @@ class Listening:
     is_over: bool = False
 
     def hear(self, event: Event) -> None:
-        """Take an event, or note that it was lost: what is on disk is read from there. Of a slow listener, pieces of
-        text become longer ones, so that a reply is whole however slowly it is read.
+        """Queue an event.
+
+        Pieces of text are joined when the queue grows, so that a slow listener still gets the whole reply. When the
+        queue is full, it is cleared: the listener reads the lost events from the journal, except live pieces.
         """
         if len(self._queue) >= _MOST_PIECES and (joined := _join_pieces(self._queue[-1], event, _LONGEST_PIECE)):
             self._queue[-1] = joined
@@ -67,20 +69,20 @@ class Listening:
         self._comes.set()
 
     def look(self) -> None:
-        """Let the listener read what is on disk: somebody else may have written there."""
+        """Wake the listener so that it reads the journal: another process may have written to it."""
         self._comes.set()
 
     def skip(self) -> None:
-        """Forget what has not been taken yet."""
+        """Drop all queued events."""
         self._queue.clear()
 
     def end(self) -> None:
-        """Say that nothing more will come."""
+        """Mark the stream as ended and wake the listener."""
         self.is_over = True
         self._comes.set()
 
     async def next(self, timeout_s: float) -> Event | None:
-        """Return the next event; None if none came in time, or nothing more will come."""
+        """Return the next event, or None after the timeout or at the end of the stream."""
         if not self._queue and not self.is_over:
             self._comes.clear()
             try:
@@ -92,7 +94,7 @@ class Listening:
 
 
 def _join_pieces(last: Event, event: Event, longest: int) -> Event | None:
-    """Return two pieces of the same text as one; None if they are none, or the first has more characters already."""
+    """Join two pieces of the same text; return None if they do not match or the first exceeds `longest` characters."""
     if (last.turn, last.step, last.agent) != (event.turn, event.step, event.agent):
         return None
     match last, event:
@@ -105,18 +107,18 @@ def _join_pieces(last: Event, event: Event, longest: int) -> Event | None:
 
 
 class AgentHost:
-    """Opens agents on demand, lets the runner take their turns, and lets everybody listen."""
+    """A host that opens agents on demand, runs their turns, and publishes their events to all listeners."""
 
     def __init__(self, workspace: Workspace, report: Callable[[BaseException], object]) -> None:
-        """Create the host; `report` hears of a fault of the program in a turn that nobody waits for."""
+        """Create the host; `report` is called with internal errors of turns that no caller waits for."""
         self.workspace = workspace
         self._store = store = workspace.store
         self._report = report
         self._agents: dict[str, Agent] = {}
         self._listening: dict[str, list[Listening]] = {}
-        self._tails: dict[str, JournalTail] = {}  # of the agents to whom somebody listens
+        self._tails: dict[str, JournalTail] = {}  # of agents that have listeners
         self._opening = asyncio.Lock()
-        self._pieces: dict[str, list[Event]] = {}  # what came of the running step, by agent
+        self._pieces: dict[str, list[Event]] = {}  # live pieces of the running step, by agent
         slots = workspace.settings.runner.slots
         kinds = (*BETWEEN, *FROM_USER, *((SUMMARY,) if store.is_shared else ()))
         self._runner = Runner(
@@ -132,20 +134,20 @@ class AgentHost:
         self._leaving: dict[str, asyncio.TimerHandle] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self._looking: asyncio.TimerHandle | None = None
-        self.hearers: list[Callable[[Event], None]] = []  # of each event of each turn that runs here
+        self.hearers: list[Callable[[Event], None]] = []  # called with every event of every turn here
         self.ends: deque[events.TurnEnded] = deque(maxlen=_MOST_ENDS)
-        """The last ends of turns, with what the journal does not have of them."""
+        """The latest ends of turns, with details that the journal does not store."""
         self.warnings: deque[events.Warned] = deque(maxlen=_MOST_ENDS)
-        """The last warnings, for who comes when their turn has ended."""
+        """The latest warnings, for listeners that connect after the turn has ended."""
         self.saves = 0
-        """The number of changes of functions by files since the start, as far as this process knows."""
+        """The number of changes to function files since the start that this process knows of."""
         self.last_save = ""
-        self._trouble: asyncio.Task[str] | None = None  # the last look for a model, and when it began
+        self._trouble: asyncio.Task[str] | None = None  # the last check for a model; `_looked_at`: its start
         self._looked_at = 0.0
 
     @asynccontextmanager
     async def at_work(self, grace_s: float) -> AsyncIterator[None]:
-        """Run what waits while the block runs; at its end, turns have a grace, and agents are closed."""
+        """Run due turns while the block runs; then let running turns end within the grace, and close the agents."""
         async with (
             bell(self._store, prepare_state_dir(self.workspace.root), self._runner.poke),
             self._store.heard(self._hear_topic),
@@ -174,8 +176,10 @@ class AgentHost:
             self.last_save = plain(changed_lines(changed)).rstrip()
 
     def model_trouble(self) -> str:
-        """Return why no turn can be taken for want of a model, and what to do; "" if there is one. It is what the last
-        look found; where that was none, another one begins now and then.
+        """Return why no model is available and how to fix it, or "" if there is one.
+
+        The result is that of the last check. While no model is found, a new check starts in the background at most
+        every `_MODEL_S` seconds.
         """
         now = asyncio.get_running_loop().time()
         found = self._trouble.result() if self._trouble is not None and self._trouble.done() else ""
@@ -184,7 +188,7 @@ class AgentHost:
         return found
 
     async def _run(self) -> None:
-        """Run turns until the end; a fault of the program in the runner itself is reported, and it is tried again."""
+        """Run turns until the runner stops. Report an internal error of the runner and start it again."""
         pause = _AGAIN_S
         while True:
             try:
@@ -196,7 +200,7 @@ class AgentHost:
             pause = min(2 * pause, _LATEST_S)
 
     async def agent(self, name: str) -> Agent:
-        """Return an agent, open.
+        """Return an agent, opened if necessary.
 
         Raises:
             AgentBusy: another process runs it.
@@ -227,7 +231,7 @@ class AgentHost:
             await agent.aclose()
 
     def _hear_topic(self, topic: str) -> None:
-        """Let those who listen read the journal soon: another process may have ended a turn."""
+        """Wake the listeners soon, so that they read the journal: another process may have ended a turn."""
         if topic == WORK and self._looking is None and self._listening:
             self._looking = asyncio.get_running_loop().call_later(_LOOK_S, self._look)
 
@@ -237,7 +241,7 @@ class AgentHost:
             listening.look()
 
     async def _make_room(self, name: str) -> None:
-        """Close the idle agents that would keep this one out: a group holds its members while it is open."""
+        """Close idle agents that conflict with this one: a group holds its members while it is open."""
         groups = self.workspace.groups.read()
         holders = {group for group, file in groups.items() if name in file.members}
         others = set(groups[name].members) if name in groups else holders
@@ -246,7 +250,7 @@ class AgentHost:
                 await opened.aclose()
 
     def is_open(self, name: str) -> bool:
-        """Return whether the agent is open here: there is one, and nobody else can delete it."""
+        """Return whether the agent is open here. If so, it exists and no other process can delete it."""
         return name in self._agents
 
     def is_running(self, name: str) -> bool:
@@ -256,33 +260,33 @@ class AgentHost:
     async def post(
         self, name: str, text: str, key: str | None = None, *, identity: Identity = OWNER, **more: object
     ) -> Posted:
-        """Keep a message on disk, and let the agent answer it. A `key` makes a repeat harmless; `more` comes with it.
+        """Store a message and let the agent answer it. A `key` makes a retry harmless; `more` is stored with it.
 
-        With it come the agents that `identity` may use: a group may have other members when the turn begins.
+        The agents that `identity` may use are stored, too, because a group may have other members when the turn begins.
 
         Raises:
             AgentBusy: another process runs the agent.
-            StorageError: the inbox is full, or the message cannot be kept.
+            StorageError: the inbox is full, or the message cannot be stored.
         """
-        if not self._store.is_shared:  # there whoever has it answers
+        if not self._store.is_shared:  # in a shared store, any process may answer
             await self.agent(name)
         only = {ONLY: sorted(identity.agents)} if identity.agents else {}
         posted = await self._store.post_after(Post(name, "message", {"text": text, **more, **only}, key=key))
         self._runner.poke(name)
-        if await self._store.turn_of(posted.event, name) is None:  # else who listens has heard that it was taken up
+        if await self._store.turn_of(posted.event, name) is None:  # otherwise its turn has already sent an event
             first = str(posted.payload.get("text", ""))
             self._tell(name, events.MessageAdded(turn="", message=first, message_id=posted.event))
         return posted
 
     def tell_removed(self, name: str) -> None:
-        """Tell all who listen that turns left the conversation."""
+        """Notify the listeners that turns were removed from the conversation."""
         self._tell(name, events.TurnsRemoved(turn=""))
 
     async def idle(self, name: str) -> Agent:
-        """Return an agent of which no turn is running.
+        """Return an agent that is not running a turn.
 
         Raises:
-            ApiRefusal: one is.
+            ApiRefusal: a turn is running.
         """
         if self.is_running(name):
             raise ApiRefusal(409, "agent-busy", f"A turn of `{name}` is running.", "Interrupt it, or wait for its end.")
@@ -296,7 +300,7 @@ class AgentHost:
         return self._store.is_shared and await self._interrupt_elsewhere(name)
 
     async def _interrupt_elsewhere(self, name: str) -> bool:
-        """Ask the process that runs an agent to end its turn: it hears of it at its next entry."""
+        """Ask the process that runs an agent to end its turn; it notices at its next journal entry."""
         last = await self._store.last_seq(name)
         entries = await self._store.history(name, since=max(0, last - _LAST_ENTRIES), with_removed=True)
         is_open = any(work.agent == name and work.is_running for work in await self._store.open_work())
@@ -306,7 +310,7 @@ class AgentHost:
 
     @contextmanager
     def listen(self, name: str) -> Iterator[Listening]:
-        """Hear the events of an agent while the block runs."""
+        """Subscribe to the events of an agent while the block runs."""
         listening = Listening()
         self._listening.setdefault(name, []).append(listening)
         try:
@@ -317,15 +321,16 @@ class AgentHost:
                 self._tails.pop(name, None)
 
     async def news(self, name: str, last: int, *, must_look: bool) -> list[NumberedEvent]:
-        """Return the events of an agent's journal after a number: read once for all who listen, if there is news that
-        this process knows of, or it `must_look`.
+        """Return the events of an agent's journal after a number.
+
+        The journal is read once for all listeners, if this process knows of new events or with `must_look`.
         """
         tail = self._tails.setdefault(name, JournalTail(self._store, name, last))
         found = await tail.after(last, self.ends, must_look=must_look)
         return await JournalReader(self._store, name, last).read(self.ends) if found is None else found
 
     def begin_at_now(self, name: str, listening: Listening) -> None:
-        """Let a listener who has read the journal begin with what came of the running step so far."""
+        """Restart a listener that has read the journal at the live pieces of the running step."""
         listening.skip()
         for piece in self._pieces.get(name, ()):
             listening.hear(piece)
@@ -335,7 +340,7 @@ class AgentHost:
         return None if self.is_running(name) else self._agents.pop(name, None)
 
     def end_streams(self) -> None:
-        """Let all who listen go."""
+        """End the streams of all listeners."""
         for listening in [one for every in self._listening.values() for one in every]:
             listening.end()
 
@@ -349,7 +354,7 @@ class AgentHost:
         except KnapperError as error:
             self._warn(name, error)
             raise
-        except Exception as error:  # noqa: BLE001  (the top of a task: reported, and the agent goes on later)
+        except Exception as error:  # noqa: BLE001  (the top of a task: reported, and the agent runs again later)
             self._publish(name, events.Warned(turn="", message="The turn failed; the log has the reason."))
             self._report(error)
 
@@ -357,7 +362,7 @@ class AgentHost:
         self._publish(name, events.Warned(turn="", message=error.message, fix=error.fix))
 
     def _warn_all(self, agent: str, error: KnapperError) -> None:
-        """Tell all who listen why no turn can begin; of one that failed, who listens to its agent has heard."""
+        """Warn all listeners that no turn can begin. With `agent`, do nothing: its listeners were warned already."""
         if not agent:
             _log.error("No turn can begin, and it is tried again: %s", error)
         for name in () if agent else tuple(self._listening):
@@ -396,7 +401,7 @@ class AgentHost:
             pieces.append(event)
 
 
-# Server-sent events of one agent: what is in the journal with its number, and live pieces without one.
+# Server-sent events of one agent: journal events with a number, live pieces without one.
 
 KEEP_ALIVE_S: Final = 15.0
 _PIECES: Final = (events.Text, events.Thought)
@@ -404,16 +409,16 @@ _BEHIND: Final = "You were too slow: live pieces were left out. What is on disk 
 
 
 async def event_stream(host: AgentHost, store: TurnStore, agent: str, after: int) -> AsyncGenerator[bytes, None]:
-    """Yield the events of an agent after a number, and then those that come, until the server stops.
+    """Yield the events of an agent after a number, then new ones as they come, until the server stops.
 
-    A piece of text without a number is provisional: after a reconnect, all that follows the last number comes again.
+    A piece of text without a number is provisional: after a reconnect, everything since the last number is sent again.
     """
     reader = JournalReader(store, agent, after)
     with host.listen(agent) as listening:
         for numbered in await reader.read(host.ends):
             yield _on_disk(host, numbered)
         host.begin_at_now(agent, listening)
-        for numbered in await reader.read(host.ends):  # what came to disk while the frames before went out
+        for numbered in await reader.read(host.ends):  # written while the frames above were sent
             yield _on_disk(host, numbered)
         for event in await _pending(host, store, agent):
             yield _frame(event)
@@ -437,14 +442,14 @@ async def event_stream(host: AgentHost, store: TurnStore, agent: str, after: int
 
 
 def _on_disk(host: AgentHost, numbered: NumberedEvent) -> bytes:
-    """Return the frame of what is on disk; before the end of a turn, those of the warnings that nobody heard live."""
+    """Return the frame of a journal event; the end of a turn is preceded by the turn's warnings."""
     turn = numbered.event.turn if isinstance(numbered.event, events.TurnEnded) else None
     warnings = [_frame(warned) for warned in host.warnings if warned.turn == turn]
     return b"".join([*warnings, _frame(numbered.event, numbered.seq)])
 
 
 async def _pending(host: AgentHost, store: TurnStore, agent: str) -> list[Event]:
-    """Return the messages and the questions that wait: whoever comes late is told, too."""
+    """Return the waiting messages and open questions, for listeners that connect late."""
     messages = [
         events.MessageAdded(turn="", message=str(row.payload.get("text", "")), message_id=row.id)
         for row in await store.waiting(agent)
@@ -462,7 +467,7 @@ def _take_lag(listening: Listening) -> bool:
 
 
 def _up_to(heard: Event, news: list[NumberedEvent]) -> list[NumberedEvent]:
-    """Return the news up to the event that is heard now: pieces of what is on disk beyond it are still to be heard."""
+    """Return the news up to the event just received: live pieces of the later ones are still in the queue."""
     at = next((at for at, numbered in enumerate(news) if _which(numbered.event) == _which(heard)), len(news))
     return news[: at + 1]
 
@@ -472,24 +477,24 @@ def _which(event: Event | None) -> tuple[object, ...]:
 
 
 def _live(numbered: NumberedEvent, *, is_whole: bool) -> bytes:
-    """Return the frame of a numbered event whose text, unless it `is_whole`, the reader has got in pieces."""
+    """Return the frame of a numbered event. Unless `is_whole`, omit a text that the reader already got in pieces."""
     is_known = isinstance(numbered.event, _PIECES) and not is_whole
     return _frame(None if is_known else numbered.event, numbered.seq)
 
 
 def _frame(event: Event | None, seq: int | None = None) -> bytes:
-    """Return one frame. Without an event it only moves the reader's number on."""
+    """Return one frame. Without an event it only advances the reader's event number."""
     number = "" if seq is None else f"id: {seq}\n"
     data = "" if event is None else f"data: {_text(event)}\n"
     return f"{number}{data}\n".encode("utf-8", "replace") if number or data else b""
 
 
 def _text(event: Event) -> str:
-    # Escaped JSON has no line break of any kind, so no text of a function can begin a field or a frame of its own.
+    # Escaped JSON has no line break of any kind, so the output of a function cannot inject a field or a frame.
     return json.dumps(to_json(event), ensure_ascii=True, default=str)
 
 
-# What the operations of a server work with: an open workspace, its state, and its agents at work.
+# Dependencies of a server's operations: an open workspace, its state and its running agents.
 
 
 @dataclass(frozen=True, slots=True)
@@ -500,12 +505,12 @@ class Rooms:
     state: WorkspaceState
     host: AgentHost
     crash: Callable[[BaseException], str]
-    """Keeps a traceback, and returns a sentence that says where."""
+    """Stores a traceback and returns a sentence that names the place."""
 
     async def shows(self, agent: str, identity: Identity) -> bool:
-        """Return whether an agent exists for a token: with an agent, the conversations that belong to it do.
+        """Return whether an agent is visible to a token. A visible agent's conversations are visible, too.
 
-        A group does if each of its members does, too: who talks to it talks to them.
+        A group is visible only if all of its members are, because a message to the group reaches them.
         """
         if identity.sees(agent):
             group = self.workspace.groups.read().get(agent) if identity.agents else None
@@ -516,14 +521,14 @@ class Rooms:
         return agent.startswith(f"{owner}{CONVERSATION}") and await self.shows(owner, identity)
 
     async def shown(self, agents: Iterable[str], identity: Identity) -> list[str]:
-        """Return which of these agents exist for a token."""
+        """Return those of the agents that are visible to a token."""
         return [name for name in agents if await self.shows(name, identity)]
 
     async def known(self, agent: str, identity: Identity) -> str:
-        """Return the name of an agent that exists for a token.
+        """Return the name of an agent if it exists and is visible to a token.
 
         Raises:
-            NotThere: there is none, or not for this token.
+            NotThere: it does not exist, or this token may not see it.
         """
         is_there = self.host.is_open(agent) or await self.workspace.can_be_talked_to(agent)
         if is_there and await self.shows(agent, identity):
@@ -531,7 +536,7 @@ class Rooms:
         raise NotThere(f"There is no agent `{agent[:80]}`.", fix="The list of agents has the names.")
 
     async def owners(self, identity: Identity) -> CallOwners:
-        """Return the agents whose calls a token may read; None if it may read all."""
+        """Return the agents that a token may read the calls of, or None if it may read all."""
         if not identity.agents:
             return None
         return frozenset(await self.shown(await self.state.store.agent_names(), identity))
@@ -539,7 +544,7 @@ class Rooms:
 
 @asynccontextmanager
 async def opened_rooms(workspace: Workspace, grace_s: float) -> AsyncIterator[Rooms]:
-    """Let the agents of an open workspace go on with what waits for them; at the end, turns have a grace."""
+    """Run the agents of an open workspace while the block runs; at the end, running turns get `grace_s` to finish."""
     crash = partial(keep_traceback, root=workspace.root)
     async with state_of(workspace) as state:
         host = AgentHost(workspace, crash)

@@ -1,4 +1,4 @@
-"""The API of agents: messages, events, conversations, and what they remember."""
+"""The API for agents: messages, events, conversations and memory."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -130,7 +130,7 @@ async def take_in(asked: Asked, document: Document) -> object:
 @operation("GET", "/agents/{agent}", ("read",), "Show one agent.")
 async def show(asked: Asked, agent: str) -> object:
     """Show one agent: settings, blocks, sections, sources, and counts of each."""
-    await asked.rooms.host.agent(agent)  # an agent that was never talked to has its blocks from now on
+    await asked.rooms.host.agent(agent)  # creates the blocks of an agent without a conversation yet
     return {**await agent_facts(asked.rooms.state, agent), "running": asked.rooms.host.is_running(agent)}
 
 
@@ -182,7 +182,7 @@ async def messages(asked: Asked, agent: str, part: HistoryPart) -> object:
     `receipts` has what each turn in it did.
     """
     store = asked.rooms.state.store
-    # As of one number, also if that is of a turn that left the conversation: what comes meanwhile is an event after it.
+    # Read as of one number, even if its turn has left the conversation; entries added meanwhile are events after it.
     newest = await store.last_seq(agent) if part.last else _MOST_SEQ
     most = -1 if part.last else part.count
     lasts = (ENDED, RECEIPT)
@@ -307,7 +307,7 @@ async def undo(asked: Asked, agent: str, label: str, block_undo: BlockUndo) -> o
 
 
 async def _while_shown(asked: Asked, agent: str, frames: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
-    """Yield the frames of an agent until it no longer exists for the token: a group may get other members."""
+    """Yield the frames of an agent until the token may no longer see it, because a group's members may change."""
     async with aclosing(frames):
         async for frame in frames:
             if not await asked.rooms.shows(agent, asked.identity):
@@ -326,10 +326,10 @@ async def _block(asked: Asked, agent: str, label: str) -> BlockRow:
 
 
 async def _as_seen(asked: Asked, agent: str, label: str, seen: int | None) -> BlockRow:
-    """Return a block.
+    """Return a block, if it still has the version that the request is for.
 
     Raises:
-        ApiRefusal: it has another version by now than the request is for.
+        ApiRefusal: the block has another version by now.
     """
     row = await _block(asked, agent, label)
     if seen not in (None, row.version):

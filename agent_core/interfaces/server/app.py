@@ -1,4 +1,4 @@
-"""The server put together: routes, the guard before them, and the process that serves them."""
+"""The HTTP server: routes, the guard in front of them, and the serving process."""
 
 import asyncio
 import errno
@@ -51,8 +51,8 @@ if TYPE_CHECKING:
     from agent_core.workspace.metrics import Metrics
 
 
-# `/mcp`: streamable HTTP, for whoever passed the guard, with the scopes of their tokens. It is opened by the first
-# request to it, since the package `mcp` takes a second to import.
+# `/mcp`: streamable HTTP behind the guard, with the scopes of the token. It is opened by its first request, because
+# the package `mcp` takes a second to import.
 
 _MOST_SESSIONS: Final = 500
 _IDLE_S: Final = 30 * 60.0
@@ -74,7 +74,7 @@ class HttpDoor:
             refused = error_response(404, "no-mcp", "This server has no MCP: the package mcp is missing.", fix)
             await refused(scope, receive, send)
             return
-        scope["open_stream"]()  # what it answers with
+        scope["open_stream"]()  # the response is a stream
         if self._app is None:
             self._app = asyncio.get_running_loop().create_future()
             self._work = asyncio.create_task(self._serve(self._app))
@@ -83,7 +83,7 @@ class HttpDoor:
 
     @asynccontextmanager
     async def at_work(self) -> AsyncIterator[None]:
-        """Close at the end of the block what was opened in it."""
+        """Close the MCP application at the end of the block, if a request opened it."""
         try:
             yield
         finally:
@@ -92,14 +92,14 @@ class HttpDoor:
                 await self._work
 
     def end_streams(self) -> None:
-        """Let all clients go."""
+        """End the streams of all clients."""
         self._stopping.set()
 
     async def _serve(self, ready: asyncio.Future[ASGIApp]) -> None:
         await asyncio.to_thread(import_module, "agent_core.interfaces.mcp.server")
         from ..mcp.server import McpDoor, SessionManager  # noqa: PLC0415 - see above
 
-        gc.freeze()  # what is loaded stays: looking through it again and again would hold everybody up
+        gc.freeze()  # loaded modules stay: scanning them in every collection would block the event loop
 
         door = McpDoor(self._workspace, lambda request: request.scope["identity"])
         manager = SessionManager(door.server, max_sessions=_MOST_SESSIONS, session_idle_timeout=_IDLE_S)
@@ -110,28 +110,28 @@ class HttpDoor:
 
 
 def _user(identity: Identity) -> Any:  # Any: a class of the package
-    """Return the user that owns a session: the SDK lets nobody else use it."""
+    """Return the owner of a session; the SDK lets no other user use it."""
     from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser  # noqa: PLC0415 - see above
     from mcp.server.auth.provider import AccessToken  # noqa: PLC0415 - see above
 
     return AuthenticatedUser(AccessToken(token="", client_id=identity.name, scopes=sorted(identity.scopes)))
 
 
-# How a browser is let in: a link is made by who can do everything, and used once, by the page that it leads to.
+# Login of a browser: an identity with all permissions creates a link, which the page behind it uses once.
 
 
 class LoginDoor:
-    """Makes login links, and gives a cookie and its key for one."""
+    """Creates login links, and exchanges a link for a session cookie and its key."""
 
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
 
     def link(self, url: str) -> str:
-        """Return a login link of the server at an address."""
+        """Return a login link for the server at this URL."""
         return f"{url}/login?code={self._sessions.link()}"
 
     async def new_link(self, request: Request) -> Response:
-        """Answer with a login link, if the identity may do everything that the page can."""
+        """Respond with a login link, if the identity has all permissions of the page."""
         identity = request.scope["identity"]
         if not identity.may_log_in:
             message = (
@@ -141,9 +141,9 @@ class LoginDoor:
         return json_response({"login": self.link(f"{request.url.scheme}://{request.headers['host']}")})
 
     async def log_in(self, request: Request) -> Response:
-        """Answer with the key of a new login, and set its cookie; the body has the code of a link.
+        """Respond with the key of a new session and set its cookie; the request body has the code of a link.
 
-        It is no GET, so that what looks a link over before a person opens it does not use it up.
+        This is not a GET, so that a program that previews a link before a person opens it does not use it up.
         """
         given = self._sessions.log_in(await _code(request))
         if given is None:
@@ -174,20 +174,20 @@ _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:;"
     " base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-_LATE: Final = ("agent_core.model.client", "agent_core.functions.search.index")  # what the first message needs
+_LATE: Final = ("agent_core.model.client", "agent_core.functions.search.index")  # needed by the first message
 _HEADERS: Final = 32 << 10  # bytes of a request's head
-_HEAD_S: Final = 15.0  # for the head of a request, from its first byte or from the connection
-_FREE_PIECES: Final = 512  # of a body
-_PIECE: Final = 512  # bytes, for each of which it may have one more
+_HEAD_S: Final = 15.0  # timeout for the head of a request
+_FREE_PIECES: Final = 512  # allowed pieces of a body
+_PIECE: Final = 512  # one more piece is allowed per this many bytes
 _MOST_CONNECTIONS: Final = 1_000
-_MOST_STRANGERS: Final = 500  # of these, without a good token so far
-_OF_AN_ADDRESS: Final = 100  # of the strangers
-_MOST_KNOWN: Final = 400  # and with one
+_MOST_STRANGERS: Final = 500  # connections without a valid token so far
+_OF_AN_ADDRESS: Final = 100  # of these, per address
+_MOST_KNOWN: Final = 400  # connections with a valid token
 
 
 @dataclass(frozen=True, slots=True)
 class ServeOptions:
-    """The ways to reach the server: `names` are other ones that clients use for it; `spans` go to a collector."""
+    """The options of a server: `names` are additional host names that clients use; `spans` turns on OpenTelemetry."""
 
     host: str = "127.0.0.1"
     port: int = 8700
@@ -199,7 +199,7 @@ class ServeOptions:
 
     @property
     def is_local(self) -> bool:
-        """True if only this machine reaches it."""
+        """True if only this machine can reach the server."""
         try:
             return self.host == "localhost" or ipaddress.ip_address(self.host).is_loopback
         except ValueError:
@@ -208,7 +208,7 @@ class ServeOptions:
 
 @dataclass(frozen=True, slots=True)
 class Doors:
-    """The open server: the application, and where to log in to its page."""
+    """The open server: its application, agents, URL and login link."""
 
     app: ASGIApp
     host: AgentHost
@@ -217,14 +217,14 @@ class Doors:
     mcp: HttpDoor
 
     def end_streams(self) -> None:
-        """Let all who listen go."""
+        """End the streams of all clients."""
         self.host.end_streams()
         self.mcp.end_streams()
 
 
 @asynccontextmanager
 async def opened_doors(workspace: Workspace, options: ServeOptions, port: int) -> AsyncIterator[Doors]:
-    """Open the API of a workspace; its agents go on with what waits for them."""
+    """Open the API of a workspace and run its agents' due turns while the block runs."""
     state = prepare_state_dir(workspace.root)
     url = f"{'https' if options.certificate else 'http'}://{_authority(options.host, port)}"
     tokens, sessions, mcp = TokenBook(workspace.store, time.time), Sessions(time.monotonic, port), HttpDoor(workspace)
@@ -242,18 +242,18 @@ async def opened_doors(workspace: Workspace, options: ServeOptions, port: int) -
 
 @asynccontextmanager
 async def _span_listeners(*, is_wanted: bool) -> AsyncIterator[list[Callable[[Event], None]]]:
-    """Give who makes spans of events, if anybody does."""
+    """Yield the listener that turns events into spans, if spans are wanted."""
     if not is_wanted:
         yield []
         return
-    from agent_core.workspace.spans import Spans  # noqa: PLC0415 - of an extra that may not be installed
+    from agent_core.workspace.spans import Spans  # noqa: PLC0415 - an optional dependency
 
     async with aclosing(Spans()) as spans:
         yield [spans.hear]
 
 
 def application(rooms: Rooms, login: LoginDoor, mcp_door: HttpDoor) -> Starlette:
-    """Return the routes, without the guard that has to stand before them."""
+    """Return the application with all routes, without the guard that must wrap it."""
 
     document = openapi(OPERATIONS)
 
@@ -278,10 +278,10 @@ def application(rooms: Rooms, login: LoginDoor, mcp_door: HttpDoor) -> Starlette
 async def serve(
     workspace: Workspace, options: ServeOptions, tell: Callable[[Doors], None], stopping: asyncio.Event
 ) -> None:
-    """Serve until `stopping` is set; `tell` hears where, before the first request.
+    """Serve until `stopping` is set; `tell` is called with the open server before the first request.
 
     Raises:
-        UsageError: the address cannot be used, or would let others in without a token or in clear text.
+        UsageError: the address cannot be used.
     """
     sock = _bind(options)
     async with opened_doors(workspace, options, sock.getsockname()[1]) as doors:
@@ -291,7 +291,7 @@ async def serve(
             ws="none",
             lifespan="off",
             log_config=None,
-            log_level="error",  # what strangers send is no news to whoever reads the terminal
+            log_level="error",  # malformed requests of strangers need not reach the terminal
             access_log=False,
             server_header=False,
             proxy_headers=options.is_behind_proxy,
@@ -308,14 +308,14 @@ async def serve(
             tell(doors)
             for module in _LATE:
                 await asyncio.to_thread(import_module, module)
-            gc.freeze()  # what is loaded stays: looking through it again and again would hold everybody up
+            gc.freeze()  # loaded modules stay: scanning them in every collection would block the event loop
             await stopping.wait()
             doors.end_streams()
             server.should_exit = True
 
 
 class _Server(uvicorn.Server):
-    """A server that leaves the signals of the process to whoever started it."""
+    """A server that leaves signal handling to its caller."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -324,14 +324,16 @@ class _Server(uvicorn.Server):
 
 
 class _BoundedRequest(h11.Connection):
-    """The requests of a client, read with a bound on each head, since h11 bounds only one that is not whole yet, and on
-    the pieces of each body: every one of them costs as much, and all that come at once hold the event loop up together.
+    """A parser of requests that limits the size of each head and the number of pieces of each body.
+
+    h11 limits only a head that is still incomplete. Each piece of a body has a fixed cost, however small it is, and
+    many that arrive at once block the event loop.
     """
 
     _pieces = _bytes = 0
 
     def next_event(self) -> Any:  # Any: as in h11
-        """Return what comes next."""
+        """Return the next event."""
         is_head = self.their_state is h11.IDLE
         before = len(self.trailing_data[0]) if is_head else 0
         event = super().next_event()
@@ -347,8 +349,10 @@ class _BoundedRequest(h11.Connection):
 
 
 class Crowd:
-    """Open connections by who has them: the oldest one ends of who has too many, and where there are too many in all,
-    of who has the most. So a newcomer is always heard, and whoever opens many keeps out only themselves.
+    """Open connections by owner, with a limit per owner and a total limit.
+
+    When an owner exceeds its limit, its oldest connection ends; when the total is exceeded, the oldest one of the
+    owner with the most ends. So a new client always gets in, and an owner of many connections harms only itself.
     """
 
     def __init__(self, most: int, of_one: int) -> None:
@@ -356,7 +360,7 @@ class Crowd:
         self._by_owner: dict[str, dict[_PatientProtocol, None]] = {}
 
     def add(self, owner: str, connection: "_PatientProtocol") -> None:
-        """Take a connection."""
+        """Add a connection, and end the oldest one if a limit is exceeded."""
         own = self._by_owner.setdefault(owner, {})
         own[connection] = None
         if len(own) > self._of_one or sum(map(len, self._by_owner.values())) > self._most:
@@ -364,7 +368,7 @@ class Crowd:
             next(iter(crowd)).end()
 
     def drop(self, owner: str, connection: "_PatientProtocol") -> None:
-        """Forget a connection: it has ended, or has another owner."""
+        """Remove a connection that has ended or changed its owner."""
         own = self._by_owner.get(owner, {})
         own.pop(connection, None)
         if not own:
@@ -373,14 +377,14 @@ class Crowd:
 
 @dataclass(frozen=True, slots=True)
 class Crowds:
-    """The connections on which no good token was shown yet, by address, and the others, by token."""
+    """Connections without a valid token so far, by address, and those with one, by token."""
 
     strangers: Crowd = field(default_factory=lambda: Crowd(_MOST_STRANGERS, _OF_AN_ADDRESS))
     known: Crowd = field(default_factory=lambda: Crowd(_MOST_KNOWN, MOST_REQUESTS))
 
 
 class _PatientProtocol(H11Protocol):
-    """One connection, closed if the head of a request does not come: uvicorn itself would wait for it forever."""
+    """One connection, closed if the head of a request does not arrive in time; uvicorn would wait forever."""
 
     _ends: asyncio.TimerHandle | None = None
 
@@ -392,39 +396,39 @@ class _PatientProtocol(H11Protocol):
         self.app_state = {**self.app_state, "known": self._note_known}
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
-        """Begin to wait."""
+        """Start the timeout for the head of a request."""
         super().connection_made(transport)
         self._watch()
         if self._crowds is not None:
             self._stand(self._crowds.strangers, network(self.client[0] if self.client else ""))
 
     def data_received(self, data: bytes) -> None:
-        """Take what came, and go on waiting if it is no whole head."""
+        """Process data; the timeout continues until the head is complete."""
         super().data_received(data)
         self._watch()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop waiting."""
+        """Cancel the timeout and remove the connection from its crowd."""
         super().connection_lost(exc)
         self._stop()
         self._leave()
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what is not HTTP, if no answer has begun, and close."""
+        """Respond to malformed HTTP, unless a response has begun, and close the connection."""
         if self.cycle is not None:
-            self.cycle.disconnected = True  # what is at work on it has nobody to answer
+            self.cycle.disconnected = True  # the running handler can no longer respond
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             super().send_400_response(msg)
         else:
             self.transport.close()
 
     def end(self) -> None:
-        """End it at once."""
+        """Abort the connection."""
         self._leave()
         self.transport.abort()
 
     def _note_known(self, token: str) -> None:
-        """Hear whose good token was shown."""
+        """Count the connection under its valid token from now on."""
         if self._crowds is not None and not self.transport.is_closing():
             self._stand(self._crowds.known, token)
 
@@ -453,10 +457,10 @@ class _PatientProtocol(H11Protocol):
 
 
 async def must_be_safe(workspace: Workspace, options: ServeOptions) -> str:
-    """Return what is to be said about the address, if anything is.
+    """Return a warning about the address, or "".
 
     Raises:
-        UsageError: others reach it, and there is no token that could tell them apart.
+        UsageError: other machines can reach the server, and there is no token.
     """
     if options.is_local:
         return ""
@@ -471,7 +475,7 @@ async def must_be_safe(workspace: Workspace, options: ServeOptions) -> str:
 
 def _bind(options: ServeOptions) -> socket.socket:
     family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
-    # asyncio sets TCP_NODELAY only where the protocol is named; without it a body waits until its head is acknowledged.
+    # asyncio sets TCP_NODELAY only if the protocol is given; without it, a body waits until its head is acknowledged.
     sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -512,14 +516,14 @@ async def _refuse(_: Request, error: Exception) -> Response:
     return error_response(error.status_code, "no-route", message, fix)
 
 
-# `/metrics` of the server: numbers for Prometheus, for tokens with the scope `read` and for all agents.
-# It counts from the first request on, since only who asks pays for the package `prometheus-client`.
+# `/metrics`: numbers for Prometheus, for tokens with the scope `read` for all agents. Counting starts with the first
+# request, so that only servers with a collector pay for the package `prometheus-client`.
 
 MISSING: Final = "The package prometheus-client is missing."
 
 
 class MetricsDoor:
-    """The numbers of one server."""
+    """The metrics of one server."""
 
     def __init__(self, host: AgentHost) -> None:
         self._host = host
@@ -555,7 +559,7 @@ def _may_read(identity: Identity) -> None:
         raise NotAllowed("The numbers are those of all agents, and this token is for some.", fix=fix)
 
 
-# The description of the API, made of the same operations and parts that check its requests.
+# The OpenAPI document, generated from the same operations and models that validate requests.
 
 Json = dict[str, Any]  # Any: JSON
 _REFS: Final = "#/components/schemas/{model}"
@@ -578,7 +582,7 @@ _ERROR: Final[Json] = {
 
 
 def openapi(operations: Iterable[Operation]) -> Json:
-    """Return the document."""
+    """Return the OpenAPI document."""
     schemas: Json = {"Error": _ERROR}
     paths: dict[str, Json] = {}
     for operation in operations:

@@ -1,4 +1,4 @@
-"""All operations of the API."""
+"""The list of all API operations."""
 
 from typing import Final
 

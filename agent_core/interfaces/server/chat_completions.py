@@ -1,4 +1,4 @@
-"""The doors for programs that speak chat completions or responses: an agent is the model, its functions run here."""
+"""The endpoints for clients of chat completions or responses: an agent is the model, its functions run here."""
 
 import hashlib
 import json
@@ -32,7 +32,7 @@ _SPEAKERS: Final = ("system", "developer", "user")
 
 
 class TextPart(Open):
-    """A part of a message; parts that are no text are refused by their type."""
+    """A part of a message; parts that are not text are rejected by their type."""
 
     type: str
     text: str = ""
@@ -42,7 +42,7 @@ Parts: TypeAlias = Annotated[list[TextPart], Field(max_length=_MOST_PARTS, fail_
 
 
 class CalledFunction(Open):
-    """A function of a client as it is called."""
+    """A called function of a client."""
 
     name: Annotated[str, Field(max_length=200)]
     arguments: str = "{}"
@@ -57,14 +57,14 @@ class ToolCall(Open):
 
     @property
     def call(self) -> Call:
-        """The call, as a conversation knows it; raises `Unsupported` if it names no function."""
+        """The call in our form; raises `Unsupported` if it names no function."""
         if self.function is None:
             raise Unsupported("messages", "has a call without a `function`.", "Send calls as they came.")
         return Call(self.id, self.function.name, self.function.arguments)
 
 
 class ChatMessage(Open):
-    """A message as clients send it."""
+    """A message in the form that clients send."""
 
     role: str
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")] | None = None
@@ -74,15 +74,15 @@ class ChatMessage(Open):
 
     @property
     def text(self) -> str:
-        """Its text."""
+        """The text of the message."""
         parts = self.content or ""
         return parts if isinstance(parts, str) else "".join(part.text for part in parts)
 
     def read(self, agent: str = "") -> ClientMessage:
-        """Return it as a conversation with this agent knows it.
+        """Return the message in our form, for a conversation with this agent.
 
         Raises:
-            Unsupported: it is that of an assistant of another name, or has a call of nothing.
+            Unsupported: it is from an assistant with another name, or has a call without a function.
         """
         text, name = self.text, self.name or ""
         if self.role == "assistant" and name not in ("", self.role, agent):
@@ -115,10 +115,10 @@ class ChatRequest(Shared):
     verbosity: Verbosity | None = None
 
     def terms(self) -> Json:
-        """Return what the client asks of the turn besides its tools.
+        """Return the client's options for the turn, except its tools.
 
         Raises:
-            UsageError: a parameter has no effect here.
+            UsageError: a parameter cannot take effect here.
         """
         parameters = sent_on(self, CHAT)
         caps = [cap for cap in (self.max_tokens, self.max_completion_tokens) if cap]
@@ -130,12 +130,12 @@ class ChatRequest(Shared):
         return [message.read(self.agent) for message in self.messages]
 
     def forget(self) -> None:
-        """Drop the messages."""
+        """Drop the messages to free their memory."""
         self.messages.clear()
 
 
 class ChatDoor:
-    """Answers chat completions and responses by turns of agents."""
+    """Answers chat completions and responses with turns of agents."""
 
     def __init__(self, rooms: Rooms, threads: ChatThreads) -> None:
         self._rooms = rooms
@@ -154,7 +154,7 @@ class ChatDoor:
         return await self._reply(request, ChatRequest, _Completion)
 
     async def respond(self, request: Request) -> Response:
-        """Let an agent respond."""
+        """Let an agent reply to a request of the responses API."""
         return await self._reply(request, ResponsesRequest, _Response)
 
     async def _reply(
@@ -175,16 +175,16 @@ class ChatDoor:
             return await turn.whole()
         except KnapperError as error:
             return refusal(error)
-        except Exception as error:  # noqa: BLE001  (the door's edge: the traceback is kept, and the program goes on)
+        except Exception as error:  # noqa: BLE001  (the endpoint's edge: the traceback is stored, and the server continues)
             return client_error(500, f"Knapper failed. {self._rooms.crash(error)}", "internal")
 
     async def _thread(self, shared: Shared, identity: Identity, size: int) -> Thread:
-        """Return the conversation that a request of so many bytes goes on with."""
+        """Return the conversation that a request of `size` bytes continues or starts."""
         identity.needs("chat")
         agent = await self._rooms.known(shared.agent, identity)
         client = await client_terms(self._rooms, agent, shared, size)
         messages = await aside(size, shared.read)
-        shared.forget()  # they would be kept as long as the turn takes
+        shared.forget()  # otherwise they would stay in memory during the turn
         owner = shared.owner(identity.name)
         return await self._threads.take_up(
             identity, shared.model, messages, client, owner=owner, response=shared.previous
@@ -192,10 +192,12 @@ class ChatDoor:
 
 
 async def client_terms(rooms: Rooms, agent: str, shared: Shared, size: int) -> Json:
-    """Return what the agent's turn is told of a client's functions and of what else it asks for, in `size` bytes.
+    """Return the client's functions and options in the form that the agent's turn receives them.
+
+    `size` is that of the request in bytes.
 
     Raises:
-        UsageError: it cannot be passed on.
+        UsageError: the functions or options cannot be passed on.
     """
     terms = {name: value for name, value in (await aside(size, shared.terms)).items() if value}
     if (shared.tools or terms) and is_group(rooms.workspace.root, agent):
@@ -207,7 +209,7 @@ async def client_terms(rooms: Rooms, agent: str, shared: Shared, size: int) -> J
 
 
 class _ClientAnswer:
-    """The answer of one turn on its way to one client."""
+    """The response of one turn to one client."""
 
     def __init__(self, threads: ChatThreads, thread: Thread) -> None:
         self._threads, self._thread = threads, thread
@@ -215,7 +217,7 @@ class _ClientAnswer:
         self._created = int(time.time())
 
     async def whole(self) -> Response:
-        """Return the answer in one piece."""
+        """Return the response in one piece."""
         happened: list[Json] = []
         async for event in self._threads.turn(self._thread):
             if event is not None:
@@ -228,7 +230,7 @@ class _ClientAnswer:
         return json_response(self._document(ended, happened))
 
     def stream(self) -> AsyncGenerator[bytes, None]:
-        """Yield the answer in pieces."""
+        """Yield the response in pieces."""
         raise NotImplementedError
 
     async def _remember(self) -> None:
@@ -239,7 +241,7 @@ class _ClientAnswer:
 
 
 class _Completion(_ClientAnswer):
-    """One reply as a chat completion."""
+    """A reply as a chat completion."""
 
     def __init__(self, threads: ChatThreads, thread: Thread, chat_request: ChatRequest) -> None:
         super().__init__(threads, thread)
@@ -254,7 +256,7 @@ class _Completion(_ClientAnswer):
         return {**self._frame("chat.completion", choice, happened), "usage": _usage(ended)}
 
     async def stream(self) -> AsyncGenerator[bytes, None]:
-        """Yield the reply in pieces, and what happens here in a field of its own."""
+        """Yield the reply in pieces, with the events of the turn in a vendor field."""
         yield self._chunk({"role": "assistant", "content": ""})
         async for event in self._threads.turn(self._thread):
             if event is None:
@@ -317,24 +319,24 @@ def _error_of(message: str, code: str, parameter: str | None = None) -> Json:
 
 
 def refusal(error: KnapperError) -> Response:
-    """Return the answer to a request that is refused; a parameter that is to blame is named."""
+    """Return the response to a rejected request; it names the parameter that caused the error."""
     parameter = error.parameter if isinstance(error, Unsupported) else None
     return client_error(status_of(error), f"{error.message} {error.fix}".strip(), error.code, parameter)
 
 
 def misfit(error: InvalidBody) -> Response:
-    """Return the answer to a request that is not as it must be."""
+    """Return the response to a request with an invalid body."""
     message = error.message if error.is_json else f"The request is not JSON: {error.message}."
     places, _ = error.problems[0]
     return client_error(400, message, "invalid_request_error", places[0] if places else None)
 
 
 def client_error(status: int, message: str, code: str, parameter: str | None = None) -> Response:
-    """Return an error in the form that these clients read."""
+    """Return an error in OpenAI's format."""
     return json_response(_error_of(message, code, parameter), status)
 
 
-# Responses: one reply as an object or as a stream of its parts.
+# Responses API: a reply as an object or as a stream of its parts.
 
 _MOST: Final = 1_000_000
 _Key: TypeAlias = Annotated[str, Field(max_length=64)]
@@ -350,7 +352,7 @@ class CallItem(Open):
     arguments: str = "{}"
 
     def read(self) -> ClientMessage:
-        """Return it as the conversation knows it."""
+        """Return the item as a message in our form."""
         return ClientMessage("assistant", "", (Call(self.call_id, self.name, self.arguments),))
 
 
@@ -363,7 +365,7 @@ class OutputItem(Open):
     output: str | Parts
 
     def read(self) -> ClientMessage:
-        """Return it as the conversation knows it."""
+        """Return the item as a message in our form."""
         text = self.output if isinstance(self.output, str) else "".join(part.text for part in self.output)
         return ClientMessage("tool", text, answers=self.call_id, name=self.name or "")
 
@@ -376,12 +378,12 @@ class ItemMessage(ChatMessage):
 
 
 class OtherItem(Open):
-    """An item of another type, by which it is refused."""
+    """An item of another type; validation rejects it by this type."""
 
     type: str
 
     def read(self) -> ClientMessage:
-        """Return nothing that was said."""
+        """Return an empty message."""
         return ClientMessage("user", "")
 
 
@@ -400,14 +402,14 @@ Item: TypeAlias = Annotated[
 
 
 class TextOptions(Open):
-    """The options of the text of a response."""
+    """The options for the text of a response."""
 
     format: ResponseFormat | None = None
     verbosity: Verbosity | None = None
 
 
 class ReasoningOptions(Open):
-    """The options of the model's thinking."""
+    """The options for the model's reasoning."""
 
     effort: Effort | None = None
 
@@ -428,10 +430,10 @@ class ResponsesRequest(Shared):
     store: bool | None = None
 
     def terms(self) -> Json:
-        """Return what the client asks of the turn besides its tools.
+        """Return the client's options for the turn, except its tools.
 
         Raises:
-            UsageError: a parameter has no effect here.
+            UsageError: a parameter cannot take effect here.
         """
         parameters, shape = sent_on(self, RESPONSES), None
         if self.reasoning is not None:
@@ -449,17 +451,17 @@ class ResponsesRequest(Shared):
         return [*system, *(item.read() for item in self.input)]
 
     def forget(self) -> None:
-        """Drop the items."""
+        """Drop the items to free their memory."""
         self.input = ""
 
     @property
     def previous(self) -> str:
-        """The id of the response that it goes on from, if it names one."""
+        """The id of the response to continue from, or ""."""
         return self.previous_response_id or ""
 
 
 class _Response(_ClientAnswer):
-    """One response."""
+    """A reply as an object of the responses API."""
 
     def __init__(self, threads: ChatThreads, thread: Thread, responses_request: ResponsesRequest) -> None:
         super().__init__(threads, thread)
@@ -472,7 +474,7 @@ class _Response(_ClientAnswer):
         return self._object(self._status, ended.reply) | _vendors(happened)
 
     async def stream(self) -> AsyncGenerator[bytes, None]:
-        """Yield the parts of the response as they come."""
+        """Yield the events of the response as they occur."""
         place = {"item_id": self._item, "output_index": 0, "content_index": 0}
         yield self._event("response.created", response=self._object("in_progress"))
         begun = False
@@ -502,7 +504,7 @@ class _Response(_ClientAnswer):
         return "incomplete" if self._reply.is_cut else "completed"
 
     async def _remember(self) -> None:
-        """Note how the conversation goes on; a response that is not to be stored is found by its words alone."""
+        """Store the keys of the conversation. With `store: false`, it can be continued only by its messages."""
         await self._threads.remember(self._thread, self._reply, "" if self._request.store is False else self._id)
 
     def _text_frames(self, place: Json) -> Iterator[bytes]:
@@ -568,7 +570,7 @@ class _Response(_ClientAnswer):
 
 
 def _as_sent(request: ResponsesRequest, name: str, usual: object) -> object:
-    """Return a field of the request as the client sent it."""
+    """Return a field of the request as the client sent it, or `usual`."""
     return request.model_dump(include={name}, exclude_unset=True).get(name) or usual
 
 

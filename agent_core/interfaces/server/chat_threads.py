@@ -1,7 +1,7 @@
-"""Conversations of clients that send their whole history each time: a known one goes on, another begins a new one.
+"""Conversations of clients that send the whole history with each request: continue a known one, or begin a new one.
 
-Each is an agent of its own, `AGENT--chat-…`, which shares the blocks of the agent that was named. A request is noted
-before its message is posted: one that comes again, after a crash or because its client heard nothing, is the same.
+Each conversation is a separate agent, `AGENT--chat-…`, which shares the blocks of the agent that the client named.
+A request is recorded before its message is posted, so a retry after a crash or a lost response is recognized.
 """
 
 import asyncio
@@ -47,19 +47,21 @@ from .identity import CONVERSATION, Identity
 from .journal_events import JournalReader
 from .parts import Open
 
-# The history that a client sends with each request: what of it was before, what is new, and how it is known again. A
-# text is compared without its spaces, and that of a message with calls not at all: clients trim texts, join those of
-# several steps, cut them into parts, or leave them out where there are calls.
+# Split the history of a request into old and new messages, and recognize the old ones. Texts are compared without
+# whitespace; the text of a message with calls is ignored. Clients trim texts, join those of several steps, split them
+# into parts, or omit them where there are calls.
 
-MOST_CALLS: Final = 128  # that follow each other: they become one message
-PER_MESSAGE: Final = 40  # what one costs, in characters of `base/offload.py`
+MOST_CALLS: Final = 128  # calls of consecutive messages, which are merged into one
+PER_MESSAGE: Final = 40  # cost of one message, in characters as `base/offload.py` counts them
 _SYSTEM: Final = ("system", "developer")
 
 
 @dataclass(frozen=True, slots=True)
 class ClientMessage:
-    """A message of a client's history. `calls` are those of its own functions; `answers` is the call it answers, and
-    `name` the function, if it is named.
+    """A message of a client's history.
+
+    `calls` are calls of the client's functions. `answers` is the id of the call that the message answers, `name` the
+    name of that function if the client sent it.
     """
 
     role: str
@@ -71,7 +73,7 @@ class ClientMessage:
 
 @dataclass(frozen=True, slots=True)
 class ClientHistory:
-    """A client's request, read: its instructions, what was said before, what is new, and `by` whom."""
+    """A parsed request of a client: the instructions, the earlier messages, the new ones, and who sent it (`by`)."""
 
     system: str
     before: tuple[ClientMessage, ...]
@@ -79,16 +81,18 @@ class ClientHistory:
     text: str
     by: str
     sent: str = ""
-    """The key of the messages before the new ones."""
+    """The key of the earlier messages."""
     asked: str = ""
     """The key of the whole history."""
 
     @classmethod
     def read(cls, messages: Iterable[ClientMessage], by: str, *, goes_on: bool = False) -> "ClientHistory":
-        """Read the messages of a request. If it `goes_on`, they are new, and what was before is known by other means.
+        """Parse the messages of a request.
+
+        With `goes_on`, the conversation is already known, so the calls that the answers belong to may be missing.
 
         Raises:
-            UsageError: nothing in them is new, or answers do not belong to calls.
+            UsageError: no message is new, or an answer belongs to no call.
         """
         rows = [*messages]
         system = "\n\n".join(row.text for row in rows if row.role in _SYSTEM)
@@ -113,7 +117,7 @@ class ClientHistory:
         return (*self.answers, *said)
 
     def turns(self) -> list[WholeTurn]:
-        """Return what was said before as finished turns, one for each message of the user."""
+        """Return the earlier messages as finished turns, one for each message of the user."""
         turns: list[tuple[str, list[Entry]]] = []
         names = {call.id: call.name for row in self.before for call in row.calls}
         for place, row in enumerate(self.before):
@@ -128,13 +132,13 @@ class ClientHistory:
 
 
 def forms(history: ClientHistory, texts: Iterable[str], calls: Sequence[Call]) -> list[str]:
-    """Return all that a client's next request may be known by; `texts` are the forms that it may give our answer."""
+    """Return the keys that the client's next request may have; `texts` are the forms in which it may send our reply."""
     said = (*history.before, *history.new)
     return sorted({digest(history.by, (*said, ClientMessage("assistant", text, tuple(calls)))) for text in texts})
 
 
 def digest(by: str, messages: Iterable[ClientMessage]) -> str:
-    """Return what messages of somebody are known by."""
+    """Return the key of a sender's messages."""
     text = json.dumps([[by], *(_known_by(message) for message in messages)])
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
@@ -146,7 +150,7 @@ def _known_by(message: ClientMessage) -> list[str]:
 
 
 def _merge_messages(messages: Iterable[ClientMessage]) -> list[ClientMessage]:
-    """Return the messages, those of the user that follow each other as one, and those of the assistant."""
+    """Return the messages with consecutive ones of the user, or of the assistant, merged into one."""
     merged: list[ClientMessage] = []
     for role, group in groupby(messages, key=attrgetter("role")):
         rows = [*group]
@@ -160,7 +164,7 @@ def _merge_messages(messages: Iterable[ClientMessage]) -> list[ClientMessage]:
 
 
 def _check_answers(said: Sequence[ClientMessage]) -> None:
-    """Raise where an answer has no call before it that it could be for, or a call has two."""
+    """Raise UsageError if an answer belongs to no earlier call, or if a call has two answers."""
     waiting = dict[str, str]()
     for row in said:
         if row.role == "assistant":
@@ -182,9 +186,9 @@ def _check_answers(said: Sequence[ClientMessage]) -> None:
 
 
 def _entries(message: ClientMessage, after: Sequence[ClientMessage], names: Mapping[str, str]) -> list[Entry]:
-    """Return the entries of a message of the past; calls that nobody answered are answered by saying so.
+    """Return the journal entries of an earlier message.
 
-    Where nothing follows, the calls are still open.
+    Unanswered calls get an entry that says so, unless the message is the last: then its calls are still open.
     """
     if message.role == "user":
         return [user(message.text)]
@@ -206,7 +210,7 @@ _NOTHING: Final[Json] = {"type": "object", "properties": {}}
 
 
 class Unsupported(UsageError):
-    """A parameter that cannot have its effect here, by its place; `parameter` is the one of the request that has it."""
+    """A request parameter that cannot take effect here; `parameter` is the top-level part of its path."""
 
     code = "unsupported_parameter"
 
@@ -225,7 +229,7 @@ class ToolFunction(Open):
 
 
 class ClientTool(Open):
-    """A tool of a client. Chat completions put the function into a field of its own, responses do not."""
+    """A tool of a client. Chat completions nest the function in `function`; responses put its fields at this level."""
 
     type: str
     function: ToolFunction | None = None
@@ -248,7 +252,7 @@ NamedTools: TypeAlias = Annotated[list["NamedTool"], Field(max_length=MOST_TOOLS
 
 
 class NamedTool(Open):
-    """A tool that is named."""
+    """A reference to a tool by name."""
 
     type: str = "function"
     name: str | None = None
@@ -289,10 +293,10 @@ Choice: TypeAlias = Literal["none", "auto", "required"] | ToolChoice | None
 def offered(
     tools: Sequence[ClientTool] | None, choice: Choice, *, parallel: bool | None, taken: Collection[str]
 ) -> Json:
-    """Return what a turn is told of a client's functions; `taken` are the names that functions have here.
+    """Return a client's functions as a turn receives them; `taken` are the names of the agent's own functions.
 
     Raises:
-        Unsupported: they cannot be passed on, or what is chosen is not among them.
+        Unsupported: a function cannot be passed on, or the chosen one is not among them.
     """
     rows = [_row(tool.described) for tool in tools or ()]
     names = [row["name"] for row in rows]
@@ -331,7 +335,7 @@ def _row(function: ToolFunction) -> Json:
 
 
 def _chosen(choice: Choice, names: Sequence[str]) -> tuple[Collection[str], bool]:
-    """Return which functions may be called, and whether one must be."""
+    """Return the names of the functions that may be called, and whether one must be."""
     if choice is None or isinstance(choice, str):
         wanted, is_required = () if choice == "none" else names, choice == "required"
     else:
@@ -352,34 +356,34 @@ def _size(value: Json) -> int:
 
 
 def _depth(value: object) -> int:
-    """Return how many levels a value has; it was read within bounds."""
+    """Return the number of levels of a JSON value. Its depth was bounded when it was parsed."""
     parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
     return 0 if parts is None else 1 + max(map(_depth, parts), default=0)
 
 
-# Which conversation of a client a request goes on with: found by what is known of it, without reading all of them.
+# Find the conversation that a request continues, by key, without reading all conversations.
 
 Settings = dict[str, Any]  # Any: JSON
 MARK: Final = f"{CONVERSATION}chat-"
-"""Follows the name of the agent in the names of conversations without a name of their own."""
+"""Follows the agent's name in the generated names of unnamed conversations."""
 
 
 class ThreadIndex:
-    """The conversations of clients, by agent, by the histories that go on with them, and by their last response.
+    """An index of client conversations by agent, by history key and by last response id.
 
-    It is read from the store once; only this process writes what it is made of. What was deleted elsewhere is noticed
-    where it is looked at.
+    It is loaded from the store once, because only this process writes the settings that it indexes. A conversation
+    that was deleted elsewhere is dropped at its next lookup.
     """
 
     def __init__(self, store: AgentStore) -> None:
         self._store = store
         self._is_loaded = False
-        self._keys: dict[str, list[tuple[str, str]]] = {}  # by name, under what it is found
+        self._keys: dict[str, list[tuple[str, str]]] = {}  # name → its keys in `_names`
         self._names: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
-        self._numbers: dict[str, int] = {}  # in which order they began: a clock may go back
+        self._numbers: dict[str, int] = {}  # order of creation; a clock may go backward
 
     async def load(self) -> None:
-        """Read the conversations, the first time."""
+        """Load the index, if it is not loaded yet."""
         if self._is_loaded:
             return
         for name in await self._store.agent_names():
@@ -388,32 +392,32 @@ class ThreadIndex:
         self._is_loaded = True
 
     async def settings(self, name: str) -> Settings | None:
-        """Return what is kept of a conversation; None if there is none, or no longer."""
+        """Return the settings of a conversation, or None if it does not exist."""
         settings = await self._store.agent_settings(name)
         if settings is None:
             self.drop(name)
         return settings
 
     async def save(self, name: str, settings: Mapping[str, Any], **more: Any) -> None:  # Any: JSON
-        """Keep the settings of a conversation, with some that are new."""
+        """Store the settings of a conversation, updated with `more`."""
         changed = {**settings, **more}
         await self._store.apply([SaveAgent(name, changed)])
         self._note(name, changed)
 
     def known(self, agent: str, sent: str) -> list[str]:
-        """Return the conversations that a history goes on with, the newest first."""
+        """Return the conversations that a history may continue, newest first."""
         return sorted(self._names.get((agent, sent), ()), key=self._began, reverse=True)
 
     def of_response(self, agent: str, id: str) -> str:
-        """Return the conversation whose last response has this id; empty if there is none."""
+        """Return the conversation that ended with the response of this id, or "" if there is none."""
         return next(iter(self._names.get((agent, f"response {id}"), ())), "")
 
     def unnamed(self, agent: str) -> list[str]:
-        """Return the conversations of an agent that have no name, the newest first."""
+        """Return the unnamed conversations of an agent, newest first."""
         return sorted(self._names.get((agent, ""), ()), key=self._began, reverse=True)
 
     def next_number(self) -> int:
-        """Return the number of a conversation that begins now."""
+        """Return the number of the next conversation."""
         return max(self._numbers.values(), default=0) + 1
 
     def drop(self, name: str) -> None:
@@ -438,23 +442,24 @@ class ThreadIndex:
             self._names[key].add(name)
 
     def _began(self, name: str) -> tuple[int, str]:
-        return self._numbers.get(name, 0), name  # those of before there were numbers by their names, which have a time
+        return self._numbers.get(name, 0), name  # older ones have no number, but a time in their name
 
 
-_KEPT: Final = 100  # conversations of one agent that have no name; the oldest go
+_KEPT: Final = 100  # unnamed conversations of one agent; beyond that, the oldest are deleted
 _SECTION: Final = "client"
 _NOTHING_SAID: Final = ClientHistory("", (), (), "", "")
 _SHOWN: Final = (events.CallStarted, events.CallAnswered, events.GrantAsked, events.GrantAnswered, events.Warned)
-_WAIT_S: Final = 15.0  # without an event, after which a client is told that it still goes on
-_ANSWERED: Final = ("done", "client_calls", "length")  # states of turns that gave the client something
-_WELL: Final = ("replied", "client_calls", "length")  # the same as reasons of their ends
+_WAIT_S: Final = 15.0  # time without an event after which the client gets a sign of life
+_ANSWERED: Final = ("done", "client_calls", "length")  # states of turns with a result for the client
+_WELL: Final = ("replied", "client_calls", "length")  # the corresponding reasons for the end of a turn
 
 
 @dataclass(frozen=True, slots=True)
 class Thread:
-    """The agent that holds a conversation, and what of the client's request is new to it, under its `key`.
+    """A conversation (the agent `name`) and the client's current request, which is posted under `key`.
 
-    `client` is what the client offers of its own. If it `is_again`, it came before, and has had no answer yet.
+    `client` holds the functions and options that the client offers. `is_again` marks the retry of a request that has
+    had no response yet.
     """
 
     name: str
@@ -468,7 +473,7 @@ class Thread:
 
 @dataclass(slots=True)
 class ClientReply:
-    """The reply of one turn as a client gets it: its text, that of all steps, and the calls that are the client's."""
+    """The reply of one turn as the client receives it: the text of all steps, and the calls of its own functions."""
 
     client: Json
     text: str = ""
@@ -484,15 +489,15 @@ class ClientReply:
 
     @property
     def is_whole(self) -> bool:
-        """True if the turn has ended with something for the client."""
+        """True if the turn has ended with a result for the client."""
         return self.ended is not None and self.ended.reason in _WELL
 
     def take(self, event: events.Event) -> str:
-        """Take an event of the turn, and return the piece of text that the client is to be sent now."""
+        """Process an event of the turn, and return the piece of text to send to the client now."""
         has_shape = bool(self.client.get("shape"))
         match event:
             case events.Text() if has_shape:
-                pass  # it is judged when it is whole
+                pass  # checked when it is complete
             case events.Text():
                 parts, self._step = event.step != self._step and self.text.strip(), event.step
                 return self._add(event.text, apart=bool(parts))
@@ -518,14 +523,14 @@ class ClientReply:
         return no_reply(self.ended, self.warning)
 
     def shown(self, event: events.Event) -> list[Json]:
-        """Return what the vendor's field says of an event: of calls, only those that run here."""
+        """Return an event as JSON for our vendor field, or nothing; calls of the client's functions are left out."""
         is_theirs = isinstance(event, events.CallStarted | events.CallAnswered) and self.is_clients(event)
-        if isinstance(event, events.TurnEnded):  # without the reply, which the client has in its place
+        if isinstance(event, events.TurnEnded):  # without the reply, which has a standard field
             return [{key: value for key, value in event.to_json().items() if key not in ("reply", "usage")}]
         return [to_json(event)] if isinstance(event, _SHOWN) and not is_theirs else []
 
     def is_clients(self, event: events.CallStarted | events.CallAnswered) -> bool:
-        """Return whether a call is of a function of the client."""
+        """Return whether a call is for one of the client's functions."""
         return any(event.name == row["name"] for row in self.client["functions"])
 
     def _add(self, text: str, *, apart: bool) -> str:
@@ -542,7 +547,7 @@ def no_reply(ended: events.TurnEnded | None, warning: str) -> str:
 
 @dataclass(slots=True)
 class _OwnTurn:
-    """The turn that a message began, and after it that which goes on with it, where it was parked."""
+    """The turn that a message began, followed by the turn that resumes it if it was parked."""
 
     store: TurnStore
     agent: str
@@ -552,7 +557,7 @@ class _OwnTurn:
     is_over: bool = False
 
     async def has(self, heard: events.Event) -> bool:
-        """Return whether an event belongs to it: its own, or that of a member of a group."""
+        """Return whether an event belongs to this turn, as its own event or as that of a group member."""
         is_start = isinstance(heard, events.TurnStarted)
         if is_start and (self.is_parked or heard.turn == await self.store.turn_of(self.posted, self.agent)):
             self.id = heard.turn
@@ -583,14 +588,13 @@ class ChatThreads:
         owner: str,
         response: str = "",
     ) -> Thread:
-        """Return the conversation that the messages go on with, or a new one that begins with them.
+        """Return the conversation that the messages continue, or a new one.
 
-        `identity` is whose token it is; a history is known only to its `owner`. `model` is an agent, or
-        `AGENT@CONVERSATION`; `response` is the id of the one that the messages go on from.
+        `identity` belongs to the token of the request; a history is recognized only for the same `owner`. `model` is
+        `AGENT` or `AGENT@CONVERSATION`. `response` is the id of the response to continue from.
 
         Raises:
-            UsageError: nothing in the messages is new, the conversation cannot have this name, or there is no such
-                response.
+            UsageError: no message is new, the conversation cannot have this name, or there is no such response.
         """
         agent, _, conversation = model.partition("@")
         async with self._one_at_a_time:
@@ -607,7 +611,7 @@ class ChatThreads:
         return Thread(name, agent, history, client, key, is_again, identity)
 
     async def named(self, agent: str, conversation: str) -> str:
-        """Return the agent that holds a conversation with a name, which begins now if there is none of that name.
+        """Return the agent of a named conversation, which is created if it does not exist.
 
         Raises:
             UsageError: the conversation cannot have this name.
@@ -619,9 +623,9 @@ class ChatThreads:
         return name
 
     def name_of(self, agent: str, conversation: str) -> str:
-        """Return the agent that holds a conversation, whether it has begun or not.
+        """Return the name of the agent of a conversation, whether or not it exists yet.
 
-        A group has one conversation, whatever it is called: its members remember what they said.
+        A group has one conversation, whatever its name, because its members have one memory each.
 
         Raises:
             UsageError: the conversation cannot have this name.
@@ -636,8 +640,9 @@ class ChatThreads:
         return name
 
     async def turn(self, thread: Thread) -> AsyncIterator[events.Event | None]:
-        """Post what is new, and yield the events of its turn; None while nothing comes. One that was posted before is
-        followed, or told again.
+        """Post the new messages and yield the events of their turn, or None while nothing happens.
+
+        If the request was posted before, follow its turn, or replay the turn's events if it has ended.
         """
         host, store = self._rooms.host, self._rooms.state.store
         with host.listen(thread.name) as listening:
@@ -652,14 +657,14 @@ class ChatThreads:
             while not listening.is_over:
                 heard = await listening.next(_WAIT_S)
                 if heard is None and not own.is_parked and (past := await self._past(thread.name, posted)):
-                    heard, own.id = past[-1], past[-1].turn  # its end was not heard, because it failed
+                    heard, own.id = past[-1], past[-1].turn  # a turn that fails publishes no end
                 if heard is None or await own.has(heard):
                     yield heard
                 if isinstance(heard, events.TurnEnded) and own.is_over:
                     return
 
     async def remember(self, thread: Thread, reply: ClientReply, response: str = "") -> None:
-        """Note how a client will send this conversation next time, and the id of the response that it got."""
+        """Store the keys by which the client's next request will be recognized, and the id of its response."""
         if not reply.is_whole or reply.ended is None:
             return
         history, texts = thread.history, (reply.text, reply.ended.reply)
@@ -680,7 +685,7 @@ class ChatThreads:
     async def _find_conversation(
         self, by: str, model: str, messages: Sequence[ClientMessage], response: str
     ) -> tuple[str, ClientHistory]:
-        """Return the conversation of one agent, begun if there was none, and the messages as it reads them."""
+        """Return the conversation that a request belongs to, created if necessary, and the parsed messages."""
         agent, _, conversation = model.partition("@")
         if response:
             name = self._of_response(agent, response)
@@ -694,7 +699,11 @@ class ChatThreads:
         return name, history
 
     async def _make_sure(self, agent: str, conversation: str, name: str, history: ClientHistory) -> None:
-        """Begin a conversation if there is none, or raise if its name is another agent's, or for those without one."""
+        """Create a conversation if it does not exist.
+
+        Raises:
+            UsageError: the name is that of another agent, or is reserved for unnamed conversations.
+        """
         settings = await self._index.settings(name)
         if settings is not None and settings.get("chat_of") == agent:
             return
@@ -705,7 +714,7 @@ class ChatThreads:
         await self._begin(agent, name, history)
 
     async def _find_known(self, agent: str, history: ClientHistory) -> str:
-        """Return the conversation that a history goes on with: one that nothing else was said in meanwhile."""
+        """Return the conversation that a history continues and that has no other message since, or ""."""
         for name in self._index.known(agent, history.sent) if history.before else ():
             settings = await self._index.settings(name)
             if settings is not None and settings.get("chat_asked", "") in ("", history.asked):
@@ -713,9 +722,7 @@ class ChatThreads:
         return ""
 
     async def _note_request(self, name: str, settings: Settings, history: ClientHistory) -> tuple[str, bool]:
-        """Return the key under which the request is posted, and whether it is that of before, since it came before and
-        has had no answer yet.
-        """
+        """Return the key to post the request under, and whether the request is a retry that has no response yet."""
         if settings.get("chat_asked") == history.asked and (key := str(settings.get("chat_key") or "")):
             return key, True
         key = Clock().new_id()
@@ -723,8 +730,10 @@ class ChatThreads:
         return key, False
 
     async def _post(self, thread: Thread) -> tuple[str, list[events.Event]]:
-        """Post what is new, and return its event. If it came before and has its answer, return that turn's events, too;
-        if it came to nothing, it is taken back and posted anew.
+        """Post the new messages and return the id of their event.
+
+        If the request was posted before and answered, return the events of its turn, too. If its turn failed, remove
+        that turn and post the messages again.
         """
         store, name = self._rooms.state.store, thread.name
         event = await self._post_message(thread, thread.key)
@@ -741,7 +750,7 @@ class ChatThreads:
         return await self._post_message(thread, key), []
 
     async def _past(self, name: str, event: str) -> list[events.Event]:
-        """Return the events of the turn that took a message, from the journal; none while it has not ended."""
+        """Return the events of the turn that took a message, from the journal; empty until the turn has ended."""
         store = self._rooms.state.store
         turn = await store.turn_of(event, name)
         if all(row.id != turn for row in await store.ended_turns(name, 0)):
@@ -767,7 +776,7 @@ class ChatThreads:
         return name
 
     async def _begin(self, agent: str, name: str, history: ClientHistory) -> None:
-        """Make the agent of a new conversation, with what was said before, and the memory of the one it belongs to."""
+        """Create the agent of a new conversation, with the earlier messages and the memory blocks of its owner."""
         store, owner = self._rooms.state.store, await self._rooms.host.agent(agent)
         number = self._index.next_number()
         settings = {**(await store.agent_settings(agent) or {}), "chat_of": agent, "chat_number": number}
@@ -794,14 +803,14 @@ async def _read(messages: Sequence[ClientMessage], by: str, *, goes_on: bool) ->
 
 
 async def _of_group(conversation: str, messages: Sequence[ClientMessage], by: str) -> ClientHistory:
-    """Return what is new to a group, which has one conversation: its members have one memory each."""
+    """Return the history of a request to a group, which has only one conversation."""
     if conversation:
         raise UsageError("A group has one conversation.", fix="Leave out the @ and what follows.")
     return await _read(messages, by, goes_on=True)
 
 
 def _must_be_open(history: ClientHistory, settings: Settings) -> None:
-    """Raise where a client answers a call that its conversation does not wait for."""
+    """Raise UsageError if the client answers a call that is not open in its conversation."""
     waits = settings.get("chat_open") or ()
     for row in history.answers:
         if row.answers not in waits:

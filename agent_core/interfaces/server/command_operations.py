@@ -1,4 +1,4 @@
-"""The API of commands: what `knapper --server URL …` runs where the workspace is, with the handlers of the shell."""
+"""The API for commands: runs `knapper --server URL …` commands on the server with the shell's handlers."""
 
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
@@ -45,7 +45,7 @@ _ELSEWHERE = "This does not work over a server: {what} is where the workspace is
 
 
 class ServerDoor(Door):
-    """A command from elsewhere: it reads no file and asks nobody here; files came with it."""
+    """The `Door` for remote commands: it reads no files and asks no questions here; files come with the command."""
 
     def __init__(self, asked: Asked, line: CommandLine, agent: str, owners: CallOwners) -> None:
         super().__init__(asked.workspace)
@@ -57,25 +57,25 @@ class ServerDoor(Door):
         self._said: list[Line] = []
 
     def state(self) -> AbstractAsyncContextManager[WorkspaceState]:
-        """Give the state that is open."""
+        """Return the open state."""
         return nullcontext(self._rooms.state)
 
     async def known(self, name: str) -> str:
-        """Return the name of an agent that exists."""
+        """Return the name of an existing agent."""
         name = name or self.agent_name or self.workspace.settings.agent
         if not await self.workspace.can_be_talked_to(name):
             raise NotThere(f"There is no agent `{name[:80]}`.", fix="Type: knapper agents list")
         return name
 
     async def agent(self, name: str) -> Agent:
-        """Return an agent that exists."""
+        """Return an existing agent."""
         return await self._rooms.host.agent(await self.known(name))
 
     def read(self, file: str | None) -> str:
-        """Return a text that came with the command, or ask for it.
+        """Return a text that came with the command.
 
         Raises:
-            ApiRefusal: it did not come; the answer says which.
+            ApiRefusal: the text is missing; the response asks the client for it.
         """
         name = file or "-"
         if name not in self._line.texts:
@@ -84,10 +84,10 @@ class ServerDoor(Door):
         return self._line.texts[name]
 
     async def confirm(self, question: str, *, is_final: bool = False) -> bool:
-        """Ask whoever typed the command, if it was typed at a prompt.
+        """Ask the user who typed the command, if it was typed at a prompt.
 
         Raises:
-            ApiRefusal: they have not said yes yet; the message is the question.
+            ApiRefusal: the user has not confirmed yet; the message is the question.
         """
         if self.at_prompt and not self._line.is_sure:
             problems = [{"is_final": True}] if is_final else []
@@ -95,15 +95,15 @@ class ServerDoor(Door):
         return True
 
     def show(self, lines: Sequence[Line]) -> None:
-        """Keep what belongs to a question."""
+        """Keep the lines that belong to a question."""
         self._said += lines
 
     def editor(self, fix: str) -> AbstractAsyncContextManager[None]:
-        """Refuse: the editor would open elsewhere."""
+        """Refuse, because the editor would open on the server."""
         raise UsageError(_ELSEWHERE.format(what="the editor"), fix=fix)
 
     def debugger(self) -> Debugger | None:
-        """Refuse: the debugger stops elsewhere."""
+        """Refuse, because the debugger would stop on the server."""
         raise UsageError(_ELSEWHERE.format(what="the debugger"), fix="Omit --debug.")
 
 

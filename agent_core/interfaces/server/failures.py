@@ -1,4 +1,4 @@
-"""What goes wrong at a door, in the one shape: `{"error": {"code", "message", "fix", "problems"}}`, and its status."""
+"""API errors in their common format, `{"error": {"code", "message", "fix", "problems"}}`, and their HTTP status."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -31,15 +31,15 @@ _OTHER: Final = 422
 
 
 class NotThere(KnapperError):
-    """Nothing has that name, as far as the token may see."""
+    """Nothing that the token may see has this name."""
 
     code = "not-found"
 
 
 class ApiRefusal(KnapperError):
-    """A request that was refused: `status` of HTTP, `code`, and `problems` that say what is wrong with which part.
+    """A refused request, with the HTTP `status`, a `code`, and `problems` with individual parts of the request.
 
-    `besides` is what the answer holds next to the error, such as the verdict of the gate.
+    `besides` is data in the response next to the error, such as the gate's verdict.
     """
 
     def __init__(
@@ -59,12 +59,12 @@ class ApiRefusal(KnapperError):
 
     @classmethod
     def of(cls, error: KnapperError) -> "ApiRefusal":
-        """Return an error as a caller elsewhere gets it."""
+        """Convert an error to the form that remote callers get."""
         return error if isinstance(error, cls) else cls(_status(error), error.code, error.message, error.fix)
 
     @classmethod
     def read(cls, status: int, document: object) -> "ApiRefusal":
-        """Return the refusal in an answer, whatever is in it."""
+        """Return the refusal in a response, even if its content is invalid."""
         besides = dict(document) if isinstance(document, dict) else {}
         error = besides.pop("error", None)
         error = error if isinstance(error, dict) else {}
@@ -81,13 +81,13 @@ class ApiRefusal(KnapperError):
 
     @property
     def document(self) -> Json:
-        """The answer."""
+        """The response body."""
         error = {"code": self.code, "message": self.message, "fix": self.fix or None, "problems": self.problems}
         return {"error": error, **self.besides}
 
 
 def status_of(error: KnapperError) -> int:
-    """Return the status of HTTP that an error stands for."""
+    """Return the HTTP status for an error."""
     return ApiRefusal.of(error).status
 
 
@@ -97,6 +97,6 @@ def _status(error: KnapperError) -> int:
 
 
 def misfits(problems: Sequence[Mapping[str, Any]]) -> ApiRefusal:  # Any: JSON
-    """Return the refusal of a request whose parts are not as they must be."""
+    """Return the refusal of a request with invalid parts."""
     fix = "See /openapi.json for what each operation takes."
     return ApiRefusal(422, "invalid", "The request is not as it must be.", fix, [dict(row) for row in problems])

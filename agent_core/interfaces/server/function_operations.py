@@ -100,10 +100,10 @@ class ApprovalAnswer(Part):
 
 
 async def known_function(asked: Asked, name: str) -> str:
-    """Return the name of a function.
+    """Return the name of an existing function.
 
     Raises:
-        NotThere: there is none.
+        NotThere: there is no such function.
     """
     if name not in asked.functions.names():
         raise NotThere(f"There is no function `{name[:80]}`.", fix="The list of functions has the names.")
@@ -249,13 +249,13 @@ async def status(asked: Asked) -> object:
 
 
 async def _pending(asked: Asked) -> list[PendingQuestion]:
-    """Return the questions of the agents that the token may see, oldest first."""
+    """Return the pending questions of agents that the token may see, oldest first."""
     questions = await asked.workspace.questions()
     return [row for row in questions if await asked.rooms.shows(row.agent, asked.identity)]
 
 
 def by_hand(asked: Asked) -> Author | None:
-    """Return whoever is logged in to the page, who is asked there for what a call lacks; elsewhere nobody is."""
+    """Return an author that asks on the page for missing grants, if a user is logged in there; otherwise None."""
     if asked.identity is not OWNER:
         return None
     workspace = asked.workspace
@@ -263,7 +263,7 @@ def by_hand(asked: Asked) -> Author | None:
 
 
 def _require_admitted(judgment: Judgment) -> object:
-    """Return the verdict; a rejection is an error whose problems are those of the gate."""
+    """Return the verdict if it admits the function; otherwise raise an error with the gate's problems."""
     if judgment.admitted:
         return judgment
     problems = [to_json(problem) for problem in judgment.refusals]

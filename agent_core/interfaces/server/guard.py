@@ -1,7 +1,7 @@
-"""What every request passes before anything else reads it: where it comes from, how large it is, who sends it.
+"""The checks on every request before other code reads it: its origin, its size and its sender.
 
-Pure ASGI, so that a stream is not held up by it. Each request leaves one line in `.knapper/access.log`, without its
-query, its headers and its body.
+This is pure ASGI, so that it does not delay streams. Each request is logged as one line in `.knapper/access.log`,
+without its query, headers and body.
 """
 
 import asyncio
@@ -31,25 +31,25 @@ from .identity import LINKER, Identity, Sessions, TokenBook
 from .responses import failure
 
 KEY: Final = "Knapper-Key"
-"""The header with which the page proves that it is the one that was logged in: every port gets the cookie."""
+"""The header with the key that proves that the page itself logged in, because the cookie goes to every port."""
 MOST_BODY: Final = 2 << 20
-_MOST_OF_STRANGERS: Final = 16 << 10  # of a body: they can only log in
+_MOST_OF_STRANGERS: Final = 16 << 10  # bytes of a body without a token: the client can only log in
 _LARGE: Final = 256 << 10
-_LARGE_AT_ONCE: Final = 2  # bodies of this size of one token, until what they ask for has begun; the others wait unread
-MOST_VALUES: Final = 100_000  # of its JSON: each is made before it can be looked at
+_LARGE_AT_ONCE: Final = 2  # bodies of this size per token, until their operations have begun; others wait unread
+MOST_VALUES: Final = 100_000  # JSON values in a body: parsing creates all of them before they can be checked
 _BODY_S: Final = 15.0  # for the whole body of a request
-_LOOK_S: Final = 15.0  # after which an open stream must still be its token's
+_LOOK_S: Final = 15.0  # between checks that the token of an open stream is still valid
 _READS: Final = frozenset({"GET", "HEAD"})
 _PER_SECOND, _AT_ONCE = 100.0, 400.0  # requests of one identity
-MOST_STREAMS: Final = 64  # at once, of one token
+MOST_STREAMS: Final = 64  # concurrent streams of one token
 MOST_REQUESTS: Final = 200
-"""The most requests of one token at once, and the most connections."""
-_WRONG_TOKENS: Final = 20  # a minute, of one address
+"""The maximum number of concurrent requests of one token, and of connections."""
+_WRONG_TOKENS: Final = 20  # per minute and address
 _MOST_ADDRESSES: Final = 1_000
-_NETWORK_BITS: Final = 64  # of an IPv6 address: the rest is its owner's to choose
-_OPEN: Final = ("/", "/login", "/page/", "/favicon.ico")  # what a browser may load before it is logged in
+_NETWORK_BITS: Final = 64  # of an IPv6 address: its owner chooses the rest
+_OPEN: Final = ("/", "/login", "/page/", "/favicon.ico")  # paths that a browser may load before login
 LINKS: Final = "/login/links"
-"""Where login links are made for `knapper login`."""
+"""The path that creates login links for `knapper login`."""
 _SAFE_HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
@@ -63,13 +63,13 @@ _SAFE_HEADERS: Final = {
 
 @dataclass(slots=True)
 class Bucket:
-    """A number that fills up with time, and is taken from."""
+    """A token bucket for rate limiting: it fills up with time, and each request takes one."""
 
     level: float
     at: float
 
     def take(self, now: float, per_second: float, most: float) -> bool:
-        """Take one, and return whether there was one."""
+        """Take one and return whether there was one."""
         self.level = min(most, self.level + (now - self.at) * per_second)
         self.at = now
         if self.level < 1:
@@ -79,14 +79,14 @@ class Bucket:
 
 
 class Buckets:
-    """A bucket for each of the last names."""
+    """A bucket for each of the most recent names."""
 
     def __init__(self, per_second: float, most: float) -> None:
         self._per_second, self._most = per_second, most
         self._buckets: OrderedDict[str, Bucket] = OrderedDict()
 
     def take(self, name: str) -> bool:
-        """Take one from the bucket of a name, and return whether there was one."""
+        """Take one from the bucket of a name and return whether there was one."""
         now = time.monotonic()
         bucket = self._buckets.setdefault(name, Bucket(self._most, now))
         self._buckets.move_to_end(name)
@@ -97,7 +97,7 @@ class Buckets:
 
 @dataclass(slots=True)
 class _Seen:
-    """The facts in the line of a request."""
+    """The data for the log line of a request."""
 
     status: int = 0
     is_over: bool = False
@@ -106,7 +106,7 @@ class _Seen:
 
 
 class Shares:
-    """The shares of clients in something that all have."""
+    """A limit on how many units of a shared resource each client may use at once."""
 
     def __init__(self, most: int, what: str) -> None:
         self._most, self._what = most, what
@@ -114,9 +114,9 @@ class Shares:
 
     @contextmanager
     def of_request(self, name: str) -> Iterator[Callable[[], None]]:
-        """Give a request of somebody what takes one: it is had from then until the request has ended.
+        """Provide a function that takes one unit for a client's request; the unit is released when the request ends.
 
-        What it gives raises ApiRefusal if they have as many as they may.
+        The function raises ApiRefusal if the client has reached the limit.
         """
         is_taken = False
 
@@ -135,14 +135,14 @@ class Shares:
 
 
 class LargeBodies:
-    """The large bodies that are being read, by token: what is made of one takes many times its size."""
+    """A limit on large bodies in memory, per token, because parsing one takes many times its size."""
 
     def __init__(self) -> None:
         self._slots: dict[str, asyncio.Semaphore] = {}
 
     @asynccontextmanager
     async def of_request(self, name: str, headers: Headers, most: int) -> AsyncIterator[Callable[[], None]]:
-        """Wait until a request's body of at most so many bytes may be read; yield what to call once it is read."""
+        """Wait until a request's body of up to `most` bytes may be read. Yield a function to call afterwards."""
         length = headers.get("content-length", "")
         is_short = "transfer-encoding" not in headers and not (length.isdecimal() and int(length) > _LARGE)
         if is_short or most <= _LARGE:
@@ -165,12 +165,12 @@ class LargeBodies:
 
 
 class Guard:
-    """The outermost application."""
+    """The outermost ASGI application, which checks requests."""
 
     def __init__(
         self, app: ASGIApp, tokens: TokenBook, sessions: Sessions, hosts: Iterable[str], log: logging.Logger
     ) -> None:
-        """Create the guard. `hosts` are the names, with ports where they are not the usual ones, that clients use."""
+        """Create the guard. `hosts` are the host names that clients use, with non-default ports."""
         self._app = app
         self._streams, self._running = Shares(MOST_STREAMS, "streams"), Shares(MOST_REQUESTS, "requests")
         self._large = LargeBodies()
@@ -182,7 +182,7 @@ class Guard:
         self._wrong = Buckets(_WRONG_TOKENS / 60, _WRONG_TOKENS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, or refuse it."""
+        """Pass a request on or refuse it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -200,7 +200,7 @@ class Guard:
         try:
             await self._pass_on(scope, receive, answered, seen)
         except KnapperError as error:
-            if seen.status:  # the answer has begun already
+            if seen.status:  # the response has already begun
                 raise
             response = failure(error)
             if response.status_code == 401:
@@ -211,7 +211,7 @@ class Guard:
 
     async def _pass_on(self, scope: Scope, receive: Receive, send: Send, seen: _Seen) -> None:
         headers = Headers(scope=scope)
-        address = f"from {network((scope.get('client') or ('-', 0))[0])}"  # which is the name of no token
+        address = f"from {network((scope.get('client') or ('-', 0))[0])}"  # cannot be the name of a token
         scope["identity"] = identity = await self._check_request(scope, headers, address)
         seen.name = identity.name if identity else "-"
         name, most = (identity.name, MOST_BODY) if identity else (address, _MOST_OF_STRANGERS)
@@ -230,7 +230,7 @@ class Guard:
         identity = await self._identity(headers, scope["method"], origin, address)
         path = scope["path"]
         if identity is not None and (known := scope.get("state", {}).get("known")):
-            known(identity.name)  # the connection is no stranger's
+            known(identity.name)  # the connection is authenticated
         if identity is None and not (path in _OPEN or path.startswith("/page/")):
             fix = "Send the header Authorization: Bearer TOKEN; make one with: knapper tokens add NAME --scope chat"
             raise ApiRefusal(401, "no-token", "This needs a token.", fix)
@@ -241,10 +241,10 @@ class Guard:
         return identity
 
     def _origin_of(self, scope: Scope, headers: Headers) -> str | None:
-        """Return the page that a request says it comes from, which is one of ours, or none.
+        """Return the origin of a request, which must be one of our pages, or None if it has none.
 
         Raises:
-            ApiRefusal: it comes from another page, asks for another server, or has a token in its address.
+            ApiRefusal: the request comes from another page, is for another host, or has a token in its URL.
         """
         host = headers.get("host", "").lower()
         if host not in self._hosts:
@@ -269,7 +269,7 @@ class Guard:
                     raise ApiRefusal(429, "too-many", "Too many wrong tokens from this address.", "Wait a minute.")
                 raise ApiRefusal(401, "wrong-token", "The token is wrong, expired or revoked.", "knapper tokens list")
             return identity
-        # A browser says where a request comes from: one that changes something must come from our own page.
+        # Browsers send the origin of a request: a request that changes something must come from our page.
         return self._of_page(headers) if method in _READS or origin is not None else None
 
     async def _of_token(self, kind: str, token: str) -> Identity | None:
@@ -282,7 +282,7 @@ class Guard:
         return next((owner for cookie in given if (owner := self._sessions.identify(cookie, key))), None)
 
     async def _is_still(self, headers: Headers, identity: Identity | None) -> bool:
-        """Return whether a token or cookie is still good; if nobody can tell, it is."""
+        """Return whether a token or cookie is still valid; it counts as valid if the check fails."""
         kind, _, token = headers.get("authorization", "").partition(" ")
         with suppress(KnapperError):
             return identity == (await self._of_token(kind, token) if kind else self._of_page(headers))
@@ -302,8 +302,8 @@ class Guard:
 
 
 class _Heard:
-    """Gives the application the body that was read, and then what the client does: it is gone when it no longer may
-    listen, and then it `is_cut_off`.
+    """The `receive` function for the application: returns the body that was read, then the client's messages. When the
+    client may no longer listen, it reports a disconnect and sets `is_cut_off`.
     """
 
     def __init__(self, body: bytes, receive: Receive, may_listen: Callable[[], Awaitable[bool]]) -> None:
@@ -355,14 +355,14 @@ def _too_large(most: int) -> ApiRefusal:
 
 
 def _is_from_elsewhere(headers: Headers, method: str, path: str) -> bool:
-    """Return whether a browser says that a page of another origin asks; it may only lead a person to our page."""
+    """Return whether the browser reports a request from a page of another origin, other than a link to our page."""
     is_own = headers.get("sec-fetch-site", "none") in ("none", "same-origin")
     is_visit = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
     return not is_own and not (is_visit and method in _READS and path in ("/", "/login"))
 
 
 def _cookies(headers: Headers, name: str) -> Iterator[str]:
-    """Yield what is given under a name: other servers of the host may set the same name, and what is no cookie."""
+    """Yield all cookie values with a name. Other servers on the host may set the same name or malformed cookies."""
     for part in ";".join(headers.getlist("cookie")).split(";"):
         key, _, value = part.partition("=")
         if key.strip() == name:
@@ -370,7 +370,7 @@ def _cookies(headers: Headers, name: str) -> Iterator[str]:
 
 
 def network(address: str) -> str:
-    """Return what one sender has of addresses: an IPv4 address, or the network that an IPv6 address is in."""
+    """Return the address that represents one sender: an IPv4 address, or the network of an IPv6 address."""
     try:
         ip = ipaddress.ip_address(address)
     except ValueError:
@@ -382,11 +382,11 @@ def network(address: str) -> str:
 
 @contextmanager
 def access_log(path: Path) -> Iterator[logging.Logger]:
-    """Open the log of requests: private, and at most two files of 8 MiB."""
+    """Open the access log: private, and at most two files of 8 MiB."""
     path.touch(mode=0o600)
     handler = logging.handlers.RotatingFileHandler(path, maxBytes=8 << 20, backupCount=1, encoding="utf-8")
     handler.setFormatter(logging.Formatter("%(message)s"))
-    logger = logging.Logger("knapper.access")  # one of its own: nothing of the process's logging reaches it
+    logger = logging.Logger("knapper.access")  # separate from the process's logging
     logger.addHandler(handler)
     try:
         yield logger

@@ -1,4 +1,4 @@
-"""Who may use the server, and for what: tokens, the login links of the page, and the cookie and key that they give."""
+"""Authentication and authorization: tokens, login links for the page, and the cookie and key that they give."""
 
 import hashlib
 import hmac
@@ -14,15 +14,15 @@ from agent_core.storage import TokenRow, TokenStore
 
 Scope: TypeAlias = Literal["chat", "read", "edit", "approve", "admin"]
 SCOPES: Final[tuple[Scope, ...]] = get_args(Scope)
-"""What a token may do: talk to agents, look, change functions and memory, answer questions about grants, manage
-agents. None includes another.
+"""The permissions of a token: talk to agents, read, change functions and memory, answer questions about grants, manage
+agents. No scope includes another.
 """
 
 LINK_S: Final = 600.0
 _SESSION_S: Final = 12 * 3600.0
 _MOST_SESSIONS: Final = 100
 CONVERSATION: Final = "--"
-"""Stands between the name of an agent and that of a conversation with it."""
+"""The separator between the name of an agent and the name of a conversation with it."""
 _PREFIX: Final = "tw"
 _COOKIE: Final = "knapper_session"
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -31,33 +31,33 @@ _UNITS: Final = {"m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 class NotAllowed(KnapperError):
-    """The request lacks a valid token, or its token lacks a scope."""
+    """The request has no valid token, or its token does not have a required scope."""
 
     code = "not-allowed"
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Whoever a request comes from. No `agents` means all of them."""
+    """The sender of a request. Empty `agents` means all agents."""
 
     name: str
     scopes: frozenset[str]
     agents: frozenset[str] = frozenset()
 
     def sees(self, agent: str) -> bool:
-        """Return whether this agent exists for it."""
+        """Return whether this identity may see an agent."""
         return not self.agents or agent in self.agents
 
     @property
     def may_log_in(self) -> bool:
-        """True if it may let a browser in: its page can do everything, so only who can may do so."""
+        """True if it may create login links. The page can do everything, so this requires all scopes and agents."""
         return self is LINKER or (not self.agents and self.scopes.issuperset(SCOPES))
 
     def needs(self, *scopes: Scope) -> None:
-        """Do nothing if it has one of the scopes.
+        """Check that it has one of the scopes.
 
         Raises:
-            NotAllowed: it has none of them.
+            NotAllowed: it has none of the scopes.
         """
         if not self.scopes.intersection(scopes):
             wanted = " or ".join(f"`{scope}`" for scope in scopes)
@@ -71,7 +71,7 @@ LINKER: Final = Identity("login", frozenset())
 
 @dataclass(frozen=True, slots=True)
 class NewToken:
-    """A token as it is shown once, when it is made."""
+    """A new token, which is shown only once."""
 
     token: str
     name: str
@@ -81,17 +81,17 @@ class NewToken:
 
 
 class TokenBook:
-    """The tokens of a workspace, which every process at it can add and revoke."""
+    """The tokens of a workspace; every process in the workspace can add and revoke them."""
 
     def __init__(self, store: TokenStore, now: Callable[[], float]) -> None:
         self._store = store
         self._now = now
 
     async def add(self, name: str, scopes: tuple[Scope, ...], agents: tuple[str, ...], expires: str = "") -> NewToken:
-        """Make a token; `expires` is how long it is valid, such as 30d, 12h or 90m; without it, until it is revoked.
+        """Create a token. `expires` is its lifetime, such as 30d, 12h or 90m; by default, it is valid until revoked.
 
         Raises:
-            UsageError: the name is taken or not a name, or the time is not one.
+            UsageError: the name is taken or invalid, or the lifetime is invalid.
         """
         if not _NAME.fullmatch(name) or name in (OWNER.name, LINKER.name):
             fix = "Use up to 64 letters, digits, dots, dashes and underscores, and not the server's own: page, login."
@@ -105,20 +105,20 @@ class TokenBook:
         return NewToken(f"{_PREFIX}_{id}_{secret}", name, scopes, agents, until)
 
     async def revoke(self, name: str) -> None:
-        """Make a token invalid at once.
+        """Revoke a token immediately.
 
         Raises:
-            UsageError: there is none of that name.
+            UsageError: there is no token with this name.
         """
         if not await self._store.revoke_token(name):
             raise UsageError(f"There is no token `{one_line(name, 80)}`.", fix="Type: knapper tokens list")
 
     async def identify(self, token: str) -> Identity | None:
-        """Return whose token it is, or None if it is wrong, expired or revoked."""
+        """Return the identity of a token, or None if the token is wrong, expired or revoked."""
         prefix, _, rest = token.partition("_")
         id, _, secret = rest.partition("_")
         row = await self._store.token(id) if prefix == _PREFIX and id and secret else None
-        # Where there is no such token the same is compared, so that the time tells nothing.
+        # Compare even if there is no such token, so that the timing reveals nothing.
         is_right = hmac.compare_digest(_digest(secret), row.digest if row else _digest(""))
         if row is None or not is_right or (row.expires is not None and row.expires <= self._now()):
             return None
@@ -127,36 +127,36 @@ class TokenBook:
 
 @dataclass(frozen=True, slots=True)
 class _Session:
-    """One browser that is logged in: the digest of the key that its pages hold, and how long it is good."""
+    """A logged-in browser: the digest of its page's key, and the time when the session expires."""
 
     key: str
     until: float
 
 
 class Sessions:
-    """The browsers that are logged in, and the links that let them in. They are forgotten with the process.
+    """The logged-in browsers and the login links, kept in memory only.
 
-    A browser sends its cookie to every port of the host, so whoever listens at another one knows it: it counts only
-    with a key, which the page keeps where no other origin can read it, and sends itself.
+    A browser sends its cookie to every port of the host, so programs on other ports can learn it. It is therefore valid
+    only together with a key, which the page stores where no other origin can read it and sends itself.
     """
 
     def __init__(self, now: Callable[[], float], port: int) -> None:
         self._now = now
         self._links: dict[str, float] = {}
         self._sessions: dict[str, _Session] = {}
-        self.cookie = f"{_COOKIE}_{port}"  # two servers of one host are two logins of one browser
+        self.cookie = f"{_COOKIE}_{port}"  # a browser may log in to two servers on one host
         self.token = secrets.token_urlsafe(32)
-        """Asks for links, and for nothing else: who can read the workspace's state has it."""
+        """A token that can only request login links; every process that can read the workspace's state has it."""
 
     def link(self) -> str:
-        """Return the secret of a login link, which is good once and for ten minutes."""
+        """Return the secret of a new login link, which is valid once and for ten minutes."""
         self._links = _lasting(self._links, lambda until: until > self._now())
         secret = secrets.token_urlsafe(32)
         self._links[_digest(secret)] = self._now() + LINK_S
         return secret
 
     def log_in(self, secret: str) -> tuple[str, str] | None:
-        """Return a cookie and its key for the secret of a link, or None if it is no longer good."""
+        """Return a cookie and its key for the secret of a login link, or None if the link is not valid."""
         if self._links.pop(_digest(secret), 0.0) <= self._now():
             return None
         self._sessions = _lasting(self._sessions, lambda session: session.until > self._now())
@@ -165,19 +165,19 @@ class Sessions:
         return cookie, key
 
     def identify(self, cookie: str, key: str) -> Identity | None:
-        """Return the owner of the workspace if cookie and key were given together, and are still good."""
+        """Return the owner of the workspace if the cookie and the key belong together and are still valid."""
         session = self._sessions.get(_digest(cookie))
-        # Where there is no such cookie the same is compared, so that the time tells nothing.
+        # Compare even if there is no such cookie, so that the timing reveals nothing.
         is_right = hmac.compare_digest(_digest(key), session.key if session else _digest(""))
         return OWNER if session is not None and is_right and session.until > self._now() else None
 
     def asks_for_links(self, token: str) -> Identity | None:
-        """Return who may ask for login links and do nothing else, if this is their token."""
+        """Return the identity that can only request login links, if this is its token."""
         return LINKER if hmac.compare_digest(_digest(token), _digest(self.token)) else None
 
 
 def _lasting(kept: dict[str, V], is_good: Callable[[V], bool]) -> dict[str, V]:
-    """Return what is still good, at most the newest so many less one."""
+    """Return the valid entries, limited to the newest so that one more can be added."""
     good = [(name, value) for name, value in kept.items() if is_good(value)]
     return dict(good[-(_MOST_SESSIONS - 1) :])
 

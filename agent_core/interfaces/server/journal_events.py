@@ -1,4 +1,4 @@
-"""The journal of an agent as events with numbers, so that a reader who was cut off can go on exactly where it was."""
+"""The journal of an agent as numbered events, so that a disconnected reader can resume exactly where it stopped."""
 
 import asyncio
 from collections import deque
@@ -16,8 +16,8 @@ from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
 _KINDS: Final = ("user", "notice", "assistant", "call", "result", RECEIPT, CLIENT)
 DONE: Final = "done"
-_MOST_EVENTS: Final = 200  # that are kept for all who listen
-_NEWEST: Final = 64  # replies whose pieces may still be told
+_MOST_EVENTS: Final = 200  # events kept for all readers
+_NEWEST: Final = 64  # replies with pieces that may still arrive
 _ON_DISK: Final = (
     events.TurnStarted,
     events.MessageAdded,
@@ -30,8 +30,8 @@ _WITH_REPLY: Final = ("client_calls", "length")
 
 @dataclass(frozen=True, slots=True)
 class NumberedEvent:
-    """An event with its number in the journal. Without an event, the number stands for what readers are not told, or
-    have heard in pieces; the pieces themselves have no number.
+    """An event with its number in the journal. A number without an event marks an entry that readers do not get or have
+    already received in pieces; the pieces have no number.
     """
 
     seq: int | None
@@ -39,24 +39,24 @@ class NumberedEvent:
 
 
 class JournalReader:
-    """Reads the journal of one agent onward from a number."""
+    """A reader of one agent's journal that starts after a number."""
 
     def __init__(self, store: TurnStore, agent: str, after: int) -> None:
         self._store = store
         self._agent = agent
         self.last = after
-        self._arguments: dict[str, str] = {}  # of calls, by id
+        self._arguments: dict[str, str] = {}  # arguments of calls, by id
         self._step = 0
         self._turn = ""
         self._reply = ""
         self._receipt: Entry | None = None
         self.replies: deque[tuple[str, int]] = deque(maxlen=_NEWEST)
-        """The newest replies on disk, by turn and step: their pieces may still be told, and are known."""
+        """The newest replies on disk, by turn and step. Pieces of them that still arrive are already known."""
 
     async def read(self, ends: Iterable[events.TurnEnded] = ()) -> list[NumberedEvent]:
-        """Return what has come since the last time; `ends` are known ends of turns, which say more than the journal.
+        """Return the events since the last read; `ends` are known ends of turns, with more detail than the journal.
 
-        Another process may end a turn and begin the next one between the two looks: that one is read the next time.
+        Another process may end a turn and begin the next one between the two queries; the next read returns that one.
         """
         ended = await self._store.ended_turns(self._agent, self.last)
         entries = await self._store.history(self._agent, since=self._since(), kinds=_KINDS, with_removed=True)
@@ -71,7 +71,7 @@ class JournalReader:
         return fresh
 
     def _since(self) -> int:
-        """Return where to begin: a reader that begins within a turn reads it from its start, for what it refers to."""
+        """Return where to begin reading. A new reader starts at the beginning of its turn: entries refer back to it."""
         return self.last if self._turn else max((self.last >> 20 << 20) - 1, 0)
 
     def _of(self, row: Entry | EndedTurn, known: dict[str, events.TurnEnded]) -> Iterator[Event | None]:
@@ -121,7 +121,7 @@ class JournalReader:
         text = str(entry.payload.get("text", ""))
         if not text:
             return None
-        if any(call["name"] == SEND for call in calls):  # what comes beside a message is a thought
+        if any(call["name"] == SEND for call in calls):  # text next to a sent message is a thought
             return events.Thought(turn=entry.turn, step=self._step, text=text)
         self._reply = text
         return events.Text(turn=entry.turn, step=self._step, text=text)
@@ -158,20 +158,20 @@ class JournalReader:
 
 
 def _end(entry: Entry) -> int:
-    """Return the number of the end of an entry's turn."""
+    """Return the number that ends the turn of an entry."""
     return ((entry.seq >> 20) + 1 << 20) - 1
 
 
 def is_on_disk(event: Event) -> bool:
-    """Return whether the journal of the agent has an event; what the members of a group do is in their own."""
+    """Return whether the agent's journal contains an event. Events of group members are in the members' journals."""
     is_of_member = bool(event.agent) and not isinstance(event, events.TurnStarted)
     return isinstance(event, _ON_DISK) and bool(event.turn) and not is_of_member
 
 
 class JournalTail:
-    """The newest events of one agent's journal, read once for all who listen.
+    """The newest events of one agent's journal, read once for all readers.
 
-    It begins where the first of them has come to; whoever is further behind reads the journal alone.
+    It begins at the position of the first reader; readers that are further behind read the journal themselves.
     """
 
     def __init__(self, store: TurnStore, agent: str, after: int) -> None:
@@ -181,16 +181,18 @@ class JournalTail:
         self._reading = asyncio.Lock()
         self._read_at = -1
         self.news = 0
-        """How often something came to disk, as far as this process knows."""
+        """The number of writes to the journal that this process knows about."""
 
     async def after(
         self, last: int, ends: Iterable[events.TurnEnded], *, must_look: bool
     ) -> list[NumberedEvent] | None:
-        """Return the events after a number; None if it begins later. It reads if there is news, or it `must_look`."""
+        """Return the events after a number, or None if the tail begins later. Read the journal if there is news or with
+        `must_look`.
+        """
         async with self._reading:
             if must_look or self._read_at != self.news:
                 news, fresh = self.news, await self._reader.read(ends)
-                self._read_at = news  # not before: who is canceled in the middle has read for nobody
+                self._read_at = news  # only afterwards: a canceled read must not count
                 self._events.extend((numbered.seq or 0, numbered) for numbered in fresh)
             while len(self._events) > _MOST_EVENTS:
                 self._begins, _ = self._events.popleft()

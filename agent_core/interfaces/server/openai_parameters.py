@@ -1,7 +1,7 @@
-"""The effect of each parameter of the two OpenAI doors: it acts, is sent on to the model, or is refused with a reason.
+"""The effect of each OpenAI API parameter here: used, passed on to the model, or rejected with a reason.
 
-The tables name every parameter of the `openai` package's own types, also those within messages, items, tools and
-formats. A test compares the two, and the reference prints them.
+The tables list every parameter in the types of the `openai` package, including those in messages, items, tools and
+formats. A test compares the two, and the reference documentation prints them.
 """
 
 import json
@@ -22,9 +22,9 @@ Json: TypeAlias = dict[str, Any]  # Any: JSON
 
 @dataclass(frozen=True, slots=True)
 class Kinds:
-    """Objects of several kinds, told apart `by` a key, and what each may hold; `usual` is the kind without that key.
+    """Objects of several kinds, distinguished `by` a key, with the fields of each; `usual` is the kind without the key.
 
-    One of another kind is refused, and `why` says why.
+    An object of another kind is rejected with the reason `why`.
     """
 
     by: str
@@ -35,7 +35,7 @@ class Kinds:
 
 @dataclass(frozen=True, slots=True)
 class Acts:
-    """A parameter with an effect here; `does` says which, and `parts` what may be in it, if it is no plain value."""
+    """A parameter with an effect here; `does` describes it, and `parts` are its fields if it is not a plain value."""
 
     does: str
     parts: "Mapping[str, Effect] | Kinds | None" = None
@@ -43,21 +43,21 @@ class Acts:
 
 @dataclass(frozen=True, slots=True)
 class SentBack:
-    """A parameter that answers of this server have, and clients send back with them; it asks for nothing."""
+    """A parameter from this server's responses that clients send back with them; it has no effect."""
 
     does: str = "taken as it was returned from here: it asks for nothing"
 
 
 @dataclass(frozen=True, slots=True)
 class SentOn:
-    """A parameter that goes with every request to the model in this turn, under the same name."""
+    """A parameter that is passed on with every request to the model in this turn, under the same name."""
 
     does: str = "sent on to the model's endpoint with each request of the turn"
 
 
 @dataclass(frozen=True, slots=True)
 class NotOffered:
-    """A parameter without an effect here; `usual` are the values that ask for none, which are taken."""
+    """A parameter that is not supported here; `usual` are the accepted values that request no effect."""
 
     why: str
     usual: tuple[Any, ...] = ()  # Any: JSON
@@ -299,7 +299,7 @@ RESPONSES: Final[Mapping[str, Effect]] = {
 
 
 class Shared(Open):
-    """The parameters that mean the same at both doors. `model` is an agent, or `AGENT@CONVERSATION`."""
+    """The parameters with the same meaning in both APIs; `model` is an agent, or `AGENT@CONVERSATION`."""
 
     model: Annotated[str, Field(min_length=1, max_length=200)]
     stream: bool | None = None
@@ -313,19 +313,19 @@ class Shared(Open):
     parallel_tool_calls: bool | None = None
 
     def terms(self) -> Json:
-        """Return what the client asks of the turn besides its functions: `parameters`, `max_tokens` and `shape`.
+        """Return the client's options for the turn other than functions: `parameters`, `max_tokens` and `shape`.
 
         Raises:
-            Unsupported: a parameter has no effect here.
+            Unsupported: a parameter is not supported here.
         """
         raise NotImplementedError
 
     def read(self) -> list[ClientMessage]:
-        """Return the messages."""
+        """Return the messages in the request."""
         raise NotImplementedError
 
     def forget(self) -> None:
-        """Drop the messages, once they are read."""
+        """Drop the messages after they are read."""
         raise NotImplementedError
 
     @property
@@ -335,11 +335,11 @@ class Shared(Open):
 
     @property
     def previous(self) -> str:
-        """The id of the response that it goes on from, if it names one."""
+        """The id of the response to continue from, or "" if none was given."""
         return ""
 
     def owner(self, token: str) -> str:
-        """Return whose conversation it is: the token's, or of one of those for whom the token speaks."""
+        """Return the owner of the conversation: the token, or a user that the token acts for."""
         names = [name for name in (self.user, self.safety_identifier) if name]
         return "\n".join([token, *names])
 
@@ -350,17 +350,17 @@ Tokens: TypeAlias = Annotated[int, Field(ge=1, le=1_000_000)]
 
 
 def sent_on(open_request: Open, effects: Mapping[str, Effect]) -> Json:
-    """Return the parameters of a request that go on to the model.
+    """Return the parameters of a request that are passed on to the model.
 
     Raises:
-        Unsupported: one has no effect here, or is not known.
+        Unsupported: a parameter is not supported here or is unknown.
     """
     _check(open_request, effects, "")
     return {name: value for name, value in _given_values(open_request).items() if isinstance(effects[name], SentOn)}
 
 
 def _check(open_part: Open, parts: Mapping[str, Effect] | Kinds, place: str) -> None:
-    """Do nothing if all that a part of a request says has an effect, or asks for none."""
+    """Check that every field in a part of a request is supported or requests no effect."""
     given = _given_values(open_part)
     if isinstance(parts, Kinds):
         kind = str(given.pop(parts.by, parts.usual))
@@ -383,7 +383,7 @@ def _check(open_part: Open, parts: Mapping[str, Effect] | Kinds, place: str) -> 
 
 
 def _given_values(open_part: Open) -> Json:
-    """Return what a part of a request says, by its names there; null is as if it were left out."""
+    """Return the values in a part of a request, by their names in JSON; null counts as omitted."""
     values, fields = {**open_part.__dict__, **(open_part.model_extra or {})}, type(open_part).model_fields
     names = {name: fields[name].alias or name if name in fields else name for name in open_part.model_fields_set}
     return {names[name]: value for name, value in values.items() if name in names and value is not None}
@@ -394,7 +394,7 @@ _UNCHECKED: Final = ("pattern", "patternProperties", "uniqueItems", "unevaluated
 
 
 class FormatSchema(Open):
-    """The schema of a reply, with its name."""
+    """The schema of a reply and its name."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")] = "reply"
     description: Annotated[str, Field(max_length=8_000)] | None = None
@@ -403,16 +403,16 @@ class FormatSchema(Open):
 
 
 class ResponseFormat(FormatSchema):
-    """The format of a reply. Chat completions put the schema into a field of its own, responses do not."""
+    """The format of a reply. Chat completions have a separate field for the schema; responses do not."""
 
     type: Annotated[str, Field(max_length=40)]
     json_schema: FormatSchema | None = None
 
     def read(self, parameter: str) -> Json | None:
-        """Return the format as chat completions send it; None for a text.
+        """Return the format as in chat completions, or None for text.
 
         Raises:
-            Unsupported: it cannot be kept.
+            Unsupported: the format cannot be enforced.
         """
         if self.type != "json_schema":
             return {"type": self.type} if self.type == "json_object" else None

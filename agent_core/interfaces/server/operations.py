@@ -1,6 +1,6 @@
-"""An operation of the API: a path, scopes, and typed parts by which requests are checked and described.
+"""API operations: a path, scopes, and typed parts that validate and describe requests.
 
-It knows nothing of HTTP: the server and the client in the same process run the same operations.
+They do not depend on HTTP: the server and the in-process client run the same operations.
 """
 
 import inspect
@@ -25,7 +25,7 @@ _PLACES: Final = re.compile(r"{(\w+)}")
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A request as it came in: the names in its path, its query, its body, the last event that was heard, its trace."""
+    """A raw request: its path parameters, query, body, last received event, and trace."""
 
     path: Mapping[str, str]
     query: Mapping[str, str]
@@ -36,7 +36,7 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One request: who sends it, and the rooms that it works with."""
+    """A checked request: its sender, and the rooms that it uses."""
 
     rooms: Rooms
     identity: Identity
@@ -51,25 +51,25 @@ class Asked:
 
     @property
     def functions(self) -> FunctionService:
-        """Its functions."""
+        """The functions of the workspace."""
         return self.rooms.workspace.functions
 
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """An answer that comes in frames of server-sent events."""
+    """A response of server-sent events, in frames."""
 
     frames: AsyncGenerator[bytes, None]
 
 
 Handler: TypeAlias = Callable[..., Awaitable[object]]
 OPERATIONS_BY_MODULE: Final = defaultdict[str, list["Operation"]](list)
-"""The operations of each module, in their order."""
+"""The operations of each module, in order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One method of one path. `scopes`: a token needs one of them; `streams`: the answer is an event stream."""
+    """A method on a path. A token needs one of the `scopes`; if it `streams`, the response is an event stream."""
 
     method: str
     path: str
@@ -87,10 +87,10 @@ class Operation:
         return _PLACES.findall(self.path)
 
     async def run(self, rooms: Rooms, identity: Identity, sent: Sent) -> object:
-        """Check a request, do what it asks for, and return the result.
+        """Check a request, run its handler, and return the result.
 
         Raises:
-            KnapperError: it is refused, or failed as one may.
+            KnapperError: the request was refused or failed with an expected error.
         """
         identity.needs(*self.scopes)
         where = "query"
@@ -122,10 +122,10 @@ def _parameters(handler: Handler) -> Mapping[str, inspect.Parameter]:
 def operation(
     method: str, path: str, scopes: tuple[Scope, ...], summary: str, *, status: int = 200, streams: bool = False
 ) -> Callable[[Handler], Handler]:
-    """Make a handler the operation of a method and path, whose docstring describes it.
+    """Register a handler as the operation of a method and path; its docstring becomes the description.
 
-    Its parameters are the names in the path, of which an agent is one that exists for the token, and a part: the query
-    of `GET` and `DELETE`, the body of others. A name that is annotated with a function is what that returns of it.
+    Its parameters are the path parameters and a part: the query for `GET` and `DELETE`, otherwise the body. An `agent`
+    must exist for the token. A path parameter annotated with a function gets the result of that function.
     """
 
     def decorate(handler: Handler) -> Handler:

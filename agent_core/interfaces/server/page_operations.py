@@ -1,4 +1,4 @@
-"""The API of what one looks at and steers, as the page does: steps, growth, cost, agents that work together."""
+"""The API for the page's views and controls: steps, growth, costs, and agents that work together."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -156,12 +156,12 @@ async def _supervision(asked: Asked) -> Supervision:
 
 
 async def _functions(asked: Asked, name: str) -> Mapping[str, Function]:
-    """Return the functions of the workspace and of the program, by name."""
+    """Return the functions of the workspace and the agent's built-in functions, by name."""
     own = (await asked.rooms.host.agent(name)).own_functions()
     return {function.name: function for function in own} | dict(asked.functions.registry.snapshot().functions)
 
 
-# How functions came to be: wanted, written, rejected, fixed, admitted, used; read from the journals of agents.
+# The history of functions: wanted, written, rejected, fixed, admitted, used; read from the journals of agents.
 
 KINDS: Final = ("user", "assistant", "result")
 _WRITES: Final = ("create_function", "edit_function", "replace_function", "confirm_function", "add_example")
@@ -173,7 +173,7 @@ Json = dict[str, Any]  # Any: JSON
 
 @dataclass(slots=True)
 class Growth:
-    """One function as an agent made it: its stages in their order, and how often it was used since."""
+    """The history of a function that an agent made: its stages in order, and how often it was used since."""
 
     function: str
     agent: str
@@ -183,22 +183,22 @@ class Growth:
 
     @property
     def at(self) -> float:
-        """When something happened to it last."""
+        """The time of its last stage."""
         return float(self.stages[-1]["at"])
 
     def add(self, stage: Stage, entry: Entry, text: str = "") -> None:
-        """Note a stage."""
+        """Add a stage."""
         self.stages.append(
             {"stage": stage, "at": entry.at, "turn": entry.turn, "seq": entry.seq, "text": text[:_WORDS]}
         )
 
     def to_json(self) -> Json:
-        """Return the published shape."""
+        """Return the published JSON."""
         return {"function": self.function, "agent": self.agent, "used": self.used, "stages": self.stages}
 
 
 def growth(agent: str, entries: Iterable[Entry]) -> list[Growth]:
-    """Return what an agent grew, in the order in which it began each."""
+    """Return the functions that an agent made, in the order in which it began them."""
     grown: dict[str, Growth] = {}
     arguments: dict[str, str] = {}
     wanted: Entry | None = None
@@ -238,7 +238,7 @@ def _note_use(growth: Growth, entry: Entry) -> None:
 
 
 def _stages(growth: Growth, called: str, entry: Entry) -> Iterator[tuple[Stage, str]]:
-    """Yield what one answer of the gate was a stage of."""
+    """Yield the stages that an answer of the gate represents."""
     verdict = entry.payload.get("detail") or {}
     yield ("fixed" if growth.was_rejected and verdict.get("admitted") else "written"), called
     if verdict.get("admitted"):
@@ -251,7 +251,7 @@ def _stages(growth: Growth, called: str, entry: Entry) -> Iterator[tuple[Stage, 
 
 
 def _name_in(arguments: str, entry: Entry) -> str:
-    """Return the name of the function that a call is about; the gate's own word goes first."""
+    """Return the name of the function that a call is about; the name in the gate's verdict takes precedence."""
     if name := str((entry.payload.get("detail") or {}).get("name") or ""):
         return name
     try:
@@ -261,16 +261,16 @@ def _name_in(arguments: str, entry: Entry) -> str:
     return next((str(values[key]) for key in _NAMES if values.get(key)), "") if isinstance(values, dict) else ""
 
 
-# A step: what the model saw, by part, read back from the journal.
+# The parts of what the model saw in a step, reconstructed from the journal.
 
 STEP: Final = "assistant"
 _REQUEST: Final = "request"
 _LINE: Final = 160
-_MOST_SHOWN: Final = 200  # messages of a step with their texts
+_MOST_SHOWN: Final = 200  # messages of a step shown with their texts
 
 
 async def steps(store: Store, agent: str, most: int) -> list[Json]:
-    """Return the last steps of an agent, oldest first: what came of each, and by which model."""
+    """Return the last steps of an agent, oldest first, with the calls, the text and the model of each."""
     model, rows = "", list[Json]()
     for entry in await store.history(agent, kinds=(STEP, _REQUEST)):
         if entry.kind == _REQUEST:
@@ -285,9 +285,9 @@ async def steps(store: Store, agent: str, most: int) -> list[Json]:
 
 
 async def step_parts(store: Store, agent: str, seq: int, functions: Mapping[str, Function]) -> Json | None:
-    """Return what the model saw before a reply: parts with their texts and about how many tokens each has.
+    """Return what the model saw before a reply: parts with their texts and approximate token counts.
 
-    `functions` are those of today: one that is gone since, or has changed, has no figure.
+    `functions` are the current ones: a function that was deleted or changed since then is not counted.
     """
     entries = [entry for entry in await store.history(agent, kinds=(STEP, _REQUEST)) if entry.seq <= seq]
     if not entries or entries[-1].seq != seq or entries[-1].kind != STEP:
@@ -302,7 +302,7 @@ async def step_parts(store: Store, agent: str, seq: int, functions: Mapping[str,
 
 
 async def _fixed_parts(store: Store, request: Entry | None, functions: Mapping[str, Function]) -> list[Json]:
-    """Return what stood before the conversation."""
+    """Return the parts of the request before the conversation."""
     if request is None:
         return []
     payload, parts = request.payload, list[Json]()

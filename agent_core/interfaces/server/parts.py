@@ -1,7 +1,7 @@
-"""The parts of which requests consist, and the one way in which the body of any door becomes them.
+"""The parts of requests, and the parsing of request bodies for all HTTP interfaces.
 
-A list or mapping is bounded before its elements are looked at, so that a request has a few problems however many of its
-elements are wrong; a body that is not small is read in a thread.
+The size of a list or mapping is checked before its elements, so that a request gets few problems even if many elements
+are wrong. Large bodies are parsed in a thread.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,14 +18,14 @@ from sandbox.wire.strict_json import MESSAGE, Malformed, read_json
 
 from .failures import Json
 
-MOST_KEYS: Final = 64  # of one object whose keys are known
+MOST_KEYS: Final = 64  # in an object with known keys
 MOST_PROBLEMS: Final = 20
-_LONGEST_KEY: Final = 80  # as it is shown
+_LONGEST_KEY: Final = 80  # characters shown of a key
 P = TypeVar("P", bound="_BoundedPart")
 
 
 class _BoundedPart(BaseModel):
-    """A part that is refused whole if it has too many keys, or if a field with a `max_length` has too many elements."""
+    """A part that is rejected as a whole if it has too many keys, or too many elements in a field with `max_length`."""
 
     _longest: ClassVar[dict[str, int]]
 
@@ -50,7 +50,7 @@ class _BoundedPart(BaseModel):
 
 
 class Part(_BoundedPart):
-    """A part of a request: what is unknown in it is an error, told with its name."""
+    """A part of a request. An unknown field is an error that names the field."""
 
     model_config = ConfigDict(extra="forbid", strict=False, str_max_length=1 << 20)
 
@@ -60,17 +60,15 @@ class Nothing(Part):
 
 
 class Open(_BoundedPart):
-    """A part of a request of another protocol; what is not known here is left alone, and no value is taken for another
-    one that resembles it.
-    """
+    """A part of a request in another protocol. Unknown fields are kept, and values are not converted to other types."""
 
     model_config = ConfigDict(extra="allow", strict=True)
 
 
 class InvalidBody(KnapperError):
-    """The values in a request are not as they must be. `is_json`: it could be read at all.
+    """The values in a request are invalid. `is_json` is true if the body was valid JSON.
 
-    `problems` are the first of them, each with the places on the way to it.
+    `problems` are the first problems, each with its path.
     """
 
     code = "invalid"
@@ -82,25 +80,25 @@ class InvalidBody(KnapperError):
         super().__init__(f"{'.'.join(places)}: {message}" if places else message)
 
     def listed(self, where: str) -> Iterator[Json]:
-        """Yield the problems as an answer has them; `where` is the part of the request."""
+        """Yield the problems in the form of a response; `where` is the part of the request."""
         for places, message in self.problems:
             yield {"where": ".".join((where, *places)), "message": message}
 
 
 async def read_part(kind: type[P], body: bytes) -> P:
-    """Return what a body holds.
+    """Parse a request body.
 
     Raises:
-        InvalidBody: it is no JSON, or does not hold what it must.
+        InvalidBody: the body is not JSON or has invalid values.
     """
     return await aside(len(body), _read, kind, body)
 
 
 def checked(kind: type[P], values: object) -> P:
-    """Return the part that consists of these values.
+    """Return a part with these values.
 
     Raises:
-        InvalidBody: they do not fit.
+        InvalidBody: the values are invalid.
     """
     try:
         return kind.model_validate(values)

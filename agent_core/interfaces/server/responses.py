@@ -1,4 +1,4 @@
-"""Answers over HTTP: a request's operation is run, and its result or its failure answered in JSON."""
+"""HTTP responses: runs the operation of a request and returns its result or error as JSON."""
 
 import json
 import re
@@ -18,25 +18,25 @@ STREAM = {"X-Accel-Buffering": "no"}
 
 
 def json_response(value: object, status: int = 200) -> Response:
-    """Return the published JSON of a result."""
+    """Return a response with the published JSON of a result."""
     text = json.dumps(to_json(value), ensure_ascii=False, default=str)
     return Response(text.encode("utf-8", "replace"), status, media_type="application/json")
 
 
 def error_response(status: int, code: str, message: str, fix: str = "") -> Response:
-    """Return an error."""
+    """Return an error response."""
     return failure(ApiRefusal(status, code, message, fix))
 
 
 def failure(error: KnapperError) -> Response:
-    """Return the answer to a request that failed as one may."""
+    """Return the response for an expected error."""
     refused = ApiRefusal.of(error)
     return json_response(refused.document, refused.status)
 
 
 async def answered(operation: Operation, rooms: Rooms, request: Request) -> Response:
-    """Return the answer to a request; every failure has the one shape."""
-    if operation.streams and request.method == "HEAD":  # its answer would never end
+    """Run an operation and return the response. All errors have the same format."""
+    if operation.streams and request.method == "HEAD":  # the response would never end
         return error_response(405, "no-route", "A stream has no head alone.", "Send GET.")
     try:
         last = request.headers.get("last-event-id", "")
@@ -48,7 +48,7 @@ async def answered(operation: Operation, rooms: Rooms, request: Request) -> Resp
         result = await operation.run(rooms, request.scope["identity"], sent)
     except KnapperError as error:
         return failure(error)
-    except Exception as error:  # noqa: BLE001  (the door's edge: the traceback is kept, and the program goes on)
+    except Exception as error:  # noqa: BLE001  (top of the interface: keep the traceback and continue)
         return error_response(500, "internal", "Knapper failed.", rooms.crash(error))
     if isinstance(result, Stream):
         return StreamingResponse(result.frames, media_type="text/event-stream", headers=STREAM)

@@ -102,7 +102,7 @@ async def _sources(asked: Asked, name: str) -> Sources:
 
 
 def _place(asked: Asked, agent: str, name: str) -> Path:
-    """Return where the parts of a document are put together: nothing of its name but the kind is in the path."""
+    """Return the path where a document's parts are assembled. Only the file type of its name is used in the path."""
     folder = prepare_state_dir(asked.workspace.root) / "uploads"
     folder.mkdir(mode=0o700, exist_ok=True)
     for path in folder.iterdir():
@@ -120,7 +120,7 @@ def _bytes(text: str) -> bytes:
         raise UsageError("The data are not base64.", fix="Encode the bytes of the document as base64.") from error
 
 
-# The grants that were given, recorded calls, and what this machine can do.
+# Grants, recorded calls, and the capabilities of this machine.
 
 
 class OfFunction(Part):
@@ -197,7 +197,7 @@ async def doctor(asked: Asked) -> object:
 
 
 async def _replays(asked: Asked) -> Replays:
-    """Return the calls that the token may read."""
+    """Return the replays of the calls that the token may read."""
     return asked.functions.replays.of(await asked.rooms.owners(asked.identity))
 
 
@@ -290,7 +290,7 @@ async def put_group(asked: Asked, name: str, file_text: FileText) -> object:
     if not AGENT.fullmatch(name):
         raise UsageError(f"`{name[:80]}` cannot be a name.", fix="Use up to 64 letters, digits, `_` and `-`.")
     members = workspace.groups.parse(text, name).members
-    # The file of a group that is hidden from the token is not its own to write, either.
+    # A token must not write the file of a group that it cannot see.
     if not all(map(asked.identity.sees, (name, *members))) or not await asked.rooms.shows(name, asked.identity):
         fix = "Name only agents that the token is for; the group is one of them."
         raise NotAllowed("The token may use certain agents only.", fix=fix)

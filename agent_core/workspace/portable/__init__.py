@@ -1,4 +1,4 @@
-"""Complete agents in files: an agent moves as one JSON document; files of MemGPT and Letta are read as well."""
+"""Complete agents in files: an agent is one JSON document; files of MemGPT and Letta can be imported, too."""
 
 from agent_core.base.late import late_names
 

@@ -1,4 +1,4 @@
-"""The process in which agents' files are read, of whatever kind they are; `moves.py` asks it."""
+"""The process that parses agents' files of all kinds; `moves.py` starts it."""
 
 import gc
 from collections.abc import Collection, Iterator, Sequence
@@ -34,12 +34,12 @@ def _answer(order: dict[str, Any], data: bytes) -> Iterator[Item]:  # Any: JSON
         yield "refused", [error.where, error.what]
 
 
-MOST = 16_000  # characters: MemGPT's own instructions are longer than a section that is written here
-_TOLD = 60  # characters of the line that says how much is left out
+MOST = 16_000  # characters of a section: more than usual, because MemGPT's instructions are long
+_TOLD = 60  # characters for the line that says how much is left out
 
 
 def fitted(sections: Sequence[SectionRow], report: AgentReport) -> tuple[SectionRow, ...]:
-    """Return the sections in order; one with a name of the program's is renamed, and a long one is shortened."""
+    """Return the sections; rename those with a reserved name, and shorten long ones."""
     names = {section.name for section in sections}
     return tuple(_short(_rename(section, names, report), report) for section in sections)
 
@@ -63,12 +63,12 @@ def _short(section: SectionRow, report: AgentReport) -> SectionRow:
 
 
 IMPORTED = "imported"
-"""The state of a turn that was open in a file: nothing goes on with it."""
+"""The state of a turn that was open in a file; it is not resumed."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadingContext:
-    """The conditions in which a file is read: its name, the time, and the presets and memory classes that are here."""
+    """The context for reading a file: its name, the time, and the presets and memory classes that exist here."""
 
     file_name: str
     now: float
@@ -77,13 +77,13 @@ class ReadingContext:
 
 
 def agents_in(text: str, context: ReadingContext) -> Iterator[tuple[WholeAgent, AgentReport]]:
-    """The agents of a file: this program's, MemGPT's or Letta's.
+    """Yield the agents of a file of this program, MemGPT or Letta.
 
     Raises:
-        AgentFileError: the first thing that is not as it must be, and where.
+        AgentFileError: the file is invalid; it has the first error and its place.
     """
     for whole, report in _agents(text, context):
-        # The agent whose entries name no text but those of the file: a hash must not fetch a text of the workspace.
+        # Drop references to texts that are not in the file: a hash must not fetch a text of the workspace.
         turns = tuple(_with_own_texts(turn, whole.texts, report) for turn in whole.turns)
         closed = _close_turn(replace(whole, turns=turns), report)
         yield replace(closed, sections=fitted(closed.sections, report)), report
@@ -103,7 +103,7 @@ def _agents(text: str, context: ReadingContext) -> Iterator[tuple[WholeAgent, Ag
 
 
 def _check(whole: WholeAgent, report: AgentReport) -> tuple[WholeAgent, AgentReport]:
-    """The same, held to what holds for this program's own files."""
+    """Validate a converted agent with the rules for this program's files."""
     return agent_of(document_of(whole), indexed), report
 
 
@@ -135,7 +135,7 @@ def _count(whole: WholeAgent, report: AgentReport) -> None:
 
 
 def _close_turn(whole: WholeAgent, report: AgentReport) -> WholeAgent:
-    """The agent with no turn that would go on: what a file says that the user said is no order of theirs."""
+    """Close an open turn, so that it is not resumed: a message in a file is not a request of this user."""
     if not whole.turns or whole.turns[-1].state != "open":
         return whole
     turn = whole.turns[-1]
@@ -178,5 +178,5 @@ def _without_others(entry: Entry, texts: Collection[str], report: AgentReport) -
 
 
 if __name__ == "__main__":
-    gc.disable()  # a parsed file is one large tree without circles; walking it again and again takes minutes
+    gc.disable()  # a parsed file is one large tree without cycles; repeated collections would take minutes
     serve(_answer, _MEMORY)

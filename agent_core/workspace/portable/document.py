@@ -1,6 +1,6 @@
-"""The file format of an agent, as a schema: what is written, and what is checked before anything in a file is used.
+"""The schema of agent files, which are written in this format and validated before use.
 
-The published JSON Schema (`docs/agent-file.schema.json`) is made from these classes.
+The published JSON Schema (`docs/agent-file.schema.json`) is generated from these classes.
 """
 
 from typing import Annotated, Any, Literal, TypeAlias
@@ -13,9 +13,9 @@ from .packed import is_packed
 FORMAT = "knapper-agent"
 VERSION = 1
 LONGEST = 16 << 20
-"""Characters of one text."""
+"""The maximum number of characters in one text."""
 SHAPED = ("user", "notice", "assistant", "call", "result", "summary")
-"""The kinds of entries with a payload in a shape that the program relies on."""
+"""The kinds of entries with a payload in a fixed format."""
 
 
 class FilePart(BaseModel):
@@ -225,7 +225,7 @@ class OtherPart(EntryPart):
     payload: Payload
 
 
-def _tag(entry: Any) -> str:  # Any: whatever stands in the file
+def _tag(entry: Any) -> str:  # Any: whatever the file contains
     kind = entry.get("kind") if isinstance(entry, dict) else getattr(entry, "kind", None)
     if kind in ("user", "notice"):
         return "told"

@@ -1,4 +1,4 @@
-"""Shared helpers for other programs' files: careful access to data of unknown shape, blocks, names."""
+"""Shared code for other programs' files: checked access to data of unknown shape, blocks, names."""
 
 import json
 import re
@@ -17,10 +17,10 @@ _SPARE = 2000
 
 
 def text_at(holder: Json, key: str, where: str) -> str:
-    """Return the text under a key; a missing one is empty.
+    """Return the text under a key, or "" if it is missing.
 
     Raises:
-        AgentFileError: something else stands there.
+        AgentFileError: the value is not text.
     """
     value = holder.get(key)
     if value is None:
@@ -34,7 +34,7 @@ def objects_at(holder: Json, key: str, where: str = "") -> Iterator[tuple[str, J
     """Yield the objects of a list, each with its position; a missing list is empty.
 
     Raises:
-        AgentFileError: it is no list of objects.
+        AgentFileError: the value is not a list of objects.
     """
     place = f"{where}.{key}" if where else key
     items = holder.get(key)
@@ -47,12 +47,12 @@ def objects_at(holder: Json, key: str, where: str = "") -> Iterator[tuple[str, J
 
 
 def agent_name(name: str) -> str:
-    """Return a valid agent name that is as close to this one as possible."""
+    """Return a valid agent name that is similar to this one."""
     return re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-")[:64] or "imported"
 
 
 def block_of(id: str, block: Json, where: str, at: float) -> WholeBlock:
-    """Return a block from the form that other programs write: label, value, limit, description."""
+    """Return a block from another program's form: label, value, limit, description."""
     label = re.sub(r"[^\w.-]+", "_", text_at(block, "label", where))[:64].strip("_") or "block"
     value, limit = text_at(block, "value", where), block.get("limit")
     room = limit if isinstance(limit, int) and not isinstance(limit, bool) and 0 < limit < 1 << 31 else _SPARE

@@ -1,7 +1,7 @@
-"""Conversion of a document to the agent that it describes, checked before anything is created. Nothing in it is run.
+"""Conversion of a document to an agent, validated before anything is created. Nothing in the document is run.
 
-Checks single fields and the consistency between parts: unique names, histories in order, every call answered once.
-Errors are a path and what was expected there.
+It checks single fields and the consistency between parts: unique names, ordered histories, one answer per call. Errors
+have a path and what was expected there.
 """
 
 from collections.abc import Callable, Sequence
@@ -90,12 +90,12 @@ def _turns(file: AgentFile) -> None:
 
 
 def _poses(packed: str) -> bool:
-    """Check whether what is packed as the user's is something else to a model that reads it."""
+    """Check whether the packed form of a user's message looks like another kind of event to a model."""
     return bool(packed) and unpacked(packed).kind != "user_message"
 
 
 def _answers(where: str, turn: TurnPart) -> None:
-    """Raise an error if a call has no answer: no request with an unanswered call is ever sent."""
+    """Raise an error if a call has no answer, because endpoints reject such requests."""
     open_calls: set[str] = set()
     for n, entry in enumerate(turn.entries):
         if isinstance(entry, AnsweredPart):
@@ -138,14 +138,14 @@ def _is_shape(part: str, before: Sequence[int | str]) -> bool:
 
 
 Words = Callable[[str, float | None, Sequence[str]], str]
-"""What the text index reads of a passage: its text, when it was written down (not of a piece of a source), its tags."""
+"""Returns the index text of a passage, from its text, its time (None for a piece of a source) and its tags."""
 
 
 def agent_of(raw: dict[str, Any], words: Words) -> WholeAgent:  # Any: JSON
-    """Return the agent in a document.
+    """Convert a document to an agent.
 
     Raises:
-        AgentFileError: the first thing that is not as it must be, and where.
+        AgentFileError: the document is invalid; it has the first error and its place.
     """
     try:
         file = d.AgentFile.model_validate(raw)

@@ -1,4 +1,4 @@
-"""An agent and its report ↔ small items: what the process that reads a file sends, and the host puts together."""
+"""Conversion between an agent with its report and small items, which the parsing process sends to the host."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ Item = tuple[str, Any]  # Any: JSON
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """An agent apart from its parts, with what became of each part; it comes last."""
+    """An agent without its parts, and the counts of its report; it is sent last."""
 
     name: str
     settings: dict[str, Any] | None  # Any: JSON
@@ -43,7 +43,7 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of a journal, its payload as text; a summary's `upto` stands apart."""
+    """A journal entry with its payload as JSON text; `upto` of a summary is a separate field."""
 
     kind: str
     text: str
@@ -53,7 +53,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class KeptText:
-    """A text that entries name."""
+    """A text that entries refer to by hash."""
 
     hash: str
     text: str
@@ -75,7 +75,7 @@ _SHAPES: Final[dict[str, TypeAdapter[Any]]] = {
 
 
 def items_of(whole: WholeAgent, report: AgentReport) -> Iterator[Item]:
-    """Return an agent in items: what belongs to another item comes before it, and the head last."""
+    """Yield an agent as items: parts of an item come before it, and the head comes last."""
     for block in whole.blocks:
         yield from (_item("change", change) for change in block.history)
         yield _item("block", replace(block, history=()))
@@ -109,18 +109,18 @@ def _line(entry: Entry) -> Line:
 
 
 class Arriving:
-    """Agents that come in, item by item; each is whole with its head."""
+    """A builder of agents from items; an agent is complete with its head."""
 
     def __init__(self) -> None:
         self.agents: list[tuple[WholeAgent, AgentReport]] = []
         self.refused: AgentFileError | None = None
-        self._parts: defaultdict[str, list[Any]] = defaultdict(list)  # Any: what the shapes make
+        self._parts: defaultdict[str, list[Any]] = defaultdict(list)  # Any: a part of one of the shapes
 
     def take(self, item: Any) -> None:  # Any: JSON
-        """Take the next item.
+        """Process the next item.
 
         Raises:
-            ValueError: it is none.
+            ValueError: it is not a valid item.
         """
         name, value = item
         if name == "refused":
@@ -140,7 +140,7 @@ class Arriving:
                 return
         self._parts[name].append(part)
 
-    def _those(self, name: str) -> tuple[Any, ...]:  # Any: what the shapes make
+    def _those(self, name: str) -> tuple[Any, ...]:  # Any: a part of one of the shapes
         return tuple(self._parts.pop(name, ()))
 
     def _whole(self, head: Head) -> WholeAgent:

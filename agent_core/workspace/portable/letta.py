@@ -76,15 +76,15 @@ _HIDDEN = ("omitted_reasoning", "redacted_reasoning")
 
 @dataclass(frozen=True, slots=True)
 class MessageContent:
-    """The text of a message, and the thought before it."""
+    """The text of a message, and the reasoning before it."""
 
     text: str
     thought: str = ""
 
 
 def content_of(message: Json, where: str, report: AgentReport) -> MessageContent:
-    """Return a message's content: a text, pieces of several kinds, or nothing."""
-    content: Any = message.get("content")  # Any: whatever stands in the file
+    """Return a message's content, which may be a text, pieces of several kinds, or missing."""
+    content: Any = message.get("content")  # Any: unvalidated JSON
     if not isinstance(content, list):
         return MessageContent(text_at(message, "content", where))
     texts, thoughts = [], []
@@ -125,7 +125,7 @@ _BUILT_IN = "they are Letta's own; this program's functions stand in their place
 
 @dataclass(frozen=True, slots=True)
 class SharedParts:
-    """The shared parts of a newer file, by id, and how the parts of its agents are named and timed."""
+    """The shared parts of a newer file, by id, with the current time and the remaining room."""
 
     blocks: Mapping[str, tuple[str, Json]]
     tools: Mapping[str, tuple[str, Json]]
@@ -142,10 +142,10 @@ def is_letta(raw: Json) -> bool:
 def agents_of_letta(
     raw: Json, size: int, ids: str, now: float, words: Words
 ) -> Iterator[tuple[WholeAgent, AgentReport]]:
-    """Return the agents in a file, each with the report of its import; `ids` is the prefix of their parts' names.
+    """Yield the agents in a file, each with the report of its import; `ids` is the prefix of their parts' ids.
 
     Raises:
-        AgentFileError: something is not as it must be.
+        AgentFileError: the file is invalid.
     """
     room = Room.of(size)
     files = Files(_by_id(raw, "files"), words, room)
@@ -185,13 +185,13 @@ def _conversation(agent: Json, where: str, shared: SharedParts, report: AgentRep
         for part in _messages_of(message, place, report):
             turns.add(part)
         if at == seen and seen:
-            shown_from = turns.count - 1  # the turn that it is in is shown whole
+            shown_from = turns.count - 1  # keep its whole turn in the context
     turns.shorten(max(shown_from, 0))
     return turns
 
 
 def _first_in_context(agent: Json, messages: list[tuple[str, Json]]) -> int:
-    """Return the first message, after the system's, that was in the context; 0 if all were, or if unknown."""
+    """Return the index of the first non-system message in the context; 0 if all were in it, or if unknown."""
     shown = agent.get("in_context_message_indices")
     if not isinstance(shown, list):
         listed_ids = agent.get("in_context_message_ids")
@@ -240,7 +240,7 @@ def _blocks(agent: Json, where: str, shared: SharedParts, ids: str, at: float) -
 
 
 def _apart(blocks: Iterator[WholeBlock], report: AgentReport) -> Iterator[WholeBlock]:
-    """Yield the blocks with unique labels."""
+    """Yield the blocks, renamed so that labels are unique."""
     labels: set[str] = set()
     counts: Counter[str] = Counter()
     for block in blocks:

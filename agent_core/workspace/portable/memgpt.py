@@ -24,10 +24,10 @@ def is_memgpt(raw: Json) -> bool:
 
 
 def agent_of_memgpt(raw: Json, name: str, ids: str, now: float) -> tuple[WholeAgent, AgentReport]:
-    """Return the agent and the report of its import; `ids` is the prefix of its parts' names.
+    """Return the agent and the report of its import; `ids` is the prefix of its parts' ids.
 
     Raises:
-        AgentFileError: something is not as it must be.
+        AgentFileError: the file is invalid.
     """
     report = AgentReport("memgpt", agent_name(name))
     messages = [_message_of(where, message) for where, message in objects_at(raw, "messages")]
@@ -55,7 +55,7 @@ def agent_of_memgpt(raw: Json, name: str, ids: str, now: float) -> tuple[WholeAg
 
 
 def system_section(system: str, report: AgentReport, at: float) -> tuple[SectionRow, ...]:
-    """Return a custom system prompt as a section; the standard ones describe functions that have other texts here."""
+    """Return a custom system prompt as a section; standard ones describe functions that are different here."""
     if not system.strip():
         return ()
     if system.lstrip().startswith(_USUAL):

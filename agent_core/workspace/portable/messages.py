@@ -1,8 +1,7 @@
-"""Conversion of messages in an endpoint's form (role, content, calls) to turns with journal entries, whatever their
-source.
+"""Conversion of messages in an endpoint's form (role, content, calls) to turns with journal entries.
 
-A user's message begins a turn; what a program packed into a message of the user's role (a heartbeat, a login) is a
-notice. Every call gets one answer, even if the answer is missing from the file.
+A user's message begins a turn; an event that a program packed into a message with the user role (a heartbeat, a login)
+is a notice. Every call gets one answer, even if the file has none.
 """
 
 from collections import deque
@@ -22,7 +21,7 @@ MISSING = "Whether this call took effect is unknown: its answer is not in the fi
 
 @dataclass(frozen=True, slots=True)
 class ImportedCall:
-    """A call as the model asked for it."""
+    """A call by the model."""
 
     id: str
     name: str
@@ -50,13 +49,13 @@ def answer_of(call_id: str, name: str, text: str, outcome: str) -> dict[str, Any
 
 @dataclass(slots=True)
 class Turns:
-    """Turns built message by message; `last` is the time for a message without one."""
+    """A builder of turns from messages; `last` is the time for a message without one."""
 
     report: "AgentReport"
     last: float
     _turns: list[tuple[WholeEvent, list[Entry]]] = field(default_factory=list)
     _open: dict[str, ImportedCall] = field(default_factory=dict)
-    _queues: dict[str, deque[str]] = field(default_factory=dict)  # by name, and under no name all: the keys in order
+    _queues: dict[str, deque[str]] = field(default_factory=dict)  # keys of calls by name, and under "" all keys
     _calls: int = 0
 
     @property
@@ -80,7 +79,7 @@ class Turns:
                 self.report.leaves(f"messages of the role `{role[:40]}`", "there is no such role here")
 
     def shorten(self, turns: int) -> None:
-        """Remove the first turns from the context; an entry says so, and where they are found."""
+        """Remove the first turns from the context, with a summary entry that says how to find them."""
         self._settle()
         dropped = [entry for _, entries in self._turns[:turns] for entry in entries]
         if not dropped:
@@ -135,7 +134,7 @@ class Turns:
             self.report.took("answers", "answers")
 
     def _waiting(self, message: ImportedMessage) -> ImportedCall | None:
-        """Return the call that a message answers; an old file gives only the function's name."""
+        """Return the call that a message answers; old files have only the function's name."""
         if message.call_id:
             return self._open.pop(message.call_id, None)
         queue = self._queues.get(message.name, deque())
@@ -145,7 +144,7 @@ class Turns:
         return None
 
     def _with_own_id(self, call: ImportedCall) -> ImportedCall:
-        """Return the same call with an id that is unique in the file."""
+        """Return the call with a unique id."""
         self._calls += 1
         return ImportedCall(f"imported_{self._calls}", call.name, call.arguments)
 
@@ -159,6 +158,6 @@ class Turns:
         self._put("result", answer_of(call.id, call.name, text, outcome))
 
     def _put(self, kind: str, payload: Mapping[str, object]) -> None:
-        if not self._turns:  # it began to talk by itself
+        if not self._turns:  # the agent spoke first
             self._turns.append((WholeEvent("boot", {"text": ""}, self.last), []))
         self._turns[-1][1].append(Entry(kind, {**payload}, at=self.last))

@@ -21,15 +21,13 @@ from .text import write
 if TYPE_CHECKING:
     from agent_core.base.settings import Settings
 
-_TIMES: Final = 16  # bytes of all items for one character of the file
+_TIMES: Final = 16  # limit: bytes of items per character of the file
 _SPARE: Final = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
 class KnownNames:
-    """The names that a file may use: presets, and memory classes, which are the user's own code and imported by
-    name.
-    """
+    """The names that a file may use: presets, and memory classes, which are the user's code and imported by name."""
 
     presets: Collection[str]
     classes: Collection[str]
@@ -37,8 +35,9 @@ class KnownNames:
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """The options of an import: the new name, the agent to select, whether to use blocks that are already shared
-    here.
+    """The options of an import.
+
+    `name` is the new name, `only` the agent to select, and `share` uses blocks that are already shared here.
     """
 
     name: str = ""
@@ -50,19 +49,19 @@ class ImportOptions:
 
 @asynccontextmanager
 async def opened_moves(store: AgentStore, root: Path, settings: "Settings") -> AsyncIterator["Moves"]:
-    """Yield the moves of a workspace's agents; a process of its own reads their files, once there is one to read."""
+    """Yield the export and import of a workspace's agents; a separate process parses files, started on first use."""
     known_names = KnownNames({name for name, _ in presets(root)}, {"chat", settings.memory.class_name})
     async with reader_of_files() as reader:
         yield Moves(store, reader, known_names)
 
 
 def reader_of_files(within_s: float = 120.0) -> ReaderProcess:
-    """Return the process that reads agents' files: not started yet, to be opened by the caller."""
+    """Return the process that parses agents' files; the caller must open it."""
     return ReaderProcess(f"{__package__}.child", within_s)
 
 
 class Moves:
-    """Complete agents of one store; `words` returns what the text index reads of a text."""
+    """Export and import of the agents of one store."""
 
     def __init__(self, store: AgentStore, reader: ReaderProcess, known_names: KnownNames) -> None:
         self._store = store
@@ -74,10 +73,10 @@ class Moves:
         return await self._store.agent_names()
 
     async def whole(self, name: str) -> WholeAgent:
-        """Return all that is stored of an agent.
+        """Return all stored data of an agent.
 
         Raises:
-            NoAgent: there is none of that name.
+            NoAgent: there is no agent with that name.
         """
         agent = await self._store.read_agent(name)
         if agent is None:
@@ -85,10 +84,10 @@ class Moves:
         return agent
 
     async def export(self, name: str) -> str:
-        """Return the file of an agent. The same agent gives the same text.
+        """Return an agent as the text of a file; the same agent always gives the same text.
 
         Raises:
-            NoAgent: there is none of that name.
+            NoAgent: there is no agent with that name.
         """
         return await asyncio.to_thread(_text_of, await self.whole(name))
 
@@ -96,8 +95,8 @@ class Moves:
         """Create agents from a file of this program, MemGPT or Letta. Nothing in it is run, nothing is overwritten.
 
         Raises:
-            AgentFileError: the file is not as it must be.
-            AgentExists: there is an agent of that name.
+            AgentFileError: the file is invalid.
+            AgentExists: an agent with that name exists.
         """
         agents = _select(await self._read(text, options.file_name), options)
         names = await self._store.agent_names()
@@ -110,23 +109,23 @@ class Moves:
         return [report for _, report in agents]
 
     async def check(self, text: str, name: str, file_name: str = "") -> tuple[WholeAgent, AgentReport]:
-        """Return the one agent in a file, under this name; nothing is written.
+        """Return the only agent in a file, under this name; nothing is written.
 
         Raises:
-            AgentFileError: the file is not as it must be, or holds several agents.
+            AgentFileError: the file is invalid or has several agents.
         """
         return _select(await self._read(text, file_name), ImportOptions(name))[0]
 
     async def replace(self, whole: WholeAgent, report: AgentReport) -> None:
-        """Replace the agent of the same name, completely or not at all."""
+        """Replace the agent of the same name, in one transaction."""
         moved = await self._store.write_agent(whole, drop=True)
         _tell(moved.attached, whole, report)
 
     async def delete(self, name: str) -> None:
-        """Delete an agent completely; blocks that others share stay.
+        """Delete an agent completely, except blocks that others share.
 
         Raises:
-            NoAgent: there is none of that name.
+            NoAgent: there is no agent with that name.
         """
         names = await self._store.agent_names()
         if name not in names:
@@ -134,7 +133,7 @@ class Moves:
         await self._store.apply([DropAgent(name)])
 
     async def _read(self, text: str, file_name: str) -> list[tuple[WholeAgent, AgentReport]]:
-        """The agents of a file; a process of its own reads it, and what it says is put together here."""
+        """Return the agents of a file. A separate process parses it; its items are assembled here."""
         order = {
             "file_name": file_name,
             "now": await self._store.now(),

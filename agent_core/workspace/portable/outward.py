@@ -1,4 +1,4 @@
-"""Conversion of a stored agent to its file. The same agent gives the same text."""
+"""Conversion of a stored agent to a document; the same agent always gives the same text."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -13,7 +13,7 @@ _SAYS = ("message", "reason")
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """An unpacked message: its kind of event, its content, and its time; 0 for an unknown time."""
+    """An unpacked message: its kind of event, its content, and its time (0 if unknown)."""
 
     kind: str
     text: str
@@ -21,7 +21,7 @@ class Packed:
 
 
 def unpacked(text: str) -> Packed:
-    """Return the content of a text with the user role; one that is not packed is the user's own."""
+    """Unpack a text with the user role; one that is not packed is a user's message."""
     data = _object(text)
     kind = data.get("type")
     if not isinstance(kind, str):
@@ -36,18 +36,18 @@ def is_packed(text: str) -> bool:
 
 
 def failed(text: str) -> bool:
-    """Check whether the answer to a call says that it failed."""
+    """Check whether the answer to a call reports a failure."""
     return str(_object(text).get("status", "")).lower() in ("failed", "error")
 
 
 def clock_time(value: object) -> float:
-    """Return a time as MemGPT writes it (`2023-10-30 08:47:27 PM PDT-0700`), in seconds since 1970; 0 if it is none."""
+    """Parse MemGPT's time (`2023-10-30 08:47:27 PM PDT-0700`) to seconds since 1970; 0 if it is invalid."""
     match = _TIME.match(value) if isinstance(value, str) else None
     return _seconds(f"{match[1]} {match[2] or '+0000'}") if match else 0.0
 
 
 def stamp_time(value: object) -> float:
-    """Return an ISO 8601 time in seconds since 1970, UTC if it has no zone; 0 if it is none."""
+    """Parse an ISO 8601 time to seconds since 1970, as UTC if it has no zone; 0 if it is invalid."""
     try:
         when = datetime.fromisoformat(value) if isinstance(value, str) else None
         return 0.0 if when is None else max((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp(), 0.0)

@@ -1,4 +1,4 @@
-"""The report of an import: what became what, what was left out and why; and the error of a file that cannot be read."""
+"""The report of an import (converted and omitted items, with reasons), and the errors of agent files."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from agent_core.storage import WholeEvent
 
 SHOWN: Final = 20
-"""Events of an inbox that are shown."""
+"""The number of inbox events that are shown."""
 _LINES: Final = 300
 _OTHERS: Final = ("more of other kinds", "they are too many to name")
 
 
 @dataclass(slots=True)
 class AgentReport:
-    """The result for one agent of a file; so many events are `waiting`, the first of them are in `inbox`."""
+    """The report for one agent of a file; `waiting` is the number of its events, `inbox` has the first of them."""
 
     kind: str
     name: str
@@ -30,7 +30,7 @@ class AgentReport:
     waiting: int = 0
 
     def took(self, kind: str, became: str, count: int = 1) -> None:
-        """Count items of the file that became something here."""
+        """Count items of the file that were converted."""
         _add(self.mapped, (kind, became), count)
 
     def leaves(self, kind: str, why: str, count: int = 1) -> None:
@@ -38,7 +38,7 @@ class AgentReport:
         _add(self.left, (kind, why), count)
 
     def to_json(self) -> dict[str, Any]:  # Any: JSON
-        """Return the published shape."""
+        """Return the published document."""
         return {
             "kind": self.kind,
             "agent": self.name,
@@ -50,13 +50,13 @@ class AgentReport:
 
 
 def _add(lines: Counter[tuple[str, str]], key: tuple[str, str], count: int) -> None:
-    """Count under a line of its own, or where there are very many under one for all others."""
+    """Count under a separate line or, if there are too many lines, under one for all others."""
     if count:
         lines[key if key in lines or len(lines) < _LINES else _OTHERS] += count
 
 
 def waiting_of(inbox: Sequence["WholeEvent"]) -> list[dict[str, str]]:
-    """Return the first events of an inbox, each with its kind and its text, on one line."""
+    """Return the first events of an inbox, each with its kind and its text on one line."""
     return [
         {
             "kind": one_line(event.kind, 40),
@@ -72,7 +72,7 @@ def _saying(payload: dict[str, Any] | str) -> str:  # Any: JSON
 
 
 class AgentFileError(KnapperError):
-    """Error raised when the file is not a valid agent file; the message says where."""
+    """An error in an agent file; the message says where."""
 
     code = "agent-file"
 
@@ -82,7 +82,7 @@ class AgentFileError(KnapperError):
 
 
 class AgentExists(KnapperError):
-    """Error raised when an agent of that name exists: nothing is overwritten."""
+    """An error for a name that an agent already has; nothing is overwritten."""
 
     code = "agent-exists"
 
@@ -93,7 +93,7 @@ class AgentExists(KnapperError):
 
 
 class NoAgent(KnapperError):
-    """Error raised when no agent has that name."""
+    """An error for a name that no agent has."""
 
     code = "no-agent"
 

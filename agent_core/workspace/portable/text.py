@@ -16,14 +16,14 @@ from sandbox.wire.strict_json import Malformed, Strictness, read_json
 from .report import AgentFileError
 
 DEEPEST = 100
-_AS_A_FILE = Strictness(whole=False)  # who keeps a text says where in the file half a character stands
+_AS_A_FILE = Strictness(whole=False)  # half a surrogate pair is rejected later, with its place in the file
 
 
 def read_file(path: str | Path) -> str:
-    """Return the text of a file that is not too large; `-` stands for standard input.
+    """Return the text of a file; `-` is standard input.
 
     Raises:
-        AgentFileError: it cannot be read, or is too large, or is no text.
+        AgentFileError: the file cannot be read, is too large, or is not UTF-8 text.
     """
     name = one_line(str(path))
     try:
@@ -35,10 +35,10 @@ def read_file(path: str | Path) -> str:
 
 
 def text_of(document: object) -> str:
-    """Return the text of a document that a program has as text, as bytes, or as the object that `json.loads` made.
+    """Return the text of a document that is given as text, bytes, or the object from `json.loads`.
 
     Raises:
-        AgentFileError: it is something else, or the object has values that are no JSON.
+        AgentFileError: it is something else, or the object has values that JSON cannot hold.
     """
     try:
         if isinstance(document, Mapping):
@@ -56,10 +56,10 @@ def text_of(document: object) -> str:
 
 
 def write_file(path: str | Path, text: str) -> None:
-    """Write a new file that only its owner can read, since what an agent remembers is private.
+    """Write a new file that only its owner can read, because an agent's memory is private.
 
     Raises:
-        UsageError: it cannot be written; one that is there stays as it is.
+        UsageError: the file exists or cannot be written.
     """
     place = expand_home(path)
     if is_behind_link(place):
@@ -77,10 +77,10 @@ def _for_its_owner(path: str, flags: int) -> int:
 
 
 def parse(text: str) -> dict[str, Any]:  # Any: JSON
-    """Return the object in a text.
+    """Parse a text that is a JSON object.
 
     Raises:
-        AgentFileError: it holds none; or is too large or deep; or has a key twice, or a number that JSON does not know.
+        AgentFileError: it is not one, is too large or deep, or has a duplicate key or an invalid number.
     """
     try:
         value = read_json(text, _AS_A_FILE, most=LARGEST_FILE, deepest=DEEPEST)
@@ -95,7 +95,7 @@ def parse(text: str) -> dict[str, Any]:  # Any: JSON
 
 
 def write(document: dict[str, Any]) -> str:  # Any: JSON
-    """Return the text of a document, in lines, with sorted keys; nothing in it acts on a terminal."""
+    """Return the text of a document, indented, with sorted keys and without terminal control characters."""
     return in_json(json.dumps(document, ensure_ascii=False, sort_keys=True, indent=1)) + "\n"
 
 

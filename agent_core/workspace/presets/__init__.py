@@ -1,6 +1,6 @@
-"""Presets, personas and humans as files: the built-in ones, and the user's own in the workspace.
+"""Presets, personas and humans as files: the built-in ones, and those of the workspace.
 
-A preset says how an agent works: its style, its instructions, which functions of the host it has.
+A preset defines how an agent works: its message style, its instructions, and its built-in functions.
 """
 
 import re
@@ -30,7 +30,7 @@ _FOLDERS: Final[Mapping[Kind, str]] = {"persona": "personas", "human": "humans"}
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _AMONG: Final[Mapping[str, tuple[str, ...]]] = {"style": ("direct", "memgpt"), "compaction": ("summary", "spr")}
 _STYLES: Final[Mapping[str, StyleName]] = {"direct": "direct", "memgpt": "memgpt"}
-_MOST_ATTEMPTS: Final = 10  # a preset may be a stranger's, and each asks the user's model
+_MOST_ATTEMPTS: Final = 10  # a preset may be untrusted, and each attempt uses the user's model
 _MOST_BYTES: Final = 200_000
 _TYPES: Final[Mapping[str, type]] = {
     "about": str,
@@ -48,7 +48,7 @@ _TYPES: Final[Mapping[str, type]] = {
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """The way an agent works. `functions` are those of the host's optional functions that it has."""
+    """A preset of agents. `functions` are the optional built-in functions that it includes."""
 
     name: str
     about: str
@@ -56,26 +56,26 @@ class Preset:
     functions: frozenset[str]
     persona: str
     human: str
-    compaction: str = ""  # how the past of its agents is summed up; empty: as the settings say
+    compaction: str = ""  # how earlier messages are summarized; empty: as in the settings
 
     def has(self, function: str) -> bool:
-        """Check whether an agent of this preset has a host function; functions in no group belong to all agents."""
+        """Check whether agents of this preset have a built-in function; those outside of groups belong to all."""
         return function in self.functions or function not in _optional()
 
 
 def preset(root: Path, name: str) -> Preset:
-    """Return the preset of that name; the workspace's own take precedence over the built-in ones.
+    """Return the preset with that name; those of the workspace take precedence over built-in ones.
 
     Raises:
-        UsageError: there is none.
-        SettingsError: its file is wrong.
+        UsageError: there is no such preset.
+        SettingsError: its file is invalid.
     """
     definition, folder = _definition(root, name)
     return _read(name, definition, folder)
 
 
 def presets(root: Path) -> list[tuple[str, str]]:
-    """Return every preset by name, with its description."""
+    """Return the names of all presets with their descriptions."""
     return [(name, str(_definition(root, name)[0].get("about", ""))) for name in _names(root)]
 
 
@@ -186,9 +186,7 @@ def _own(root: Path, folder: str) -> Path | None:
 
 
 def _text(root: Path, file: Traversable) -> str:
-    """Return the text of a file; in the workspace, which may come from a stranger, no link that leads out is
-    followed.
-    """
+    """Return the text of a file. A workspace may be untrusted, so links that lead out of it are refused."""
     try:
         if isinstance(file, Path) and not file.is_relative_to(Path(str(_SHIPPED))):
             if not file.resolve().is_relative_to(root.resolve()):
