@@ -89,7 +89,7 @@ class Server:
 
     @contextmanager
     def standing_still(self, url: str, moment: str, when: str) -> Iterator[Callable[[], Awaitable[list[int]]]]:
-        """Block matching changes to a table until the block ends; yield a function that returns the waiting processes."""
+        """Block matching changes to a table in this block; yield a function that returns the waiting process ids."""
         import psycopg
 
         name = name_of(url)

@@ -160,7 +160,7 @@ def listed(body: dict[str, Any]) -> list[str]:
 
 
 def read_script(text: str) -> Script:
-    """Parse a script from JSON: a list of objects, each with one of say, ask, fail, cut, stall, raw, and maybe expect."""
+    """Parse a script from JSON: a list of objects with one of say, ask, fail, cut, stall, raw, and maybe expect."""
     return [_read_step(entry) for entry in json.loads(text)]
 
 
