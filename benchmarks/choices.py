@@ -1,4 +1,4 @@
-"""`python -m benchmarks.choices PATH [--json]`: how much of a library a model is shown, and is the right function in it?
+"""`python -m benchmarks.choices PATH [--json]`: how much of a library a model is shown, and how often it chooses right.
 
 The tools of a data file become functions and its queries messages, through the product's own search and selection. No
 model takes part: of the functions it is shown, a scripted chooser calls the one that shares the most words with the

@@ -48,7 +48,7 @@ def main() -> None:
 
 
 async def bench(turns: int, messages: int = MESSAGES, steps: int = STEPS) -> list[Row]:
-    """Return the milliseconds of turns and starts, early and late; the share of a request that was not in the previous one."""
+    """Return the milliseconds of early and late turns and starts, and the share of a request that is new."""
     base, late = "turn: the first of a conversation", f"turn: after {messages:,} messages"
     taken, starts = await _turns(turns, {base: 0, late: messages})
     shares = await changed(steps)

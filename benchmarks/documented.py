@@ -40,7 +40,7 @@ def _answers(node: ast.FunctionDef) -> list[object]:
 
 
 def _makes_floats(node: ast.AST) -> bool:
-    """Check for a division, a float, or a function of `math` that returns one: its author knows that 16 is then 16.0."""
+    """Check for a division, a float, or a `math` function that returns one: its author knows that 16 is then 16.0."""
     match node:
         case ast.Div() | ast.Constant(value=float()):
             return True

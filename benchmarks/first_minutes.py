@@ -3,7 +3,7 @@
     pip wheel --no-deps --wheel-dir dist .
     python benchmarks/first_minutes.py dist/knapper-*.whl [--ask TEXT] [--python PYTHON]
 
-All of it happens in an empty home of its own, which is gone afterwards. The transcript goes to standard output.
+Everything happens in an empty temporary home, which is deleted afterwards. The transcript goes to standard output.
 """
 
 import argparse

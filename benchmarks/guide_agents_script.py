@@ -1,5 +1,6 @@
-"""The second guide's texts, keys and screens, for `guide_walk`, the picture of docs/programs.md, and the script of the
-model that answers in both.
+"""The second guide's texts, keys and screens, for `guide_walk`; also the picture of docs/programs.md.
+
+The scripted model that answers in both is here, too.
 """
 
 import json
@@ -166,7 +167,7 @@ ANSWERS: Final = (
 
 
 def play(seen: Seen) -> Step:
-    """Answer as the model of whoever asks."""
+    """Answer as the scripted model."""
     last, is_called = str(seen.messages[-1]["content"]), seen.messages[-1]["role"] == "tool"
     if "give_result" in seen.functions and not is_called:
         return Ask(Wanted("unknown_words", {"text": "teh cat sat", "known": ["the", "cat", "sat"]}))

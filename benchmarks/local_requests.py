@@ -34,7 +34,7 @@ MAX_STEPS: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request, and texts of which a right reply holds at least one."""
+    """A request, and texts of which a right reply contains at least one."""
 
     text: str
     expected: tuple[str, ...]
@@ -58,7 +58,7 @@ class Came:
 
     @property
     def is_right(self) -> bool:
-        """Answered as expected, with a new function that passed the gate."""
+        """Whether it was answered as expected, with a new function that passed the gate."""
         return self.is_answered and bool(self.made)
 
 
@@ -207,7 +207,7 @@ SETS: Final[dict[str, tuple[Asked, ...]]] = {
 
 
 async def ask(asked: Asked, settings: Settings, *, trace: bool) -> Came:
-    """One request in a workspace of its own, from `init` to the end of its turn."""
+    """Answer one request in a fresh workspace, from `init` to the end of its turn."""
     with tempfile.TemporaryDirectory(prefix="knapper-request-") as folder:
         Workspace.create(folder)
         async with Workspace.open(folder, settings=settings) as workspace:
@@ -271,7 +271,7 @@ async def _run(arguments: argparse.Namespace) -> list[Came]:
         return await _asked(arguments, settings)
     model = settings.model
     began = time.perf_counter()
-    # The engine is kept loaded between the workspaces; the first request also reads the fixed part of the prompt.
+    # The engine stays loaded between the workspaces; the first request also reads the fixed part of the prompt.
     keeper = await open_local(arguments.model, model)
     await keeper.engine.child()
     print(f"loaded in {time.perf_counter() - began:.1f} s", file=sys.stderr)
@@ -304,7 +304,7 @@ def _total(came: Sequence[Came]) -> dict[str, float | int]:
 
 
 def add_model_options(parser: argparse.ArgumentParser) -> None:
-    """The options that say which model is asked, and how."""
+    """Add the options that choose the model and how it is called."""
     parser.add_argument("--model", default=MODEL)
     parser.add_argument("--base-url", default="", help="a server in place of the built-in engine")
     parser.add_argument("--threads", type=int, default=None)
@@ -314,7 +314,7 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
 
 
 def settings_of(arguments: argparse.Namespace, max_steps: int) -> Settings:
-    """The settings of a workspace whose model these options choose."""
+    """Return the settings of a workspace with the model that these options choose."""
     place = {"base_url": arguments.base_url} if arguments.base_url else {"name": arguments.model}
     model = ModelSettings(**place, threads=arguments.threads, programs=arguments.programs, mode=arguments.mode)
     memory = MemorySettings(preset=arguments.preset)
