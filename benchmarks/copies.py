@@ -35,7 +35,7 @@ _AT_ONCE = 8
 
 
 def library(path: Path) -> dict[str, str]:
-    """Return the functions of a data file by name, with their descriptions as docstrings; a taken name gets a number."""
+    """Return the functions of a data file by name, with descriptions as docstrings; a taken name gets a number."""
     found: dict[str, str] = {}
     for row in _rows(path):
         name = row["name"].lstrip("_")

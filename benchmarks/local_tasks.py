@@ -103,7 +103,7 @@ async def make(
     told: int,
     trace: bool,
 ) -> Came:
-    """Run one task from `init` until its function is admitted or the tries run out; the prompt shows `told` examples."""
+    """Run one task from `init` until its function is admitted or tries run out; the prompt shows `told` examples."""
     came, began = Came(task["name"]), time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="knapper-task-") as folder:
         Workspace.create(folder)

@@ -178,7 +178,7 @@ class Search:
         ]
 
     async def by_meaning(self, asked: Sequence[Sequence[str]]) -> list[Row]:
-        """Compare a search by meaning alone with a product over every vector, and with a search that also uses words."""
+        """Compare a search by meaning only with a product over every vector, and with a search that adds words."""
         near, small, product, both = Taken(), Taken(), Taken(), Taken()
         for number, words in enumerate(asked):
             await near.add(self._near("large", number))
