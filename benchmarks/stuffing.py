@@ -44,7 +44,7 @@ def main() -> None:
 
 
 async def bench(path: Path, draws: int = DRAWS) -> list[Row]:
-    """Return the share of requests for which a hostile function came first, came near, was shown or called."""
+    """Return the share of requests for which a hostile function was first, among the first, shown or called."""
     tools, queries = read(path)
     honest = sorted(tools, key=lambda tool: mixed(tool["id"]))[: LIBRARY - HOSTILE]
     ids = {tool["id"] for tool in honest}

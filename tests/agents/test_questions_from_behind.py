@@ -13,7 +13,7 @@ from .test_messages_between_agents import calling
 
 
 def lay_out(root: Path) -> None:
-    """A function that needs a grant."""
+    """Write a function that needs a grant."""
     (root / "functions").mkdir()
     (root / "functions" / "sums.py").write_text(READS, "utf-8")
 
