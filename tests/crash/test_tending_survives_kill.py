@@ -24,7 +24,7 @@ NOWHERE = "http://127.0.0.1:9/v1"
 
 @dataclass(frozen=True)
 class Tended:
-    """What maintenance changes: the functions it removes, a caller of one that stays, and a call of it with its value."""
+    """What maintenance changes: removed functions, a caller of one that stays, and a call of it with its value."""
 
     make: Callable[..., Awaitable[Desk]]
     gone: frozenset[str]

@@ -1,4 +1,4 @@
-"""Tables that are looked through at the prompt, and taking back what was done last."""
+"""Paged tables at the prompt, and undoing the last action."""
 
 import re
 from pathlib import Path
@@ -242,7 +242,7 @@ def test_the_gauge_shows_how_full_a_conversation_is_that_goes_on(tmp_path: Path)
 
 
 def shown(screen: Terminal) -> str:
-    """The rows of the screen."""
+    """Return the rows of the screen."""
     return "\n".join(row.rstrip() for row in screen.screen())
 
 

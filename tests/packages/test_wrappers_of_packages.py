@@ -72,7 +72,7 @@ renamed.__signature__._parameters = {"text": made}
 
 @pytest.fixture
 def words(root: Path) -> Path:
-    """A workspace in which packages of words were installed already."""
+    """A workspace in which packages of words are already installed."""
     placed(root, "my-words", files={"words/__init__.py": "", "words/text.py": WORDS, "hostile.py": HOSTILE})
     return root
 

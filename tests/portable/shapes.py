@@ -1,4 +1,4 @@
-"""Files of agents that are made to keep the program busy, each as a text."""
+"""Agent files that try to keep the program busy, each as a text."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -6,12 +6,12 @@ from typing import Any
 
 
 def own(**parts: Any) -> str:
-    """A file of this program with these parts."""
+    """Return a file in this program's format with these parts."""
     return json.dumps({"format": "knapper-agent", "version": 1, "agent": {"name": "a"}, **parts})
 
 
 def letta(messages: list[Any] | None = None, beside: dict[str, Any] | None = None, **agent: Any) -> str:
-    """A file of Letta's with one agent, and what stands next to it."""
+    """Return a Letta file with one agent, and the top-level entries next to it."""
     one = {"name": "a", "agent_type": "memgpt_agent", "messages": messages or [], **agent}
     return json.dumps({"agents": [one], **(beside or {})})
 
@@ -31,7 +31,7 @@ def entry(kind: str, **payload: Any) -> dict[str, Any]:
 _WORDS = "word " * 200_000
 _CALLS = [{"id": "", "function": {"name": f"f{n}"}} for n in range(6_000)]
 _ANSWERS = [{"role": "tool", "name": f"f{n}", "content": "x"} for n in reversed(range(6_000))]
-BUSY: Mapping[str, Callable[[], str]] = {  # made when asked for: all of them take a second
+BUSY: Mapping[str, Callable[[], str]] = {  # made on demand: all of them take a second
     "parts that are all wrong": lambda: own(passages=[{}] * 200_000),
     "lists without end": lambda: '{"format":"knapper-agent","x":[' + "[]," * 2_000_000 + "[]]}",
     "a payload of many values": lambda: own(turns=[turn("t", [entry("other", a=[[]] * 500_000)])]),
