@@ -1,4 +1,4 @@
-"""The differences between endpoints are data: ids, schemas, parameters, roles, and extra fields sent back with a call."""
+"""Differences between endpoints are data: ids, schemas, parameters, roles, and extra fields sent back with a call."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What a worker may cost the host: processes for other needs end, and values that collide are not compared for ever."""
+"""What a worker may cost the host: leftover processes end, and colliding values are not compared forever."""
 
 from pathlib import Path
 
