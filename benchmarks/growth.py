@@ -244,9 +244,7 @@ async def run(given: argparse.Namespace) -> list[GrowthRecord]:
         player = stack.enter_context(GrowthPlayer(reuses=given.player == "best")) if given.player else None
         base_url = player.base_url if player else given.base_url
         model = ModelSettings(name="scripted" if player else given.model, base_url=base_url, threads=given.threads)
-        keeper = (
-            None if base_url else await open_local(given.model, model)
-        )  # keeps the model loaded between the workspaces
+        keeper = None if base_url else await open_local(given.model, model)  # loaded between the workspaces
         memory = MemorySettings(embedding="none") if player else MemorySettings()
         settings = Settings(model=model, turn=TurnSettings(max_steps=_MAX_STEPS), memory=memory)
         chosen = [*product(given.seed, given.domain, given.arm)]

@@ -97,9 +97,7 @@ async def run(base_url: str | None, model: str, only: Sequence[int] = ()) -> lis
     data = tomllib.loads(_DATA.read_text("utf-8"))
     chosen = ModelSettings(name=model, base_url=base_url, stream=base_url is None)
     settings = Settings(model=chosen, turn=TurnSettings(max_steps=MAX_STEPS))
-    keeper = (
-        await open_local(model, chosen) if base_url is None else None
-    )  # keeps the model loaded between the workspaces
+    keeper = await open_local(model, chosen) if base_url is None else None  # loaded between the workspaces
     came = []
     for number, request in enumerate(data["requests"]):
         for way in WAYS if not only or number in only else ():

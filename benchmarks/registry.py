@@ -132,9 +132,7 @@ def measure(folder: Path) -> dict[str, float]:
             ModuleReading.from_json(json.loads(text), source)
 
     def replace_each() -> None:
-        for (
-            reading
-        ) in readings:  # one at a time: with a thousand snapshots alive, memory would dominate the measurement
+        for reading in readings:  # one at a time: a thousand live snapshots would distort the measurement
             snapshot.with_module(reading)
 
     times = {

@@ -37,10 +37,7 @@ ANSWERS: Final = (
     (re.compile(r"^The value of ", re.MULTILINE), "a-long-value" + ENTER),
     (re.compile(r"\]: *$", re.MULTILINE), ENTER),
     (re.compile(r"/help lists|^∙ ", re.MULTILINE), CTRL_D),
-    (
-        re.compile(r"(?<!runs; )Ctrl-C (?:stops|ends) it"),
-        CTRL_C,
-    ),  # the command serves; the text is not from a running call
+    (re.compile(r"(?<!runs; )Ctrl-C (?:stops|ends) it"), CTRL_C),  # a server, not a running call
 )
 TRIPLE: Final = re.sub(
     "number . number|double|Double|Twice|4|10",

@@ -211,9 +211,7 @@ async def test_leaving_the_block_ends_the_iteration_and_the_threads(root: Path) 
 async def test_a_folder_that_comes_later_goes_and_comes_again_is_seen_each_time(tmp_path: Path) -> None:
     root = tmp_path / "later"
     async with Watcher(root, suffix=".toml", rescan_s=3600) as watcher:
-        for text in (
-            f"x = {number}" for number in range(6)
-        ):  # the next file often has the inode number of the last one
+        for text in (f"x = {number}" for number in range(6)):  # the next folder often has the same inode
             root.mkdir()
             (root / "a.toml").write_text(text)
             (root / "a.py").write_text(text)

@@ -1,4 +1,4 @@
-"""A worker's process id as the kernel reports it, and the descriptor that stays open on it."""
+"""A worker's process id as the kernel reports it, and the usage counter that stays open on it."""
 
 import os
 import subprocess

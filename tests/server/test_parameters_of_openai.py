@@ -427,9 +427,7 @@ SHAPES: Mapping[str, tuple[dict[str, Any] | None, dict[str, Any], dict[str, Any]
     "any object": (None, {"a": [1, {"b": None}]}, {}),
 }
 Behavior = Callable[[str, str], list[Step]]
-BEHAVIORS: Mapping[
-    str, tuple[Behavior, bool]
-] = {  # replies from a right and a wrong model, and whether the right one succeeds
+BEHAVIORS: Mapping[str, tuple[Behavior, bool]] = {  # replies, made of a right and a wrong one; does it end well
     "rightly": (lambda right, _: [Say(right)], True),
     "rightly in pieces": (lambda right, _: [Say(right, pause_s=0.001)], True),
     "in a fence": (lambda right, _: [Say(f"```json\n{right}\n```")], True),

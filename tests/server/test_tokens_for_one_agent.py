@@ -332,9 +332,7 @@ async def test_what_others_do_changes_no_answer(neighbors: Neighbors) -> None:
             if operation.method == "GET" and not operation.streams:
                 for path, query in product(_paths(operation, neighbors.places), _given(operation.query)):
                     answer = await neighbors.asks("GET", path, query)
-                    found[f"{path} {query}"] = json.loads(
-                        answer.content, parse_float=lambda _: 0.0
-                    )  # except for clocks
+                    found[f"{path} {query}"] = json.loads(answer.content, parse_float=lambda _: 0.0)  # no clocks
         return found
 
     await answers()  # the first time, its own words are indexed
@@ -342,9 +340,7 @@ async def test_what_others_do_changes_no_answer(neighbors: Neighbors) -> None:
     for name in ("once", "twice"):
         await neighbors.all.post(f"{API}/agents/{OTHER}/conversations", json={"name": name})
         await neighbors.server.said(f"Say {SECRET}.", agent=f"{OTHER}--{name}")
-    await neighbors.all.post(
-        f"{API}/agents/{OTHER}/messages", json={"text": "Go on."}
-    )  # waits: the other's turn has a question
+    await neighbors.all.post(f"{API}/agents/{OTHER}/messages", json={"text": "Go on."})  # waits: its turn is asking
     now = await answers()
     changed = [path for path in now if now[path] != before[path]]
     assert not changed, "\n".join(f"{path}: {json.dumps(before[path])} -> {json.dumps(now[path])}" for path in changed)
@@ -363,9 +359,7 @@ async def test_the_calls_of_its_own_agent_are_listed_shown_and_run_again(neighbo
         assert answer.json()["lines"]
     called = await neighbors.asks("POST", f"{API}/functions/shout/call", body={"arguments": {"text": "b"}})
     assert called.json()["value"] == "bb"
-    assert (await neighbors.asks("GET", f"{API}/calls")).json()[
-        "calls"
-    ] == mine  # a call outside of turns belongs to no agent
+    assert (await neighbors.asks("GET", f"{API}/calls")).json()["calls"] == mine  # outside of turns: no agent's
     assert (await neighbors.asks("GET", f"{API}/status")).json()["agent"] == GROUP  # the first of its own
 
 

@@ -116,7 +116,7 @@ def reporting(place: str) -> Ask:
 
 
 def growing() -> Ask:
-    """The calls that make two functions."""
+    """Return the calls that create two functions."""
     return Ask(*(_create(name) for name in ("vowels_of", "vowels_in")))
 
 
@@ -126,12 +126,12 @@ def _create(name: str) -> Wanted:
 
 
 def helping(place: str) -> Script:
-    """The call of a helper, which calls `report` and gives its result."""
+    """Return the call of a helper, which calls `report` and returns its result."""
     return [Ask(Wanted("reporter", {"text": "sky"})), reporting(place), give(["written"])]
 
 
 def reported(place: str) -> dict[str, object]:
-    """The receipt of `reporting`."""
+    """Return the receipt of `reporting`."""
     return {
         "wrote": ["out/report.txt"],
         "reached": {place: 2},
@@ -144,11 +144,11 @@ GROWN = {"created": ["vowels_of", "vowels_in"]}
 
 
 def by_helper(place: str) -> dict[str, object]:
-    """The receipt of `helping`."""
+    """Return the receipt of `helping`."""
     return {**reported(place), "called": {"report": 1, "reporter": 1}}
 
 
 def conversation(place: str) -> Script:
-    """Four turns: one that does nothing, whatever it says, and those that do something."""
+    """Return a script of four turns: one that does nothing, whatever it says, and three that do something."""
     claims = Say("I have emailed your boss.")
     return [claims, growing(), Say("Two."), reporting(place), Say("Written."), *helping(place), Say("Done.")]
