@@ -21,7 +21,7 @@ from benchmarks.recall_data import model_named
 from benchmarks.tool_search import Pool, Query, pool_of, read
 
 QUERIES: Final = 8
-"""So many queries of each tool are asked."""
+"""The number of queries for each tool."""
 
 THRESHOLDS: Final = (0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
 _DEPTH: Final = 10

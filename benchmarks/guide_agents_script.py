@@ -163,7 +163,7 @@ ANSWERS: Final = (
     ("the late ones", Ask(Wanted("run_program", {"code": PROGRAM}))),
     ("which words", Ask(Wanted("proofreader", {"text": "teh cat sat"}))),
 )
-"""What is said to a message in which these words are."""
+"""Words of a message → the step that answers it."""
 
 
 def play(seen: Seen) -> Step:

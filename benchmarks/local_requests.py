@@ -2,10 +2,10 @@
 
 The model runs in the built-in engine, or behind a server: `--base-url http://127.0.0.1:8080/v1` takes its first model.
 
-Right is a turn that admitted a new function and whose reply holds the expected answer. The prompt was
-tuned on the set `tuning`; `test` was written before that, and its failures were looked at after its first
-run (8 of 10); `fresh` was written after all tuning. `inviting` are twenty requests that cannot be served without
-means: nothing is right there; what was made, what was asked of the user (who says no), and the reply are to be read.
+A turn is right if it admitted a new function and its reply contains the expected answer. The prompt was tuned on the
+set `tuning`; `test` was written before that, and its failures were examined after its first run (8 of 10); `fresh` was
+written after all tuning. `inviting` has twenty requests that cannot be served without means: nothing counts as right
+there; read what was made, what the user was asked (who says no), and the reply.
 
     python -m benchmarks.local_requests [--set test] [--only 0,3] [--programs on] [--mode native] [--preset memgpt]
         [--trace] [--json]

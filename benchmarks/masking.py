@@ -1,4 +1,4 @@
-"""`python -m benchmarks.masking [--turns N] [--seeds N] [--json]`: does masking find functions that help and that harm?
+"""`python -m benchmarks.masking [--turns N] [--seeds N] [--json]`: does masking reveal which functions help or harm?
 
 Planted: of 40 functions, 10 reduce the tokens of a turn that shows them, 10 increase them, 20 do nothing. Each turn has
 a request of one of five kinds, from short to long, probably needs eight of the functions, and varies by a third. The

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeAlias
 from tests.kit.steps import Ask, Choose, Say, Seen, Step, Wanted
 
 Play: TypeAlias = Generator[Step, Seen, None]
-"""Replies; each is sent the request that comes next."""
+"""Replies; each receives the next request."""
 
 _PAIR: Final = "{} = {}"
 _SOUGHT: Final = r"{} = ([0-9a-f-]{{36}})"

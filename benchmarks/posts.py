@@ -20,7 +20,7 @@ from agent_core.interfaces.state import opened_state
 from .measure import Row
 
 EACH: Final = 250
-"""The posts of one token: it may have 400 requests at once, and then 100 a second."""
+"""The posts per token: it may send 400 requests at once, and then 100 a second."""
 _AT_ONCE: Final = 16
 _SLICE: Final = 250  # requests per slice, alternating with the echo, so that a busy moment affects both
 

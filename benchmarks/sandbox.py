@@ -1,12 +1,10 @@
 """The cost of the sandbox: a call of `add(a, b)` with no layer, with every layer, and with a spare worker.
 
 All ways are interleaved in one run and use the same code; only the layers and the spare differ. The ratios matter:
-`hardened / plain` and `spare / plain`, from medians. Also measured are whole calls through `Sandbox.run`: `add` itself,
-with a granted folder, with a package that is slow to import, and in a kept worker.
-
-With `--portable`, the same for level `portable`, compared with a spare worker of this machine's own level: the cost of
-a start, of a call and of loading the compiled component, and the private memory of an idle host. `--build` rebuilds the
-component.
+`hardened / plain` and `spare / plain`, from medians. Also whole calls through `Sandbox.run`: `add` itself, with a
+granted folder, with a package that is slow to import, in a kept worker. With `--portable`, the same for level
+`portable` against a spare worker of this machine's own level: a start, a call, loading the compiled component, and the
+private memory of an idle host. `--build` rebuilds the component.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Screens of a terminal as SVG: one, or a film of several. No font is fetched; dark and light are readable."""
+"""Screens of a terminal as SVG: one, or a film of several. No font is fetched; readable on dark and light pages."""
 
 import re
 import time

@@ -1,12 +1,11 @@
 """`python -m benchmarks.tending [--functions 400] [--seed N] [--json]`: is a planted library maintained correctly?
 
-The functions work on lists of numbers and were made by an agent; each has three parts: which numbers it takes, what it
-does with each, and what it makes of all. Of 400, 60 are near-copies of others with different code; 40 pairs differ only
-by a number, and a scripted maker writes one function for each pair, every third so that some call ends differently; 30
-were not called for a long time; 20 fail on an empty list, and the maker fixes them, every fourth wrongly; a person
-edited 10 of the copies and 10 of the uncalled ones. Reports how many of these were merged, generalized, fixed and
-archived, correctly and wrongly, whether recorded calls replay alike, what a search finds before and after, and what one
-undo restores.
+The functions work on lists of numbers, in three parts: which numbers to take, what to do with each, and what to make of
+all. Of 400, 60 are near-copies of others with different code; 40 pairs differ only by a number, and a scripted maker
+writes one function for each pair, every third so that some call ends differently; 30 were not called for a long time;
+20 fail on an empty list, and the maker fixes them, every fourth wrongly; a person edited 10 of the copies and 10 of the
+uncalled ones. Reports what was merged, generalized, fixed and archived, correctly and wrongly, whether recorded calls
+replay alike, what a search finds before and after, and what one undo restores.
 """
 
 import argparse

@@ -24,7 +24,7 @@ from sandbox import Sandbox
 from tests.kit import Repeat, Say, Seen, scripted
 
 Reply: TypeAlias = Callable[[str], str]
-load: Final = import_module  # AutoGen is not installed where this file is checked
+load: Final = import_module  # type checking runs without AutoGen
 replies: Final[dict[str, Reply]] = {}  # the model's reply to a message, by agent
 place: Final[dict[str, Any]] = {}  # the folder of the running test's workspace, and its client
 _TAKEN: Final = {"model_client_stream", "description", "system_message"}  # the accepted parameters of `AssistantAgent`

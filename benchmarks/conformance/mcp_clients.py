@@ -47,7 +47,7 @@ _STEPS: Final = {
     "change it": ("It is changed.", ["letters", "text"], "1"),
     "/delete count_vowels": ("✓ deleted count_vowels", None, "was deleted"),
 }
-"""What is typed, what the prompt shows then, and what each client sees: the arguments in the list, and the answer."""
+"""What is typed → what the prompt then shows, the arguments that each client sees, and the result it gets."""
 
 
 def follow_a_prompt(name: str, url: str, token: str, workspace: Path) -> str:

@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-load: Final = importlib.import_module  # none of these is installed where this file is checked
+load: Final = importlib.import_module  # type checking runs without these packages
 PAGE: Final = Path(__file__).parents[2] / "docs" / "integrations.md"
 WORD: Final = "Brindle"  # what the scripted model always says
 TIDE: Final = "The tide is low."

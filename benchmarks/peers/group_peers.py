@@ -11,7 +11,7 @@ import logging
 import sys
 from typing import Any, Final
 
-load: Final = importlib.import_module  # none of these is installed where this file is checked
+load: Final = importlib.import_module  # type checking runs without these packages
 _TIMEOUT_S: Final = 60
 
 

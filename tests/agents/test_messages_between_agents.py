@@ -1,4 +1,4 @@
-"""Messages from agent to agent: notes, questions that park the turn, handoffs, and what may not be sent."""
+"""Messages between agents: notes, questions that park the turn, handoffs, and messages that are not allowed."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Questions about grants in a turn that another agent began: who asks, for whom, and for how long."""
+"""Questions about grants in a turn that another agent started: who asks, for whom, and for how long."""
 
 import asyncio
 from pathlib import Path

@@ -19,7 +19,7 @@ LONGEST_S = 60.0
 
 
 class Doomed:
-    """An agent whose processes end in the middle of its turns."""
+    """An agent whose processes die in the middle of its turns."""
 
     def __init__(self, store: Store, clock: ManualClock) -> None:
         self.store = store

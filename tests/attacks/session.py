@@ -45,7 +45,7 @@ _SHORT: Final = replace(LIMITS, wall_s=0.4)
 _ALONE: Final = ("disk", "memory")  # they would delay all others
 _AT_ONCE: Final = 4
 _AFTER: Final = "from functions.hand import state\n\ndef after() -> dict:\n    return state()\n"
-_ASKED: Final = {"look": ["at", "has"], "touch": [], "progress": []}  # what a program may call, as a row calls it
+_ASKED: Final = {"look": ["at", "has"], "touch": [], "progress": []}  # what a program may call, as rows call it
 _PROGRAM: Final = """
 import json, sys, types
 sys.modules["functions"] = functions = types.ModuleType("functions")

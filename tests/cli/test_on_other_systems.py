@@ -49,7 +49,7 @@ def workspace(tmp_path: Path, component: None) -> Path:
 
 
 def require_functions(workspace: Path) -> None:
-    """Skip the test where no level runs functions without forks."""
+    """Skip the test if no level runs functions without fork."""
     sandbox = json.loads(elsewhere("doctor", "--json", cwd=workspace).stdout)["sandbox"]
     if sandbox["level"] == "none":
         pytest.skip(f"needs level portable: {sandbox['missing'][0]}")

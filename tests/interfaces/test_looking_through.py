@@ -65,7 +65,7 @@ def test_a_q_before_any_filter_leaves_and_one_behind_a_space_filters(grown: Path
         screen.type("q")
         screen.wait_gone("of 61:")
         screen.line("/functions")
-        screen.wait_for("functions 61 of 61:")  # and no q is left in the input line
+        screen.wait_for("functions 61 of 61:")  # and the q did not end up in the input line
         screen.type(" vowelsq")
         screen.wait_for("No match")
         screen.type(BACKSPACE)

@@ -11,7 +11,7 @@ from multiprocessing.connection import Connection
 from tests.kit.program import FORKING
 
 Work = Callable[[str, Connection], None]
-"""What a process does: it is given an argument, and sends one text per thing that is acknowledged."""
+"""The work of a process: it receives an argument and sends one text per acknowledged item."""
 
 
 def _work(work: Work, environment: dict[str, str], argument: str, reports: Connection) -> None:

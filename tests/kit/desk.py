@@ -54,7 +54,7 @@ def shipping(weight: int, express: bool = False) -> int:
         price = 20
     return price + 4 if express else price
 '''
-"""Its two examples leave open most of what it does."""
+"""A function whose two examples leave most of its behavior open."""
 HOLLOW = '''\
 def send_mail(to: str, subject: str) -> str:
     """Send a mail to somebody.

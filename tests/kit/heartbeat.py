@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from tests.kit.pace import least_s_of
 
 MOST_MS = 100.0
-"""The longest time for which anything untrusted may hold up the event loop."""
+"""The longest time for which untrusted input may block the event loop."""
 _BEAT_S = 0.001
 
 

@@ -137,9 +137,9 @@ def reason_to_skip(nodeid: str) -> str | None:
 
 NEEDS = "needs another level than"
 NO_LEVEL = "no level "
-"""How a test that was to run at one level is skipped where it is not."""
+"""How the reason for a skip begins if the level under test is not available."""
 NOTHING_RUNS = "The sandbox cannot be enforced here"
-"""What the program says wherever a function was to run and there is no level."""
+"""The program's message if a function must run and no level works."""
 
 
 def skip_here(why: str, level: str = "") -> None:

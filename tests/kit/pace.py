@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 _TRIES = 5
 _KNOWN_S = 0.008
-"""What `_known` takes on the machine for which the bounds were written, at its slower hours."""
+"""The seconds of `_known` on the reference machine, at its slower hours."""
 
 
 def time_of(work: Callable[[], object]) -> float:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 WITH_PASSWORD = "locked"
-"""The role that is let in by a password alone, where a test makes it."""
+"""The role that can log in only with a password, if a test creates it."""
 _NOBODY = 65534
 _SOCKET = ".s.PGSQL.5432"
 _MEMORY = "/dev/shm"  # a database is about a thousand small files

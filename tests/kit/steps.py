@@ -111,7 +111,7 @@ class Raw:
 
 
 Predicate: TypeAlias = Callable[[Seen], "str | None"]
-"""Says what is missing in a request, or None."""
+"""Returns what is missing in a request, or None."""
 
 
 class Expect:

@@ -50,7 +50,7 @@ def _text(event: object) -> str:
 
 
 class Asked:
-    """A model at an endpoint of one kind, played by the scripted server."""
+    """A model at an endpoint of one kind, simulated by the scripted server."""
 
     def __init__(self, server: ScriptedModel, shape: Shape) -> None:
         settings = ModelSettings(max_tokens=500, timeout_s=5, api="chat")

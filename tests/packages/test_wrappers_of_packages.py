@@ -1,4 +1,4 @@
-"""`functions import PACKAGE --wrap MODULE.NAME`: the package is granted, and what is named gets a thin wrapper."""
+"""`functions import PACKAGE --wrap MODULE.NAME`: grants the package and writes a thin wrapper for each name."""
 
 import json
 import os

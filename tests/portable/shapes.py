@@ -17,14 +17,14 @@ def letta(messages: list[Any] | None = None, beside: dict[str, Any] | None = Non
 
 
 def turn(id: str, entries: list[Any], **more: Any) -> dict[str, Any]:
-    """A turn of a file."""
+    """Return a turn of a file."""
     event = {"kind": "message", "payload": {"text": "hi"}, "at": 1.0}
     known = {"id": id, "state": "done", "started": 1.0, "ended": 1.0, "events": [event], "entries": entries}
     return known | more
 
 
 def entry(kind: str, **payload: Any) -> dict[str, Any]:
-    """An entry of a turn."""
+    """Return an entry of a turn."""
     return {"kind": kind, "payload": payload, "at": 1.0}
 
 

@@ -29,7 +29,7 @@ THOUGHT_S = 2
 
 
 class Human:
-    """Answers after a while, or says no; `ask` calls a function that asks in turn."""
+    """Answers after a while, or says no; a call of any other function runs `ask`, which asks in turn."""
 
     def __init__(self, sandbox: Sandbox, *, patient: bool = True, word: str = "yes") -> None:
         self._sandbox = sandbox

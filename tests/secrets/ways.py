@@ -77,6 +77,6 @@ ENDS = {
     ' [["functions/in_leak.py", int(number), "leak", [[key, key]]]]}, "was_handling": True})'
     "\nimport os\nos._exit(0)",
 }
-"""How the call ends."""
+"""Ends of the call."""
 
 WAYS = {**REQUESTS, **ENDS}

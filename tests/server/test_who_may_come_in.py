@@ -83,7 +83,7 @@ async def test_an_open_stream_ends_with_its_token(served: Serve, monkeypatch: py
 
 async def test_tokens_that_cannot_be_read_are_told_in_the_one_shape(served: Serve) -> None:
     server = await served([])
-    await server.client.get(AGENTS)  # nobody else reads now, and hears of it first
+    await server.client.get(AGENTS)  # afterwards no other reader is active that could notice first
     (server.workspace.root / ".knapper" / "state.db").unlink()
     answer = await server.client.get(AGENTS)
     assert (answer.status_code, code(answer)) == (503, "storage")
@@ -373,7 +373,7 @@ async def test_a_key_alone_is_worth_nothing_nor_is_that_of_another_login(served:
     assert [(await browser.get(AGENTS)).status_code for browser in (first, second)] == [200, 200]
 
 
-EMBEDDED = [  # what is asked for, and how and as what a page asks for it
+EMBEDDED = [  # a request, and how a page makes it
     (("GET", AGENTS), "no-cors", "script"),
     (("GET", AGENTS), "cors", "empty"),
     (("GET", f"{AGENTS}/main/events"), "cors", "empty"),

@@ -1,4 +1,4 @@
-"""Events are posted once, wait in order, and are taken once."""
+"""Events are posted once, wait in order, and are claimed once."""
 
 import asyncio
 from collections.abc import Callable

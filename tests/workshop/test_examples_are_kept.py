@@ -72,7 +72,7 @@ async def test_with_a_reason_it_goes_and_the_history_shows_both(here: Room, code
 async def test_only_the_version_that_dropped_an_example_is_said_to_have_done_so(here: Room) -> None:
     await here.save(TALLY.replace(FIVE, THREE))
     await here.save(TALLY.replace(FIVE, FIVE + THREE))
-    await here.save(TALLY.replace(FIVE, THREE))  # the first one again, with its hash
+    await here.save(TALLY.replace(FIVE, THREE))  # the first version again, with its hash
     found = (await here.shop.history.history("tally")).versions
     assert [len(one.dropped) for one in found] == [0, 0, 1]
 
