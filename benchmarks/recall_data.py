@@ -68,7 +68,7 @@ def load(path: Path) -> list[dict[str, Any]]:  # Any: JSON
 
 
 async def model_named(name: Literal["wordllama", "e5", "minilm", "none"]) -> Embedder | None:
-    """Return the model of that name, loaded: search would work without it, but its figures would be wrong.
+    """Return the model of that name, loaded: search works without it, but then no figures may carry its name.
 
     Raises:
         EmbeddingUnavailable: it cannot be used here.

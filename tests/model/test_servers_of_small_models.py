@@ -1,4 +1,4 @@
-"""Models behind Ollama, LM Studio, llama.cpp and vLLM: mode detection, its memory, progress, and no repetition.
+"""Models behind Ollama, LM Studio, llama.cpp and vLLM: the detected mode, which is stored; progress; no repetition.
 
 The scripted server imitates each: its model information, its stream, and a small model's calls as text.
 """

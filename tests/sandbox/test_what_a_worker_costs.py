@@ -1,4 +1,4 @@
-"""What a worker may cost the host: leftover processes end, and colliding values are not compared forever."""
+"""What a worker may cost the host: surplus zygotes end, and colliding values do not block the event loop."""
 
 from pathlib import Path
 
