@@ -1,4 +1,4 @@
-"""Measurements: `python -m benchmarks.NAME` prints a table; none of it ships."""
+"""Benchmarks: `python -m benchmarks.NAME` prints a table; none of them ship."""
 
 import atexit
 import os
@@ -8,7 +8,7 @@ from types import TracebackType
 
 
 def _end_quietly(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Say nothing of a reader of the table that went away, as `| head` does."""
+    """Print no traceback if the reader of the table has gone away, as `| head` does."""
     group = error if isinstance(error, BaseExceptionGroup) else BaseExceptionGroup("", [error])
     if group.split(BrokenPipeError)[1] is None and _is_unread():
         return
@@ -16,7 +16,7 @@ def _end_quietly(kind: type[BaseException], error: BaseException, trace: Traceba
 
 
 def _is_unread() -> bool:
-    """Check whether the reader of the output has gone, and write to nobody from then on."""
+    """Check whether the reader of the output has gone; if so, discard all further output."""
     poll = select.poll()
     poll.register(sys.stdout, select.POLLOUT)
     is_unread = any(event & select.POLLERR for _, event in poll.poll(0))

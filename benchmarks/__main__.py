@@ -1,6 +1,6 @@
-"""`make bench`, or `python -m benchmarks [NAME …] [--json]`: the benches one after another, and one table.
+"""`make bench`, or `python -m benchmarks [NAME …] [--json]`: run the benchmarks in turn and print one table.
 
-Every ratio is to a reference that was taken in the same run. A missed aim is said, and fails nothing.
+Every ratio is to a reference measured in the same run. A missed target is reported but fails nothing.
 """
 
 import argparse
@@ -30,7 +30,7 @@ def main() -> None:
 
 
 def options(arguments: Sequence[str]) -> argparse.Namespace:
-    """Return the benches to run, all if none is named, and how to show them."""
+    """Return the benchmarks to run (all if none is named) and the output options."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", default=[*BENCHES], help=", ".join(BENCHES))
     parser.add_argument("--json", action="store_true", help="one JSON document instead of the table")
@@ -41,7 +41,7 @@ def options(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def run(name: str) -> Figures | None:
-    """Return what a bench prints, from a process of its own; None, and a message, if it broke."""
+    """Return what a benchmark prints, run in a subprocess; None, and a message, if it failed."""
     done = subprocess.run([sys.executable, "-m", f"benchmarks.{name}", "--json"], capture_output=True, text=True)
     try:
         figures: Figures = json.loads(done.stdout)

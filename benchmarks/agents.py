@@ -1,9 +1,9 @@
-"""`python -m benchmarks.agents`: many agents in one process, which is killed each second while they work.
+"""`python -m benchmarks.agents`: many agents in one process, which is killed every second while they work.
 
-Every agent gets notes and questions, numbered. At the end each message was read once by its agent, in order, and each
-question was answered once. Then, without kills: how long a turn takes, and what an agent keeps of the memory once it is
-closed. The model is an endpoint in a process of its own that answers at once. At last, three slow agents are asked
-together, and the slowest of them alone.
+Every agent gets numbered notes and questions. At the end, each message must have been read once by its agent, in order,
+and each question answered once. Then, without kills: the duration of a turn, and the memory that an agent still takes
+once it is closed. The model is an instant endpoint in a subprocess. Last, three slow agents are asked together, and the
+slowest of them alone.
 """
 
 import argparse
@@ -35,7 +35,7 @@ from .measure import Row, in_turn, median_ms, ratio, show
 SENDER = "main"
 LEAST_PER_S = 100
 MOST_BYTES = 100_000
-_WARM_UP = 20  # agents that were open before the memory is measured
+_WARM_UP = 20  # agents opened before memory is measured
 _READY = "at work"
 _REPLY_S = {"quick": 1.0, "slower": 1.5, "slowest": 2.0}
 _PIECES = 10
@@ -61,7 +61,7 @@ async def _all(agents: int, messages: int, seconds: float) -> list[Row]:
 
 
 async def bench(agents: int, messages: int, seconds: float) -> list[Row]:
-    """What was lost or done twice under kills, and the figures without them."""
+    """Return the messages lost or processed twice under kills, and the figures without kills."""
     with running() as address, tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
         url, killed, quiet = f"{address}/0/v1", Path(folder, "killed"), Path(folder, "quiet")
         for root in (killed, quiet):
@@ -87,7 +87,7 @@ async def bench(agents: int, messages: int, seconds: float) -> list[Row]:
 
 
 async def asked_together(rounds: int = 3) -> Row:
-    """The time from a question to three agents to their answers, compared with that to the slowest of them alone."""
+    """Compare the time to ask three agents together with the time to ask only the slowest of them."""
     with scripted([Repeat(_slow_reply)]) as model, tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
         root = Path(folder)
         (root / "agents").mkdir()
@@ -104,7 +104,7 @@ async def asked_together(rounds: int = 3) -> Row:
 
 
 async def _answered(workspace: Workspace, names: list[str]) -> float:
-    """Ask agents, and return the seconds until all their answers are there."""
+    """Ask agents and return the seconds until all their answers have arrived."""
     async with await workspace.agent(SENDER) as agent:
         async for _ in agent.turn(f"Ask: {json.dumps(names)}"):
             pass
@@ -130,7 +130,7 @@ def _slow_reply(seen: Seen) -> Step:
 
 
 async def work(root: Path, url: str, begun: str = "") -> None:
-    """Run all that is due; print a line when it is begun."""
+    """Run all due work; print a line at the start."""
     async with _opened(root, url) as workspace, workspace.runner() as runner:
         if begun:
             print(begun, flush=True)
@@ -149,13 +149,13 @@ def _names(agents: int) -> list[str]:
 
 
 async def _fill(root: Path, url: str, names: list[str], messages: int) -> None:
-    """Post all messages before anybody works."""
+    """Post all messages before any agent runs."""
     async with _opened(root, url) as workspace:
         await _post(workspace, names, messages)
 
 
 async def _post(workspace: Workspace, names: list[str], messages: int) -> None:
-    """Post messages to agents: every second one is a question."""
+    """Post messages to agents; every second one is a question."""
     for name in names:
         await workspace._store.apply([*_messages(name, messages)])
 
@@ -168,7 +168,7 @@ def _messages(name: str, count: int) -> Iterator[SendMessage]:
 
 
 def _kill_each_second(root: Path, url: str, seconds: float) -> int:
-    """Start the work again and again, and kill it when it has worked for a second; return how often that was done."""
+    """Start the work repeatedly and kill it after one second each time; return the number of kills."""
     end, kills = time.monotonic() + seconds, 0
     while time.monotonic() < end:
         command = [sys.executable, "-m", "benchmarks.agents", "--work", str(root), url]
@@ -186,7 +186,7 @@ def _kill_each_second(root: Path, url: str, seconds: float) -> int:
 
 
 async def _turns(workspace: Workspace) -> tuple[float, float]:
-    """Run all that is due, and return the seconds that a turn took, and those of processors."""
+    """Run all due work; return the wall-clock and CPU seconds per turn."""
     count = 0
 
     def hear(event: Event) -> None:
@@ -200,13 +200,13 @@ async def _turns(workspace: Workspace) -> tuple[float, float]:
 
 
 def _resident() -> int:
-    """Return the bytes of memory that this process now has."""
+    """Return the bytes of memory that this process now uses."""
     gc.collect()
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 async def _wrong(root: Path, url: str, names: list[str], messages: int) -> float:
-    """Let the rest be done, and count what is not as it must be."""
+    """Finish the remaining work and count the messages and questions with a wrong outcome."""
     await work(root, url)
     async with _opened(root, url) as workspace:
         store, wrong = workspace._store, 0

@@ -1,13 +1,13 @@
-"""`python -m benchmarks.best_play`: fifty tasks of 3 to 20 calls, each played as well as it can be in two ways.
+"""`python -m benchmarks.best_play`: fifty tasks of 3 to 20 calls, each played optimally in two ways.
 
-*Direct*: one reply asks for all calls that need no result of the others, so a loop is one step, and each page of a
-list, and each round of a join, is one more. *Program*: one program does it all. Requests, the bytes sent, and of these
-the *fresh* ones, which the request before did not begin with: what a prefix cache does not have. Each task has a
-conversation of its own, whose first request is fresh; *fresh to a server* is what is left where the first request of
-the conversation before is in the cache, too. Solved: the program's value is the expected one; all calls of the direct
-play returned. The play knows the calls, so this says what either way costs, and not what a model can do. Of the
-functions, one computes, one reads a file by a grant, and one is a tool of an MCP server. Last, the milliseconds of an
-inner call and of the same function called by itself, on the record as well.
+*Direct*: one reply requests all calls that do not need each other's results, so a loop takes one step, and each page of
+a list and each round of a join takes one more. *Program*: one program does it all. Reported are the requests, the bytes
+sent, and the *fresh* bytes: those after the prefix shared with the previous request, which a prefix cache does not
+have. Each task is a separate conversation whose first request is fresh; *fresh to a server* is what remains if the
+cache also holds the first request of the previous conversation. A task is solved if the program returns the expected
+value and all calls of the direct play returned. The script knows the right calls, so this measures what each way costs,
+not what a model can do. One of the functions computes, one reads a file under a grant, and one is a tool of an MCP
+server. Last: the milliseconds of an inner call and of the same function called directly, both recorded.
 """
 
 import asyncio
@@ -72,7 +72,7 @@ CUSTOMER = "shop__customer"
 
 @dataclass
 class Task:
-    """A task: the calls of each step that a direct play needs, the program, and the result."""
+    """A task: the calls of each step in direct play, the program, and the result."""
 
     code: str
     steps: list[list[tuple[str, int]]]
@@ -112,7 +112,7 @@ def _page(cursor: int) -> list[int]:
 
 
 def _until(enough: int, code: str) -> Task:
-    """Return the task that reads pages, and the orders of each, until their amounts are enough."""
+    """Return the task that reads pages, and the orders on each, until the amounts suffice."""
     steps: list[list[tuple[str, int]]] = []
     cursor, total = 0, 0
     while total < enough and sum(map(len, steps)) < 20:
@@ -123,20 +123,20 @@ def _until(enough: int, code: str) -> Task:
 
 
 def main() -> None:
-    """Measure, and show the figures."""
+    """Measure and print the figures."""
     given = options(__doc__, rounds=10)
     show([*asyncio.run(bench()), *asyncio.run(inner_calls(given.rounds))], as_json=given.json)
 
 
 @dataclass
 class Spent:
-    """What tasks cost in one way."""
+    """The cost of tasks played in one way."""
 
     requests: int = 0
     sent: int = 0
     fresh: int = 0
     fresh_to_server: int = 0
-    first: str = ""  # of the conversation before
+    first: str = ""  # of the previous conversation
     solved: int = 0
 
     def add(self, requests: Sequence[Seen]) -> None:
@@ -151,14 +151,14 @@ class Spent:
 
 
 def shared(one: str, other: str) -> int:
-    """Return how many characters two texts begin with in common."""
+    """Return the length of the common prefix of two texts."""
     return next(
         (place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
     )
 
 
 async def bench() -> list[Row]:
-    """Return requests and bytes of the tasks, direct and as programs."""
+    """Return the requests and bytes of the tasks, played directly and as programs."""
     every = [*tasks()]
     direct = await _played([[*_asks(task), Say("Done.")] for task in every], every, _is_each_call_made)
     programs: list[list[Step]] = [[Ask(Wanted("run_program", {"code": task.code})), Say("Done.")] for task in every]
@@ -193,7 +193,7 @@ async def _yes(question: Question) -> Decision:
 async def _played(
     scripts: Sequence[Sequence[Step]], every: Sequence[Task], is_solved: Callable[[Task, Sequence[CallAnswered]], bool]
 ) -> Spent:
-    """Return what the tasks cost, each in a conversation of its own."""
+    """Return the cost of the tasks, each in its own conversation."""
     spent = Spent()
     with tempfile.TemporaryDirectory() as folder, scripted([step for script in scripts for step in script]) as model:
         root = Path(folder)
@@ -221,7 +221,7 @@ async def _played(
 
 
 async def inner_calls(rounds: int, calls: int = 50) -> list[Row]:
-    """Return how long an inner call of a program takes, and how much longer than the same call by itself."""
+    """Return the time of a program's inner call, and how much longer it takes than a direct call."""
     clock = "import time\nbegan = time.perf_counter()\n"
     code = f"{clock}for n in range({calls}):\n    page_of_orders(n)\n(time.perf_counter() - began) / {calls} * 1000"
     script = [step for _ in range(rounds + 1) for step in (Ask(Wanted("run_program", {"code": code})), Say("Done."))]
@@ -233,7 +233,7 @@ async def inner_calls(rounds: int, calls: int = 50) -> list[Row]:
         flags = {"model.base_url": model.base_url, "model.name": "scripted", "memory.embedding": "none"}
         async with Workspace.open(folder, flags=flags) as workspace:
             agent = await workspace.agent()
-            for _ in range(rounds + 1):  # the first is to get warm
+            for _ in range(rounds + 1):  # the first is a warm-up
                 events = [event async for event in agent.turn("Do it.")]
                 inner += [float(event.text.splitlines()[0]) for event in events if isinstance(event, CallAnswered)]
                 acts = [workspace.functions.call("page_of_orders", {"cursor": number}) for number in range(calls)]

@@ -1,7 +1,7 @@
-"""The gain of two cores in a check of many candidates: `python -m benchmarks.bulk [PATH]`.
+"""The speedup of two cores in a check of many candidates: `python -m benchmarks.bulk [PATH]`.
 
-PATH is a `.jsonl` file for `functions check`; without one, candidates are made here. One core: this process and all
-that it starts are held to it. Both times are of the whole check, processes started and sandboxes opened included.
+PATH is a `.jsonl` file for `functions check`; without one, candidates are generated. For one core, this process and its
+children are pinned to it. Both times cover the whole check, including the start of processes and sandboxes.
 """
 
 import argparse
@@ -43,7 +43,7 @@ _BODY = '''def count_{name}(text: str, limit: int = {limit}) -> int:
 
 
 def made(count: int) -> Iterator[str]:
-    """Candidates that differ in their letters."""
+    """Return candidates that differ in their letters."""
     for number in range(count):
         letters = "".join(chr(97 + (number * step + step) % 26) for step in (1, 3, 7))
         letters = "".join(dict.fromkeys(letters))
@@ -53,7 +53,7 @@ def made(count: int) -> Iterator[str]:
 
 @contextmanager
 def one_core() -> Iterator[None]:
-    """This process, and what it starts meanwhile, on one core."""
+    """Pin this process and its new children to one core."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(before)})
     try:
@@ -63,7 +63,7 @@ def one_core() -> Iterator[None]:
 
 
 async def checked(path: Path) -> float:
-    """Seconds for a check of all lines on the cores that this process may use."""
+    """Return the seconds for a check of all lines on the cores available to this process."""
     count = 0
 
     def tell(_: object) -> None:
@@ -78,7 +78,7 @@ async def checked(path: Path) -> float:
 
 
 async def bench(rounds: int, path: Path | None = None, count: int = _MADE) -> list[Row]:
-    """The rows: on one core, and on all of them."""
+    """Return the rows: on one core, and on all of them."""
     with tempfile.TemporaryDirectory() as folder:
         if path is None:
             path = Path(folder) / "made.jsonl"

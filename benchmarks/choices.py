@@ -1,17 +1,17 @@
-"""`python -m benchmarks.choices PATH [--json]`: what a model is shown of a library, and if the right function is in it.
+"""`python -m benchmarks.choices PATH [--json]`: how much of a library a model is shown, and how often it chooses right.
 
-The tools of a data file become functions, and its queries messages, through the product's own search and selection.
-No model takes part: a scripted chooser calls, of the functions that it is shown, the one with most words in common with
-the message (BM25). So the figures compare the ways to show functions, not models. With `--model
-local/qwen2.5-coder-1.5b [--requests N]` a real model chooses instead, by its first step under a schema; it may also
-reply, and then it called nothing.
+The tools of a data file become functions and its queries messages, through the product's own search and selection. No
+model takes part: of the functions it is shown, a scripted chooser calls the one that shares the most words with the
+message (BM25). So the figures compare the ways to show functions, not models. With `--model local/qwen2.5-coder-1.5b
+[--requests N]` a real model chooses instead, in its first step under a schema; it may also reply, which counts as no
+call.
 
-- *prediction*: the functions that the message probably needs are shown, as in a turn.
-- *search*: the chooser is shown what `list_functions` finds for the message.
-- *neither*: it is shown what fits, in the order of the names.
+- *prediction*: shows the functions that the message probably needs, as a turn does.
+- *search*: shows what `list_functions` finds for the message.
+- *neither*: shows what fits, in order of the names.
 
-A model that calls natively sees no schema but an index, lines of text in the system message: *in the index* is whether
-the right function has one, at the first message of a conversation.
+A model that calls natively sees no schema but an index of text lines in the system message: *in the index* is whether
+the right function has a line there at the first message of a conversation.
 """
 
 import argparse
@@ -46,8 +46,8 @@ from .tool_search import Plain, Pool, Query, Remembered, pool_of, read
 SIZES: Final = (20, 200, 1_734)
 LIBRARIES: Final = (20, 500)
 REQUESTS: Final = 60
-TURNS: Final = 10  # of one conversation, in which every message is about something else
-EACH: Final = 3  # requests of each tool that is asked for
+TURNS: Final = 10  # of one conversation, in which every message has a different subject
+EACH: Final = 3  # requests for each tool
 Chooser: TypeAlias = Callable[[Mapping[str, Function], str], Awaitable[str | None]]
 _TASK: Final = "You help the user by calling functions. Call the one that does what is asked."
 _SETTINGS: Final = TurnSettings()
@@ -55,7 +55,7 @@ _ROOM: Final = int(_SETTINGS.function_tokens * BYTES_PER_TOKEN)
 
 
 class Nothing:
-    """No function is hidden, and nobody complained."""
+    """Hide no function; there are no complaints."""
 
     held: frozenset[tuple[str, str]] = frozenset()
     archived: frozenset[tuple[str, str]] = frozenset()
@@ -74,7 +74,7 @@ def main() -> None:
 
 
 async def chosen_by_model(path: Path, name: str, requests: int) -> list[Row]:
-    """The right calls of a real model, of the first requests."""
+    """Return the right calls of a real model for the first requests."""
     model = await open_local(name)
 
     async def choose(functions: Mapping[str, Function], message: str) -> str | None:
@@ -93,7 +93,7 @@ async def chosen_by_model(path: Path, name: str, requests: int) -> list[Row]:
 
 
 async def bench(path: Path) -> list[Row]:
-    """The rows of a data file: tokens and the part of them that stays, then the right calls."""
+    """Return the rows of a data file: the tokens, the share that stays unchanged, and the right calls."""
     tools, queries = read(path)
     model = await model_named("wordllama")
     ordered = _in_order(tools)
@@ -118,7 +118,7 @@ async def _right_calls(
     choose: Chooser,
     requests: int,
 ) -> list[Row]:
-    """Return how many of the requests lead to the right function, of a small library and of a large one."""
+    """Return how many requests lead to the right function, for a small and a large library."""
     asked, rows = _asked(queries, {tool["id"] for tool in tools}), list[Row]()
     wanted = {id for query in asked for id in query.gold}
     library = sorted(_in_order(tools), key=lambda tool: tool["id"] not in wanted)
@@ -133,7 +133,7 @@ def _in_order(tools: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:  # Any: 
 
 
 async def _sessions(pool: Pool, talks: Sequence[Sequence[Query]], model: Embedder | None) -> tuple[float, float]:
-    """Return the tokens of the functions shown in conversations, and the share that the turn before began with."""
+    """Return the mean tokens of the functions shown, and the share of the prefix kept from the previous turn."""
     search = FunctionSearch(model, Remembered([]), lambda: pool.snapshot)
     tokens, kept = list[float](), list[float]()
     for messages in talks:
@@ -147,7 +147,7 @@ async def _sessions(pool: Pool, talks: Sequence[Sequence[Query]], model: Embedde
 
 
 async def _calls(pool: Pool, asked: Sequence[Query], model: Embedder | None, choose: Chooser) -> list[Row]:
-    """Return how many of the requests lead to the right function, by the way in which functions are shown."""
+    """Return how many requests lead to the right function, for each way to show functions."""
     search = FunctionSearch(model, Remembered([]), lambda: pool.snapshot)
     functions, right, seen = pool.snapshot.functions, Counter[str](), Counter[str]()
     for query in asked:
@@ -177,7 +177,7 @@ async def _calls(pool: Pool, asked: Sequence[Query], model: Embedder | None, cho
 
 
 async def chosen(functions: Mapping[str, Function], message: str) -> str | None:
-    """Return the function that has most words in common with a message, of those shown."""
+    """Return the shown function that shares the most words with a message."""
     if not functions:
         return None
     plain = await Plain.of(Pool(Snapshot(functions, {}, {}, {}, {}), {}), None)
@@ -185,14 +185,14 @@ async def chosen(functions: Mapping[str, Function], message: str) -> str | None:
 
 
 async def predicted(shown: Shown, pool: Pool, search: FunctionSearch, message: str) -> None:
-    """Expect of a set of functions shown what a message probably needs, as a turn does."""
+    """Predict what a message needs and add it to the functions shown, as a turn does."""
     shown.choose(pool.snapshot.functions)
     if shown.is_crowded:
         shown.expect(await search.likely(message, EXPECTED))
 
 
 async def indexed(pool: Pool, search: FunctionSearch, message: str) -> frozenset[str]:
-    """Return the functions that have a line in the index of a conversation which begins with this message."""
+    """Return the functions with a line in the index of a conversation that begins with this message."""
     caller = host_functions.standard()[CALLER].function
     shown = Shown([caller], _SETTINGS.shown_functions, Nothing(), room=_ROOM)
     await predicted(shown, pool, search, message)
@@ -201,7 +201,7 @@ async def indexed(pool: Pool, search: FunctionSearch, message: str) -> frozenset
 
 
 def library_of(tools: Iterable[dict[str, Any]]) -> Pool:  # Any: JSON
-    """Return tools as functions of one library, in which no name stands twice, without the tools outside of it."""
+    """Return tools as functions of one library with unique names; dependencies outside of it are dropped."""
     tools = list(tools)
     ids = {tool["id"] for tool in tools}
     inside = {
@@ -214,12 +214,12 @@ def library_of(tools: Iterable[dict[str, Any]]) -> Pool:  # Any: JSON
 
 
 def shown_set() -> Shown:
-    """Return the functions that an agent is shown, before any."""
+    """Return the functions that an agent is shown at first."""
     return Shown([], _SETTINGS.shown_functions, Nothing(), room=_ROOM)
 
 
 def _asked(queries: Iterable[Query], ids: set[str]) -> list[Query]:
-    """Return requests that one tool serves, a few for each of so many tools."""
+    """Return a few requests for each of a number of tools; one tool serves each request."""
     by_tool: dict[str, list[Query]] = {}
     for query in sorted(queries, key=lambda query: mixed(query.id)):
         if len(query.gold) == 1 and query.gold <= ids:
@@ -233,7 +233,7 @@ def _drawn(queries: Iterable[Query], count: int) -> list[Query]:
 
 
 def mixed(id: str) -> str:
-    """Return what to order by for an order that is arbitrary and always the same."""
+    """Return a sort key for an order that is arbitrary but the same in every run."""
     return hashlib.sha1(f"c{id}".encode()).hexdigest()
 
 

@@ -1,7 +1,8 @@
-"""`make cluster`: a PostgreSQL, three workers, and a folder for the prompt, on this machine, until Ctrl-C.
+"""`make cluster`: a PostgreSQL server, three workers and a folder for the prompt on this machine, until Ctrl-C.
 
-The database is the one of the tests, made anew and without `fsync`; it and the folders are gone afterwards. A worker
-that ends is started again. What is typed here as `NAME: TEXT` is said to an agent: whichever worker is free answers.
+The database server is the one from the tests, newly created and without `fsync`; it and the folders are deleted
+afterwards. A worker that ends is restarted. A line typed here as `NAME: TEXT` goes to that agent; any idle worker
+answers.
 """
 
 import argparse
@@ -24,14 +25,14 @@ from agent_core.interfaces.commands.serve import stopping
 from agent_core.storage import Post, Store, open_store
 from tests.kit.postgres import Server, programs
 
-_AGAIN_S: Final = 2.0  # as `RestartSec` of the unit in deploy/
+_AGAIN_S: Final = 2.0  # like `RestartSec` of the unit in deploy/
 _GRACE_S: Final = 5.0
 _PATIENCE_S: Final = 120.0
 _PROGRAM: Final = (sys.executable, "-m", "agent_core")
 
 
 def main() -> int:
-    """Start all, say where it is, and end all."""
+    """Start everything, print where it is, and stop everything on exit."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--workers", type=int, default=3)
     parser.add_argument("--model", default="", help="for the workers; by default what the settings say")
@@ -66,7 +67,7 @@ async def _until_stopped(given: argparse.Namespace, server: Server, folder: Path
 
 
 async def _made(store: Store, prompt: Path, workers: int, environment: dict[str, str]) -> None:
-    """Wait for the workers, then make a second folder that shares their functions."""
+    """Wait for the workers, then create a second folder that shares their functions."""
     async with asyncio.timeout(_PATIENCE_S):
         while sum(row.is_alive and row.slots > 0 for row in await store.workers()) < workers:  # noqa: ASYNC110
             await asyncio.sleep(0.1)
@@ -81,7 +82,7 @@ async def _made(store: Store, prompt: Path, workers: int, environment: dict[str,
 
 @asynccontextmanager
 async def _workers(folder: Path, count: int, environment: dict[str, str]) -> AsyncIterator[None]:
-    """Keep so many workers at work in a folder of their own."""
+    """Keep a number of workers running in a separate folder."""
     root = folder / "worker"
     Workspace.create(root)
     processes: dict[int, Process] = {}
@@ -96,7 +97,7 @@ async def _workers(folder: Path, count: int, environment: dict[str, str]) -> Asy
 
 
 async def _kept(number: int, root: Path, environment: dict[str, str], processes: dict[int, Process]) -> None:
-    """Start a worker, pass on what it says, and start it again when it has ended."""
+    """Start a worker, print its output, and restart it when it has ended."""
     while True:
         worker = processes[number] = await create_subprocess_exec(
             *(*_PROGRAM, "worker"),
@@ -104,7 +105,7 @@ async def _kept(number: int, root: Path, environment: dict[str, str], processes:
             env={**os.environ, **environment},
             stdout=PIPE,
             stderr=STDOUT,
-            start_new_session=True,  # Ctrl-C is for this process, which tells them
+            start_new_session=True,  # Ctrl-C is for this process, which stops the workers
         )
         assert worker.stdout is not None
         async for said in worker.stdout:
@@ -126,7 +127,7 @@ async def _ended(worker: Process) -> None:
 
 @contextmanager
 def _typed(store: Store) -> Iterator[None]:
-    """Post what is typed meanwhile."""
+    """Post what is typed in the meantime."""
     loop, posting = asyncio.get_running_loop(), set[asyncio.Task[str]]()
 
     def read() -> None:

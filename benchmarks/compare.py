@@ -1,8 +1,8 @@
-"""`make bench-compare BASE=rev`, or `python -m benchmarks.compare BASE [NAME …]`: two commits, measured in turn.
+"""`make bench-compare BASE=rev`, or `python -m benchmarks.compare BASE [NAME …]`: compare two commits.
 
-Each round runs every bench once for the base and once for what is here, in changing order, so that both meet the same
-machine; `BASE` is checked out into a temporary folder. A difference is called one only if chance cannot well explain
-it: if the interval that holds the middle ratio in 95 of 100 cases leaves out 1. Everything else is noise.
+Each round runs every benchmark once for the base and once for the working tree, in changing order, so both meet the
+same machine; `BASE` is checked out into a temporary folder. A difference is reported only if chance is an unlikely
+explanation: if the interval that holds the median ratio in 95 of 100 cases excludes 1. Everything else is noise.
 """
 
 import argparse
@@ -22,17 +22,17 @@ from typing import Final, TypeAlias
 from .__main__ import BENCHES, LAST_LINES
 
 HERE: Final = Path(__file__).resolve().parents[1]
-LEAST_ROUNDS: Final = 6  # fewer leave no interval that holds the middle in 95 of 100 cases
+LEAST_ROUNDS: Final = 6  # with fewer, no interval holds the median in 95 of 100 cases
 _CHANCE: Final = 0.05
 _NAMES: Final = ("turn", "reload", "sandbox", "startup")
 
 Figures: TypeAlias = dict[str, float]  # by the text of the row
-Rounds: TypeAlias = list[tuple[Figures, Figures]]  # of the base and of what is here
+Rounds: TypeAlias = list[tuple[Figures, Figures]]  # of the base and of the working tree
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One figure here beside that of the base, as ratios: the middle one, and the interval that holds it."""
+    """One figure here compared with the base: the median ratio and the interval that holds it."""
 
     what: str
     base: float
@@ -60,7 +60,7 @@ def main() -> None:
         parser.error(f"there is no bench {unknown[0]!r}; there are {', '.join(BENCHES)}")
     if given.rounds < LEAST_ROUNDS:
         parser.error(f"fewer than {LEAST_ROUNDS} rounds do not tell a difference from noise")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("Stopped."))  # as Ctrl-C does: what was checked out is removed
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("Stopped."))  # like Ctrl-C, so that the checkout is removed
     with _checked_out(given.base) as base:
         differences = [row for name in given.names for row in differing(list(_rounds(name, base, given.rounds)))]
     if given.json:
@@ -72,7 +72,7 @@ def main() -> None:
 
 
 def differing(rounds: Rounds) -> list[Difference]:
-    """Return each figure that both have, with its ratio; the interval is that of order statistics."""
+    """Return each figure that both have with its ratio; the interval comes from order statistics."""
     return [_difference(what, rounds) for what in rounds[0][1] if all(what in base for base, _here in rounds)]
 
 
@@ -85,7 +85,7 @@ def _difference(what: str, rounds: Rounds) -> Difference:
 
 
 def _left_out(count: int) -> int:
-    """Return how many ratios may be left out at each end while the others still hold the middle often enough."""
+    """Return how many ratios can be dropped at each end while the rest still hold the median often enough."""
     outside, out = 0.0, 0
     while True:
         outside += 2 * math.comb(count, out) / 2**count
@@ -120,7 +120,7 @@ def _rounds(name: str, base: Path, rounds: int) -> Iterator[tuple[Figures, Figur
 
 
 def _figures(name: str, tree: Path) -> Figures:
-    """Return what one run of a bench says: a ratio to its own reference where there is one, else the time."""
+    """Return the figures of one run of a benchmark: the ratio to its reference if there is one, else the time."""
     command: Sequence[str] = [sys.executable, "-m", "benchmarks", name, "--json"]
     done = subprocess.run(command, cwd=tree, capture_output=True, text=True)
     if done.returncode:

@@ -1,8 +1,8 @@
-"""`python -m benchmarks.confusables PATH [--embedding …] [--json]`: are the pairs that an audit calls confusable so?
+"""`python -m benchmarks.confusables PATH [--embedding …] [--json]`: are pairs that an audit calls confusable so?
 
-PATH is as for benchmarks.tool_search. All of its tools are one library; a pair that the product finds by its
-descriptions alone is right if a query of the file that means one of the two finds the other before it. Only pairs of
-which both are asked for by queries with one right answer can be judged. Beside it: pairs that are only near.
+PATH is as for benchmarks.tool_search. All of its tools form one library. A pair that the product finds by its
+descriptions alone is right if a query for one of the two finds the other first. Only pairs can be judged for which both
+tools have queries with one right answer. For comparison: pairs that are merely similar.
 """
 
 import argparse
@@ -21,14 +21,14 @@ from benchmarks.recall_data import model_named
 from benchmarks.tool_search import Pool, Query, pool_of, read
 
 QUERIES: Final = 8
-"""So many queries of each tool are asked."""
+"""The number of queries for each tool."""
 
 THRESHOLDS: Final = (0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
 _DEPTH: Final = 10
 
 
 async def measure(path: Path, name: Any) -> dict[str, Any]:  # Any: a model's name; JSON
-    """Return for each threshold how many pairs are found, can be judged, and are confused by a query."""
+    """Return, for each threshold, how many pairs are found, can be judged, and are confused by a query."""
     tools, queries = read(path)
     pool = pool_of(tools)
     index = FunctionIndex(await model_named(name))
@@ -45,7 +45,7 @@ async def measure(path: Path, name: Any) -> dict[str, Any]:  # Any: a model's na
 
 
 def _asked(queries: Iterable[Query], pool: Pool) -> dict[str, list[str]]:
-    """Return queries of each tool that only it answers, drawn by their hash."""
+    """Return queries of each tool that only it answers, selected by hash."""
     names = {id: name for name, id in pool.ids.items()}
     texts: dict[str, list[str]] = defaultdict(list)
     for query in sorted(queries, key=lambda query: hashlib.sha1(query.id.encode()).hexdigest()):
@@ -65,7 +65,7 @@ def _share(pairs: Sequence[tuple[str, str, float]], orders: dict[str, list[list[
 
 
 def _is_confused(name: str, other: str, orders: dict[str, list[list[str]]]) -> bool:
-    """Check whether a query of one tool finds the other before it."""
+    """Check whether a query for one tool finds the other first."""
     return any(other in (order[: order.index(name)] if name in order else order) for order in orders[name])
 
 

@@ -1,8 +1,9 @@
-"""`python -m benchmarks.context`: what a long conversation costs, and how much of a request is the one before.
+"""`python -m benchmarks.context`: the cost of a long conversation, and how much of a request is unchanged.
 
-The first turns of a conversation beside turns after 10,000 messages, of which a window holds the last 200; the
-start that takes up such a conversation; the unchanged prefix of 50 steps that edit memory, in the bytes sent; and how
-much of all requests of a session was in the one before, in a workspace with more functions than are shown.
+Compares the first turns of a conversation with turns after 10,000 messages, of which the window holds the last 200, and
+the start that resumes such a conversation. Also reports the unchanged prefix, in bytes sent, of 50 steps that edit
+memory, and how much of all requests of a session was in the previous one, in a workspace with more functions than are
+shown.
 """
 
 import asyncio
@@ -27,14 +28,14 @@ from .measure import Act, Row, in_turn, median_ms, options, ratio, show, timed
 
 MESSAGES = 10_000
 IN_TURN = 20  # messages of a past turn
-IN_SIGHT = 200  # of the past are in the window still
+IN_SIGHT = 200  # messages of the past still in the window
 WINDOW = 16_000
 TURNS = 40
 STEPS = 50
 OVERHEAD_AIM = 1.5
 CHANGED_AIM = 0.05
 SHARE = "of its length"
-SESSION = (10, 4)  # turns, each about something else, and the steps of each
+SESSION = (10, 4)  # turns, each with a different subject, and the steps of each
 VERBS = ["translate", "rename", "count", "sort", "merge", "encrypt"]
 VERBS += ["print", "archive", "compress", "review", "share", "convert"]
 NOUNS = ["songs", "invoices", "photos", "recipes", "letters", "maps", "tickets", "contracts", "poems", "budgets"]
@@ -47,7 +48,7 @@ def main() -> None:
 
 
 async def bench(turns: int, messages: int = MESSAGES, steps: int = STEPS) -> list[Row]:
-    """Milliseconds of turns and starts, early and late; the share of a request that the one before did not have."""
+    """Return the milliseconds of early and late turns and starts, and the share of a request that is new."""
     base, late = "turn: the first of a conversation", f"turn: after {messages:,} messages"
     taken, starts = await _turns(turns, {base: 0, late: messages})
     shares = await changed(steps)
@@ -64,7 +65,7 @@ async def bench(turns: int, messages: int = MESSAGES, steps: int = STEPS) -> lis
 
 
 async def _turns(turns: int, pasts: Mapping[str, int]) -> tuple[dict[str, list[float]], dict[str, float]]:
-    """The seconds of turns, one of each past after the other, and of the starts before them."""
+    """Return the seconds of turns, alternating between the pasts, and of the starts before them."""
     acts: dict[str, Act] = {}
     starts: dict[str, float] = {}
     async with AsyncExitStack() as stack:
@@ -84,7 +85,7 @@ async def _timed_turn(agent: Agent) -> float:
 
 
 async def _fill(root: Path, messages: int) -> None:
-    """A past of so many messages, as a program that was here before left it: with a summary of all but the last."""
+    """Write a past of this many messages as an earlier process leaves it: with a summary of all but the last ones."""
     (root / ".knapper").mkdir(mode=0o700)
     store = open_store(root / ".knapper" / "state.db", clock=Clock())
     try:
@@ -120,7 +121,7 @@ async def _turn_of(store: Store, entries: list[Entry]) -> int:
 
 
 async def changed(steps: int) -> tuple[float, float]:
-    """Of each step's request, the share of the one before that it does not begin with: the middle, and the most."""
+    """Return the share of each request not kept by the next one's prefix: the median and the maximum."""
     numbers = count()
 
     def edit(_: Seen) -> Step:
@@ -142,7 +143,7 @@ async def changed(steps: int) -> tuple[float, float]:
 
 
 async def unchanged(turns: int, steps: int) -> float:
-    """Of all requests of a session, the share that begins a request as it began the one before."""
+    """Return the share of a session's requests that repeats the prefix of the previous request."""
     texts = (f"{verb} my {noun}" for noun in NOUNS for verb in VERBS)
     messages = [text for number, text in enumerate(texts) if number % 17 == 0][:turns]
     asked = [Ask(Wanted("list_functions", {"pattern": f"*{number}"})) for number in range(steps - 1)]
@@ -159,8 +160,9 @@ async def unchanged(turns: int, steps: int) -> float:
 
 
 async def growing(functions: int) -> float:
-    """Of the requests from the second on, the share that begins as the one before, where each step makes, calls, looks
-    for or edits a function.
+    """Return the share of requests, from the second on, that repeats the prefix of the previous one.
+
+    The steps create, call, search for and edit functions.
     """
     script: list[Step] = []
     for letter in "abcdefgh"[:functions]:
@@ -192,7 +194,7 @@ def _library_of(noun: str) -> list[str]:
 
 
 def _sent(seen: Seen) -> str:
-    """Return what a server reads and caches: the functions, then the messages one after another."""
+    """Return what a server reads and caches: the functions, then the messages in order."""
     tools = json.dumps(seen.body.get("tools"), ensure_ascii=False)
     return tools + "".join(json.dumps(message, ensure_ascii=False) for message in seen.messages)
 

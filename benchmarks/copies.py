@@ -1,9 +1,9 @@
 """Functions that the gate takes for copies: `python -m benchmarks.copies PATH [--running] [--json]`.
 
-PATH holds one function a line, as for benchmarks.gate. Functions of it are disguised (parameters and locals
-renamed, keyword arguments reordered, the docstring reworded) and should be recognised beside the whole library;
-the functions as they are, taken pairwise, should not. With `--running`, their statements are written anew, too, so
-that only their results tell, and all have hints and two examples, the disguised ones others where there are more.
+PATH holds one function per line, as for benchmarks.gate. Some functions are disguised (parameters and locals renamed,
+keyword arguments reordered, the docstring reworded) and should be recognized against the whole library; the original
+functions, compared pairwise, should not. With `--running`, their statements are rewritten too, so only their results
+give them away; all have hints and two examples, and the disguised ones have other examples if there are more.
 """
 
 import argparse
@@ -35,7 +35,7 @@ _AT_ONCE = 8
 
 
 def library(path: Path) -> dict[str, str]:
-    """The functions of a data file by name, each with its description as docstring; a taken name is numbered."""
+    """Return the functions of a data file by name, with descriptions as docstrings; a taken name gets a number."""
     found: dict[str, str] = {}
     for row in _rows(path):
         name = row["name"].lstrip("_")
@@ -49,7 +49,7 @@ def _rows(path: Path) -> list[dict[str, Any]]:  # Any: JSON
 
 
 def documented(code: str, old: str, name: str, description: str) -> str:
-    """The code with a docstring, under a name."""
+    """Return the code with a docstring, under this name."""
     tree = ast.parse(code)
     node = find(tree, old)
     assert node is not None
@@ -67,7 +67,7 @@ def _renamed(tree: ast.Module, names: dict[str, str]) -> ast.Module:
 
 
 def disguised(code: str, name: str, chance: random.Random) -> str:
-    """The same computation under other names, keywords in another order, described in other words."""
+    """Return the same computation with other names, another keyword order, and a reworded description."""
     tree = ast.parse(code)
     node = find(tree, name)
     assert node is not None
@@ -84,7 +84,7 @@ def disguised(code: str, name: str, chance: random.Random) -> str:
 
 
 async def bench(path: Path) -> dict[str, Any]:  # Any: JSON
-    """Both counts, and how long the stage takes beside the whole library."""
+    """Return both counts, and how long the stage takes against the whole library."""
     functions = library(path)
     snapshot, chance = Snapshot.empty(), random.Random(5)
     for index, text in enumerate(functions.values()):
@@ -104,7 +104,7 @@ async def bench(path: Path) -> dict[str, Any]:  # Any: JSON
 
 
 class _Anew(ast.NodeTransformer):
-    """Writes statements otherwise: a result is bound before it is returned, and nothing is assigned in place."""
+    """Rewrites statements: binds a result before returning it, and replaces augmented assignments."""
 
     def visit_Return(self, node: ast.Return) -> list[ast.stmt]:
         bound = ast.Assign([ast.Name("outcome", ast.Store())], node.value or ast.Constant(None))
@@ -117,7 +117,7 @@ class _Anew(ast.NodeTransformer):
 
 
 def written_anew(row: dict[str, Any]) -> Candidate | None:  # Any: one line of the file
-    """The same function, called `other_…`, with other statements, words and, where there are more, examples."""
+    """Return the function as `other_…`, with other statements and words and, if there are more, other examples."""
     candidate = with_examples(row | {"examples": row["examples"][::-1]})
     if candidate is None:
         return None
@@ -134,7 +134,7 @@ def written_anew(row: dict[str, Any]) -> Candidate | None:  # Any: one line of t
 
 
 async def run_bench(path: Path) -> dict[str, Any]:  # Any: JSON
-    """Both counts where functions are told by their results alone."""
+    """Return both counts where only the results identify functions."""
     rows, snapshot, chance = dict[str, dict[str, Any]](), Snapshot.empty(), random.Random(5)
     for row in _rows(path):
         candidate = with_examples(row) if row["name"] not in rows else None
@@ -173,7 +173,7 @@ async def run_bench(path: Path) -> dict[str, Any]:  # Any: JSON
 
 
 async def _hits(gate: Gate, name: str, code: str, snapshot: Snapshot) -> list[str]:
-    """Return what one function of the library is called a copy of, or near to."""
+    """Return the messages that call one function of the library a copy of another, or nearly one."""
     module = snapshot.functions[name].module
     verdict = await gate.judge(Candidate(name, code, module), snapshot.without_module(module))
     return [f"{code}: {said}" for code in ("copy", "near-copy", "rewrite") for said in _about(verdict, code)]

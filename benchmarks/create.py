@@ -1,7 +1,7 @@
-"""`python -m benchmarks.create`: a whole `create_function` of ten lines with three examples beside one sandboxed call.
+"""`python -m benchmarks.create`: a whole `create_function`, ten lines and three examples, against one sandboxed call.
 
-Creating is the gate with its compile, import and example workers, the file with its fsync, and the record.
-The reference is a call of `add` in a worker that is confined and forked on demand, not ahead.
+Creating includes the gate with its compile, import and example workers, the file with its fsync, and the record. The
+reference is a call of `add` in a confined worker that is forked on demand, not ahead.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from sandbox import Code, FunctionCall, Job, Limits, Returned, Sandbox
 from .measure import Row, in_turn, median_ms, options, ratio, show, timed
 
 AIM = 15.0
-# Other limits than the spare worker's: such a call is forked on demand.
+# Limits other than the spare worker's: such a call is forked on demand.
 ON_DEMAND = Limits(memory=Limits().memory - (1 << 20))
 ADD = Code("sums", "def add(a: int, b: int) -> int:\n    return a + b\n", "functions/sums.py", "sums")
 CODE = '''\
@@ -56,7 +56,7 @@ def main() -> None:
 
 
 async def bench(rounds: int) -> list[Row]:
-    """Milliseconds of both, in turn."""
+    """Return the milliseconds of both, measured in turn."""
     with tempfile.TemporaryDirectory(prefix="bench-", dir=Path.cwd()) as folder:  # a disk, not a memory disk
         async with Workspace.open(folder) as workspace, await Sandbox.start() as sandbox:
             await workspace.sandbox_level()

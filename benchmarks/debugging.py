@@ -1,6 +1,6 @@
-"""The cost of the debugger for a call: nothing armed, a human at it, a breakpoint not hit, and one in a hot loop.
+"""The cost of the debugger for a call: nothing armed, a human attached, a breakpoint not hit, and one in a hot loop.
 
-Every ratio is to the same call without a debugger, taken in turn with it.
+Every ratio is to the same call without a debugger, measured in turn.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ async def _call(sandbox: Sandbox, function: str, arguments: dict[str, int], debu
 
 
 async def bench(rounds: int) -> list[Row]:
-    """The rows."""
+    """Return the rows."""
     add, loop = {"a": 1, "b": 2}, {"turns": _TURNS}
     unreached = Debug((Point(1, "sums", "add", _ADD, 1, 3),))
     false = Debug((Point(1, "sums", "loop", _LOOP, _LOOP_FIRST, 10, "total < 0"),))

@@ -1,7 +1,7 @@
 """Published functions as a careful author writes them: with hints, a docstring and two examples.
 
-Hints that are missing are those of the examples' arguments and results, and of constants that are returned. Rows
-whose examples show no hint, or that have no two results, are left out.
+Missing hints are derived from the arguments and results of the examples and from returned constants. Rows are left out
+if their examples show no hint or do not have two results.
 """
 
 import ast
@@ -34,13 +34,13 @@ def documented(row: dict[str, Any]) -> Candidate | None:  # Any: one line of the
 
 
 def _answers(node: ast.FunctionDef) -> list[object]:
-    """Return the values that it returns as they stand in the code: its author knows that it gives None for some."""
+    """Return the constants that the code returns; its author knows, for example, that some inputs give None."""
     answers = [child.value for child in ast.walk(node) if isinstance(child, ast.Return)]
     return [answer.value for answer in answers if isinstance(answer, ast.Constant)]
 
 
 def _makes_floats(node: ast.AST) -> bool:
-    """Check for a division, a float, or a function of `math` that gives one: the author knows that 16 is 16.0 there."""
+    """Check for a division, a float, or a `math` function that returns one: its author knows that 16 is then 16.0."""
     match node:
         case ast.Div() | ast.Constant(value=float()):
             return True
@@ -51,7 +51,7 @@ def _makes_floats(node: ast.AST) -> bool:
 
 
 def _telling(examples: list[dict[str, Any]], node: ast.FunctionDef) -> list[dict[str, Any]]:
-    """Return two examples with different results, neither of them None, that no argument alone would give."""
+    """Return two examples with different results, neither of them None, that do not echo the same argument."""
     shown = [one for one in examples if one["expected"] != "None"]
     for first, second in itertools.combinations(shown, 2):
         is_different = first["call"] != second["call"] and first["expected"] != second["expected"]
@@ -61,7 +61,7 @@ def _telling(examples: list[dict[str, Any]], node: ast.FunctionDef) -> list[dict
 
 
 def _echoed(example: dict[str, Any], node: ast.FunctionDef) -> set[str]:
-    """Return the parameters whose argument is the result."""
+    """Return the parameters whose argument equals the result."""
     arguments, (result,) = _values([example], node)
     return {name for name, (value,) in arguments.items() if value == result}
 
@@ -85,7 +85,7 @@ def _hint(values: Iterable[object]) -> ast.expr | None:
 
 
 def _type_of(values: list[object]) -> str:
-    """Return the hint that all values have, empty if they show none."""
+    """Return the hint that fits all values; empty if they show none."""
     kinds = {type(value) for value in values}
     if kinds == {int, float}:
         return "float"
@@ -106,7 +106,7 @@ def _type_of(values: list[object]) -> str:
 
 
 def _row_type(values: list[Any]) -> str:  # Any: collections
-    """Return the hint of tuples of one length with a type for each place, empty if they are none."""
+    """Return the hint for tuples of one length with a type per place; empty if the values are not such tuples."""
     if not all(isinstance(value, tuple) for value in values) or len({len(value) for value in values}) != 1:
         return ""
     hints = [_type_of(list(column)) for column in zip(*values, strict=True)]

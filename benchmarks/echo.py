@@ -1,4 +1,4 @@
-"""A plain Starlette server for comparison: it streams back what it got, and keeps nothing."""
+"""A plain Starlette server for comparison: it streams back what it receives and stores nothing."""
 
 import json
 import socket
@@ -29,7 +29,7 @@ async def _taken(request: Request) -> Response:
 def main() -> None:
     """Serve on a free port, which is printed, until the process is ended."""
     routes = [Route("/echo", _echo, methods=["POST"]), Route("/taken", _taken, methods=["POST"])]
-    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # as a server that binds by itself
+    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # like a server that binds by itself
     sock.bind(("127.0.0.1", 0))
     sock.listen(512)
     print(f"http://127.0.0.1:{sock.getsockname()[1]}", flush=True)

@@ -1,8 +1,8 @@
-"""An instant endpoint for benchmarks, in a process of its own: N calls of `add`, then a final text.
+"""An instant endpoint for benchmarks, in a subprocess: N calls of `add`, then a final text.
 
-N stands in the path: http://127.0.0.1:PORT/50/v1 asks for fifty calls, one a reply. It keeps no state (it counts
-the answers in the request), reads no JSON, and all its answers lie ready. To an agent that sends its answers as
-messages of the user and ends by a function, as smolagents does, it speaks as that expects.
+N is part of the path: http://127.0.0.1:PORT/50/v1 requests fifty calls, one per reply. It keeps no state (it counts the
+answers in the request), parses no JSON, and has all its answers prepared. It also supports agents that send results as
+user messages and end with a function call, as smolagents does.
 """
 
 import asyncio
@@ -17,13 +17,13 @@ _USAGE = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
 
 
 def running() -> AbstractContextManager[str]:
-    """The address of a running endpoint, without the number of calls: add `/50/v1`."""
+    """Yield the address of a running endpoint, without the number of calls: add `/50/v1`."""
     return served.running("benchmarks.fake_endpoint")
 
 
 async def _answer(head: bytes, body: bytes, writer: asyncio.StreamWriter) -> None:
     wanted = head.split(b" ", 2)[1].split(b"/")[1]
-    if not wanted.isdigit():  # a server of some kind is looked for
+    if not wanted.isdigit():  # the client probes for the kind of server
         writer.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
         return
     calls = int(wanted)
@@ -34,7 +34,7 @@ async def _answer(head: bytes, body: bytes, writer: asyncio.StreamWriter) -> Non
 
 
 def _response(n: int | None, name: str, *, streamed: bool) -> bytes:
-    """The answer that asks for the n-th call, or the last one."""
+    """Return the response that requests the n-th call, or the final one."""
     message: dict[str, Any] = {"role": "assistant", "content": "Done."}
     if n is not None or name != "add":
         arguments = {"answer": "Done."} if n is None else {"a": n, "b": 1}

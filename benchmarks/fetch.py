@@ -1,7 +1,7 @@
 """The cost of a brokered fetch: `self.fetch` of a worker, compared with the host's own fetch by the same client.
 
-Both make a new connection to one local server each time. The worker is one that runs already: starting it is the bench
-`sandbox`. `python -m benchmarks.fetch`
+Both open a new connection to one local server each time. The worker is already running: the benchmark `sandbox`
+measures its start. `python -m benchmarks.fetch`
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from sandbox import Code, FunctionCall, Job, RequestHandler, Returned, Sandbox
 from .measure import Row, in_turn, median_ms, options, ratio, show, timed
 
 ROUNDS = 40
-EACH = 20  # fetches of one round, so that a worker's start is no part of the figure
+EACH = 20  # fetches per round, so the figure excludes a worker's start
 SIZE = 10_000
 AIM = 3.0
 TEXT = """
@@ -45,7 +45,7 @@ async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 
 async def by_host(url: str) -> float:
-    """Seconds that one fetch by the host takes."""
+    """Return the seconds of one fetch by the host."""
 
     async def often() -> None:
         unkept = httpx2.Limits(max_keepalive_connections=0)
@@ -57,7 +57,7 @@ async def by_host(url: str) -> float:
 
 
 def by_function(sandbox: Sandbox, url: str, host: str) -> Callable[[], Awaitable[float]]:
-    """Seconds that one fetch by a function takes, by its own clock."""
+    """Return the seconds of one fetch by a function, by its own clock."""
 
     async def act() -> float:
         async with Broker().session("fetch_often", (host,)) as session:

@@ -3,7 +3,7 @@
     pip wheel --no-deps --wheel-dir dist .
     python benchmarks/first_minutes.py dist/knapper-*.whl [--ask TEXT] [--python PYTHON]
 
-All of it happens in an empty home of its own, which is gone afterwards. The transcript goes to standard output.
+Everything happens in an empty temporary home, which is deleted afterwards. The transcript goes to standard output.
 """
 
 import argparse
@@ -46,7 +46,7 @@ class Done:
 
 
 def main() -> int:
-    """Record; the exit code is that of the first command that failed."""
+    """Record the commands; return the exit code of the first that failed."""
     given = _options()
     with tempfile.TemporaryDirectory(prefix="first-minutes-") as folder:
         home = Path(folder)
@@ -81,12 +81,12 @@ def _steps(wheel: str, python: str, ask: str) -> Iterator[Step]:
 
 
 def _quoted(text: str) -> str:
-    """As a human types it, where that is safe."""
+    """Quote the text as a human types it, if that is safe."""
     return shlex.quote(text) if set(text) & set('"$`\\') else f'"{text}"'
 
 
 def _environment(home: Path) -> dict[str, str]:
-    """A stranger's: what the package installer needs to know of the network, and nothing else."""
+    """Return a new user's environment: only what the package installer needs to know of the network."""
     kept = {name: value for name, value in os.environ.items() if name.startswith(KEPT)}
     return {**kept, "HOME": str(home), "PATH": f"{home}/venv/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}
 
@@ -110,7 +110,7 @@ def _run(step: Step, home: Path, environment: Mapping[str, str]) -> Done:
 
 
 def _told_by_pip(output: str) -> float:
-    """The bytes of its lines `Downloading NAME (1.2 MB)`."""
+    """Return the bytes in pip's lines `Downloading NAME (1.2 MB)`."""
     told = re.findall(r"^\s*Downloading .* \(([\d.]+) (bytes|kB|MB|GB)\)$", output, re.MULTILINE)
     return sum(float(number) * UNITS[unit] for number, unit in told)
 

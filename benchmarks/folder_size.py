@@ -1,7 +1,7 @@
-"""`python -m benchmarks.folder_size [FEW MANY] [--rounds N] [--json]`: what a large folder costs, beside a small one.
+"""`python -m benchmarks.folder_size [FEW MANY] [--rounds N] [--json]`: the cost of a large folder against a small one.
 
-Of 500 and of 5,000 modules with a function each: the first start, which judges every file; a start with nothing
-changed; from a save to its functions' being callable; and the filter of `/functions`. A ratio is the growth.
+For 500 and 5,000 modules with one function each: the first start, which judges every file; a start with nothing
+changed; the time from a save until its functions are callable; and the filter of `/functions`. A ratio is the growth.
 """
 
 import argparse
@@ -26,7 +26,7 @@ def main() -> None:
 
 
 def options(arguments: Sequence[str]) -> argparse.Namespace:
-    """Return what the command line says."""
+    """Return the command-line options."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.folder_size", description=__doc__)
     parser.add_argument("modules", nargs="*", type=int, help="how many there are, in two folders")
     parser.add_argument("--rounds", type=int, default=20, help="how often each is timed")
@@ -39,7 +39,7 @@ def options(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 async def bench(rounds: int, few: int, many: int) -> list[Row]:
-    """The rows of both folders, those of the larger one with their growth."""
+    """Return the rows of both folders; those of the larger one have their growth."""
     small, large = await _taken(few, rounds), await _taken(many, rounds)
     rows = []
     for name in small:
@@ -49,7 +49,7 @@ async def bench(rounds: int, few: int, many: int) -> list[Row]:
 
 
 async def _taken(modules: int, rounds: int) -> dict[str, float]:
-    """Return the seconds of each, the middle of all rounds."""
+    """Return the seconds of each, the median of all rounds."""
     with tempfile.TemporaryDirectory(prefix="bench-", dir=Path.cwd()) as folder:  # a disk, not a memory disk
         root = Path(folder)
         (root / "functions").mkdir()

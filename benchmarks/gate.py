@@ -1,8 +1,8 @@
 """The gate's verdicts on a library: `python -m benchmarks.gate PATH [--policy P] [--documented] [--level L] …`.
 
-PATH holds one function a line: `name`, `code`, `examples`, and variants that must not pass (`stub`,
-`placeholder`, `hardcoded`, `mutants`). Good functions should be admitted, all else refused. With `--documented`, only
-the good functions are judged, each with hints, a docstring and two examples in it.
+PATH holds one function per line: `name`, `code`, `examples`, and variants that must not pass (`stub`, `placeholder`,
+`hardcoded`, `mutants`). Good functions should be admitted, all others rejected. With `--documented`, only the good
+functions are judged, each with hints, a docstring and two examples in it.
 """
 
 import argparse
@@ -38,7 +38,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A case with what the gate said about it."""
+    """A case with its verdict."""
 
     case: Case
     verdict: Verdict
@@ -46,7 +46,7 @@ class Judged:
 
 
 def cases(path: Path) -> Iterator[Case]:
-    """Every candidate of a data file: the good ones and their hollow or broken variants."""
+    """Return every candidate of a data file: the good ones and their hollow or broken variants."""
     for line in path.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
         for kind, code in _codes(row):
@@ -56,7 +56,7 @@ def cases(path: Path) -> Iterator[Case]:
 
 
 def documented_cases(path: Path) -> Iterator[Case]:
-    """The good functions of a data file as a careful author writes them, without those of which it shows too little."""
+    """Return the good functions of a data file as a careful author writes them; skip rows that show too little."""
     for line in path.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
         candidate = documented(row)
@@ -81,7 +81,7 @@ async def judge_all(
     challenging: bool = False,
     level: LevelChoice = "auto",
 ) -> list[Judged]:
-    """Every verdict, many at once; `off` names the fixes that are not made, `challenging` says to ask the authors."""
+    """Return every verdict, many at once; `off` names fixes to skip, `challenging` questions the authors."""
     cores = os.cpu_count() or 1
     store = data_folder() / "portable"
     async with await Sandbox.start(parallel=cores, level=level, store=store) as sandbox:
@@ -99,13 +99,13 @@ async def judge_all(
 
 
 def refusing_stage(verdict: Verdict) -> str:
-    """The first stage that refused."""
+    """Return the first stage that rejected the candidate."""
     found = (report.stage for report in verdict.stages if not report.passed and not report.note.startswith("not run"))
     return next(found, "-")
 
 
 def summary(judged: list[Judged], seconds: float) -> dict[str, Any]:  # Any: JSON
-    """The figures as one JSON document."""
+    """Return the figures as one JSON document."""
     return {
         "seconds": round(seconds, 2),
         "kinds": {kind: _figures([one for one in judged if one.case.kind == kind]) for kind in KINDS},
@@ -149,7 +149,7 @@ def _codes_of(judged: list[Judged], severity: str) -> dict[str, int]:
 
 
 def show(result: dict[str, Any]) -> None:  # Any: JSON
-    """The figures as a table, then what was warned of and fixed, then each refusal of a good function."""
+    """Print the figures as a table, then the warnings and fixes, then each rejection of a good function."""
     total = sum(figures["count"] for figures in result["kinds"].values())
     fixed = "" if result["fixed"] else ", as published: nothing fixed"
     left_out = f", {result['left_out']} left out: too little is shown of them" if result["left_out"] else ""
@@ -177,7 +177,7 @@ def _row(kind: str, figures: dict[str, Any]) -> str:  # Any: JSON
 
 
 def _counts(label: str, found: dict[str, int], count: int) -> None:
-    """Codes with how many functions they are of, two to a line."""
+    """Return the codes with their number of functions, two per line."""
     if not found:
         return
     print(f"\n{label} (of {count})")
@@ -193,7 +193,7 @@ def _listed(label: str, lines: list[str]) -> None:
 
 
 def _wanted(options: argparse.Namespace, parser: argparse.ArgumentParser) -> tuple[list[Case], int]:
-    """Return the cases to judge, and how many rows of the file have none because they show too little."""
+    """Return the cases to judge, and how many rows of the file show too little for one."""
     if options.documented and options.kind not in (None, ["good"]):
         parser.error("--documented judges good functions only: leave --kind out")
     all_cases = list(documented_cases(options.path) if options.documented else cases(options.path))

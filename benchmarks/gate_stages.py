@@ -1,7 +1,7 @@
-"""`python -m benchmarks.gate_stages`: a verdict on ten lines with three examples, by stages.
+"""`python -m benchmarks.gate_stages`: a verdict on ten lines with three examples, by stage.
 
-The text stages are beside one parse of the code and its docstring; all that run code beside one call
-of `add` in a worker that is confined and forked on demand, not ahead.
+The text stages are compared with one parse of the code and its docstring; the stages that run code with one call of
+`add` in a confined worker that is forked on demand, not ahead.
 """
 
 import ast
@@ -30,7 +30,7 @@ def main() -> None:
 
 
 async def bench(rounds: int) -> list[Row]:
-    """Milliseconds of each, in turn."""
+    """Return the milliseconds of each, measured in turn."""
     numbers = count()
     async with await Sandbox.start() as sandbox:
         acts: dict[str, Callable[[], Awaitable[float]]] = {
@@ -69,7 +69,7 @@ async def _call(sandbox: Sandbox) -> float:
 
 
 def _code(n: int) -> str:
-    """The candidate, with a docstring that nobody has read before."""
+    """Return the candidate with a docstring that no cache has seen."""
     return CODE.format(n=n).replace('"""', f'"""Number {n}. ', 1)
 
 

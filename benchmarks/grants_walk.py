@@ -2,8 +2,8 @@
 
     python benchmarks/grants_walk.py > docs/grants-walk.md
 
-All of it happens in an empty home: a workspace, a weather service on this machine, a package index that is a folder.
-What the model says is a script; the loop, the gate, the sandbox, the questions and the answers are the real ones.
+Everything happens in an empty home: a workspace, a weather service on this machine, and a folder as the package index.
+The model's replies are scripted; the loop, the gate, the sandbox, the questions and the answers are real.
 """
 
 import json
@@ -42,7 +42,7 @@ def main() -> int:
 
 
 class Walk:
-    """The prompt, and beside it a second terminal for commands."""
+    """The prompt, plus a second terminal for commands."""
 
     def __init__(self, root: Path, environment: Mapping[str, str], address: str) -> None:
         self._root = root
@@ -50,7 +50,7 @@ class Walk:
         self._address = address
 
     def play(self) -> None:
-        """Do what the script says, and print what it wants shown."""
+        """Follow the script and print what it wants shown."""
         arguments = ("run", "--base-url", self._address, "--model", "scripted")
         with _program(self._root, self._environment, *arguments) as prompt:
             prompt.wait_for("/help lists", PATIENCE_S)
@@ -98,7 +98,7 @@ def _show(says: str, rows: list[str]) -> None:
 
 
 def _since(rows: list[str], begin: str) -> list[str]:
-    """The rows from the last one with this text on, without what is empty at the end."""
+    """Return the rows from the last one that contains this text, without empty rows at the end."""
     at = max((n for n, row in enumerate(rows) if begin and begin in row), default=0)
     kept = rows[at:]
     while kept and not kept[-1]:
@@ -113,7 +113,7 @@ def _fill(root: Path) -> None:
 
 
 def _environment(home: Path) -> dict[str, str]:
-    """A stranger's: an empty home, and a folder of wheels in the place of the package index."""
+    """Return a new user's environment: an empty home, and a folder of wheels instead of the package index."""
     wheels = home / "wheels"
     wheels.mkdir()
     wheel(wheels, "sparkle", "1.2.0", {"sparkle.py": "import blocks\n\n\n" + SPARKLE}, ["blocks>=3"])
@@ -129,7 +129,7 @@ def line(numbers):
 
 
 class _Weather(BaseHTTPRequestHandler):
-    """Says the weather; below /station only to those who have the key, which it says back."""
+    """Reports the weather; below /station only for callers with the key, which it echoes."""
 
     def do_GET(self) -> None:
         own = self.path.startswith("/station")

@@ -40,7 +40,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Waited:
-    """Until the text has been there so often."""
+    """Wait until the text has appeared `count` times."""
 
     text: str
     count: int = 1
@@ -48,7 +48,7 @@ class Waited:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """The screen, from the last row with `since` on, once `when` is there."""
+    """Show the screen from the last row that contains `since`, once `when` is on it."""
 
     says: str
     when: str
@@ -57,7 +57,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Shell:
-    """A command in another terminal, and what is typed where it asks."""
+    """A command in another terminal, and what is typed when it asks."""
 
     says: str
     command: tuple[str, ...]

@@ -1,17 +1,17 @@
 """`python -m benchmarks.growth`: does an agent that makes its own functions answer more, or the same for less?
 
-Forty requests of a domain come back with other values and small twists (`growth_requests.py`); the same model answers
-them in several arms: `none` has only the functions that a person wrote; `programs` runs programs, too; `cold` makes
-functions, without programs; `after` makes them, and of programs that succeeded; `yesterday` is `after` with what it
-made on the day before, whose requests it is given first; `maker` has the right function of each family from the start,
-as a strong model would write it. Each request is a conversation of its own. The answers are checked by value.
+Forty requests of a domain recur with other values and small twists (`growth_requests.py`); the same model answers them
+in several arms. `none` has only the functions that a person wrote; `programs` also runs programs; `cold` makes
+functions but runs no programs; `after` makes functions, also from programs that succeeded; `yesterday` is `after` with
+what it made on the previous day, whose requests it answers first; `maker` has the right function of each family from
+the start, as a strong model would write it. Each request is a separate conversation. The answers are checked by value.
 
     python -m benchmarks.growth [--arm none,after] [--domain shop] [--seed 1,2] [--limit 8] [--out FOLDER] [--json]
         [--model NAME | --base-url URL | --player best|forgetful]
 
-`--limit` takes as many requests of each quarter, of families from easy to hard. What was answered is kept in FOLDER, a
-line each, with the workspaces; the same command goes on where it ended. A player is no model: it plays as well as
-can be (`best`), or makes functions and never calls one (`forgetful`), so that what the measurement shows is known.
+`--limit` takes equally many requests of each quarter, of families from easy to hard. Answers are stored in FOLDER, one
+per line, with the workspaces; the same command resumes where it ended. A player replaces the model: it plays optimally
+(`best`), or makes functions and never calls one (`forgetful`), so the expected result is known.
 """
 
 import argparse
@@ -47,8 +47,10 @@ _PLAIN: Final = "You are an assistant. Answer in plain text; call functions for 
 
 @dataclass(frozen=True, slots=True)
 class GrowthRecord:
-    """What came of one request. `called` are calls of the arm's own functions as [name, outcome, made on an earlier
-    request]; `refused` counts functions that the gate did not let in.
+    """The result of one request.
+
+    `called` holds calls of the arm's own functions as [name, outcome, made on an earlier request]; `refused` counts
+    functions that the gate rejected.
     """
 
     arm: str
@@ -80,7 +82,7 @@ class GrowthRecord:
 
 @dataclass(frozen=True, slots=True)
 class GrowthRun:
-    """One arm in one domain with one seed, in a workspace of its own below `folder`."""
+    """One arm in one domain with one seed, in its own workspace below `folder`."""
 
     arm: str
     domain: str
@@ -96,7 +98,7 @@ class GrowthRun:
         return (1, 2) if self.arm == "yesterday" else (2,)
 
     async def answer(self, limit: int, done: frozenset[tuple[int, int]]) -> None:
-        """Answer what is not done yet, and add the lines to the file of results."""
+        """Answer the requests not done yet and append the results to the file."""
         root = self.folder / f"{self.domain}-{self.seed}-{self.arm}"
         if not root.exists():
             self._lay_out(root)
@@ -130,7 +132,7 @@ class GrowthRun:
                 (root / "functions" / f"{family.name}.py").write_text(source, "utf-8")
 
     def _own(self, workspace: Workspace) -> frozenset[str]:
-        """Return the functions that the arm has besides those of the domain."""
+        """Return the functions that the arm has in addition to those of the domain."""
         return frozenset(workspace.functions.names()) - DOMAINS[self.domain].functions.keys()
 
     async def _ask(self, agent: Agent, requested: Requested, day: int, known: frozenset[str]) -> GrowthRecord:
@@ -178,7 +180,7 @@ class GrowthRun:
 
 
 def sample(every: Iterator[Requested], limit: int) -> Iterator[Requested]:
-    """Yield about as many requests as are allowed: of each quarter alike, of families from easy to hard."""
+    """Yield about `limit` requests: equally many of each quarter, of families from easy to hard."""
     rows = [*every]
     families = len(rows) // ROUNDS
     a_round = min(families, max(1, limit // _QUARTERS))
@@ -202,7 +204,7 @@ def figures(records: Sequence[GrowthRecord]) -> list[dict[str, Any]]:  # Any: JS
 
 
 def _spent(part: Sequence[GrowthRecord]) -> dict[str, Any]:  # Any: JSON
-    """Return right answers and what a request took, in the mean."""
+    """Return the number of right answers and the mean cost of a request."""
     sums = Counter[str]()
     for one in part:
         sums.update({name: getattr(one, name) for name in ("requests", "fresh", "cached", "written", "seconds")})
@@ -212,7 +214,7 @@ def _spent(part: Sequence[GrowthRecord]) -> dict[str, Any]:  # Any: JSON
 
 
 def _reuse(own: Sequence[GrowthRecord]) -> dict[str, Any]:  # Any: JSON
-    """Return what became of the functions: made, called again, in right answers."""
+    """Return how many functions were made, called again, and used in right answers."""
     made = {name for one in own for name in one.made}
     calls = [(name, outcome, reused, one.is_right) for one in own for name, outcome, reused in one.called]
     again = [call for call in calls if call[2]]
@@ -229,14 +231,14 @@ def _reuse(own: Sequence[GrowthRecord]) -> dict[str, Any]:  # Any: JSON
 
 
 def results(folder: Path) -> list[GrowthRecord]:
-    """Return what was answered so far."""
+    """Return the results so far."""
     path = folder / "results.jsonl"
     lines = path.read_text("utf-8").splitlines() if path.exists() else []
     return [GrowthRecord(**json.loads(line)) for line in lines]
 
 
 async def run(given: argparse.Namespace) -> list[GrowthRecord]:
-    """Answer what is asked for and not yet answered; return all records of it."""
+    """Answer the selected requests that have no answer yet; return all their records."""
     given.out.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
         player = stack.enter_context(GrowthPlayer(reuses=given.player == "best")) if given.player else None
@@ -263,7 +265,7 @@ def _line(record: GrowthRecord) -> str:
 
 
 def options(arguments: Sequence[str]) -> argparse.Namespace:
-    """Return what the command line says."""
+    """Return the command-line options."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--arm", default=",".join(ARMS), help=f"some of {', '.join(ARMS)}")
     parser.add_argument("--domain", default=",".join(DOMAINS), help=f"some of {', '.join(DOMAINS)}")

@@ -1,7 +1,7 @@
-"""A player of the growth benchmark in place of a model: it plays each arm as well as can be, behind real HTTP.
+"""A player that replaces the model in the growth benchmark: it plays each arm optimally, behind real HTTP.
 
-It knows the right calls and the right source, and nothing of the library: a function is called only where the request
-shows it. So what the benchmark says of it is what the program makes of a model that plays right.
+It knows the right calls and the right source but nothing of the library: it calls a function only if the request shows
+it. So its figures measure the program itself, given a model that plays right.
 """
 
 import json
@@ -15,12 +15,14 @@ from .best_play import shared
 from .growth_requests import Requested, definition, right_function
 
 _BYTES_PER_TOKEN: Final = 4
-_MOST_CALLS: Final = 40  # that one reply may ask for
+_MOST_CALLS: Final = 40  # in one reply
 
 
 class GrowthPlayer:
-    """Plays one request after another; `read` and `cached` are the tokens of the current one, estimated by bytes. What
-    a request begins with in common with the one before is what a server has cached.
+    """Plays one request after another.
+
+    `read` and `cached` are the tokens of the current request, estimated from bytes. The prefix that a request shares
+    with the previous one counts as cached by the server.
     """
 
     def __init__(self, *, reuses: bool) -> None:
@@ -40,7 +42,7 @@ class GrowthPlayer:
         self._model.close()
 
     def begin(self, requested: Requested, arm: str, seed: int) -> None:
-        """Go on to the next request."""
+        """Start the next request."""
         self.read, self.cached, self._script = 0, 0, self._played(requested, arm, seed)
         next(self._script)
 
@@ -53,9 +55,9 @@ class GrowthPlayer:
         return self._script.send(seen)
 
     def _played(self, requested: Requested, arm: str, seed: int) -> Generator[Step, Seen, None]:
-        """Play one request: with the function, if it is shown, else as the arm allows, and keep what worked."""
+        """Play one request: with the function if it is shown, else as the arm allows, and keep what worked."""
         name, domain = requested.family.name, requested.domain
-        seen = yield Say("")  # where `begin` leaves it
+        seen = yield Say("")  # `begin` advances to here
         is_shown = name in seen.functions
         if arm == "cold" and not is_shown:
             source = right_function(domain, requested.family, seed)
@@ -80,7 +82,7 @@ class GrowthPlayer:
 
 
 def _rounds(requested: Requested) -> Iterator[list[Wanted]]:
-    """Yield the calls of each step: those that need nothing of one another are made together."""
+    """Yield the calls of each step: independent calls are made together."""
     for calls in zip(*requested.calls, strict=True):
         wanted = [Wanted(name, given) for name, given in calls]
         for start in range(0, len(wanted), _MOST_CALLS):
@@ -88,7 +90,7 @@ def _rounds(requested: Requested) -> Iterator[list[Wanted]]:
 
 
 def _value(requested: Requested, seen: Seen) -> str:
-    """Return the figure that is asked for of what came back; the answer itself, where that is none."""
+    """Return the requested figure from the result, or the result itself if it contains none."""
     text = seen.answers[-1]
     try:
         return str(json.loads(text.partition("\n")[0])[requested.key])

@@ -1,9 +1,9 @@
-"""Requests of everyday work that come back: three domains, five families each, forty requests in a fixed order.
+"""Recurring requests of everyday work: three domains, five families each, forty requests in a fixed order.
 
-A domain is a module of functions that a person wrote, whose data a seed decides. A family works out one value for each
-row, from three calls for each of three rows to six for each of forty, and asks for one figure of them all. It comes
-back eight times, with other rows, other words and a twist. The text of its rule, the calls and the expected answer all
-come from the same lines of Python.
+A domain is a module of functions that a person wrote; a seed decides its data. A family computes one value for each
+row, from three calls for each of three rows to six for each of forty, and asks for one figure over all of them. It
+recurs eight times, with other rows, other wording and a twist. The text of its rule, the calls and the expected answer
+all come from the same lines of Python.
 """
 
 import random
@@ -46,7 +46,7 @@ def _drawn(most: int, *parts: object) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """A kind of request. `lines` work out `value` from `row`; `rule` says the same in words."""
+    """A kind of request. `lines` compute `value` from `row`; `rule` says the same in prose."""
 
     name: str
     rows: str  # the word for several rows
@@ -56,7 +56,7 @@ class Family:
 
 @dataclass(frozen=True, slots=True)
 class DomainFunction:
-    """A function that a person wrote, of one parameter with its type; `words` complete "Return …"."""
+    """A function that a person wrote, with one typed parameter; `words` complete "Return …"."""
 
     parameter: str
     returns: str
@@ -74,7 +74,7 @@ class Domain:
     families: tuple[Family, ...]
 
     def module(self, seed: int) -> str:
-        """Return the source of the module whose data this seed decides."""
+        """Return the source of the module with the data of this seed."""
         parts = [
             f"def {name}({function.parameter}) -> {function.returns}:\n"
             f'    """Return {function.words}.\n\n    Args:\n'
@@ -87,7 +87,7 @@ class Domain:
 
 @dataclass(frozen=True, slots=True)
 class Requested:
-    """One request: its text and the expected value; `calls` are those of each row, in their order."""
+    """One request: its text and the expected value; `calls` are those of each row, in order."""
 
     number: int
     domain: Domain
@@ -101,7 +101,7 @@ class Requested:
 
     @property
     def key(self) -> str:
-        """The key of the answer in what the function of the family returns."""
+        """The key of the answer in the result of the family's function."""
         return "total" if self.twist == "above" else self.twist
 
     @property
@@ -111,7 +111,7 @@ class Requested:
 
 
 def definition(domain: Domain, family: Family, docstring: str = "", *, is_apart: bool = False) -> str:
-    """Return the right function of a family; one that stands apart imports what it calls."""
+    """Return the right function of a family; one with `is_apart` imports what it calls."""
     used = [name for name in domain.functions if name in family.lines]
     imports = "import json\n\n" + (f"from functions.{domain.name} import {', '.join(used)}\n\n\n" if is_apart else "")
     lines = "".join(f"        {line}\n" for line in family.lines.splitlines())
@@ -124,7 +124,7 @@ def definition(domain: Domain, family: Family, docstring: str = "", *, is_apart:
 
 
 def right_function(domain: Domain, family: Family, seed: int) -> str:
-    """Return the whole source that a strong maker gives for a family."""
+    """Return the whole source that a strong maker writes for a family."""
     examples = "".join(
         f"    >>> {family.name}({rows}, above={above})\n    {_figures(domain, family, seed, rows, above)}\n"
         for rows, above in (([1, 2, 3], -1.0), ([4, 9], 5.0))
@@ -138,7 +138,7 @@ def right_function(domain: Domain, family: Family, seed: int) -> str:
 
 
 def requests(domain: Domain, seed: int, day: int) -> Iterator[Requested]:
-    """Yield the forty requests of a day in their order: each quarter has two of each family."""
+    """Yield the forty requests of a day in order: each quarter has two of each family."""
     chance = random.Random(f"{domain.name} {seed} {day}")
     for number in range(ROUNDS * len(domain.families)):
         round_, place = divmod(number, len(domain.families))
@@ -159,7 +159,7 @@ def requests(domain: Domain, seed: int, day: int) -> Iterator[Requested]:
 
 
 def is_answer(requested: Requested, reply: str) -> bool:
-    """Check whether a reply has the expected value: of its numbers, the last that the request itself does not have."""
+    """Check whether the last number of a reply that the request does not contain is the expected value."""
     said = [float(number.replace(",", "")) for number in re.findall(r"-?\d[\d,]*\.?\d*", reply)]
     given = {float(number) for number in re.findall(r"\d+\.?\d*", requested.text)}
     own = [number for number in said if number not in given or _is_same(number, requested.expected)]
@@ -180,7 +180,7 @@ def _world(domain: Domain, seed: int) -> dict[str, Any]:  # Any: what a module h
 def _figures(
     domain: Domain, family: Family, seed: int, rows: list[int], above: float, calls: list[list[Call]] | None = None
 ) -> dict[str, float]:
-    """Return what the right function returns; the calls of each row are added to `calls`."""
+    """Return the result of the right function; the calls of each row are added to `calls`."""
     made: list[Call] = []
     names = dict(_world(domain, seed))
     for name, function in domain.functions.items():

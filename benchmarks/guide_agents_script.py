@@ -1,5 +1,6 @@
-"""The second guide's texts, keys and screens, for `guide_walk`, the picture of docs/programs.md, and the script of the
-model that answers in both.
+"""The second guide's texts, keys and screens, for `guide_walk`; also the picture of docs/programs.md.
+
+The scripted model that answers in both is here, too.
 """
 
 import json
@@ -162,11 +163,11 @@ ANSWERS: Final = (
     ("the late ones", Ask(Wanted("run_program", {"code": PROGRAM}))),
     ("which words", Ask(Wanted("proofreader", {"text": "teh cat sat"}))),
 )
-"""What is said to a message in which these words are."""
+"""Words of a message → the step that answers it."""
 
 
 def play(seen: Seen) -> Step:
-    """Answer as the model of whoever asks."""
+    """Answer as the scripted model."""
     last, is_called = str(seen.messages[-1]["content"]), seen.messages[-1]["role"] == "tool"
     if "give_result" in seen.functions and not is_called:
         return Ask(Wanted("unknown_words", {"text": "teh cat sat", "known": ["the", "cat", "sat"]}))

@@ -2,9 +2,9 @@
 
     python -m benchmarks.guide_walk [first] [agents] [program]     (or: make guide, which takes all walks)
 
-All of it happens in an empty home; every command is typed as the guide prints it. In the first walk the last commit is
-installed. The second one, docs/guide-agents.md, is that of this environment, and its model is a script; so is the third
-one, of which docs/programs.md has the picture.
+Everything happens in an empty home; every command is typed as the guide prints it. The first walk installs the last
+commit. The second, docs/guide-agents.md, uses this environment and a scripted model; so does the third, which makes the
+picture of docs/programs.md.
 """
 
 import os
@@ -41,11 +41,11 @@ PAGE, FOLDER = ROOT / "docs" / "guide.md", ROOT / "docs" / "guide"
 COLUMNS, ROWS = 92, 42
 PATIENCE_S = 240
 NETWORK = ("PIP_", "SSL_CERT_", "http_proxy", "https_proxy", "no_proxy")
-WORDS_A_MINUTE, KEYS_A_MINUTE = 200, 200  # of one who reads and types neither fast nor slowly
+WORDS_A_MINUTE, KEYS_A_MINUTE = 200, 200  # of someone who reads and types neither fast nor slowly
 
 
 def main() -> int:
-    """Take the walks that are named, or all, and write what was seen."""
+    """Take the named walks, or all, and write what was seen."""
     see_dim()
     FOLDER.mkdir(exist_ok=True)
     walks = {"first": first_walk, "agents": agents_walk, "program": program_walk}
@@ -55,14 +55,14 @@ def main() -> int:
 
 
 def agents_walk() -> None:
-    """Walk with several agents, whose model is a script."""
+    """Walk with several agents and a scripted model."""
     script = guide_agents_script
     page = _scripted_pages(script.HEAD, script.PARTS, script.TAIL)
     PAGE.with_name("guide-agents.md").write_text(page, "utf-8")
 
 
 def program_walk() -> None:
-    """Walk with a program, for its picture alone."""
+    """Walk with a program, only for its picture."""
     _scripted_pages("", (guide_agents_script.PROGRAMS,), "")
 
 
@@ -79,7 +79,7 @@ def _scripted_pages(head: str, parts: Sequence[Part], tail: str) -> str:
 
 
 def first_walk() -> None:
-    """Walk from an empty machine on."""
+    """Walk from an empty machine."""
     with tempfile.TemporaryDirectory(prefix="guide-") as folder:
         home = Path(folder)
         clone = home / "clone"
@@ -98,7 +98,7 @@ def first_walk() -> None:
 
 
 def _bash(cwd: Path, home: Path, more: Mapping[str, str] | None = None) -> Terminal:
-    """A stranger's shell: an empty home, and what the package installer needs to know of the network."""
+    """Return a new user's shell: an empty home, and what the package installer needs to know of the network."""
     kept = {name: value for name, value in os.environ.items() if name.startswith(NETWORK)}
     own = {
         "HOME": str(home),
@@ -119,7 +119,7 @@ def _bash(cwd: Path, home: Path, more: Mapping[str, str] | None = None) -> Termi
 
 
 class Walk:
-    """Two windows, and the page that is written of them."""
+    """Two windows, and the page written from them."""
 
     def __init__(self, first: Terminal, second: Terminal, home: Path) -> None:
         self._first, self._second = first, second
@@ -128,11 +128,11 @@ class Walk:
         self._seconds = 0.0
 
     def pages(self, head: str, parts: Sequence[Part], tail: str) -> str:
-        """The whole page."""
+        """Return the whole page."""
         return "\n".join([head, *(text for part in parts for text in self._chapter(part)), self._leave(), tail])
 
     def took(self, page: str) -> str:
-        """Return how long it took: the machine as measured, the human by the words and the keys."""
+        """Return how long it took: machine time as measured, human time estimated from the words and the keys."""
         words = len(re.sub(r"```.*?```|!\[.*?\)", "", page, flags=re.DOTALL).split())
         read, typed = 60 * words / WORDS_A_MINUTE, 60 * self._keys / KEYS_A_MINUTE
         return (
@@ -206,7 +206,7 @@ class Walk:
         self._first.wait_count(act.until, count, PATIENCE_S)
 
     def _quiet(self) -> None:
-        """Until nothing comes any more, but for the seconds of a call that stands still."""
+        """Wait until the screen stops changing, apart from the elapsed seconds of a paused call."""
         before = "nothing"
         while before != (now := re.sub(r"\d", "", "\n".join(self._first.screen()))):
             before = now

@@ -23,7 +23,7 @@ class Shell:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A line at the program's own prompt, until something is shown once more than before."""
+    """A line at the program's own prompt; done when `until` is shown once more than before."""
 
     text: str
     until: str
@@ -32,7 +32,7 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Half:
-    """A line that is begun, and not sent yet."""
+    """A line that is typed but not sent yet."""
 
     text: str
 
@@ -46,7 +46,7 @@ class Escape:
 
 @dataclass(frozen=True, slots=True)
 class Second:
-    """A command in a second window, in the folder of the workspace, until the first one shows something."""
+    """A command in a second window, in the workspace folder; done when the first window shows `until`."""
 
     command: str
     until: str
@@ -54,7 +54,7 @@ class Second:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """The first window, from the last line with a text on."""
+    """The first window, from the last line that contains `since`."""
 
     name: str
     says: str
@@ -70,7 +70,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file, below the home, that the reader writes."""
+    """A file below the home that the reader writes."""
 
     path: str
     text: str

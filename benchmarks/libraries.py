@@ -1,8 +1,8 @@
-"""Functions of a library that join: `python -m benchmarks.libraries PATH… [--half shown|held] [--seed N] [--json]`.
+"""How much of a library is admitted: `python -m benchmarks.libraries PATH… [--half shown|held] [--seed N] [--json]`.
 
 PATH is what `functions import` takes: a .py file, a folder or an archive. Nothing is written. With `--half`, only the
-functions of one half of the modules are reported: they are drawn by the seed, so that rules can be written with the
-rejections of one half in view and be measured on the other. The held-back half is counted, not listed.
+functions of one half of the modules are reported. The seed picks the halves, so that rules can be written against the
+rejections of one half and measured on the other. The held-back half is counted, not listed.
 """
 
 import argparse
@@ -26,7 +26,7 @@ _LONGEST_LINE = 240
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """The fate of the functions of one library, and how long it took."""
+    """The outcome for the functions of one library, and how long it took."""
 
     library: str
     functions: tuple[ImportedFunction, ...]
@@ -35,7 +35,7 @@ class Taken:
 
     @property
     def refused(self) -> list[ImportedFunction]:
-        """The functions that would not join."""
+        """The functions that would not be admitted."""
         return [function for function in self.functions if function.outcome == "refused"]
 
 
@@ -51,7 +51,7 @@ async def taken(path: Path) -> Taken:
 
 
 def modules_of(half: str, seed: int, modules: Iterable[str]) -> set[str]:
-    """Return the modules of one half; of an odd number, the shown half has one less."""
+    """Return the modules of one half; if the number is odd, the shown half has one fewer."""
     drawn = sorted(set(modules))
     random.Random(seed).shuffle(drawn)
     count = len(drawn) // 2

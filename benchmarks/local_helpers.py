@@ -1,7 +1,8 @@
 """A small model with two narrow helpers, compared with the same model that has all functions itself.
 
-Ten requests, each in a fresh workspace: once one agent sees all six functions, and once it sees two helpers with three
-functions each. Counts right answers, tokens and seconds. Right is a reply that holds the expected text.
+Ten requests, each in a fresh workspace: once for one agent with all six functions, and once for an agent with two
+helpers that have three functions each. Counts right answers, tokens and seconds. A reply is right if it contains the
+expected text.
 
     python -m benchmarks.local_helpers [--base-url URL] [--model NAME] [--only 0,3] [--json]
 """
@@ -33,7 +34,7 @@ _DATA: Final = Path(__file__).with_suffix(".toml")
 
 @dataclass(frozen=True, slots=True)
 class Came:
-    """What came of one request."""
+    """The result of one request."""
 
     way: str
     request: str
@@ -45,7 +46,7 @@ class Came:
 
 
 def lay_out(root: Path, way: str, data: Table) -> None:
-    """A workspace with the functions, which either the agent sees, or its two helpers."""
+    """Create a workspace with the functions, which either the agent or its two helpers see."""
     Workspace.create(root)
     for name, text in data["modules"].items():
         (root / "functions" / f"{name}.py").write_text(text.lstrip(), "utf-8")
@@ -60,7 +61,7 @@ def lay_out(root: Path, way: str, data: Table) -> None:
 
 
 async def answer(way: str, request: Table, settings: Settings, data: Table) -> Came:
-    """One request, in a workspace of its own."""
+    """Answer one request in a fresh workspace."""
     reply, called, tokens = "", list[str](), 0
     with tempfile.TemporaryDirectory(prefix="knapper-helpers-") as folder:
         lay_out(Path(folder), way, data)
@@ -81,7 +82,7 @@ async def answer(way: str, request: Table, settings: Settings, data: Table) -> C
 
 
 def total(came: Sequence[Came]) -> list[dict[str, Any]]:  # Any: JSON
-    """The figures of each way."""
+    """Return the figures of each way."""
     rows = []
     for way in WAYS:
         own = [one for one in came if one.way == way]
@@ -92,7 +93,7 @@ def total(came: Sequence[Came]) -> list[dict[str, Any]]:  # Any: JSON
 
 
 async def run(base_url: str | None, model: str, only: Sequence[int] = ()) -> list[Came]:
-    """All requests, in both ways."""
+    """Answer all requests, in both ways."""
     data = tomllib.loads(_DATA.read_text("utf-8"))
     chosen = ModelSettings(name=model, base_url=base_url, stream=base_url is None)
     settings = Settings(model=chosen, turn=TurnSettings(max_steps=MAX_STEPS))

@@ -2,10 +2,10 @@
 
 The model runs in the built-in engine, or behind a server: `--base-url http://127.0.0.1:8080/v1` takes its first model.
 
-Right is a turn that admitted a new function and whose reply holds the expected answer. The prompt was
-tuned on the set `tuning`; `test` was written before that, and its failures were looked at after its first
-run (8 of 10); `fresh` was written after all tuning. `inviting` are twenty requests that cannot be served without
-means: nothing is right there; what was made, what was asked of the user (who says no), and the reply are to be read.
+A turn is right if it admitted a new function and its reply contains the expected answer. The prompt was tuned on the
+set `tuning`; `test` was written before that, and its failures were examined after its first run (8 of 10); `fresh` was
+written after all tuning. `inviting` has twenty requests that cannot be served without means: nothing counts as right
+there; read what was made, what the user was asked (who says no), and the reply.
 
     python -m benchmarks.local_requests [--set test] [--only 0,3] [--programs on] [--mode native] [--preset memgpt]
         [--trace] [--json]
@@ -34,7 +34,7 @@ MAX_STEPS: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request, and texts of which a right reply holds at least one."""
+    """A request, and texts of which a right reply contains at least one."""
 
     text: str
     expected: tuple[str, ...]
@@ -58,7 +58,7 @@ class Came:
 
     @property
     def is_right(self) -> bool:
-        """Answered as expected, with a new function that passed the gate."""
+        """Whether it was answered as expected, with a new function that passed the gate."""
         return self.is_answered and bool(self.made)
 
 
@@ -207,7 +207,7 @@ SETS: Final[dict[str, tuple[Asked, ...]]] = {
 
 
 async def ask(asked: Asked, settings: Settings, *, trace: bool) -> Came:
-    """One request in a workspace of its own, from `init` to the end of its turn."""
+    """Answer one request in a fresh workspace, from `init` to the end of its turn."""
     with tempfile.TemporaryDirectory(prefix="knapper-request-") as folder:
         Workspace.create(folder)
         async with Workspace.open(folder, settings=settings) as workspace:
@@ -271,7 +271,7 @@ async def _run(arguments: argparse.Namespace) -> list[Came]:
         return await _asked(arguments, settings)
     model = settings.model
     began = time.perf_counter()
-    # The engine is kept loaded between the workspaces; the first request also reads the fixed part of the prompt.
+    # The engine stays loaded between the workspaces; the first request also reads the fixed part of the prompt.
     keeper = await open_local(arguments.model, model)
     await keeper.engine.child()
     print(f"loaded in {time.perf_counter() - began:.1f} s", file=sys.stderr)
@@ -304,7 +304,7 @@ def _total(came: Sequence[Came]) -> dict[str, float | int]:
 
 
 def add_model_options(parser: argparse.ArgumentParser) -> None:
-    """The options that say which model is asked, and how."""
+    """Add the options that choose the model and how it is called."""
     parser.add_argument("--model", default=MODEL)
     parser.add_argument("--base-url", default="", help="a server in place of the built-in engine")
     parser.add_argument("--threads", type=int, default=None)
@@ -314,7 +314,7 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
 
 
 def settings_of(arguments: argparse.Namespace, max_steps: int) -> Settings:
-    """The settings of a workspace whose model these options choose."""
+    """Return the settings of a workspace with the model that these options choose."""
     place = {"base_url": arguments.base_url} if arguments.base_url else {"name": arguments.model}
     model = ModelSettings(**place, threads=arguments.threads, programs=arguments.programs, mode=arguments.mode)
     memory = MemorySettings(preset=arguments.preset)

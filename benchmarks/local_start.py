@@ -1,4 +1,4 @@
-"""Seconds from the start of a program to the local model's first word: with nothing kept of the prompt, then with it.
+"""Seconds from the start of a program to the local model's first word: without, then with, a cached prompt.
 
 python -m benchmarks.local_start [--runs 3] [--threads 1] [--json]
 """
@@ -24,7 +24,7 @@ BEGAN: Final = "KNAPPER_BENCHMARK_BEGAN"
 
 
 async def _once(settings: ModelSettings, began: float) -> dict[str, float]:
-    """One turn in a fresh workspace; when what was there, since the program was started."""
+    """Run one turn in a fresh workspace; return the seconds from the start of the program to each stage."""
     reached: dict[str, float] = {}
     with tempfile.TemporaryDirectory(prefix="knapper-start-") as folder:
         async with Workspace.open(folder, settings=Settings(model=settings)) as workspace:
@@ -51,7 +51,7 @@ def _in_a_fresh_program(threads: int, cache: str) -> dict[str, float]:
         check=False,
     )
     if done.returncode:
-        sys.exit(done.returncode)  # it has said why
+        sys.exit(done.returncode)  # the program has printed the reason
     return dict(json.loads(done.stdout))
 
 

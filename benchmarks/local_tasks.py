@@ -1,14 +1,14 @@
-"""The local model as a maker of functions: tasks it gets in words alone, judged by examples that it never saw.
+"""The local model as a maker of functions: tasks described only in prose, judged by examples that it never saw.
 
-Thirty tasks of a data file, evenly spread, each in a fresh workspace, unattended, up to four tries. Says how
-many were admitted at the first try and by the last, how many of those pass the examples of the file, and
-what was refused for.
+Thirty tasks of a data file, evenly spread, each in a fresh workspace, unattended, with up to four tries. Reports how
+many were admitted at the first try and by the last, how many of those pass the examples of the file, and the reasons
+for rejections.
 
     python -m benchmarks.local_tasks PATH [--count 30] [--only 0,3] [--told 1] [--maker] [--programs on] [--mode native]
         [--preset memgpt] [--trace] [--json]
 
 With `--maker` a strong maker writes the functions that the model asks for: at a scripted endpoint, the published
-function with hints, a docstring and two examples, and what its code returns where it is asked for more.
+function with hints, a docstring and two examples, and what its code returns if more is asked.
 """
 
 import argparse
@@ -47,9 +47,9 @@ _WRITING: Final = frozenset({"create_function", "replace_function", "edit_functi
 
 @dataclass(slots=True)
 class Came:
-    """The result of one task; `admitted_at` counts from 1, 0 is never. `passed` is None where nothing was admitted.
+    """The result of one task; `admitted_at` counts from 1, 0 is never. `passed` is None if nothing was admitted.
 
-    `made` is the name under which it was admitted: a model may write `count_squares` where `count_Squares` was asked.
+    `made` is the admitted name: a model may write `count_squares` where `count_Squares` was requested.
     """
 
     name: str
@@ -63,16 +63,18 @@ class Came:
 
 
 def tasks(path: Path, count: int) -> list[dict[str, Any]]:  # Any: one line of the file
-    """Tasks of one sentence, which holds no examples, evenly spread over the file."""
+    """Return tasks described in one sentence without examples, evenly spread over the file."""
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     told = [row for row in rows if len(row["description"]) <= _LONGEST]
     return told[:: max(1, len(told) // count)][:count]
 
 
 def maker_of(found: Sequence[dict[str, Any]]) -> ScriptedModel:
-    """Return an endpoint that writes the function of each task as a careful author would, under the name that the
-    model chose for it, with an example of each call that it is asked about. Its reader of descriptions cannot tell what
-    calls return. A task that shows too little for an author gets the published source as it stands.
+    """Return an endpoint that writes the function of each task as a careful author would.
+
+    It uses the name that the model chose and adds an example of each call that it is asked about. Its description
+    reader cannot tell what calls return. A task that shows too little for an author gets the published source
+    unchanged.
     """
 
     def write(seen: Seen) -> Say:
@@ -101,7 +103,7 @@ async def make(
     told: int,
     trace: bool,
 ) -> Came:
-    """One task, from `init` until its function is admitted or the tries are used up; it is told so many examples."""
+    """Run one task from `init` until its function is admitted or tries run out; the prompt shows `told` examples."""
     came, began = Came(task["name"]), time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="knapper-task-") as folder:
         Workspace.create(folder)
@@ -161,7 +163,7 @@ async def _run(arguments: argparse.Namespace) -> list[Came]:
             strong = stack.enter_context(closing(maker_of(found)))
             settings.models["maker"] = NamedModel(name="strong", base_url=strong.base_url, mode="native")
         sandbox = await stack.enter_async_context(await Sandbox.start())
-        if not arguments.base_url:  # the engine is kept loaded between the workspaces
+        if not arguments.base_url:  # the engine stays loaded between the workspaces
             keeper = await open_local(arguments.model, settings.model)
             stack.push_async_callback(keeper.aclose)
         for number, task in enumerate(found):
@@ -173,7 +175,7 @@ async def _run(arguments: argparse.Namespace) -> list[Came]:
 
 
 def total(came: Sequence[Came]) -> dict[str, Any]:  # Any: JSON
-    """The figures as one JSON document."""
+    """Return the figures as one JSON document."""
     admitted = [one for one in came if one.admitted_at]
     return {
         "tasks": len(came),

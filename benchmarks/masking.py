@@ -1,8 +1,8 @@
-"""`python -m benchmarks.masking [--turns N] [--seeds N] [--json]`: does masking find functions that help and that harm?
+"""`python -m benchmarks.masking [--turns N] [--seeds N] [--json]`: does masking reveal which functions help or harm?
 
-Planted: of 40 functions, 10 take a share off the tokens of a turn that is shown them, 10 put it on, 20 do nothing. Each
-turn has a request of one of five kinds, from short to long, probably needs eight of them, and varies by a third. The
-share that is masked and the size of the effect are varied; a row says how many of the 40 were named wrongly.
+Planted: of 40 functions, 10 reduce the tokens of a turn that shows them, 10 increase them, 20 do nothing. Each turn has
+a request of one of five kinds, from short to long, probably needs eight of the functions, and varies by a third. The
+masked share and the size of the effect vary; a row reports how many of the 40 were classified wrongly.
 """
 
 import argparse
@@ -33,7 +33,7 @@ def main() -> None:
 
 
 def options(arguments: Sequence[str]) -> argparse.Namespace:
-    """Return what the command line says."""
+    """Return the command-line options."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.masking", description=__doc__)
     parser.add_argument("--turns", type=int, default=400)
     parser.add_argument("--seeds", type=int, default=5)
@@ -42,13 +42,14 @@ def options(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def worth_of(number: int) -> str:
-    """Return what a planted function does."""
+    """Return the effect of a planted function."""
     return "helps" if number < HELPING else "harms" if number < HELPING + HARMING else "unknown"
 
 
 def planted(seed: int, share: float, effect: float, turns: int) -> list[ExposedTurn]:
-    """Return turns of a simulated model; a function that helps takes the `effect` off the tokens, one that harms puts
-    it on by the same factor.
+    """Return turns of a simulated model.
+
+    A helpful function reduces the tokens by the share `effect`; a harmful one increases them by the same factor.
     """
     chance = random.Random(seed)
     step = -math.log(1 - effect)
@@ -67,7 +68,7 @@ def planted(seed: int, share: float, effect: float, turns: int) -> list[ExposedT
 
 
 def named_wrongly(turns: Sequence[ExposedTurn]) -> int:
-    """Return how many of the planted functions are not named as what they are."""
+    """Return how many of the planted functions are classified wrongly."""
     found = effects(turns)
     named = [found[f"f{number}", ""].worth if (f"f{number}", "") in found else "unknown" for number in range(FUNCTIONS)]
     return sum(worth != worth_of(number) for number, worth in enumerate(named))

@@ -1,8 +1,8 @@
-"""MCP: our share of a call, how soon another program calls what was grown, and what dropped connections leave.
+"""MCP: our share of a call, how soon another program can call a new function, and what dropped connections leave.
 
     python -m benchmarks.mcp_doors [--json]
 
-The same client calls a bare server of the SDK and ours, in turns and in one run. Each server is a process of its own.
+The same client calls a bare server of the SDK and ours, in turns and in one run. Each server is a separate process.
 """
 
 import argparse
@@ -37,7 +37,7 @@ _SHARE, _SOON_MS = 1.5, 300.0
 
 
 async def bare() -> None:
-    """Be a server of the SDK with one tool that does nothing."""
+    """Run a server of the SDK with one tool that does nothing."""
 
     async def tools(_: Any, __: Any) -> wire.ListToolsResult:  # Any: the SDK's
         return wire.ListToolsResult(tools=[wire.Tool(name="echo", input_schema={"type": "object"})])
@@ -51,7 +51,7 @@ async def bare() -> None:
 
 
 async def share(folder: Path) -> list[Row]:
-    """Compare a call of ours, without the sandboxed call in it, with one of the bare server."""
+    """Compare our call, minus the sandboxed call in it, with a call of the bare server."""
     async with AsyncExitStack() as stack:
         workspace = await stack.enter_async_context(Workspace.open(folder))
         await workspace.functions.create("count_vowels", VOWELS, "letters")
@@ -82,7 +82,7 @@ async def share(folder: Path) -> list[Row]:
 
 
 async def soon(folder: Path) -> list[Row]:
-    """Measure from the gate's yes in one program to the answer of a call by another one, which was notified."""
+    """Measure from the gate's approval in one program to the result of a call by another one, which was notified."""
     taken, heard = list[float](), asyncio.Event()
 
     async def hear(message: object) -> None:
@@ -98,7 +98,7 @@ async def soon(folder: Path) -> list[Row]:
             began = time.perf_counter()
             asked = {"function_name": name, "arguments": {"text": "queueing"}}
             await heard.wait()
-            while (await client.call_tool("call_function", asked)).is_error:  # it was notified of another change
+            while (await client.call_tool("call_function", asked)).is_error:  # the notification was of another change
                 heard.clear()
                 await heard.wait()
             taken.append((time.perf_counter() - began) * 1000)
@@ -106,9 +106,9 @@ async def soon(folder: Path) -> list[Row]:
 
 
 async def dropped(folder: Path) -> list[Row]:
-    """Count what is left in the server of connections that were opened and dropped."""
+    """Count what dropped connections leave in the server."""
     with _served(folder) as (process, url, token):
-        await _connect(url, token, 20)  # what is loaded and kept once
+        await _connect(url, token, 20)  # allocations made once and kept
         before = _kept(process.pid)
         await _connect(url, token, _DROPPED)
         await asyncio.sleep(2)
@@ -121,7 +121,7 @@ async def dropped(folder: Path) -> list[Row]:
 
 
 async def _connect(url: str, token: str, count: int) -> None:
-    """Open connections of both eras one after another, and drop half of them without a word."""
+    """Open connections of both protocol eras in turn, and drop half of them without terminating the session."""
     for number in range(count):
         http = httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=60)
         async with (

@@ -1,4 +1,4 @@
-"""Shared by the benchmarks: things timed in turn, so that a busy moment hits all of them, and rows of one table."""
+"""Shared by the benchmarks: interleaved timing, so that a busy moment affects all, and the rows of a table."""
 
 import argparse
 import asyncio
@@ -18,7 +18,7 @@ Act = Callable[[], Awaitable[float]]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One figure; an aim is for its ratio to the reference, which was taken in the same run, else for itself."""
+    """One figure; `aim` applies to the ratio to the reference from the same run if there is one, else to the figure."""
 
     what: str
     ms: float
@@ -29,12 +29,12 @@ class Row:
 
     @property
     def is_met(self) -> bool | None:
-        """True if the aim is reached, or if there is none."""
+        """Whether the aim is reached; None if there is no aim."""
         return None if self.aim is None else (self.ms if self.ratio is None else self.ratio) <= self.aim
 
 
 def ran_with(model: str, work: Coroutine[Any, Any, T]) -> T:  # Any: what a coroutine may be sent
-    """Return what the work measured; a model that cannot be used ends the program before a figure bears its name."""
+    """Return what the work measured; exit if the model is unavailable, so no figure is reported for it."""
     try:
         return asyncio.run(work)
     except KnapperError as error:
@@ -42,14 +42,14 @@ def ran_with(model: str, work: Coroutine[Any, Any, T]) -> T:  # Any: what a coro
 
 
 async def timed(act: Awaitable[object]) -> float:
-    """Seconds that it takes."""
+    """Return the seconds that the awaitable takes."""
     began = time.perf_counter()
     await act
     return time.perf_counter() - began
 
 
 async def in_turn(acts: Mapping[str, Act], rounds: int, warm_up: int = 1) -> dict[str, list[float]]:
-    """The seconds that each act told, round by round; the first rounds are not counted."""
+    """Return the seconds that each act reports, round by round, without the warm-up rounds."""
     taken: dict[str, list[float]] = {name: [] for name in acts}
     for number in range(warm_up + rounds):
         for name, act in acts.items():
@@ -60,17 +60,17 @@ async def in_turn(acts: Mapping[str, Act], rounds: int, warm_up: int = 1) -> dic
 
 
 def median_ms(seconds: list[float]) -> float:
-    """The middle one, in milliseconds."""
+    """Return the median in milliseconds."""
     return statistics.median(seconds) * 1000
 
 
 def ratio(taken: Mapping[str, list[float]], name: str, reference: str) -> float:
-    """The middle of the ratios of neighbours: each pair met the same machine."""
+    """Return the median ratio of neighboring measurements: each pair met the same machine."""
     return statistics.median(ours / theirs for ours, theirs in zip(taken[name], taken[reference], strict=True))
 
 
 def options(description: str | None, rounds: int | None) -> argparse.Namespace:
-    """The options that all have; `--rounds` only where something is timed so often."""
+    """Parse the options common to all benchmarks; `--rounds` exists only with a default."""
     parser = argparse.ArgumentParser(description=description)
     if rounds is not None:
         parser.add_argument("--rounds", type=int, default=rounds, help="how often each is timed")
@@ -88,7 +88,7 @@ def show(rows: list[Row], *, as_json: bool) -> None:
 
 
 def line(row: Row) -> str:
-    """A row for people."""
+    """Return a row as text."""
     beside = "" if row.ratio is None else f"{row.ratio:6.2f} × {row.reference}"
     aim = "" if row.aim is None else f"≤ {row.aim:g}{'' if row.ratio is not None else f' {row.unit}'}"
     met = {None: "", True: "met", False: "NOT MET"}[row.is_met]

@@ -1,12 +1,12 @@
-"""Edits of memory and chains of look-ups, on cases that others wrote, through the real loop.
+"""Edits of memory and chains of lookups, on cases that others wrote, through the real loop.
 
-Cases of `core_memory_read` and `core_memory_update` begin with ten facts; right is a block that holds the new
-fact and none of those that it makes untrue, before the model as the question comes. A chain of `nested_kv` is
-followed by searches. Without `--model`, a script makes the right edits; with one, the facts are there already
-and the share is what it is: a fact counts as there when three quarters of its words are.
+Cases of `core_memory_read` and `core_memory_update` begin with ten facts; right is a block that contains the new fact,
+none of those that it makes untrue, and is in the prompt when the question arrives. A chain of `nested_kv` is followed
+by searches. Without `--model`, a script makes the right edits; with one, the facts are there from the start and the
+share is as measured: a fact counts as present when three quarters of its words are.
 
-Without a PATH they are the contradictions of `benchmarks.nearest`, in their blocks; `--unshown` leaves out the lines
-that stand nearest, which the answer of an edit shows. A long run goes on where it ended by `--kept FILE`.
+Without a PATH, the cases are the contradictions of `benchmarks.nearest`, in their blocks; `--unshown` leaves out the
+nearest lines that the result of an edit shows. With `--kept FILE`, a long run resumes where it ended.
 
     python -m benchmarks.memory_edits [PATH] [--model local] [--limit 40] [--unshown] [--kept FILE] [--trace] [--json]
 """
@@ -49,7 +49,7 @@ _LOOK: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One case of a file; which fields are filled depends on its task."""
+    """One case of a file; its task decides which fields are filled."""
 
     id: str
     task: str
@@ -63,7 +63,7 @@ class Case:
 
 @dataclass(slots=True)
 class Came:
-    """The result of one case: each thing that was to hold, and whether it did."""
+    """The result of one case: each condition, and whether it held."""
 
     id: str
     task: str
@@ -71,12 +71,12 @@ class Came:
 
     @property
     def is_right(self) -> bool:
-        """True if all of it holds."""
+        """Whether all conditions held."""
         return all(self.held.values())
 
 
 def cases(path: Path | None, limit: int | None) -> list[Case]:
-    """The cases of a file, of each task so many, evenly spread."""
+    """Return the cases of a file, up to a limit for each task, evenly spread."""
     by_task: dict[str, list[Case]] = defaultdict(list)
     lines = path.read_text(encoding="utf-8").splitlines() if path else []
     for case in map(_case, map(json.loads, lines)) if path else _contradictions():
@@ -104,14 +104,14 @@ def _case(row: dict[str, Any]) -> Case:  # Any: one line of the file
 
 
 class Scripted:
-    """Plays each case by the script: right is what stands in the block to the letter."""
+    """Plays each case by the script: right means that the block contains the exact text."""
 
     def __init__(self, workspace: Workspace, player: Player) -> None:
         self._workspace = workspace
         self._player = player
 
     async def play(self, case: Case) -> Came:
-        """One case, with an agent of its own."""
+        """Play one case with a fresh agent."""
         memory = ChatMemory()
         memory["human"].limit = _LIMIT
         agent = await self._workspace.agent(case.id.replace("/", "-"), memory=memory)
@@ -151,14 +151,14 @@ class Scripted:
 
 
 class Real:
-    """Asks a real model: the facts are in its block, and it is told the new one as a user would."""
+    """Asks a real model: the facts are in its block, and it hears the new one as a user would say it."""
 
     def __init__(self, workspace: Workspace, *, trace: bool) -> None:
         self._workspace = workspace
         self._trace = trace
 
     async def play(self, case: Case) -> Came:
-        """One case, with an agent of its own."""
+        """Play one case with a fresh agent."""
         memory = ChatMemory()
         memory["human"].limit = _LIMIT
         memory["human"].value = "\n".join(case.facts)
@@ -181,7 +181,7 @@ class Real:
         return Came(case.id, case.task, {**held, "the reply says it": _holds([reply], case.answer)})
 
     async def _told(self, agent: Agent, case: Case) -> dict[str, bool]:
-        """Tell a fact without a word on what it ends."""
+        """State a fact without mentioning what it replaces."""
         await _turn(agent, f"Please remember: {case.update}", trace=self._trace)
         now = {*agent.memory.blocks.memory["human"].lines}
         return {
@@ -219,7 +219,7 @@ async def _turn(agent: Agent, message: str, *, trace: bool = False) -> str:
 
 
 def _holds(lines: Iterable[str], fact: str) -> bool:
-    """Check whether most of a fact's words are in the lines."""
+    """Check whether the lines contain most of a fact's words."""
     wanted = {*words.stems(words.content(fact))}
     there = {word for line in lines for word in words.stems(words.content(line))}
     return len(wanted & there) >= _ENOUGH * len(wanted)
@@ -253,20 +253,20 @@ async def _opened(arguments: argparse.Namespace) -> AsyncIterator[Scripted | Rea
 
 
 def played(kept: Path | None) -> list[Came]:
-    """The results that an earlier run left in its file."""
+    """Return the results that an earlier run left in its file."""
     lines = kept.read_text("utf-8").splitlines() if kept and kept.exists() else []
     return [Came(**json.loads(line)) for line in lines]
 
 
 def keep(kept: Path | None, one: Came) -> None:
-    """Leave a result in the file for a later run."""
+    """Append a result to the file for a later run."""
     if kept:
         with kept.open("a", encoding="utf-8") as file:
             print(json.dumps(asdict(one)), file=file)
 
 
 async def run(arguments: argparse.Namespace) -> list[Came]:
-    """Every case, one after another."""
+    """Run every case, one after another."""
     came = played(arguments.kept)
     done = {one.id for one in came}
     async with _opened(arguments) as one:
@@ -281,7 +281,7 @@ async def run(arguments: argparse.Namespace) -> list[Came]:
 
 
 def total(came: Sequence[Came]) -> dict[str, Any]:  # Any: JSON
-    """The figures as one JSON document, by task."""
+    """Return the figures as one JSON document, by task."""
     tasks: dict[str, Any] = {}
     for task in dict.fromkeys(one.task for one in came):
         of_it = [one for one in came if one.task == task]
@@ -291,7 +291,7 @@ def total(came: Sequence[Came]) -> dict[str, Any]:  # Any: JSON
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run what is asked for; 1 where a script did not come out right."""
+    """Run the selected cases; return 1 if a scripted case was not right."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("path", type=Path, nargs="?", help="a file like memory_dev.jsonl or nested_kv_dev.jsonl")
     parser.add_argument("--model", help="a real model, such as `local`; without it, a script")

@@ -1,4 +1,4 @@
-"""A model that makes the right edits: a case of the data → its replies, request by request."""
+"""A model that makes the right edits: from a case of the data to its replies, request by request."""
 
 import re
 from collections.abc import Generator, Sequence
@@ -7,19 +7,19 @@ from typing import Any, Final, TypeAlias
 from tests.kit.steps import Ask, Choose, Say, Seen, Step, Wanted
 
 Play: TypeAlias = Generator[Step, Seen, None]
-"""Replies; each is sent the request that comes next."""
+"""Replies; each receives the next request."""
 
 _PAIR: Final = "{} = {}"
 _SOUGHT: Final = r"{} = ([0-9a-f-]{{36}})"
 
 
 def pair(key: str, value: str) -> str:
-    """A record as it is put aside."""
+    """Return a record in the form in which it is stored."""
     return _PAIR.format(key, value)
 
 
 class Player:
-    """Plays what it is told to, turn by turn; `seen` is the last request."""
+    """Plays the given replies, turn by turn; `seen` is the last request."""
 
     def __init__(self) -> None:
         self.seen: Seen | None = None
@@ -27,12 +27,12 @@ class Player:
         self._started = False
 
     def perform(self, play: Play) -> None:
-        """Answer the requests of the next turn so."""
+        """Set the replies for the requests of the next turn."""
         self._play, self._started = play, False
 
     @property
     def choose(self) -> Choose:
-        """As the scripted model takes it."""
+        """Return the next step, as ScriptedModel calls it."""
         return self._next
 
     def _next(self, seen: Seen) -> Step:
@@ -45,25 +45,25 @@ class Player:
 
 
 def told(facts: Sequence[str]) -> Play:
-    """Keeps each of the facts, in one reply."""
+    """Return the replies that store each of the facts at once."""
     yield Ask(*(_append(fact) for fact in facts))
     yield Say("I will remember that.")
 
 
 def corrected(update: str, superseded: Sequence[str]) -> Play:
-    """Puts the new fact in the place of the first that it makes untrue, and takes the others out."""
+    """Replace the first fact that the new one makes untrue, and remove the others."""
     calls = [_replace(old, update if n == 0 else "") for n, old in enumerate(superseded)]
     yield Ask(*(calls or [_append(update)]))
     yield Say("I have corrected that.")
 
 
 def said(text: str) -> Play:
-    """Answers from what it has before it."""
+    """Answer from the context."""
     yield Say(text)
 
 
 def followed(key: str) -> Play:
-    """Searches for the key, then for what stood beside it, until that is no key."""
+    """Search for the key, then for its value, until that is no longer a key."""
     while True:
         seen = yield Ask(Wanted("archival_memory_search", {"query": key}))
         found = re.search(_SOUGHT.format(key), "\n".join(seen.answers))

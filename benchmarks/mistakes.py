@@ -1,4 +1,4 @@
-"""Mistakes that models make in the arguments of a call: each kind makes texts of a good call and its schema."""
+"""Mistakes that models make in call arguments: each kind turns a good call and its schema into wrong texts."""
 
 import json
 import re
@@ -25,7 +25,7 @@ def _inside(value: Any, schema: Call, change: Change) -> Iterator[Any]:
 
 
 def _values(change: Change) -> Make:
-    """Return a maker that changes one value of the call at a time, within objects and lists too."""
+    """Return a maker that changes one value of the call at a time, also within objects and lists."""
 
     def make(call: Call, schema: Call) -> Iterator[str]:
         for name, part in call.items():
@@ -96,7 +96,7 @@ def _absent(*words: Any) -> Make:
 
 
 def _flattened(key: Callable[[str, str], str], *, whole: bool) -> Make:
-    """Return a maker that takes the properties of a nested object (or one of them) up into its parent."""
+    """Return a maker that moves the properties of a nested object (or one of them) up into its parent."""
 
     def make(call: Call, schema: Call) -> Iterator[str]:
         own = schema.get("properties", {})
@@ -114,7 +114,7 @@ def _flattened(key: Callable[[str, str], str], *, whole: bool) -> Make:
 
 
 def _keys(rename: Callable[[str], str]) -> Make:
-    """Return a maker that renames all declared keys, within objects too."""
+    """Return a maker that renames all declared keys, also within objects."""
 
     def renamed(value: Any, schema: Any) -> Any:
         if isinstance(value, list):

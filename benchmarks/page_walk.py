@@ -1,9 +1,9 @@
-"""From a fresh workspace to the first grown function in the page, as pictures: docs/page/*.svg.
+"""Pictures of the page from a fresh workspace to the first grown function: docs/page/*.svg.
 
     make page-walk
 
-Chromium draws the page; what is in sight becomes an SVG of boxes and texts (`page_walk.js`). The model is the scripted
-tour; the server, the gate and the sandbox are the real ones. The seconds from the start of the server are printed.
+Chromium renders the page; the visible part becomes an SVG of boxes and texts (`page_walk.js`). The model is the
+scripted tour; the server, the gate and the sandbox are real. Prints the seconds from the start of the server.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ _PATIENCE_MS, _STOP_S = 180_000, 60
 
 
 def main() -> int:
-    """Walk, write the pictures, and print when each was there."""
+    """Walk, write the pictures, and print when each was taken."""
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     if chromium is None:
         print("Skipped: there is no Chromium here.", file=sys.stderr)
@@ -45,7 +45,7 @@ def main() -> int:
 
 @contextmanager
 def served() -> Iterator[str]:
-    """Run a server of a new workspace, whose model is the tour, and yield its login link."""
+    """Run a server of a new workspace with the tour as its model; yield its login link."""
     with tempfile.TemporaryDirectory(prefix="page-") as above:
         folder = str(Path(above) / "assistant")
         ours = [sys.executable, "-m", "agent_core", "-C", folder]
@@ -61,7 +61,7 @@ def served() -> Iterator[str]:
 
 
 async def pictures(chromium: str, login: str, begun: float) -> dict[str, float]:
-    """Drive the page, keep what is in sight at each station, and return when it was."""
+    """Drive the page, capture the view at each station, and return the times."""
     stations: dict[str, float] = {}
     drawing = Path(__file__).with_suffix(".js").read_text("utf-8")
 
@@ -90,7 +90,7 @@ async def pictures(chromium: str, login: str, begun: float) -> dict[str, float]:
 
 
 async def grow(view: Any) -> None:  # Any: playwright's page
-    """Send what was typed, and wait for the function and the end of the turn."""
+    """Send what was typed; wait for the function and the end of the turn."""
     known = re.search(r"(\d+) functions", await view.locator("header").inner_text())
     assert known
     await view.keyboard.press("Enter")

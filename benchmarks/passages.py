@@ -1,8 +1,8 @@
 """Search among many passages: `python -m benchmarks.passages [PATH …] [--passages N] [--postgresql] [--json]`.
 
-Sentences come from the files (JSON, JSON lines or text; also `BENCH_SENTENCES`, paths with `:` between), and are
-put together anew until there are enough distinct passages; without files they are made of a vocabulary by Zipf's law.
-Vectors are the default model's. FTS5 and a product with all vectors are the references.
+Sentences come from the files (JSON, JSON lines or text; also `BENCH_SENTENCES`, paths separated by `:`) and are
+recombined until there are enough distinct passages; without files they are generated from a vocabulary by Zipf's law.
+Vectors come from the default model. The references are FTS5 and a product with all vectors.
 """
 
 import argparse
@@ -34,7 +34,7 @@ SAME = 1e-3
 
 @dataclass(frozen=True, slots=True)
 class Vectors:
-    """One for each passage and each question."""
+    """One vector for each passage and each question."""
 
     passages: Floats
     questions: Floats
@@ -65,7 +65,7 @@ def main() -> None:
 
 
 async def measure(folder: Path, found: Texts, server: Server | None = None) -> tuple[list[Row], dict[str, float]]:
-    """All rows, and all shares."""
+    """Return all rows and all shares."""
     vectors = Vectors(await embed(found.passages), await embed(found.questions))
     path = server.url() if server else folder / "state.db"
     async with open_store(path, clock=Clock()) as store:
@@ -86,7 +86,7 @@ async def measure(folder: Path, found: Texts, server: Server | None = None) -> t
 
 
 async def fill(store: Store, agent: str, words: Sequence[str], vectors: Floats) -> None:
-    """Passages and their vectors, a thousand a transaction."""
+    """Store passages and their vectors, a thousand per transaction."""
     before = await store.unembedded("archival", SPACE, 1)
     assert not before
     for start in range(0, len(words), BATCH):
@@ -109,41 +109,41 @@ def _fts(path: Path, words: Sequence[str]) -> apsw.Connection:
 
 
 class Taken:
-    """The times that one thing took: on the clock, and of the processor, which others disturb less."""
+    """The wall-clock and CPU times of one operation; other processes disturb CPU time less."""
 
     def __init__(self) -> None:
         self.seconds: list[float] = []
         self.worked: list[float] = []
 
     async def add(self, act: Awaitable[object]) -> None:
-        """Once more."""
+        """Add a measurement."""
         began = time.process_time()
         self.seconds.append(await timed(act))
         self.worked.append(time.process_time() - began)
 
     @property
     def ms(self) -> float:
-        """The middle one."""
+        """The median in milliseconds."""
         return median_ms(self.seconds)
 
     @property
     def worked_ms(self) -> float:
-        """The middle one of the processor."""
+        """The median CPU milliseconds."""
         return median_ms(self.worked)
 
     def times(self, other: "Taken") -> float:
-        """Return the ratio to the other's work."""
+        """Return the ratio to the other operation's CPU time."""
         return self.worked_ms / other.worked_ms
 
 
 class Search:
-    """The questions, timed one after another with what they are compared with."""
+    """Times the questions one after another, alternating with what they are compared with."""
 
     def __init__(self, store: Store, vectors: Vectors, fts: apsw.Connection) -> None:
         self._store, self._vectors, self._fts = store, vectors, fts
 
     async def first(self) -> list[Row]:
-        """Return what a process waits for once."""
+        """Return the one-time cost for a process."""
         words = await timed(self._words("large", ["first"]))
         return [
             Row("words: the first search of a process", 1000 * words),
@@ -162,14 +162,14 @@ class Search:
         return list(self._fts.execute("select rowid from found where found match ? order by rank limit 10", (asked,)))
 
     async def by_words(self, what: str, asked: Sequence[Sequence[str]]) -> list[Row]:
-        """Against fewer passages, and against FTS5."""
+        """Compare with fewer passages, and with FTS5."""
         for agent in ("large", "small"):
             await self._words(agent, asked[0])
         large, small, fts = Taken(), Taken(), Taken()
         for words in asked:
             await large.add(self._words("large", words))
             await small.add(self._words("small", words))
-        for words in asked:  # apart: who has just worked long waits for the processor first
+        for words in asked:  # separately: a process that has just worked long waits for the CPU first
             await fts.add(self._match(words))
         return [
             Row(f"words: {what}", large.ms, aim=5),
@@ -178,13 +178,13 @@ class Search:
         ]
 
     async def by_meaning(self, asked: Sequence[Sequence[str]]) -> list[Row]:
-        """Alone against a product with every vector, and together with words."""
+        """Compare a search by meaning only with a product over every vector, and with a search that adds words."""
         near, small, product, both = Taken(), Taken(), Taken(), Taken()
         for number, words in enumerate(asked):
             await near.add(self._near("large", number))
             await small.add(self._near("small", number))
             await both.add(self._both(number, words))
-        for number in range(len(asked)):  # apart: the product's own threads go on turning for a while
+        for number in range(len(asked)):  # separately: the product's own threads spin for a while
             await product.add(self._product(number))
         return [
             Row("vectors", near.ms),
@@ -203,7 +203,7 @@ class Search:
         return set(np.argpartition(scores, -TOP)[-TOP:].tolist())
 
     async def after_adding(self, asked: Sequence[Sequence[str]]) -> list[Row]:
-        """A passage is kept, and then something is searched."""
+        """Add a passage, then search."""
         added, searched = [], []
         for number, words in enumerate(asked):
             row = PassageRow(f"later-{number}", "large", "one more", "one more", 0.0)
@@ -215,14 +215,14 @@ class Search:
         ]
 
     async def for_comparison(self, asked: Sequence[Sequence[str]]) -> list[Row]:
-        """Return what it takes to ask the store anything: on a busy machine, most of what a search takes."""
+        """Return the cost of any query to the store: on a busy machine, most of what a search takes."""
         idle = Taken()
         for _ in asked:
             await idle.add(self._store.memory_counts("large"))
         return [Row("a question that computes nothing", idle.ms), Row("  in processor time", idle.worked_ms)]
 
     async def shares(self, found: Texts) -> dict[str, float]:
-        """Return the share of the exact first ten that was found; rows of `large` are numbered on from `small`."""
+        """Return the share of the exact top ten that was found; rows of `large` are numbered after those of `small`."""
         offset = len(found.words) // SMALL + 1
         near = [
             len({seq - offset for seq in await self._near("large", number)} & await self._product(number))

@@ -1,4 +1,4 @@
-"""The passages that benchmarks.passages searches, of sentences given or made, and an exact search to compare with."""
+"""The passages that benchmarks.passages searches, made of given or generated sentences, and an exact search."""
 
 import json
 import random
@@ -17,14 +17,14 @@ import numpy.typing as npt
 
 from agent_core.memory.embedding import embedder
 
-STOPPED, FREQUENT = 60, 40  # so many most frequent words stand for stop words, and so many for very frequent ones
+STOPPED, FREQUENT = 60, 40  # how many of the most frequent words count as stop words, and how many as very frequent
 VOCABULARY, SENTENCES = 20_000, 8_000
 Floats: TypeAlias = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """Passages, and their words without the most frequent ones; questions, and the words that are asked for."""
+    """Passages and their words without the most frequent ones; questions and their search words."""
 
     passages: list[str]
     words: list[str]
@@ -34,7 +34,7 @@ class Texts:
 
 
 def texts(paths: Sequence[Path], count: int, rounds: int) -> Texts:
-    """The same ones in every run."""
+    """Return the same texts in every run."""
     chance = random.Random(7)
     given = dict.fromkeys(one for path in paths for one in sentences(path))
     told = [one for one in given if not one.endswith("?")] or list(made(chance))
@@ -51,12 +51,12 @@ def texts(paths: Sequence[Path], count: int, rounds: int) -> Texts:
 
 
 def split(text: str) -> list[str]:
-    """Words, small."""
+    """Return the words in lower case."""
     return re.findall(r"\w+", text.lower())
 
 
 def sentences(path: Path) -> Iterator[str]:
-    """Those of four words or more, from anywhere in a JSON document, JSON lines or a text."""
+    """Yield sentences of at least four words from a JSON document, JSON lines or a text."""
     for text in _strings(path.read_text("utf-8")):
         yield from (one for one in re.split(r"(?<=[.!?])\s+|\n+", text) if len(one.split()) >= 4)
 
@@ -82,7 +82,7 @@ def _leaves(values: list[Any]) -> Iterator[str]:  # Any: JSON
 
 
 def made(chance: random.Random) -> Iterator[str]:
-    """Sentences of a vocabulary where the n-th word comes 1/n as often as the first."""
+    """Generate sentences from a vocabulary in which the n-th word is 1/n as frequent as the first."""
     words = ["".join(chance.choices("aeiou", k=1) + chance.choices("bdfgklmnprstvz", k=1 + n % 5)) + str(n)
              for n in range(VOCABULARY)]  # fmt: skip
     weights = list(accumulate(1 / n for n in range(1, VOCABULARY + 1)))
@@ -91,14 +91,14 @@ def made(chance: random.Random) -> Iterator[str]:
 
 
 async def embed(passages: Sequence[str]) -> Floats:
-    """By the default model."""
+    """Embed with the default model."""
     model = embedder("wordllama")
     assert model is not None
     return np.stack([np.frombuffer(vector, np.float32) for vector in await model.embed(passages)])
 
 
 def exact_scores(rows: Sequence[str], asked: Sequence[Sequence[str]]) -> list[list[float]]:
-    """The ten best scores of each question: how rare the words are that a row holds, over all rows."""
+    """Return the ten best scores of each question, over all rows, by the rarity of the matching words."""
     stems = apsw.Connection(":memory:").fts5_tokenizer("porter", ["unicode61"])
 
     def stemmed(text: str) -> list[str]:

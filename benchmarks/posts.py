@@ -1,7 +1,7 @@
-"""Messages to paused agents, next to as many requests to an echo that keeps nothing.
+"""Messages to paused agents, compared with as many requests to an echo that stores nothing.
 
-The requests are encoded before the clock starts, and written as they are over a few connections that stay open: on two
-cores a client that did more would be what is measured.
+The requests are encoded before the clock starts and written unchanged over a few connections that stay open: on two
+cores, a client that did more would dominate the measurement.
 """
 
 import asyncio
@@ -20,9 +20,9 @@ from agent_core.interfaces.state import opened_state
 from .measure import Row
 
 EACH: Final = 250
-"""The posts of one token: it may have 400 requests at once, and then 100 a second."""
+"""The posts per token: it may send 400 requests at once, and then 100 a second."""
 _AT_ONCE: Final = 16
-_SLICE: Final = 250  # of ours and of the echo in turn, so that a busy moment hits both
+_SLICE: Final = 250  # requests per slice, alternating with the echo, so that a busy moment affects both
 
 
 class _Line:
@@ -33,7 +33,7 @@ class _Line:
         self._writer = writer
 
     async def send(self, requests: Iterator[bytes]) -> None:
-        """Take one request after another, and await the answer to each."""
+        """Send the requests one after another, and await the answer to each."""
         for request in requests:
             self._writer.write(request)
             head = await self._reader.readuntil(b"\r\n\r\n")
@@ -49,7 +49,7 @@ class _Line:
 
 
 async def many_posts(clients: Sequence[httpx2.AsyncClient], echo: httpx2.AsyncClient, count: int, folder: Path) -> Row:
-    """Time messages to paused agents, by each client those of one, next to requests that keep nothing."""
+    """Time messages to paused agents, one agent per client, against requests that store nothing."""
     agents = [await _paused(clients[0], f"reader{number}") for number in range(len(clients))]
     posts, echoes = [], []
     for number in range(count):

@@ -48,14 +48,14 @@ def main() -> None:
 
 
 def bench(rounds: int, functions: int = FUNCTIONS, settle_s: float = SETTLE_S) -> list[Row]:
-    """The middle and the 95th percentile, quiet and under the stream."""
+    """Return the median and the 95th percentile, quiet and under the stream."""
     with (
         tempfile.TemporaryDirectory() as folder,
         running() as url,
         _Prompt(_workspace(Path(folder), functions), f"{url}/v1") as prompt,
     ):
         prompt.until(READY)
-        prompt.read_for(settle_s)  # what is loaded behind the prompt is loaded then
+        prompt.read_for(settle_s)  # what loads in the background is loaded by then
         quiet = _presses(prompt, rounds)
         prompt.write("go\r")
         prompt.until(STREAMING)
@@ -69,7 +69,7 @@ def bench(rounds: int, functions: int = FUNCTIONS, settle_s: float = SETTLE_S) -
 
 
 def _share(taken: list[float], share: float) -> float:
-    """Milliseconds that so great a share of them stayed within."""
+    """Return the milliseconds within which this share of the values lies."""
     return sorted(taken)[min(int(len(taken) * share), len(taken) - 1)] * 1000
 
 
@@ -121,7 +121,7 @@ class _Prompt:
         os.write(self._master, text.encode())
 
     def press(self, key: str) -> float:
-        """Seconds from the key to its character on the screen."""
+        """Return the seconds from the key to its character on the screen."""
         self.pressed += 1
         began = time.perf_counter()
         self.write(key)
@@ -136,7 +136,7 @@ class _Prompt:
             seen = seen[-100:] + self.read(1)
 
     def read_for(self, seconds: float) -> None:
-        """Read on for so long: a terminal that is not read would hold the program."""
+        """Keep reading for this long: an unread terminal would block the program."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
             self.read(left)

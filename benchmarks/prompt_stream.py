@@ -1,6 +1,6 @@
-"""An endpoint for `prompt_latency`, in a process of its own: it answers with 1,000 lines of Markdown a second.
+"""An endpoint for `prompt_latency`, in a subprocess: it answers with 1,000 lines of Markdown a second.
 
-A chunk is a line; they go out in batches of ten, a hundred a second, until the reader has gone.
+Each chunk is a line; they are sent in batches of ten, a hundred batches a second, until the reader has gone.
 """
 
 import asyncio
@@ -50,7 +50,7 @@ _HEAD = {"id": "chatcmpl-0", "created": 0, "model": "fake", "object": "chat.comp
 
 
 def running() -> AbstractContextManager[str]:
-    """The address of a running endpoint, to be used with `/v1`."""
+    """Yield the address of a running endpoint, to be used with `/v1`."""
     return served.running("benchmarks.prompt_stream")
 
 

@@ -1,9 +1,9 @@
-"""What a reader of descriptions lets in, and its costs: `python -m benchmarks.reader PATH… [--model NAME] [--json]`.
+"""What a description reader admits, and its cost: `python -m benchmarks.reader PATH… [--model NAME] [--json]`.
 
-PATH holds one function a line: `name`, `code`, `kind` (honest or hollow), `hollow_kind`, `language`, `reach` (what the
-body has to reach by its description), `checks` (calls with the results that it promises). Without `--model` the
-reader is simulated by these labels at a scripted endpoint: a capable one. The author of each predicts what its own code
-returns, and insists where it is told that its promise is beyond the code: the worst that an author can do.
+PATH holds one function per line: `name`, `code`, `kind` (honest or hollow), `hollow_kind`, `language`, `reach` (what
+the body must reach according to its description), `checks` (calls with the results that it promises). Without
+`--model`, a scripted endpoint simulates a capable reader from these labels. Each author predicts what its own code
+returns, and insists when told that its promise is beyond the code: the worst that an author can do.
 """
 
 import argparse
@@ -40,7 +40,7 @@ OUTCOMES = ("joined unasked", "joined after a question", "draft", "refused")
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """One function with what became of it, what refused it or was asked first, and what the reader cost."""
+    """One function with its outcome, the first rejection or question, and the cost of the reader."""
 
     row: Mapping[str, Any]  # Any: JSON
     outcome: str
@@ -52,7 +52,7 @@ class Judged:
 
 
 def rows_of(paths: Sequence[Path]) -> Iterator[dict[str, Any]]:
-    """Yield the functions of the files; of several with one name the first, by which its labels are found."""
+    """Yield the functions of the files; if several share a name, only the first, because labels are found by name."""
     seen = set[str]()
     for path in paths:
         for line in path.read_text(encoding="utf-8").splitlines():
@@ -63,14 +63,14 @@ def rows_of(paths: Sequence[Path]) -> Iterator[dict[str, Any]]:
 
 
 class CapableReader(DescriptionReader):
-    """A reader at a scripted endpoint that knows what an honest function returns, whatever it is asked for."""
+    """A reader at a scripted endpoint that knows what an honest function returns for any call."""
 
     def __init__(self, open_model: Callable[[], Awaitable[Model]], labels: Labels, sandbox: Sandbox) -> None:
         super().__init__("same", open_model)
         self._labels, self._sandbox = labels, sandbox
 
     async def read(self, description: str, calls: Sequence[str], bare: str) -> ReaderAnswer:
-        """Return what the labels say; for an honest function, what its code returns is what is right."""
+        """Answer by the labels; for an honest function, what its code returns is right."""
         row = self._labels[description.partition("def ")[2].partition("(")[0]]
         if row["kind"] == "honest":
             results = await _returned(row["code"], calls, self._sandbox)
@@ -79,7 +79,7 @@ class CapableReader(DescriptionReader):
 
 
 def by_labels(labels: Labels) -> ScriptedModel:
-    """Return an endpoint whose reader says what the labels say, and cannot tell what they do not."""
+    """Return an endpoint whose reader answers by the labels, and says that it cannot tell where they are silent."""
 
     def answer(seen: Seen) -> Step:
         name = seen.text.rpartition("\n\ndef ")[2].partition("(")[0]
@@ -94,7 +94,7 @@ def by_labels(labels: Labels) -> ScriptedModel:
 
 
 async def judge(row: Mapping[str, Any], gate: Gate, sandbox: Sandbox) -> Judged:
-    """Return what becomes of one function, whose author predicts its own code and insists."""
+    """Return the outcome for one function whose author predicts its own code and insists."""
     candidate, snapshot = Candidate(row["name"], row["code"], "grown"), Snapshot.empty()
     verdict = await gate.judge(candidate, snapshot, challenging=True, reading=True)
     first = ", ".join(sorted({problem.code for problem in verdict.refusals}))
@@ -122,7 +122,7 @@ def _returns(row: Mapping[str, Any]) -> str:
 
 
 async def _returned(code: str, calls: Sequence[str], sandbox: Sandbox) -> list[str]:
-    """Return what code gives for calls, each as an example writes it."""
+    """Return the results of code for calls, each as an example writes it."""
     modules = Snapshot.empty().with_module(read_module(ModuleSource.of("grown", code))).modules
     jobs = [Job(modules, "grown", Evaluation((), call), Limits(wall_s=10)) for call in calls]
     return [_written(await sandbox.run(job)) for job in jobs]
@@ -135,7 +135,7 @@ def _written(outcome: Outcome) -> str:
 
 
 async def judge_all(rows: Sequence[Mapping[str, Any]], model: str) -> list[Judged]:
-    """Judge every function, one after another where a model of this machine reads."""
+    """Judge every function, one at a time if the model runs on this machine."""
     async with AsyncExitStack() as stack:
         sandbox = await stack.enter_async_context(await Sandbox.start(parallel=os.cpu_count() or 1))
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -159,7 +159,7 @@ async def judge_all(rows: Sequence[Mapping[str, Any]], model: str) -> list[Judge
 
 
 def summary(judged: Sequence[Judged]) -> dict[str, Any]:
-    """The figures as one JSON document: outcomes by kind, what was asked first, seconds and tokens."""
+    """Return the figures as one JSON document: outcomes by kind, first questions, seconds and tokens."""
     groups: dict[str, list[Judged]] = defaultdict(list)
     for one in judged:
         groups[one.row["kind"]].append(one)

@@ -1,8 +1,8 @@
-"""`python -m benchmarks.recall PATH [--json] [--embedding …] [--postgresql]`: how often search finds what answers.
+"""`python -m benchmarks.recall PATH [--json] [--embedding …] [--postgresql]`: how often search finds the answer.
 
 Through the product's own `Recall` (conversations) or `Archival` (notes), on a real store, without a language model.
-With `--postgresql` the store is a database, on a server of the run's own, else a file.
-Conversations are read at 5 and 10 rows, notes also at the first; beside each stands the plain search of words.
+With `--postgresql` the store is a database on a temporary server, otherwise a file. Conversations are measured at 5 and
+10 rows, notes also at 1; each figure is next to that of plain word search.
 """
 
 import argparse
@@ -40,7 +40,7 @@ def main() -> None:
 
 
 def options(arguments: Sequence[str]) -> argparse.Namespace:
-    """Return the file, and the model."""
+    """Return the file and the model."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.recall", description=__doc__)
     parser.add_argument("path", type=Path)
     parser.add_argument("--embedding", choices=MODELS, default="wordllama")
@@ -52,7 +52,7 @@ def options(arguments: Sequence[str]) -> argparse.Namespace:
 async def measure(  # Any: a name of a model; JSON
     path: Path, embedding: Any, server: Server | None = None
 ) -> dict[str, Any]:
-    """The figures of a file: each group of questions with its share found at each depth.
+    """Return the figures of a file: each group of questions with the share found at each depth.
 
     Raises:
         KnapperError: the embedding model cannot be used here.
@@ -82,7 +82,7 @@ async def measure(  # Any: a name of a model; JSON
 
 
 async def searched(read: Read, question: str) -> list[int]:
-    """The first rows that the product finds."""
+    """Return the first rows that the product finds."""
     if isinstance(read.shelf, Archival):
         ranked = await read.shelf.rank(await asked.read(question, (), 0.0))
         return [row.seq for row in ranked[: DEPTHS[-1]]]
@@ -91,7 +91,7 @@ async def searched(read: Read, question: str) -> list[int]:
 
 
 async def plain_search(read: Read, question: str) -> list[int]:
-    """The first rows that the store's index of words finds."""
+    """Return the first rows that the store's word index finds."""
     shelf: Shelf = "archival" if isinstance(read.shelf, Archival) else "recall"
     hits = await read.kept.search_words(shelf, AGENT, words.content(question), DEPTHS[-1])
     return [hit.seq for hit in hits]
@@ -127,7 +127,7 @@ def _mean(shares: Sequence[float]) -> float:
 
 
 def table(figures: dict[str, Any]) -> str:  # Any: JSON
-    """The figures as a table."""
+    """Return the figures as a table."""
     lines = [
         f"{figures['file']}, {figures['embedding']}, {figures['store']}, {figures['median_ms']} ms a search",
         "| questions | number | @1 | @5 | @10 | plain @1 | @5 | @10 |",

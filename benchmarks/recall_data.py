@@ -1,7 +1,7 @@
-"""Conversations and notes with questions, read from files and put where the product keeps them: a real store.
+"""Conversations and notes with questions, read from files and saved where the product keeps them: a real store.
 
-Two shapes of file: conversations (`sessions` of messages, questions with `evidence`) and notes (`scenario`, questions
-with the words of their `source`). The files are given by path and are no part of the project.
+Two file formats: conversations (`sessions` of messages, questions with `evidence`) and notes (`scenario`, questions
+with the text of their `source`). The files are given by path and are not part of the project.
 """
 
 import json
@@ -42,7 +42,7 @@ class Question:
 
 @dataclass(slots=True)
 class Hands:
-    """A clock that stands where it is put."""
+    """A clock that shows the time that was set."""
 
     at: float = 0.0
     clock: Clock = field(init=False)
@@ -53,22 +53,22 @@ class Hands:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """One conversation or set of notes as the product holds it."""
+    """One conversation or set of notes as the product stores it."""
 
     name: str
-    shelf: Any  # Any: Recall or Archival, as the file's shape says
+    shelf: Any  # Any: Recall or Archival, depending on the file's format
     kept: MemoryStore
     questions: tuple[Question, ...]
 
 
 def load(path: Path) -> list[dict[str, Any]]:  # Any: JSON
-    """The conversations or scenarios of a file."""
+    """Return the conversations or scenarios of a file."""
     read: list[dict[str, Any]] = json.loads(path.read_text("utf-8"))
     return read
 
 
 async def model_named(name: Literal["wordllama", "e5", "minilm", "none"]) -> Embedder | None:
-    """Return the model of that name, loaded: search goes on without one, but no figures may bear its name then.
+    """Return the model of that name, loaded: search works without it, but then no figures may carry its name.
 
     Raises:
         EmbeddingUnavailable: it cannot be used here.
@@ -80,13 +80,13 @@ async def model_named(name: Literal["wordllama", "e5", "minilm", "none"]) -> Emb
 
 
 def checked(vectors: ShelfVectors) -> None:
-    """Raise EmbeddingUnavailable if some search or text was left to words alone."""
+    """Raise EmbeddingUnavailable if some search or text had to do without vectors."""
     if vectors.trouble:
         raise EmbeddingUnavailable(vectors.trouble)
 
 
 def is_talk(one: dict[str, Any]) -> bool:  # Any: JSON
-    """True if it is a conversation between people, with dates and speakers."""
+    """Check whether it is a conversation between people, with dates and speakers."""
     return "sessions" in one
 
 
@@ -96,7 +96,7 @@ async def reading(
     embedder: Embedder | None,
     server: Server | None = None,
 ) -> AsyncIterator[Read]:
-    """A conversation or scenario put into a store of its own, indexed and embedded: a file, or a database."""
+    """Save a conversation or scenario in a fresh store, indexed and embedded: a file, or a database."""
     hands = Hands()
     with TemporaryDirectory() as folder:
         store = open_store(_database(server) if server else Path(folder) / "state.db", clock=hands.clock)
@@ -139,7 +139,7 @@ def _entry(message: dict[str, Any]) -> Entry:  # Any: JSON
 
 
 async def _say(store: Store, entries: list[Entry]) -> None:
-    """One turn that holds these messages."""
+    """Store one turn with these messages."""
     await store.post(Post(AGENT, "message", {"text": ""}))
     turn = await store.next(AGENT, "bench")
     assert turn is not None
@@ -171,7 +171,7 @@ def _triples(text: str) -> set[tuple[str, str, str]]:
 
 
 def _sources(source: str | list[str], texts: list[set[tuple[str, str, str]]]) -> Iterable[int]:
-    """The texts that hold most of the source's words: those that share nearly as many as the one that shares most."""
+    """Return the texts that share nearly as many word triples with the source as the best one."""
     wanted = set().union(*(_triples(part) for part in ([source] if isinstance(source, str) else source)))
     shared = [len(wanted & text) for text in texts]
     most = max(shared)

@@ -1,7 +1,8 @@
-"""`python -m benchmarks.recall_fit PATH [--embedding …]`: weights for what `Recall` measures, and how well they do.
+"""`python -m benchmarks.recall_fit PATH [--embedding …]`: fit weights for the signals of `Recall`, and score them.
 
-Fitted on the first two conversations of the file, rounded, and read on all and on the others; a second reading leaves
-each conversation out in turn. A softmax over the rows of a question, linear in the signals; numpy alone.
+Fitted on the first two conversations of the file, rounded, and scored on all and on the others; a second score leaves
+each conversation out in turn. The model is a softmax over the rows of a question, linear in the signals; it needs only
+numpy.
 """
 
 import argparse
@@ -32,7 +33,7 @@ _CHANCE: Final = 30
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A question: of which conversation, and the signals of its rows with which of them answer, and how many do."""
+    """A question: its conversation, the signals of its rows, which rows answer it, and how many rows should."""
 
     talk: int
     category: int
@@ -65,7 +66,7 @@ def options() -> argparse.Namespace:
 
 
 def _cases(given: argparse.Namespace) -> list[Case]:
-    """Return what was measured, by an earlier run if its file and model were these."""
+    """Return the measured cases, from the cache if its file and model match."""
     of = (str(given.path.resolve()), given.path.stat().st_mtime, given.embedding)
     if given.cache is not None and given.cache.exists():
         measured_of, cases = pickle.loads(given.cache.read_bytes())
@@ -79,7 +80,7 @@ def _cases(given: argparse.Namespace) -> list[Case]:
 
 
 async def measured(path: Path, embedding: Any) -> list[Case]:  # Any: a model's name
-    """The signals of every question."""
+    """Return the signals of every question."""
     model = await model_named(embedding)
     cases = []
     for number, one in enumerate(load(path)):
@@ -94,7 +95,7 @@ async def measured(path: Path, embedding: Any) -> list[Case]:  # Any: a model's 
 
 
 def fit(cases: Sequence[Case], names: Sequence[str], talks: Collection[int]) -> dict[str, float]:
-    """Weights under which the rows that answer are most likely, of those that are hard to tell from them and a few."""
+    """Return the weights that make the answering rows most likely, against the hardest other rows and a random few."""
     chosen = [case for case in cases if case.talk in talks and case.answers.any()]
     few = [_some(case) for case in chosen]
     rows = np.vstack([_matrix(case, names)[some] for case, some in zip(chosen, few, strict=True)])
@@ -115,7 +116,7 @@ def fit(cases: Sequence[Case], names: Sequence[str], talks: Collection[int]) -> 
 
 
 def _some(case: Case) -> Array:
-    """The rows that answer, those that a plain sum puts first, and a few by chance (the same in every run)."""
+    """Return the rows that answer, those that a plain sum ranks first, and a few random ones (always the same)."""
     plain = sum(case.signals[name] for name in ("own", "window", "session_best", "length", "speaker"))
     plain = plain + case.signals.get("meaning", 0) - case.signals["asks"] / 2
     chance = np.random.default_rng(len(case.answers)).integers(0, len(case.answers), _CHANCE)
@@ -127,13 +128,13 @@ def _matrix(case: Case, names: Sequence[str]) -> Array:
 
 
 def rounded(fitted: dict[str, float]) -> dict[str, float]:
-    """The weights with the largest at 3, to one decimal; what is nothing then is left out."""
+    """Return the weights scaled to a maximum of 3, with one decimal; weights that become 0 are left out."""
     unit = max(abs(weight) for weight in fitted.values()) / 3
     return {name: value for name, weight in fitted.items() if (value := round(weight / unit, 1))}
 
 
 def told(cases: Sequence[Case], used: Sequence[tuple[dict[str, float], Sequence[int]]], talks: Sequence[int]) -> str:
-    """The shares found at 5 and 10, of all questions and by category."""
+    """Return the shares found at 5 and 10, of all questions and by category."""
     found: dict[int, list[tuple[float, float]]] = {}
     for weight, read in used:
         for case in cases:

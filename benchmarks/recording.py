@@ -1,9 +1,9 @@
-"""Plays the tour in a pseudo-terminal, as a human would take it, into an SVG that moves: `make recording`.
+"""Plays the tour in a pseudo-terminal, as a human would take it, into an animated SVG: `make recording`.
 
     python -m benchmarks.recording docs/recording.svg
 
 The model is the scripted tour, which says so on the screen; the loop, the gate, the sandbox and the file that is saved
-in the middle of a typed line are the real ones.
+while a line is being typed are real.
 """
 
 import sys
@@ -23,7 +23,7 @@ TITLE = "Knapper: functions are written, refused, fixed, called, edited by hand,
 
 
 def main() -> int:
-    """Play, and write what was seen."""
+    """Play the tour and write the recording."""
     see_dim()
     with tempfile.TemporaryDirectory(prefix="recording-") as folder:
         home = Path(folder)
@@ -42,7 +42,7 @@ def main() -> int:
 
 
 def surroundings(home: Path) -> dict[str, str]:
-    """A stranger's: an empty home, no key, and the command where it is installed."""
+    """Return a new user's environment: an empty home, no key, and the command where it is installed."""
     (home / "knapper.toml").touch()
     path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
     return {"HOME": str(home), "PATH": path, "PS1": "$ ", "OPENAI_API_KEY": "", "OPENAI_BASE_URL": ""}
@@ -71,7 +71,7 @@ def _played(shell: Terminal, file: Path) -> str:
 
 
 def _ask(film: Film, text: str, shown: str, seconds: float, dwell: tuple[str, float] = ("", 0)) -> None:
-    """Type a line and send it; what comes of it, and time to read it."""
+    """Type a line and send it; leave time for the output and to read it."""
     _type(film, text)
     film.hold(0.4)
     before = film.terminal.scrolled().count(shown)
@@ -93,7 +93,7 @@ def _until(film: Film, shown: str, seconds: float) -> None:
 
 
 def _settled(film: Film, seconds: float) -> None:
-    """All that still comes; then the last screen for a while."""
+    """Record all remaining output, then hold the last screen for a while."""
     before: list[str] = []
     while before != film.terminal.screen():
         before = film.terminal.screen()

@@ -1,8 +1,8 @@
 """The registry's speed as ratios within one run: `python -m benchmarks.registry [--json]`.
 
-A schema from source, cold, against the import of the same module plus the fastest way to a schema from
-live objects that the standard library and `docstring-parser` allow (`inspect`, `get_type_hints`): the
-published generators are not dependencies of this project. Times are CPU seconds, best of five passes.
+A cold schema from source is compared with the import of the same module plus the fastest way to a schema from live
+objects that the standard library and `docstring-parser` allow (`inspect`, `get_type_hints`): the published generators
+are not dependencies of this project. Times are CPU seconds, best of five passes.
 """
 
 import importlib
@@ -68,7 +68,7 @@ _NAMES = {str: "string", int: "integer", float: "number", bool: "boolean", list:
 
 
 def best(work: Callable[[], object]) -> float:
-    """CPU seconds of the quickest pass."""
+    """Return the CPU seconds of the fastest pass."""
     times = []
     for _ in range(PASSES):
         start = time.process_time()
@@ -78,7 +78,7 @@ def best(work: Callable[[], object]) -> float:
 
 
 def from_live_object(function: Callable[..., Any]) -> dict[str, Any]:
-    """The reference: a schema from an imported function, with as little work as the task allows."""
+    """Build the reference: a schema from an imported function, with as little work as the task allows."""
     hints = typing.get_type_hints(function)
     documented = {one.arg_name: one.description for one in docstring_parser.google.parse(function.__doc__ or "").params}
     properties, required = {}, []
@@ -92,7 +92,7 @@ def from_live_object(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def import_and_describe(folder: Path) -> None:
-    """Import every module of the folder anew and describe its function."""
+    """Re-import every module of the folder and describe its function."""
     for name in [name for name in sys.modules if name.startswith("bench_")]:
         del sys.modules[name]
     importlib.invalidate_caches()
@@ -113,7 +113,7 @@ _ARGUMENTS = {
 
 
 def measure(folder: Path) -> dict[str, float]:
-    """Microseconds for one function or module, and the ratios that are promised."""
+    """Return the microseconds for one function or module, and the promised ratios."""
     for n in range(COUNT):
         (folder / f"bench_{n}.py").write_text(TEMPLATE.format(n=n))
     sys.path.insert(0, str(folder))
@@ -132,7 +132,7 @@ def measure(folder: Path) -> dict[str, float]:
             ModuleReading.from_json(json.loads(text), source)
 
     def replace_each() -> None:
-        for reading in readings:  # one at a time: a thousand snapshots kept alive would measure the memory
+        for reading in readings:  # one at a time: a thousand live snapshots would distort the measurement
             snapshot.with_module(reading)
 
     times = {

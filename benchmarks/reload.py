@@ -1,7 +1,7 @@
-"""`python -m benchmarks.reload`: from a file's save to its functions' being callable, and a start with nothing changed.
+"""`python -m benchmarks.reload`: the time from a save until its functions are callable, and of an unchanged start.
 
-1,000 modules are present. A save is an atomic rename, as editors do it; what was saved has been read,
-imported in a worker, written down and taken into the registry when the clock stops.
+The workspace has 1,000 modules. A save is an atomic rename, as editors do it; when the clock stops, the file has been
+read, imported in a worker, recorded and added to the registry.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ from .measure import Row, in_turn, median_ms, options, ratio, show, timed
 MODULES = 1_000
 SAVE_MS = 10.0
 START = 0.5
-# A human's saves are further apart than this; a spare worker stands ready after a few milliseconds.
+# Human saves are further apart than this; a spare worker is ready after a few milliseconds.
 _PAUSE_S = 0.05
 TEXT = '''\
 """Module {n}."""
@@ -62,7 +62,7 @@ def main() -> None:
 
 
 async def bench(rounds: int, modules: int = MODULES) -> list[Row]:
-    """Milliseconds from save to callable, and of a start with a warm state file beside parsing everything."""
+    """Return the milliseconds from save to callable, and of a warm start compared with parsing everything."""
     with tempfile.TemporaryDirectory(prefix="bench-", dir=Path.cwd()) as folder:  # a disk, not a memory disk
         root = Path(folder)
         (root / "functions").mkdir()
@@ -102,7 +102,7 @@ class _Editor:
         registry.subscribe(self._changes.put_nowait)
 
     async def save(self) -> float:
-        """Seconds from the rename to the swap."""
+        """Return the seconds from the rename to the swap."""
         await asyncio.sleep(_PAUSE_S)
         n = self._write(next(self._edits))
         began = time.perf_counter()

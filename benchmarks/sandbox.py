@@ -1,11 +1,10 @@
 """The cost of the sandbox: a call of `add(a, b)` with no layer, with every layer, and with a spare worker.
 
-All ways take turns in one run and go through the same code; only the layers and the spare differ.
-Ratios are what counts: `hardened / plain` and `spare / plain`, from medians. Beside them whole calls through
-`Sandbox.run`: `add` itself, with a folder within reach, with a package that is slow to import, in a kept worker.
-
-With `--portable` the same of level `portable`, beside a spare worker of this machine's own level: what a start, a call
-and the loading of the stored code cost, and the private memory of a host at rest. `--build` builds the component anew.
+All ways are interleaved in one run and use the same code; only the layers and the spare differ. The ratios matter:
+`hardened / plain` and `spare / plain`, from medians. Also whole calls through `Sandbox.run`: `add` itself, with a
+granted folder, with a package that is slow to import, in a kept worker. With `--portable`, the same for level
+`portable` against a spare worker of this machine's own level: a start, a call, loading the compiled component, and the
+private memory of an idle host. `--build` rebuilds the component.
 """
 
 import argparse
@@ -37,11 +36,11 @@ from sandbox.wire.protocol import Frame
 _TEXT = "def add(a: int, b: int) -> int:\n    return a + b\n"
 _USING = "from slow import table\n\ndef add(a: int, b: int) -> int:\n    return table.add(a, b)\n"
 _TARGETS = {"hardened": 1.25, "spare": 0.35}
-_WHOLE_TARGETS = {"reach": 1.25, "package": 2.0, "kept": 0.5}  # to a whole plain call
-_SLOW_MODULES, _SLOW_CLASSES = 60, 40  # about as many as a library for tables imports
+_WHOLE_TARGETS = {"reach": 1.25, "package": 2.0, "kept": 0.5}  # relative to a whole plain call
+_SLOW_MODULES, _SLOW_CLASSES = 60, 40  # about as many as a data frame library imports
 _PORTABLE_AIMS = {"cold call": 80.0, "stored code": 5.0, "build": 60_000.0, "memory at rest": 40.0}
-_TIMES_SPARE = 4.0  # that a call in an instance may take
-_PAUSE_S = 0.006  # what a spare needs to stand ready; every way is given it
+_TIMES_SPARE = 4.0  # for a call in an instance
+_PAUSE_S = 0.006  # time for a spare to get ready; every way gets it
 
 
 def _code(text: str) -> Code:
@@ -52,7 +51,7 @@ _CODE = _code(_TEXT)
 
 
 def _make_slow(folder: Path) -> None:
-    """A package of many modules and classes, the last of which can add."""
+    """Create a package of many modules and classes; the last one can add."""
     folder.joinpath("slow").mkdir()
     classes = "\n".join(
         f"@dataclass\nclass Row{number}:\n    a: int\n    b: str = ''\n" for number in range(_SLOW_CLASSES)
@@ -66,7 +65,7 @@ def _make_slow(folder: Path) -> None:
 
 @dataclass(frozen=True)
 class Way:
-    """One way of running the call."""
+    """One way to run the call."""
 
     name: str
     act: Callable[[], Awaitable[object]]
@@ -120,13 +119,13 @@ async def _bubblewrap() -> None:
 async def _works(act: Callable[[], Awaitable[object]]) -> bool:
     try:
         await act()
-    except (OSError, AssertionError):  # it is not installed, or may make no namespace here
+    except (OSError, AssertionError):  # it is not installed, or cannot create a namespace here
         return False
     return True
 
 
 async def bench(rounds: int) -> dict[str, float]:
-    """Milliseconds per call (medians), by way; `start` is the start of a sandbox with its self-test."""
+    """Return the median milliseconds per call, by way; `start` is the start of a sandbox with its self-test."""
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
         async with await Sandbox.start() as sandbox:
@@ -153,10 +152,10 @@ async def bench(rounds: int) -> dict[str, float]:
 
 
 async def bench_portable(rounds: int, *, builds: bool) -> dict[str, float]:
-    """Milliseconds (medians) at level `portable`, and of spare workers of this machine's own level beside it.
+    """Return the median milliseconds at level `portable`, and of spare workers of this machine's own level.
 
-    `cold call` is a child's start, one call in it, and its end. `memory at rest` is in MB: what a host and its children
-    have for themselves after a call, more than at the machine's own level.
+    `cold call` is a child's start, one call in it, and its end. `memory at rest` is in MB: the private memory of a host
+    and its children after a call, in excess of that at the machine's own level.
     """
     with tempfile.TemporaryDirectory() as anew:
         store = Path(anew, "store") if builds else data_folder() / "portable"
@@ -230,7 +229,7 @@ asyncio.run(main())
 
 
 async def _printed(program: str, *arguments: str) -> float:
-    """Return the number that a program of its own prints."""
+    """Return the number that a subprocess prints."""
     command = ["-c", program, *arguments]
     process = await asyncio.create_subprocess_exec(
         sys.executable, *command, stdout=asyncio.subprocess.PIPE, cwd=Path(__file__).parents[1]
@@ -256,7 +255,7 @@ async def _call(sandbox: Sandbox, code: Code, **options: Any) -> None:  # Any: t
 
 
 def show_portable(taken: dict[str, float]) -> bool:
-    """Print the figures of level `portable` with what is aimed at. Return whether each is met."""
+    """Print the figures of level `portable` with their targets. Return whether all are met."""
     times = {f"{way}call": _TIMES_SPARE * taken[f"{way}spare"] for way in ("", "whole ", "kept ")}
     aims = _PORTABLE_AIMS | times
     for name, figure in taken.items():
@@ -266,7 +265,7 @@ def show_portable(taken: dict[str, float]) -> bool:
 
 
 def main() -> int:
-    """Print the table, or JSON; exit status 1 where a target is missed."""
+    """Print the table, or JSON; exit with 1 if a target is missed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=200)
     parser.add_argument("--portable", action="store_true", help="what level `portable` costs")

@@ -1,4 +1,4 @@
-"""Screens of a terminal as SVG: one, or a film of several. No font is fetched; dark and light are readable."""
+"""Screens of a terminal as SVG: one, or a film of several. No font is fetched; readable on dark and light pages."""
 
 import re
 import time
@@ -47,13 +47,13 @@ _LIGHT = {
 
 
 def see_dim() -> None:
-    """Have pyte keep faint text, which it knows nothing of, in the place of text that blinks."""
+    """Make pyte record faint text, which it does not know, as blinking text."""
     pyte.graphics.TEXT[2] = "+blink"
 
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """A screen at one moment: its rows as SVG, and where the cursor is."""
+    """A screen at one moment: its rows as SVG, and the cursor position."""
 
     rows: tuple[str, ...]
     cursor: tuple[int, int] | None
@@ -65,7 +65,7 @@ class Screen:
 
 
 def still(terminal: Terminal, title: str, since: str = "") -> str:
-    """One screen as a picture, from the last line with a text down to the last that is not empty."""
+    """Return one screen as a picture, from the last line with a text down to the last non-empty line."""
     screen, shown = Screen.of(terminal), terminal.screen()
     first = max((at for at, row in enumerate(shown) if since and since in row), default=0)
     last = max(at for at, row in enumerate(shown, 1) if row)
@@ -75,13 +75,13 @@ def still(terminal: Terminal, title: str, since: str = "") -> str:
 
 @dataclass
 class Film:
-    """Screens one after another, each with the seconds that it is shown."""
+    """A series of screens, each with the seconds that it is shown."""
 
     terminal: Terminal
     frames: list[tuple[Screen, float]] = field(default_factory=list)
 
     def look(self, seconds: float) -> None:
-        """Take what is shown now, if it is another screen than before."""
+        """Capture the current screen if it has changed."""
         screen = Screen.of(self.terminal)
         if self.frames and self.frames[-1][0] == screen:
             self.hold(seconds)
@@ -94,14 +94,14 @@ class Film:
         self.frames[-1] = screen, shown + seconds
 
     def pause(self, real_s: float = 0.4) -> None:
-        """Let the program go on for a moment, and take what it shows then."""
+        """Let the program run for a moment, then capture its screen."""
         time.sleep(real_s)
         self.look(0.1)
 
     def watch(
         self, until: Callable[[], bool], what: str, seconds: float = 0.08, dwell: tuple[str, float] = ("", 0)
     ) -> None:
-        """Take every screen until something holds; the first one with the text of `dwell` is shown for longer."""
+        """Capture every screen until something holds; the first one with the text of `dwell` is shown longer."""
         end, (wanted, longer) = time.monotonic() + _PATIENCE_S, dwell
         while not until():
             if time.monotonic() > end:
@@ -114,7 +114,7 @@ class Film:
         self.look(seconds)
 
     def svg(self, title: str) -> str:
-        """The film, played again and again; without motion for those who want none."""
+        """Return the film as a loop; it does not move for viewers who prefer reduced motion."""
         cells = self.terminal.cells()
         columns, rows = len(cells[0]), len(cells)
         names = {row: f"r{n}" for n, row in enumerate(dict.fromkeys(row for one, _ in self.frames for row in one.rows))}
@@ -162,14 +162,14 @@ def _rules(colours: dict[str, str]) -> str:
 
 
 def _runs(row: list[Any]) -> Iterator[str]:  # Any: pyte's cells
-    """A row as texts of one look each, every one at its place and of its width, whatever font there is."""
+    """Split a row into runs of one style, each at its position and with its width, whatever the font."""
     at = 0
     for look, cells in groupby(row, _look):
         held = list(cells)
         left, at = at, at + len(held)
         if look[1] != "ground":
             yield f'<rect class="{look[1]}" x="{left * WIDE:.1f}" width="{len(held) * WIDE:.1f}" height="{HIGH}"/>'
-        # One character a cell: behind a wide one, whose second cell is empty, nothing is put.
+        # One character per cell: the second cell of a wide character is empty and stays so.
         for words in _WORDS.finditer("".join(cell.data[:1] or _NOTHING for cell in held)):
             wide = (words.end() - words.start()) * WIDE
             yield _text(look, (left + words.start()) * WIDE, wide, words[0].replace(_NOTHING, ""))
@@ -184,7 +184,7 @@ def _text(look: Look, left: float, wide: float, text: str) -> str:
 
 
 def _look(cell: Any) -> Look:  # Any: a cell of pyte
-    """Colour, ground, bold, italic and underlined."""
+    """Return color, background, bold, italic and underlined."""
     front, back = _colour(cell.fg), "ground" if cell.bg == "default" else _colour(cell.bg)
     if cell.reverse:
         front, back = back, front

@@ -1,8 +1,8 @@
-"""The searches that the agent calls, as a whole: `python -m benchmarks.searches [PATH …] [--messages N] [--json]`.
+"""The whole searches that the agent calls: `python -m benchmarks.searches [PATH …] [--messages N] [--json]`.
 
-`Recall.search` over messages and `Archival.search` over passages: the question embedded, rows found by words and by
-vector, neighbours, weights, the page written. Sentences as in `benchmarks.passages`, among a tenth and among
-all. Processor time is disturbed less by others.
+`Recall.search` over messages and `Archival.search` over passages: embed the question, find rows by words and by vector,
+add neighbors, weight, and write the page. Sentences as in `benchmarks.passages`, among a tenth and among all. Other
+processes disturb CPU time less.
 """
 
 import argparse
@@ -45,7 +45,7 @@ def main() -> None:
 
 
 async def measure(folder: Path, passages: list[str], questions: list[str]) -> list[Row]:
-    """A row for each shelf and size."""
+    """Return a row for each kind of memory and size."""
     small = len(passages) // SMALL
     rows = []
     async with open_store(folder / "state.db", clock=Clock()) as store:
@@ -68,11 +68,11 @@ async def measure(folder: Path, passages: list[str], questions: list[str]) -> li
 
 
 async def filled(store: Store, agent: str, passages: list[str]) -> tuple[Recall, Archival]:
-    """An agent to whom all this was said, and who put it aside."""
+    """Fill the memory of an agent: it heard all passages and archived them."""
     clock, model = Clock(), await model_named("wordllama")
     at = clock.now() - len(passages) * PAUSE_S / SESSION * 2
     lines = []
-    # Numbers of entries are the store's, whatever the agent: another agent's may not be used again.
+    # Entry numbers are global in the store: those of another agent must not be reused.
     last = max([entry.seq for entry in [await store.last_message(name) for name in _NAMES] if entry], default=0)
     for number, text in enumerate(passages, start=last + 1):
         at += PAUSE_S if number % SESSION == 0 else 60

@@ -1,4 +1,4 @@
-"""An HTTP server for benchmarks, in a process of its own: a module says what is answered to each request."""
+"""An HTTP server for benchmarks, in a subprocess: a module defines the answer to each request."""
 
 import asyncio
 import contextlib
@@ -7,9 +7,7 @@ import sys
 from collections.abc import Awaitable, Callable, Iterator
 from typing import TypeAlias
 
-Answer: TypeAlias = Callable[
-    [bytes, bytes, asyncio.StreamWriter], Awaitable[None]
-]  # the head in small letters, the body
+Answer: TypeAlias = Callable[[bytes, bytes, asyncio.StreamWriter], Awaitable[None]]  # the head in lower case, the body
 
 
 def serve(answer: Answer) -> None:
@@ -20,7 +18,7 @@ def serve(answer: Answer) -> None:
 
 @contextlib.contextmanager
 def running(module: str) -> Iterator[str]:
-    """The address of a module of benchmarks that serves when it is run."""
+    """Yield the address of a benchmark module that serves when run."""
     process = subprocess.Popen([sys.executable, "-m", module], stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None

@@ -1,8 +1,8 @@
-"""`python -m benchmarks.server`: the server beside a plain Starlette echo in the same run.
+"""`python -m benchmarks.server`: the server compared with a plain Starlette echo in the same run.
 
-A streamed turn is asked of an instant endpoint; it is journaled and synced, the echo keeps nothing. Then: posts to
-agents that are paused, so that only the posting counts; 200 event streams, one of whose readers reads nothing; and
-`--kills` times a server that is killed in mid-stream, started again, and asked for what follows the last event.
+A streamed turn asks an instant endpoint; it is journaled and synced, the echo stores nothing. Then: posts to paused
+agents, so that only the posting counts; 200 event streams with one stuck reader; and `--kills` times, a server that is
+killed in mid-stream, restarted, and asked for what follows the last event.
 """
 
 import argparse
@@ -34,7 +34,7 @@ from .posts import EACH, many_posts
 ROOT: Final = Path(__file__).parents[1]
 _STREAMS: Final = 200
 _POSTS: Final = 1_000
-_TOKENS: Final = 4  # each may have 64 streams
+_TOKENS: Final = 4  # at most 64 streams per token
 _PATIENCE_S: Final = 300.0
 _MESSAGES: Final = "/api/v1/agents/main/messages"
 _END: Final = "turn_ended"
@@ -44,7 +44,7 @@ Numbered = tuple[int, str]  # the number of an event, and its type
 
 @dataclass
 class Serving:
-    """A server in a process of its own."""
+    """A server in a subprocess."""
 
     url: str
     process: subprocess.Popen[str]
@@ -52,11 +52,11 @@ class Serving:
 
     @property
     def client(self) -> httpx2.AsyncClient:
-        """A client of it."""
+        """A client of the server."""
         return self.clients[0]
 
     def resident(self) -> int:
-        """Return the bytes that it holds in memory."""
+        """Return the server's resident memory in bytes."""
         status = Path(f"/proc/{self.process.pid}/status").read_text("utf-8")
         return int(status.partition("VmRSS:")[2].split()[0]) * 1024
 
@@ -87,7 +87,7 @@ async def bench(rounds: int, streams: int, posts: int, kills: int) -> list[Row]:
 
 
 async def _turns(server: Serving, echo: httpx2.AsyncClient, rounds: int) -> list[Row]:
-    """Time streamed turns and echoes, one of each after the other."""
+    """Time streamed turns and echoes, alternating."""
     ours: list[float] = []
     theirs: list[float] = []
     body = {"model": "main@bench", "messages": [{"role": "user", "content": "Go on."}], "stream": True}
@@ -106,7 +106,7 @@ async def _turns(server: Serving, echo: httpx2.AsyncClient, rounds: int) -> list
 
 
 async def _many_streams(server: Serving, count: int) -> list[Row]:
-    """Time a turn that many hear, with one who reads nothing, beside one that a single reader hears."""
+    """Compare a turn that many streams receive, one of them stuck, with a turn that one stream receives."""
     alone = await _heard_by(server, 1, slow=False)
     before = server.resident()
     held: list[int] = []
@@ -119,7 +119,7 @@ async def _many_streams(server: Serving, count: int) -> list[Row]:
 
 
 async def _heard_by(server: Serving, count: int, *, slow: bool, held: list[int] | None = None) -> float:
-    """Return the seconds from a message until all readers have heard the end of its turn."""
+    """Return the seconds from a message until all readers have received the end of its turn."""
     ready = [asyncio.Event() for _ in range(count)]
     async with AsyncExitStack() as stack:
         if slow:
@@ -154,7 +154,7 @@ async def _until_end(client: httpx2.AsyncClient, after: int, ready: asyncio.Even
 
 
 async def _kills(count: int) -> Row:
-    """Kill the server in mid-stream and go on after the last event; raise if one is missing or came twice."""
+    """Kill the server in mid-stream and resume after the last event; raise if one is missing or comes twice."""
     chosen, faults = random.Random(19), Counter[str]()
     with (
         tempfile.TemporaryDirectory(prefix="bench-", dir=Path.cwd()) as name,
@@ -163,7 +163,7 @@ async def _kills(count: int) -> Row:
         folder = Path(name)
         tokens = await prepared(folder, 1)
         killed, after = 0, 0
-        before: list[Numbered] | None = None  # what was heard of the turn that was cut off
+        before: list[Numbered] | None = None  # the events received of the interrupted turn
         while before is not None or killed < count:
             async with serving(folder, model.base_url, tokens) as server:
                 if before is not None:
@@ -178,14 +178,14 @@ async def _kills(count: int) -> Row:
                     before = await _frames(server.client, after, chosen.randrange(1, 20))
                     server.process.kill()
             if before and before[-1][1] == _END:
-                before = None  # the turn was over before it came to the kill
+                before = None  # the turn ended before the kill
             killed += before is not None
     assert not faults.total(), f"{count} kills: {dict(faults)}"
     return Row("kill -9 in mid-stream, none missing, none twice", count, unit="times")
 
 
 async def _frames(client: httpx2.AsyncClient, after: int, most: int = sys.maxsize) -> list[Numbered]:
-    """Return the numbered events after a number, until the turn has ended or so many frames have come."""
+    """Return the numbered events after a number, until the turn has ended or `most` frames have arrived."""
     frames: list[Numbered] = []
     number, seen = 0, 0
     headers = {"Last-Event-ID": str(after)}
@@ -205,7 +205,7 @@ async def _frames(client: httpx2.AsyncClient, after: int, most: int = sys.maxsiz
 
 
 async def prepared(folder: Path, tokens: int) -> list[str]:
-    """Make a workspace, and return so many tokens of all scopes."""
+    """Create a workspace and return this many tokens with all scopes."""
     ours = [sys.executable, "-m", "agent_core", "-C", str(folder)]
     await asyncio.to_thread(subprocess.run, [*ours, "init", str(folder)], cwd=ROOT, capture_output=True, check=True)
     return [await asyncio.to_thread(_token, ours, f"bench-{number}") for number in range(tokens)]

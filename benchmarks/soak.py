@@ -1,8 +1,8 @@
-"""`make soak-cluster`: workers at one database for an hour, with faults at random.
+"""`make soak-cluster`: workers at one database for an hour, with random faults.
 
-Twelve agents always have a turn of several sandboxed calls to do. Every few seconds a worker is killed, stands still
-for six seconds, or is told to stop, and every few minutes the database is restarted or crashes. One worker is spared,
-so that its memory and its files can be seen over all that time. At the end the whole journal is read.
+Twelve agents always have a turn of several sandboxed calls to do. Every few seconds a worker is killed, paused for six
+seconds, or asked to stop, and every few minutes the database is restarted or crashes. One worker is spared, so its
+memory and files can be observed over the whole time. At the end the whole journal is read.
 """
 
 import argparse
@@ -31,7 +31,7 @@ from .workers import BLOWS, Hits, at_work, calling, family, journal_figures
 
 _AGENTS: Final = 12
 _CALLS: Final = 5
-_TURNS: Final = 6  # of one agent, before another one takes its place: its conversation would grow for an hour
+_TURNS: Final = 6  # per agent, before another one takes its place: its conversation would grow for an hour
 _HIT_S: Final = (4.0, 12.0)
 _RESTART_S: Final = (120.0, 240.0)
 _DOWN_S: Final = (0.0, 3.0)
@@ -51,7 +51,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--workers", type=int, default=3, help="that are hit; one more is spared")
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # what each worker said is kept
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # keeps the output of each worker
     print(json.dumps(asyncio.run(_soaked(parser.parse_args()))), flush=True)
 
 
@@ -68,7 +68,7 @@ async def _soaked(given: argparse.Namespace) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Sample:
-    """The spared worker and its sandbox at a moment, and the connections of all processes to the database."""
+    """The spared worker and its sandbox at a moment, and the database connections of all processes."""
 
     minute: float
     mb: float
@@ -79,7 +79,7 @@ class Sample:
 
     @classmethod
     def of(cls, minute: float, pid: int, connections: int) -> "Sample":
-        """Look now."""
+        """Take a sample now."""
         below = family(pid)
         files = len([*Path(f"/proc/{pid}/fd").iterdir()])
         memory = round(_resident_mb(pid), 1), round(sum(map(_resident_mb, below)), 1)
@@ -87,7 +87,7 @@ class Sample:
 
 
 class Soak:
-    """What goes on at once, and what was seen of it."""
+    """The concurrent tasks of the soak, and their observations."""
 
     def __init__(self, made: Cluster, server: Server, root: Path) -> None:
         self._made = made
@@ -100,7 +100,7 @@ class Soak:
         self._troubles: Counter[str] = Counter()
 
     async def talk(self, end: float) -> None:
-        """Give each agent something to do as soon as it has done what it had."""
+        """Post the next message to each agent once it has finished its previous one."""
         rounds = [0] * _AGENTS
         while time.monotonic() < end:
             try:
@@ -115,7 +115,7 @@ class Soak:
             await asyncio.sleep(0.5)
 
     async def hit(self, end: float, spared: Program) -> None:
-        """Hit a worker now and then, and start others in place of those that ended."""
+        """Hit a worker now and then, and replace those that ended."""
         due = time.monotonic()
         while time.monotonic() < end:
             await asyncio.sleep(0.5)
@@ -139,7 +139,7 @@ class Soak:
                 await asyncio.to_thread(self._server.start)
 
     async def sample(self, end: float, spared: Program) -> None:
-        """Look at the worker that is spared, and at the connections of all; say each minute how it goes."""
+        """Sample the spared worker and the connections of all; print the progress regularly."""
         begun = time.monotonic()
         while time.monotonic() < end:
             async with self._database:
@@ -153,14 +153,14 @@ class Soak:
             await asyncio.sleep(_SAMPLE_S)
 
     async def settle(self) -> None:
-        """Wait until nothing is due; whoever has ended meanwhile is started again."""
+        """Wait until nothing is due; restart workers that have ended in the meantime."""
         end = time.monotonic() + _SETTLE_S
         while await self._made.store.due() and time.monotonic() < end:
             self._hits.start_again(self._made, self._root)
             await asyncio.sleep(1)
 
     async def report(self, spared: Program) -> dict[str, Any]:
-        """What came of all."""
+        """Return the overall result."""
         figures = await journal_figures(self._made.store, self._server, [*self._said])
         return {
             "messages": self._said.total(),
@@ -174,12 +174,12 @@ class Soak:
 
 
 def _agent(place: int, number: int) -> str:
-    """Who gets the message of a number."""
+    """Return the agent that gets the message of this number."""
     return f"a{place}-{number // _TURNS}"
 
 
 def _trend(samples: Sequence[Sample]) -> dict[str, list[float]]:
-    """The middle of each of six parts of the time."""
+    """Return the median of each of six equal parts of the run."""
     parts = [samples[len(samples) * part // 6 : len(samples) * (part + 1) // 6] for part in range(6)]
     names = [field.name for field in dataclasses.fields(Sample)]
     return {name: [statistics.median(getattr(one, name) for one in part) for part in parts if part] for name in names}

@@ -1,7 +1,7 @@
-"""`python -m benchmarks.stalls`: the longest time for which hostile input holds up the event loop, for each entry.
+"""`python -m benchmarks.stalls`: the longest time that hostile input blocks the event loop, for each entry point.
 
-Processor time of the loop's thread between two beats of a heart, which load hardly changes; by the clock it is beside
-it with `--json`. Each row is the worst input of its entry, of all that `tests/hostile` has for it.
+CPU time of the loop's thread between two heartbeats, which load hardly affects; `--json` also has wall-clock time. Each
+row is the worst input of its entry point, of all in `tests/hostile`.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ _LINES = 5_000
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One input at one entry."""
+    """One input at one entry point."""
 
     entry: str
     text: str
@@ -43,7 +43,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Worst:
-    """The input of an entry that holds up the loop for longest."""
+    """The input of an entry point that blocks the loop longest."""
 
     entry: str
     text: str
@@ -53,7 +53,7 @@ class Worst:
 
     @property
     def row(self) -> Row:
-        """It as a row of the table."""
+        """The result as a row of the table."""
         return Row(f"{self.entry}: {self.text} ({self.size:,})", self.cpu_ms, aim=MOST_MS)
 
 
@@ -68,7 +68,7 @@ def main() -> None:
 
 
 async def bench() -> list[Worst]:
-    """The worst input of each entry, the longest stall first."""
+    """Return the worst input of each entry point, the longest stall first."""
     worst: dict[str, Worst] = {}
     async with AsyncExitStack() as stack:
         root = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-", dir=Path.cwd())))
@@ -108,7 +108,7 @@ def _values(here: Desk) -> Iterator[Case]:
 
 def _texts() -> Iterator[Case]:
     until = [stage.name for stage in STAGES].index("import")
-    gate = Gate(Sandbox.__new__(Sandbox), stages=STAGES[:until])  # no stage of these uses a worker
+    gate = Gate(Sandbox.__new__(Sandbox), stages=STAGES[:until])  # none of these stages uses a worker
     for name, text in candidates().items():
         candidate = Candidate("f", text, "lib")
         yield Case("candidate", name, len(text), partial(gate.judge, candidate, Snapshot.empty()))

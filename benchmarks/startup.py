@@ -1,4 +1,4 @@
-"""Start-up: the version, reading commands, and the prompt ready for typing, beside a reference command in the same run.
+"""Start-up: the version, read commands, and a prompt ready for typing, against a reference command in the same run.
 
 Prints the best and the median of each in milliseconds, and the ratio of the medians. Exits 1 above the limits:
 `--version` ≤ 2 ×, `functions list` and `functions history` ≤ 20 ×, the prompt on the screen of a pseudo-terminal ≤ 8 ×
@@ -40,7 +40,7 @@ def main() -> None:
 
 
 def measure(runs: int, folder: Path) -> dict[str, dict[str, float]]:
-    """Each command in turn, round by round, so that a busy moment hits all of them."""
+    """Run the commands in turn, round by round, so that a busy moment affects all of them."""
     takers: dict[str, Callable[[], float]] = {
         "reference": lambda: until_end(REFERENCE, folder),
         "version": lambda: until_end(VERSION, folder),
@@ -67,7 +67,7 @@ def measure(runs: int, folder: Path) -> dict[str, dict[str, float]]:
 
 
 def until_end(command: Sequence[str], folder: Path) -> float:
-    """Seconds from start to end."""
+    """Return the seconds from start to end."""
     began = time.perf_counter()
     subprocess.run(
         command, cwd=folder, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True
@@ -76,7 +76,7 @@ def until_end(command: Sequence[str], folder: Path) -> float:
 
 
 def until_prompt(command: Sequence[str], folder: Path) -> float:
-    """Seconds from start until the prompt is on the screen of a terminal."""
+    """Return the seconds from start until the prompt is on the screen of a terminal."""
     master, slave = pty.openpty()
     began = time.perf_counter()
     process = subprocess.Popen(command, cwd=folder, env=environment(), stdin=slave, stdout=slave, stderr=slave)
@@ -92,12 +92,12 @@ def until_prompt(command: Sequence[str], folder: Path) -> float:
 
 
 def environment() -> dict[str, str]:
-    """The same for all, so that the ratio is fair."""
+    """Return the same environment for all commands, to make the ratio fair."""
     return {**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm-256color"}
 
 
 def table(report: dict[str, dict[str, float]]) -> str:
-    """The figures for people."""
+    """Return the figures as text."""
     rows = [
         f"{name:10} best {row['best_ms']:7.1f} ms  median {row['median_ms']:7.1f} ms  {row['ratio']:5.2f} ×"
         + (f"  (limit {LIMITS[name]:g} ×)" if name in LIMITS else "")

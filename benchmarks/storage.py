@@ -2,8 +2,8 @@
 
     python -m benchmarks.storage [--json] [--rows N] [--postgresql]
 
-Figures are milliseconds; the ratios are within this run, so they hold on a busy machine too. With `--postgresql`, the
-same in a database of the run's own, which does not wait for its disk, beside a bare insert there.
+Figures are milliseconds; the ratios are within this run, so they also hold on a busy machine. With `--postgresql`, the
+same in a temporary database that does not wait for its disk, against a bare insert there.
 """
 
 import argparse
@@ -24,11 +24,11 @@ from tests.kit.postgres import Server
 PAYLOAD = {"id": "call_1", "name": "count_vowels", "arguments": '{"text": "queueing"}', "note": "x" * 150}
 READING = json.dumps({"functions": [{"name": "f", "description": "d" * 120, "parameters": {"p": "x" * 1800}}]})
 Figures = dict[str, float]
-_INBOXES = 100  # none gets so full that it takes no more
+_INBOXES = 100  # none gets so full that it accepts no more
 
 
 class _Clock:
-    """Real time, and names that count: making a uuid is not what is measured."""
+    """Real time, and counted names: the cost of a uuid is not measured."""
 
     def __init__(self) -> None:
         self._names = 0
@@ -70,7 +70,7 @@ async def measure(place: Path | str, bare: "_Bare", rows: int) -> Figures:
     async with open_store(place, clock=_Clock()) as store:
         figures["open_new_ms"] = (time.perf_counter() - opened) * 1000
         appends = await _appends(store)
-        for _ in range(rows // 10):  # in turns, so that both meet the same load and the same checkpoints
+        for _ in range(rows // 10):  # interleaved, so that both meet the same load and the same checkpoints
             bare.run(10)
             for append in appends:
                 await append.run(10)

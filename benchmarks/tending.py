@@ -1,11 +1,11 @@
-"""`python -m benchmarks.tending [--functions 400] [--seed N] [--json]`: is a planted library tended right, and undone?
+"""`python -m benchmarks.tending [--functions 400] [--seed N] [--json]`: is a planted library maintained correctly?
 
-Functions on lists of numbers, which an agent made, each of three parts: what it takes, what it does with each, what it
-makes of all. Of 400, 60 are near-copies of others, written otherwise; 40 pairs differ by a number alone, and a scripted
-maker writes one function for each pair, every third so that some call ends otherwise; 30 were not called for long; 20
-fail at an empty list, and the maker mends them, each fourth wrongly; a person edited 10 of the copies and 10 of those
-not called. Says what of this was merged, made general, mended and archived, rightly and wrongly, whether what was
-recorded replays alike, what a search finds before and after, and what one undo brings back.
+The functions work on lists of numbers, in three parts: which numbers to take, what to do with each, and what to make of
+all. Of 400, 60 are near-copies of others with different code; 40 pairs differ only by a number, and a scripted maker
+writes one function for each pair, every third so that some call ends differently; 30 were not called for a long time;
+20 fail on an empty list, and the maker fixes them, every fourth wrongly; a person edited 10 of the copies and 10 of the
+uncalled ones. Reports what was merged, generalized, fixed and archived, correctly and wrongly, whether recorded calls
+replay alike, what a search finds before and after, and what one undo restores.
 """
 
 import argparse
@@ -34,7 +34,7 @@ _NOUNS: Final = (
     *("drops", "bids", "rents", "wages", "tips", "stops", "laps", "eggs", "jars", "beds"),
     *("logs", "keys", "mails", "posts", "songs", "films", "games", "trips", "rooms", "boats"),
 )
-# What to take, to do with each, and to make of all: words, the same in other words, code, and code that does the same.
+# What to take, to do with each, and to make of all: the words, other words, the code, and equivalent code.
 # fmt: off
 _TAKES: Final[Sequence[tuple[str, str, str, str, str]]] = (
     ("above", "those above {0}", "only what exceeds {0}", "n > {0}", "not n <= {0}"),
@@ -74,9 +74,10 @@ _A_REPLY: Final = 40
 
 @dataclass(frozen=True, slots=True)
 class PlantedFunction:
-    """One function of the library, with what stands for it: `copy_of` names the one that it does the same as, `pair` is
-    the name that it has in common with the one from which its number alone differs. Of one that `is_spoiled`, the maker
-    writes wrongly what is to mend or replace it.
+    """One function of the library.
+
+    `copy_of` names the function that it duplicates. `pair` is the common name of two functions that differ only by a
+    number. If `is_spoiled`, the maker writes its fix or replacement wrongly.
     """
 
     name: str
@@ -106,7 +107,7 @@ class PlantedFunction:
 
     @property
     def is_of_lists(self) -> bool:
-        """True if it returns a list."""
+        """Whether it returns a list."""
         return not self.is_broken and _MAKES[self.parts[2]][0] in ("sorted", "reversed", "start")
 
     @property
@@ -119,7 +120,7 @@ class PlantedFunction:
         return _MAKES[self.parts[2]][code].format(inside)
 
     def source(self, body: str = "", *, number: str = "", calls: Sequence[str] = ()) -> str:
-        """Return its source, or that with another body; with its `number` as a parameter, that of the general one."""
+        """Return its source, or that with another body; with `number`, the source of its pair's general function."""
         body, name = body or self.body, self.pair if number else self.name
         first = self.numbers[0]
         given = (
@@ -151,14 +152,14 @@ class PlantedFunction:
 
 
 def _numbers(parts: tuple[int, int, int], chance: random.Random) -> tuple[int, int]:
-    """Return the numbers of a function, such that its results are not all the same."""
+    """Return numbers for a function with which its results are not all the same."""
     is_limit = _DOES[parts[1]][0] in ("atmost", "atleast", "mod")
     first = chance.randrange(9, 14) if _TAKES[parts[0]][0] == "below" else chance.randrange(4, 9)
     return first, chance.randrange(11, 15) if is_limit else chance.randrange(2, 6)
 
 
 def library(count: int, seed: int) -> list[PlantedFunction]:
-    """Return the library; the shares of what is planted are the same for every `count`."""
+    """Return the library; the shares of planted functions are the same for every `count`."""
     chance = random.Random(seed)
     forms = [
         (take, does, makes) for take in range(len(_TAKES)) for does in range(len(_DOES)) for makes in range(len(_MAKES))
@@ -200,13 +201,13 @@ def library(count: int, seed: int) -> list[PlantedFunction]:
 
 
 def _steps(planted: Sequence[PlantedFunction], chance: random.Random) -> Iterator[Step | Repeat]:
-    """Yield what the agent does: it makes all of them, and calls all but the stale ones."""
+    """Yield the agent's steps: it creates all functions and calls all but the stale ones."""
     wanted = []
     for one in planted:
         alike = [other.name for other in planted if other.noun == one.noun and other is not one]
         given = {"function_name": one.name, "function_code_with_docstring": one.source(), "module_name": one.noun}
         wanted.append(Wanted("create_function", {**given, "reason": f"differs from {', '.join(alike)}"}))
-    # Only the newest calls are on record: those come last that have to prove what a model wrote.
+    # Only the newest calls stay on record: the functions that must prove the model's code come last.
     for one in sorted(planted, key=lambda one: (one.is_broken, bool(one.pair))):
         if not one.is_stale:
             rows = [[chance.randrange(1, 40) for _ in range(length)] for length in (2, 4, 5)]
@@ -218,8 +219,10 @@ def _steps(planted: Sequence[PlantedFunction], chance: random.Random) -> Iterato
 
 
 def _maker(planted: Sequence[PlantedFunction]) -> ScriptedModel:
-    """Return the maker: it fixes what failed for an empty list, every fourth so that a good call changes, and makes one
-    function of a pair, every third so that calls with two numbers change.
+    """Return the maker.
+
+    It fixes failures on an empty list, every fourth so that a good call changes, and writes one function for each pair,
+    every third so that calls with two numbers change.
     """
     broken = {one.name: one for one in planted if one.is_broken}
     pairs = {one.name: one for one in planted if one.pair}
@@ -245,7 +248,7 @@ def _maker(planted: Sequence[PlantedFunction]) -> ScriptedModel:
 
 
 async def bench(count: int, seed: int) -> list[Row]:
-    """Plant, tend, look, and undo."""
+    """Plant the library, maintain it, measure, and undo."""
     planted = library(count, seed)
     chance = random.Random(seed)
     maker = _maker(planted)
@@ -297,7 +300,7 @@ async def bench(count: int, seed: int) -> list[Row]:
 
 
 def _made_long_ago(root: Path, names: Sequence[str]) -> None:
-    """Put back the time at which these functions joined: nobody has time to wait."""
+    """Backdate the admission of these functions, since the run cannot wait."""
     with sqlite3.connect(root / ".knapper" / "state.db") as state:
         state.executemany("UPDATE verdict SET at = at - ? WHERE function = ?", [(_LONG_AGO, name) for name in names])
 
@@ -308,7 +311,7 @@ def _sources(workspace: Workspace) -> dict[str, str]:
 
 
 async def _count_matches(workspace: Workspace, planted: Sequence[PlantedFunction], standing: dict[str, str]) -> int:
-    """Return for how many functions a search by other words finds them, or what stands for them."""
+    """Return for how many functions a search in other words finds them, or their replacement."""
     count = 0
     for one in planted:
         results = (await workspace.functions.search(one.need)).results
@@ -323,7 +326,7 @@ def _differing(one: dict[str, str], other: dict[str, str]) -> int:
 
 
 async def _replayed(workspace: Workspace, planted: Sequence[PlantedFunction]) -> tuple[int, int]:
-    """Return how many calls that returned were made again, and how many ended otherwise."""
+    """Return how many successful calls were replayed, and how many ended differently."""
     replays, count, other = workspace.functions.tending.replays, 0, 0
     for one in planted:
         for call in await replays.calls(one.name):
@@ -334,7 +337,7 @@ async def _replayed(workspace: Workspace, planted: Sequence[PlantedFunction]) ->
 
 
 def _do_the_same(one: PlantedFunction | None, other: PlantedFunction | None) -> bool:
-    """Return whether two return the same for all of many lists: some do though they were not planted as copies."""
+    """Check whether two functions agree on many lists: some do though they were not planted as copies."""
     if one is None or other is None:
         return False
     chance = random.Random(1)
@@ -345,7 +348,7 @@ def _do_the_same(one: PlantedFunction | None, other: PlantedFunction | None) -> 
 def _rows(
     planted: Sequence[PlantedFunction], report: TendingReport, before: dict[str, str], after: dict[str, str]
 ) -> list[Row]:
-    """Return what was done rightly and wrongly."""
+    """Return what was done correctly and wrongly."""
     by_name = {one.name: one for one in planted}
     pairs = {frozenset((one.name, one.copy_of)) for one in planted if one.copy_of}
     done = [step for step in report.steps if step.done]
@@ -359,7 +362,7 @@ def _rows(
     writable = {one.pair for one in planted if one.pair and not one.is_spoiled}
     stale = [one.name for one in planted if one.is_stale and not one.is_edited]
     copies = [one for one in planted if one.copy_of and one.copy_of in by_name]
-    free = len(copies)  # where a person edited the copy, the other one of the two may go
+    free = len(copies)  # if a person edited the copy, the original may be removed instead
     touched = [name for name in edited if after.get(name) != before.get(name) or name in archived]
     return [
         Row("near-copies merged", len(pairs.intersection(merged)), unit=f"of {free}"),

@@ -1,9 +1,9 @@
-"""`python -m benchmarks.tool_schemas PATH [--json]`: the calls of published schemas, as they are and with mistakes.
+"""`python -m benchmarks.tool_schemas PATH [--json]`: the calls of published schemas, unchanged and with mistakes.
 
-Each case of a data file becomes a function's schema. Its gold calls go through the reader that the product uses for
-a model's arguments, and must come back unchanged. Then each call is made again with the mistakes that models
-make; every one is repaired (the value equals the gold call), answered with where, what was expected and what came, or
-wrong. A mistake that leaves a valid call of the same function cannot be seen by anybody, and is counted apart.
+Each case of a data file becomes a function's schema. Its gold calls go through the reader that the product uses for a
+model's arguments and must come back unchanged. Then each call is repeated with the mistakes that models make. Each of
+these is repaired (the value equals the gold call), rejected with the place, the expectation and the given value, or
+wrong. A mistake that leaves a valid call of the same function cannot be detected and is counted separately.
 """
 
 import argparse
@@ -34,7 +34,7 @@ COLUMNS: Final = ("calls", "repaired", "answered", "valid as sent", "silently wr
 
 
 def as_json_schema(published: Any, key: str = "") -> Any:  # Any: a schema with the type words of its publisher
-    """Return the schema with the words of JSON Schema, closed as a function's is."""
+    """Return the schema in terms of JSON Schema, closed as a function's schema is."""
     if isinstance(published, list):
         return [as_json_schema(part) for part in published]
     if not isinstance(published, dict):
@@ -53,7 +53,7 @@ def as_json_schema(published: Any, key: str = "") -> Any:  # Any: a schema with 
 
 
 def accepted(value: Any) -> Any:  # Any: JSON
-    """Return the first accepted value of a gold call, all the way down, without what may be left out."""
+    """Return the first accepted value of a gold call, recursively, without values that may be left out."""
     if isinstance(value, dict):
         first = {name: given[0] if isinstance(given, list) and given else given for name, given in value.items()}
         return {name: accepted(part) for name, part in first.items() if part != ""}
@@ -61,7 +61,7 @@ def accepted(value: Any) -> Any:  # Any: JSON
 
 
 def is_valid(call: Any, schema: dict[str, Any]) -> bool:
-    """Check a call by the standard's own validator."""
+    """Check a call with the standard's own validator."""
     return jsonschema.Draft202012Validator(schema).is_valid(call)
 
 
@@ -76,7 +76,7 @@ def cases(path: Path) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
 
 
 def is_same(left: Any, right: Any) -> bool:
-    """Check whether two JSON values are equal, and true is not 1."""
+    """Check whether two JSON values are equal; true is not 1."""
     return json.dumps(_even(left), sort_keys=True) == json.dumps(_even(right), sort_keys=True)
 
 
@@ -89,7 +89,7 @@ def _even(value: Any) -> Any:
 
 
 def outcome(raw: str, schema: dict[str, Any], gold: dict[str, Any]) -> str:
-    """Return the column that a call with a mistake is counted in."""
+    """Return the column in which a call with a mistake is counted."""
     result = arguments.read(raw, schema)
     if not isinstance(result, dict):
         texts = [problem.message for problem in result]
@@ -104,7 +104,7 @@ def outcome(raw: str, schema: dict[str, Any], gold: dict[str, Any]) -> str:
 
 
 def measure(path: Path) -> dict[str, Any]:
-    """Return the gold calls' count, the exceptions among them, and the table of mistakes with what was wrong."""
+    """Return the number of gold calls, their exceptions, and the table of mistakes with the wrong cases."""
     gold = 0
     exceptions: list[dict[str, Any]] = []
     wrong: list[dict[str, Any]] = []
@@ -143,7 +143,7 @@ def show(figures: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """Measure, and print the table."""
+    """Measure and print the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.tool_schemas", description=__doc__)
     parser.add_argument("path", type=Path, help="a file of cases, one JSON object per line")
     parser.add_argument("--json", action="store_true", help="one JSON document instead of the table")

@@ -1,9 +1,9 @@
 """`python -m benchmarks.tool_search PATH [--embedding …] [--remembered N] [--json]`: how often search finds the tool.
 
-The tools of a data file become functions of a snapshot, and each of its queries is a need, by the product's own index:
-each set among its own tools, and among those of all sets in one pool. Beside it stand plain BM25, the plain embedding,
-and the fusion of their ranks. With `--remembered`, up to N queries of the other half of the file were served before, by
-a table in place of the store.
+The tools of a data file become functions of a snapshot, and each query a need, through the product's own index: each
+set among its own tools, and among those of all sets in one pool. Baselines are plain BM25, the plain embedding, and the
+fusion of their ranks. With `--remembered`, up to N queries per tool from the other half of the file count as served
+before; a table replaces the store.
 """
 
 import argparse
@@ -38,7 +38,7 @@ _WHOLE: Final = "gold_with_dependencies"
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A need, the tools that serve it, and with what these call, if the file says so."""
+    """A need, the tools that serve it, and the tools that these call, if the file has them."""
 
     id: str
     set: str
@@ -57,7 +57,7 @@ class Pool:
 
 @dataclass(slots=True)
 class Remembered:
-    """The requests that were served, in place of a store's."""
+    """The served requests, in place of a store's."""
 
     rows: list[tuple[str, str]]
 
@@ -74,7 +74,7 @@ class Remembered:
 
 
 class Memorized:
-    """An embedder that reads no text twice: each request is asked of two pools, and by several methods."""
+    """An embedder that embeds no text twice: each request is searched in two pools, and by several methods."""
 
     def __init__(self, model: Embedder) -> None:
         self.space, self.recipe, self._model = model.space, model.recipe, model
@@ -82,11 +82,11 @@ class Memorized:
 
     @property
     def lexicon(self) -> Embedder | None:
-        """The fast model of the one that is asked; this one if that is its own."""
+        """The fast model of the wrapped embedder; this one if the wrapped embedder is its own fast model."""
         return self if self._model.lexicon is self._model else self._model.lexicon
 
     async def embed(self, texts: Sequence[str]) -> list[bytes]:
-        """Return the vectors; only what is new is read."""
+        """Return the vectors; embed only new texts."""
         new = [text for text in dict.fromkeys(texts) if text not in self.vectors]
         self.vectors.update(zip(new, await self._model.embed(new), strict=True))
         return [self.vectors[text] for text in texts]
@@ -100,7 +100,7 @@ def main() -> None:
 
 
 def options(arguments: Sequence[str]) -> argparse.Namespace:
-    """Return what the command line says."""
+    """Return the command-line options."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.tool_search", description=__doc__)
     parser.add_argument("path", type=Path)
     parser.add_argument("--embedding", choices=("wordllama", "e5", "minilm", "none"), default="wordllama")
@@ -159,7 +159,7 @@ def read(path: Path) -> tuple[list[dict[str, Any]], list[Query]]:  # Any: JSON
 
 
 def pool_of(tools: Iterable[dict[str, Any]]) -> Pool:  # Any: JSON
-    """Return tools as a snapshot: each a module of its own, whose function names what it depends on."""
+    """Return tools as a snapshot: one module per tool, whose function names its dependencies."""
     names: dict[str, str] = {}
     tools = list(tools)
     for tool in tools:
@@ -191,7 +191,7 @@ def _schema(parameters: Any) -> dict[str, Any]:  # Any: JSON
 
 
 def served(queries: Iterable[Query], pool: Pool, half: int, each: int) -> list[tuple[str, str]]:
-    """Return up to `each` requests of every tool, from the half that is not asked."""
+    """Return up to `each` requests of every tool, from the half that is not searched."""
     names = {id: name for name, id in pool.ids.items()}
     counts: dict[str, int] = {}
     rows = []
@@ -206,7 +206,7 @@ def served(queries: Iterable[Query], pool: Pool, half: int, each: int) -> list[t
 async def scored(
     queries: Sequence[Query], pool: Pool, model: Memorized | None, past: list[tuple[str, str]]
 ) -> Any:  # an iterator of queries with their shares and seconds
-    """Yield each query with what the methods find of it, and the seconds of the product's search if it read it anew."""
+    """Yield each query with the methods' results, and the seconds of the product's search if the query is new."""
     search = FunctionSearch(model, Remembered(past), lambda: pool.snapshot)
     plain = await Plain.of(pool, model)
     if queries:
@@ -228,14 +228,14 @@ async def scored(
 
 
 class Plain:
-    """What the product is compared with: words alone, the embedding alone, and both by the ranks they give."""
+    """The baselines: words only, the embedding only, and both fused by rank."""
 
     def __init__(self, names: list[str], index: WordIndex, matrix: Any, model: Embedder | None) -> None:  # Any: numpy
         self._names, self._index, self._matrix, self._model = names, index, matrix, model
 
     @classmethod
     async def of(cls, pool: Pool, model: Embedder | None) -> "Plain":
-        """Return the plain methods of a pool."""
+        """Return the baselines of a pool."""
         names, index = [*pool.snapshot.functions], WordIndex((1,), (0.75,))
         texts = []
         for slot, function in enumerate(pool.snapshot.functions.values()):

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.turn`: a step of the whole loop beside a step of the raw SDK loop, in a turn of 50 calls.
+"""`python -m benchmarks.turn`: a step of the whole loop against a step of the raw SDK loop, in a turn of 50 calls.
 
 Ours writes every step to disk (synced commits) and calls `add` in a sandboxed worker; the SDK's loop
 (`chat.completions.create`) adds in its own process. Both ask the same instant endpoint, without streaming.
@@ -41,7 +41,7 @@ def main() -> None:
 
 
 async def bench(rounds: int, calls: int = CALLS) -> list[Row]:
-    """Milliseconds per step, of both loops and of other ways to ask through the package."""
+    """Return the milliseconds per step, of both loops and of other ways to call the package."""
     async with AsyncExitStack() as stack:
         url = f"{stack.enter_context(running())}/{calls}/v1"
         root = Path(
@@ -129,7 +129,7 @@ async def _connected(connection: Connection, streamed: bool, messages: list[Any]
 
 
 def _joined(chunks: list[dict[str, Any]]) -> dict[str, Any]:
-    """The message of an answer that comes whole, or in one piece of a stream."""
+    """Return the message of a response, whether whole or from one piece of a stream."""
     choices = [choice for chunk in chunks for choice in chunk["choices"]]
     message: dict[str, Any] = choices[0].get("message") or choices[0]["delta"]
     for call in message.get("tool_calls", ()):

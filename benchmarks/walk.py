@@ -1,8 +1,8 @@
 """`python -m benchmarks.walk`: how many of our modules an action visits, and how many pairs of modules call each other.
 
 Counted on real turns in the host process, by a profiler hook: a module counts once a function of it runs between the
-user's message and the end of the turn, a pair once a function of one module calls one of another. Each action has been
-done once before it is counted, so that nothing is counted that only the first turn needs.
+user's message and the end of the turn, a pair once a function of one module calls one of another. Each action runs once
+before it is counted, to exclude what only the first turn needs.
 """
 
 import asyncio
@@ -57,12 +57,12 @@ def main() -> None:
 
 
 async def bench() -> dict[str, Walk]:
-    """The walk of each action."""
+    """Return the walk of each action."""
     return {name: await _walk(twice, approver) for name, (twice, approver) in _actions().items()}
 
 
 def _actions() -> dict[str, tuple[list[Ask], Approver | None]]:
-    """Return what the model asks for in each action, the first time and the time that is counted, and who is asked."""
+    """Return the calls of each action (the warm-up and the counted one) and the approver."""
     call, total = Ask(Wanted("count_vowels", {"text": "queue"})), Ask(Wanted("total", {}))
     edit = [Ask(Wanted("core_memory_append", {"name": "human", "content": text})) for text in ("Is Ada.", "Likes tea.")]
     return {
@@ -87,7 +87,7 @@ async def _walk(calls: list[Ask], approver: Approver | None) -> Walk:
 
 
 async def _quiet() -> None:
-    """Wait until nothing is at work in the background but what looks around again and again, the same each time."""
+    """Wait until no background work is left except polling, which is always the same."""
     before: set[str] = set()
     while True:
         with _counted(background := Walk()):

@@ -1,12 +1,12 @@
 """`python -m benchmarks.workers`: workers at one database, killed and stopped while they work.
 
-First what a turn costs the worker, the database and its disk, and what a worker costs that has nothing to do. Then how
-long after its message a turn begins, and how many turns workers finish in a second. Then turns of several
-sandboxed calls while, each second, a worker is killed, stands still for six seconds, or is told to stop; each is
-started again. At the end the journal is read: no call twice, none without an answer, one turn of an agent at a time.
+First: the cost of a turn to the worker, the database and its disk, and the cost of an idle worker. Then: the delay from
+a message to its turn, and how many turns the workers finish in a second. Then: turns of several sandboxed calls while,
+each second, a worker is killed, paused for six seconds, or asked to stop; each is started again. At the end the journal
+is read: no call twice, none without a result, one turn of an agent at a time.
 
 `--parts whole --workers 4 --turns 5` is all of that in one run of 200 turns, and three restarts of the database.
-`--parts backlog` has messages wait for workers that come later: 10,000 agents with one each, and ten with 500 each.
+`--parts backlog` has messages wait for workers that start later: 10,000 agents with one each, and ten with 500 each.
 """
 
 import argparse
@@ -49,12 +49,12 @@ def note(self, number: int) -> int:
 STILL_S = 6.0
 _WARM_UP = 8  # messages
 _IDLE = 20  # agents
-_STATISTICS_S = 2.0  # until the database has counted what was done
+_STATISTICS_S = 2.0  # until the database has updated its statistics
 _IDLE_S = 30.0
 _WHOLE = {"kill": 30, "stop": 10, "term": 30, "database": 3}
 _DOWN_S = 2.0
 _LOOKS = 20
-_BACKLOG_S = 60.0  # longer than this nobody waits for the rest
+_BACKLOG_S = 60.0  # maximum wait for the rest
 _DATABASE_S = 20.0  # between restarts
 BLOWS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP, "term": signal.SIGTERM}
 
@@ -76,8 +76,9 @@ def main() -> None:
 
 
 async def _wakes(given: argparse.Namespace) -> dict[str, Any]:
-    """Messages to idle agents, one after another, of which the first to each also makes it; then turns of one request
-    each, all at once.
+    """Measure the delay of messages to idle agents; then turns of one request each, all at once.
+
+    The messages come one after another; the first to each agent also creates it.
     """
     async with at_work(given.workers, lambda _: Say("ok")) as (made, server, _):
         for number in range(_WARM_UP + 3 * _IDLE):
@@ -94,7 +95,7 @@ async def _wakes(given: argparse.Namespace) -> dict[str, Any]:
 
 
 async def _backlogs(given: argparse.Namespace) -> dict[str, Any]:
-    """Messages that wait before any worker is there: how long to post them, to look for work, and to have turns end."""
+    """Measure messages that wait before any worker runs: to post them, to look for work, and to finish turns."""
     found: dict[str, Any] = {}
     for name, agents, each in (
         ("10,000 agents, one message each", 10_000, 1),
@@ -114,7 +115,7 @@ async def _backlogs(given: argparse.Namespace) -> dict[str, Any]:
             for _ in range(given.workers):
                 made.start(root, "--grace", "2")
             waiting = "select count(*) from knapper.event where turn is null"
-            while (  # noqa: ASYNC110  (of another process, nobody tells)
+            while (  # noqa: ASYNC110  (another process sends no notification)
                 server.execute(waiting)[0][0] and time.perf_counter() - start < _BACKLOG_S
             ):
                 await asyncio.sleep(0.5)
@@ -133,14 +134,14 @@ async def _backlogs(given: argparse.Namespace) -> dict[str, Any]:
 
 
 async def _costs(given: argparse.Namespace) -> dict[str, Any]:
-    """Turns without a call and with ten, of agents that had one before; then nothing, for half a minute."""
+    """Measure turns without a call and with ten, of agents that had one before; then half a minute of idling."""
     found: dict[str, Any] = {}
     async with at_work(given.workers, calling(lambda seen: 10 if "calls" in _last(seen) else 0)) as (made, server, _):
         for name, text in (("first turn", "hello"), ("turn", "hello"), ("turn of ten calls", "calls")):
             before = _Spent.now(made, server)
             for number in range(given.agents):
                 await made.say(f"a{number}", text)
-            while await made.store.due():  # noqa: ASYNC110  (of another process, nobody tells)
+            while await made.store.due():  # noqa: ASYNC110  (another process sends no notification)
                 await asyncio.sleep(0.2)
             await asyncio.sleep(_STATISTICS_S)
             found[name] = _Spent.now(made, server).since(before, given.agents)
@@ -152,7 +153,7 @@ async def _costs(given: argparse.Namespace) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Spent:
-    """What was spent until a moment."""
+    """The resources used up to a moment."""
 
     worker_ms: float
     database_ms: float
@@ -170,13 +171,13 @@ class _Spent:
         return cls(sum(_cpu_ms(worker.pid) for worker in made.programs), _cpu_ms(pid), *map(float, row))
 
     def since(self, before: "_Spent", times: float) -> dict[str, float]:
-        """What was spent since then, each time."""
+        """Return the resources used since then, per repetition."""
         pairs = zip(dataclasses.asdict(self).items(), dataclasses.astuple(before), strict=True)
         return {name: round((value - then) / times, 2) for (name, value), then in pairs}
 
 
 def _cpu_ms(pid: int) -> float:
-    """The processor time of a process, of those below it, and of those below it that have ended."""
+    """Return the CPU time of a process, its descendants, and those of them that have ended."""
     ticks = 0
     for one in [pid, *family(pid)]:
         with suppress(OSError):
@@ -185,7 +186,7 @@ def _cpu_ms(pid: int) -> float:
 
 
 def family(pid: int) -> list[int]:
-    """The processes below one: its sandbox."""
+    """Return the descendants of a process: its sandbox."""
     parents: dict[int, int] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
@@ -197,12 +198,12 @@ def family(pid: int) -> list[int]:
 
 
 def _last(seen: Seen) -> str:
-    """What the user said last."""
+    """Return the user's last message."""
     return next(str(message["content"]) for message in reversed(seen.messages) if message["role"] == "user")
 
 
 def calling(count: Callable[[Seen], int]) -> Callable[[Seen], Step]:
-    """A model that asks for so many calls, one a step, after what the user said last."""
+    """Return a model that requests this many calls, one per step, after the user's last message."""
 
     def play(seen: Seen) -> Step:
         answered = 0
@@ -240,13 +241,13 @@ async def _hits(given: argparse.Namespace, part: str) -> dict[str, Any]:
 
 
 async def _is_open(made: Cluster, server: Server) -> bool:
-    """True if something is due, or waits for its time."""
+    """Check whether something is due or waits for its time."""
     waiting = "select 1 from knapper.event where turn is null limit 1"
     return bool(await made.store.due(1) or server.execute(waiting))
 
 
 async def _say_more(made: Cluster, server: Server, left: dict[str, int]) -> None:
-    """Give each agent that has nothing to do the next of its messages: one that waits would become part of the turn."""
+    """Send each idle agent its next message: a message sent during a turn would become part of the turn."""
     open_turns = "select agent from knapper.turn where state = 'open'"
     busy = {
         agent for (agent,) in server.execute(f"{open_turns} union select agent from knapper.event where turn is null")
@@ -258,7 +259,7 @@ async def _say_more(made: Cluster, server: Server, left: dict[str, int]) -> None
 
 @dataclass(frozen=True)
 class _Blow:
-    """What happened, from when until when, and to which agents; None: to all."""
+    """The kind of a fault, its start and end, and the agents affected; None: all."""
 
     kind: str
     since: float
@@ -268,7 +269,7 @@ class _Blow:
 
 @dataclass(frozen=True)
 class _Gap:
-    """How long a turn that was taken over stood still."""
+    """The period in which a turn that was taken over made no progress."""
 
     agent: str
     since: float
@@ -286,7 +287,7 @@ def _gaps(server: Server) -> list[_Gap]:
 
 
 def _by_cause(gaps: Sequence[_Gap], blows: Sequence[_Blow]) -> dict[str, dict[str, float]]:
-    """How long turns stood still, by what happened meanwhile to the workers that had them, one after another."""
+    """Return how long turns made no progress, by the faults of their workers in that time."""
     found: dict[str, list[float]] = {}
     for gap in gaps:
         met = [one for one in blows if one.since <= gap.until and one.until >= gap.since]
@@ -298,7 +299,7 @@ def _by_cause(gaps: Sequence[_Gap], blows: Sequence[_Blow]) -> dict[str, dict[st
 
 @dataclass
 class Hits:
-    """Blows of some kinds, so many of each."""
+    """Faults of some kinds, up to a number of each."""
 
     most: Mapping[str, int]
     counts: Counter[str] = field(default_factory=Counter)
@@ -307,7 +308,7 @@ class Hits:
     blows: list[_Blow] = field(default_factory=list)
 
     def hit(self, workers: list[Program], rows: Sequence[WorkerRow] = ()) -> None:
-        """Hit one of the workers, if it is time: of those that stand still there is one at most."""
+        """Hit one of the workers if it is time; at most one worker is paused at once."""
         kinds = [kind for kind in BLOWS if self.counts[kind] < self.most.get(kind, 0)]
         worker, kind = random.choice(workers), random.choice(kinds or [""])
         if not kind or self.still or worker.poll() is not None:
@@ -317,11 +318,11 @@ class Hits:
         self.blows.append(_Blow(kind, time.time(), time.time(), frozenset(*whose[:1])))
         if kind == "stop":
             self.still.append((time.perf_counter() + STILL_S, worker))
-        with suppress(ProcessLookupError):  # it has just ended
+        with suppress(ProcessLookupError):  # the process has just ended
             os.kill(worker.pid, BLOWS[kind])
 
     async def restart(self, server: Server) -> bool:
-        """Restart the database, if it is time."""
+        """Restart the database if it is time."""
         is_time = time.perf_counter() > self.restarted + _DATABASE_S
         if not is_time or self.counts["database"] >= self.most.get("database", 0):
             return False
@@ -335,14 +336,14 @@ class Hits:
         return True
 
     def start_again(self, made: Cluster, root: Path) -> None:
-        """Start another worker in place of each that has ended."""
+        """Replace each worker that has ended."""
         for worker in [worker for worker in made.programs if worker.poll() is not None]:
             self.counts[f"exit {worker.poll()}"] += 1
             made.programs.remove(worker)
             made.start(root, "--grace", "2")
 
     def wake(self, *, is_over: bool = False) -> None:
-        """Wake those whose time is over, or all."""
+        """Resume the workers whose pause is over, or all."""
         for pair in [pair for pair in self.still if is_over or pair[0] < time.perf_counter()]:
             self.still.remove(pair)
             with suppress(ProcessLookupError):
@@ -351,7 +352,7 @@ class Hits:
 
 @asynccontextmanager
 async def at_work(count: int, play: Callable[[Seen], Step]) -> AsyncIterator[tuple[Cluster, Server, Path]]:
-    """Workers in one folder, at a server of their own."""
+    """Run workers in one folder, at a temporary server."""
     server = Server.make()
     try:
         with tempfile.TemporaryDirectory() as folder, scripted([Repeat(play)]) as model:
@@ -379,7 +380,7 @@ async def _checked(made: Cluster, server: Server, given: argparse.Namespace) -> 
 
 
 async def journal_figures(store: Store, server: Server, agents: Sequence[str]) -> dict[str, Any]:
-    """Read the whole journal: how calls ended, what cannot be, and how long turns that were taken over stood still."""
+    """Return the figures of the whole journal: call outcomes, impossible states, and the gaps of turns taken over."""
     outcomes: Counter[str] = Counter()
     replies = 0
     for agent in agents:

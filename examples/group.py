@@ -1,4 +1,4 @@
-"""Two agents and you, as a group: each speaks in its own name, and who speaks next is said with the reason.
+"""Two agents and you as a group: each speaks in its own name; the next speaker is printed with the reason.
 
 python examples/group.py FOLDER "Find a name for a bakery."
 """

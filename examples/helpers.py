@@ -14,7 +14,7 @@ HELPERS = Path(__file__).parent / "team" / "helpers"
 
 
 async def main(folder: Path, question: str) -> None:
-    """Open a workspace with a helper, and show what a turn spends in it."""
+    """Open a workspace with a helper and print what a turn spends in it."""
     Workspace.create(folder)
     shutil.copytree(HELPERS, folder / "helpers", dirs_exist_ok=True)
     async with Workspace.open(folder) as workspace:

@@ -1,4 +1,4 @@
-"""An agent with a memory class of one's own: its blocks, and a method that becomes a function of the model.
+"""An agent with a custom memory class: its blocks, and a method that becomes a function for the model.
 
 `python examples/own_memory.py WORKSPACE "Remind me to buy milk."`
 """
@@ -10,7 +10,7 @@ from agent_core import Block, ChatMemory, Workspace, events
 
 
 class TaskMemory(ChatMemory):
-    """A conversation with a list of what is to be done."""
+    """A conversation with a to-do list."""
 
     starts_with = (
         *ChatMemory.starts_with,
@@ -28,7 +28,7 @@ class TaskMemory(ChatMemory):
 
 
 async def main(root: str, message: str) -> None:
-    """One turn, and what is on the list after it."""
+    """Run one turn and print the list after it."""
     async with Workspace.open(root) as workspace:
         agent = await workspace.agent("tasks", memory=TaskMemory(human="Likes short answers."))
         async for event in agent.turn(message):

@@ -1,7 +1,7 @@
-"""Memory that edits itself, in two sessions: friends who are none after all, and facts that are saved in parallel.
+"""Memory that edits itself, in two sessions: friends who turn out not to be, and facts that are saved in parallel.
 
 `python examples/self_editing_memory.py WORKSPACE` plays it with a scripted model that runs in this program. With
-`--real` it is the model that `knapper doctor` shows.
+`--real`, it uses the model that `knapper doctor` shows.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ NAMES = {"core_memory_append": ("content",), "core_memory_replace": ("old_conten
 
 
 class Scripted(BaseHTTPRequestHandler):
-    """An endpoint that goes by the script."""
+    """An endpoint that follows the script."""
 
     def do_POST(self) -> None:
         """Reply with the calls that come next in the turn, or with a sentence."""
@@ -77,7 +77,7 @@ def given(name: str, texts: list[str]) -> str:
 
 
 async def main(root: str, *, is_real: bool) -> None:
-    """Hold both sessions, and print the calls with their answers, then what is remembered."""
+    """Hold both sessions; print the calls with their results, then what is remembered."""
     async with AsyncExitStack() as stack:
         flags: dict[str, Any] = {}
         if not is_real:
@@ -89,7 +89,7 @@ async def main(root: str, *, is_real: bool) -> None:
         workspace = await stack.enter_async_context(Workspace.open(root, flags=flags))
         agent = await workspace.agent("bob")
         for session, messages in SESSIONS.items():
-            await agent.begin_anew()  # nothing of the other session is in the context any more
+            await agent.begin_anew()  # nothing of the first session is left in the context
             for message in messages:
                 print(f"\n[{session}] > {message}")
                 async for event in agent.turn(message):

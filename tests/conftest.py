@@ -1,4 +1,4 @@
-"""Fixtures that every room may use."""
+"""Fixtures for all tests."""
 
 import gc
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
@@ -19,7 +19,7 @@ from tests.kit.levels import NEEDS, NO_LEVEL, NOTHING_RUNS, level_here, reason_t
 from tests.kit.signals import restore_signals
 from tests.kit.steps import Choose, Step
 
-# The suite draws the same examples each time, so that it says something of the change; `make soak` looks for new ones.
+# The suite uses the same examples each time, so a failure is due to the change; `make soak` searches for new ones.
 settings.register_profile(STEADY, derandomize=True, database=None, deadline=None, max_examples=20)
 settings.register_profile(SEARCHING, deadline=None)
 settings.load_profile(STEADY)
@@ -36,7 +36,7 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Collect without looking for garbage; what is there then stays to the end, so nobody looks through it again."""
+    """Collect tests without garbage collection; objects that exist afterwards stay to the end, so exempt them."""
     gc.disable()
     try:
         return (yield)
@@ -47,7 +47,7 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what says nothing of the level that is forced."""
+    """Skip tests that do not apply to the forced level."""
     for item in items:
         if why := reason_to_skip(item.nodeid):
             item.add_marker(pytest.mark.skip(reason=f"level `portable`: {why}"))
@@ -57,8 +57,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Where no level holds, a test that failed and was told so, or has functions in its folder, needed one to run: it
-    is skipped.
+    """Skip a failed test that needed a function to run where no level works.
+
+    Such a test printed the message of a missing level, or has functions in its folder.
     """
     report = yield
     if report.failed and (_was_told(call, report) or _has_functions(item)) and level_here() == "none":
@@ -79,7 +80,7 @@ def _has_functions(item: pytest.Item) -> bool:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say in one line how many tests need another level than there is here."""
+    """Report in one line how many tests need another level than this machine has."""
     skipped = terminalreporter.stats.get("skipped", [])
     if count := sum(NEEDS in why or NO_LEVEL in why for why in (str(report.longrepr) for report in skipped)):
         terminalreporter.write_line(f"Skipped because of the level here, which is {level_here()}: {count}")
@@ -87,7 +88,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture
 def scripted() -> Iterator[Callable[..., ScriptedModel]]:
-    """Starts scripted models; at the end of the test, each must have gone by its script."""
+    """Start scripted models; at the end of the test, each must have followed its script."""
     with ExitStack() as stack:
 
         def start(script: Script, **options: Any) -> ScriptedModel:  # Any: what `running` takes
@@ -98,7 +99,7 @@ def scripted() -> Iterator[Callable[..., ScriptedModel]]:
 
 @pytest.fixture(scope="session")
 async def one_sandbox() -> AsyncIterator[Sandbox]:
-    """One for all desks: each call has a worker of its own anyway, and starting it takes longer than most turns."""
+    """One sandbox for all desks: each call has its own worker anyway, and a start takes longer than most turns."""
     async with await start() as started:
         yield started
 
@@ -107,7 +108,7 @@ async def one_sandbox() -> AsyncIterator[Sandbox]:
 async def at_desk(
     tmp_path: Path, scripted: Callable[..., ScriptedModel], one_sandbox: Sandbox
 ) -> AsyncIterator[OpenDesk]:
-    """Opens a workspace with an agent that talks to a script."""
+    """Open a workspace with an agent whose model follows a script."""
     async with AsyncExitStack() as stack:
 
         async def open_desk(

@@ -1,1 +1,1 @@
-"""Real clients of the server's chat completions and responses, each in an environment of its own."""
+"""Real clients of the server's chat completions and responses, each in a separate environment."""

@@ -1,12 +1,11 @@
-"""`make conformance`: real clients talk to a server of ours, each in an environment of its own below the cache folder.
+"""`make conformance`: real clients talk to our server, each in a separate environment below the cache folder.
 
     python -m benchmarks.conformance [CLIENT …]
 
-The model behind the server is scripted, so that nothing but the door is tried. Frameworks that our agents take part in
-run the tests of their adapter; MCP servers of others are called in a turn, and MCP clients of others follow what is
-done at a prompt. AutoGen's own tests of teams are run with
-members of ours, and the checks of the MCP project on our server and client. What cannot be installed here is skipped,
-with the reason. Exits with 1 if one failed.
+The model behind the server is scripted, so only the interface is tested. Frameworks that our agents can join run the
+tests of their adapter; third-party MCP servers are called in a turn, and third-party MCP clients follow what happens at
+a prompt. AutoGen's own team tests run with our agents as members, and the MCP project's checks run on our server and
+client. What cannot be installed here is skipped, with the reason. Exits with 1 if one failed.
 """
 
 import json
@@ -59,7 +58,7 @@ def main(names: Sequence[str]) -> int:
 
 
 def _tried(name: str, url: str, token: str, workspace: Path) -> str:
-    """Run one client, and return what was tried.
+    """Run one client and return what was tested.
 
     Raises:
         OSError: it cannot be installed here; says why.
@@ -76,7 +75,7 @@ def _tried(name: str, url: str, token: str, workspace: Path) -> str:
     command = [*command_of(name), *(() if name in FRAMEWORKS else (url, token))]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=_CLIENT_S, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout.strip().rpartition("\n")[2]  # what was tried, or how many tests passed
+    return done.stdout.strip().rpartition("\n")[2]  # what was tested, or how many tests passed
 
 
 def _door(url: str) -> str:
@@ -84,17 +83,17 @@ def _door(url: str) -> str:
 
 
 def _said(seen: Seen) -> Say | Ask:
-    """Call the client's function where it has one, once; else answer, with what it said."""
+    """Call the client's function once, if it has one; otherwise answer, quoting its result."""
     if CLIENTS_OWN in seen.functions and not seen.answers:
         return Ask(Wanted(CLIENTS_OWN, {"place": "Brindle"}))
     return Say(" ".join([SAID, *seen.answers]))
 
 
 def command_of(name: str) -> list[str]:
-    """Return the command that runs a client, which is installed if it is not there.
+    """Return the command that runs a client; installs the client if needed.
 
     Raises:
-        OSError: it cannot be; says why.
+        OSError: it cannot be installed; says why.
     """
     if name in FRAMEWORKS:
         tests = ROOT / "tests" / "integrations" / FRAMEWORKS[name]
@@ -102,13 +101,13 @@ def command_of(name: str) -> list[str]:
     if name in PYTHON:
         return [str(installed(name, HERE)), str(HERE / "python_clients.py"), name]
     folder = install_packages(NODE[name])
-    shutil.copy(HERE / "node_clients.mjs", folder)  # packages are looked up from where a module lies
+    shutil.copy(HERE / "node_clients.mjs", folder)  # Node resolves packages from the folder of a module
     return [_program("node"), str(folder / "node_clients.mjs"), name]
 
 
 @contextmanager
 def served(model: str, folder: Path, scopes: Sequence[str] = ("chat", "read", "edit")) -> Iterator[tuple[str, str]]:
-    """Run a server of a new workspace in a folder, and yield the address of its `/v1` and a token."""
+    """Run a server of a new workspace in a folder; yield the address of its `/v1` and a token."""
     ours = [sys.executable, "-m", "agent_core", "-C", str(folder)]
     subprocess.run([*ours, "init", str(folder)], cwd=ROOT, capture_output=True, check=True)
     adding = [*ours, "tokens", "add", "client", *(part for scope in scopes for part in ("--scope", scope)), "--json"]

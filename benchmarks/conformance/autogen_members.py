@@ -1,8 +1,8 @@
-"""A plugin for AutoGen's own tests: agents of ours take the place of those that the tests make.
+"""A plugin for AutoGen's own tests: our agents replace those that the tests create.
 
-Each `AssistantAgent` and `_EchoAgent` of a test is an agent of a workspace of its own; what its model says comes from
-the test's replayed model, or is the message that it heard. A test that wants what an agent of ours does not have is
-skipped with that reason. Loaded by the interpreter of AutoGen's environment (`autogen_suite.py`).
+Each `AssistantAgent` and `_EchoAgent` of a test becomes an agent of a fresh workspace; its model's replies come from
+the test's replay model, or echo the message. A test that needs something our agents do not have is skipped with that
+reason. Loaded by the interpreter of AutoGen's environment (`autogen_suite.py`).
 """
 
 import asyncio
@@ -24,10 +24,10 @@ from sandbox import Sandbox
 from tests.kit import Repeat, Say, Seen, scripted
 
 Reply: TypeAlias = Callable[[str], str]
-load: Final = import_module  # AutoGen is not installed where this file is checked
-replies: Final[dict[str, Reply]] = {}  # what the model of an agent says to what it heard, by agent
+load: Final = import_module  # type checking runs without AutoGen
+replies: Final[dict[str, Reply]] = {}  # the model's reply to a message, by agent
 place: Final[dict[str, Any]] = {}  # the folder of the running test's workspace, and its client
-_TAKEN: Final = {"model_client_stream", "description", "system_message"}  # of what an `AssistantAgent` takes
+_TAKEN: Final = {"model_client_stream", "description", "system_message"}  # the accepted parameters of `AssistantAgent`
 _APART: Final = {
     "test_declarative_groupchats_with_config": "gives a client of OpenAI an empty key, which today's openai refuses",
     "test_agent_tool_state": "compares the state of its own agent; ours is a reference",
@@ -37,7 +37,7 @@ _APART: Final = {
 
 
 class Member(AutoGenAgent):
-    """Takes what an `AssistantAgent` takes, as far as it is about an agent of ours."""
+    """Accepts the parameters of `AssistantAgent` that apply to our agents."""
 
     def __init__(self, name: str, model_client: Any = None, *, description: str = "One.", **other: Any) -> None:
         if strange := sorted(set(other) - _TAKEN):
@@ -49,7 +49,7 @@ class Member(AutoGenAgent):
         super().__init__(name, place["client"], agent=agent, description=description)
 
     async def on_messages_stream(self, messages: Sequence[Any], token: Any) -> AsyncGenerator[Any, None]:
-        """Leave out pieces of text where the test did not ask for them, and usage: our prompt says what went before."""
+        """Drop chunks that the test did not request, and usage, because our prompt includes the history."""
         pieces = load("autogen_agentchat.messages").ModelClientStreamingChunkEvent
         async with aclosing(super().on_messages_stream(messages, token)) as stream:
             async for message in stream:
@@ -67,7 +67,7 @@ class Member(AutoGenAgent):
 
 
 class EchoMember(Member):
-    """Takes what the tests' `_EchoAgent` takes, and counts as it does."""
+    """Accepts the parameters of the tests' `_EchoAgent` and counts as it does."""
 
     def __init__(self, name: str, description: str) -> None:
         super().__init__(name, description=description)
@@ -86,13 +86,13 @@ def _not_fitting(why: str) -> NoReturn:
 
 
 def _echo(heard: str) -> str:
-    """Return the first message of those that were heard, without the name of who said it."""
+    """Return the first message received, without the sender's name."""
     return re.sub(r"\A\[from: .+\]\n", "", heard.partition("\n\n[from: ")[0])
 
 
 def _replayed(model_client: Any) -> str:
     message = load("autogen_core.models").UserMessage(content="Go on.", source="user")
-    with ThreadPoolExecutor() as apart:  # the script is asked in a loop
+    with ThreadPoolExecutor() as apart:  # the script is queried inside a running event loop
         return str(apart.submit(lambda: asyncio.run(model_client.create([message]))).result().content)
 
 
@@ -103,7 +103,7 @@ def _said(seen: Seen) -> Say:
 
 @pytest_asyncio.fixture(scope="session")
 async def one_sandbox() -> AsyncIterator[Sandbox]:
-    """One for all tests."""
+    """One sandbox for all tests."""
     async with await Sandbox.start() as started:
         yield started
 
@@ -112,7 +112,7 @@ async def one_sandbox() -> AsyncIterator[Sandbox]:
 async def members(
     one_sandbox: Sandbox, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[None]:
-    """Give each test a workspace, and let it make our agents."""
+    """Give each test a workspace, and let it create our agents."""
     if why := _APART.get(request.node.originalname):
         _not_fitting(why)
     for folder in ("functions", "agents"):

@@ -1,4 +1,4 @@
-"""AutoGen's own tests of teams, from its source distribution, with agents of ours as members."""
+"""AutoGen's own tests of teams, from its source distribution, with our agents as members."""
 
 import os
 import subprocess
@@ -25,10 +25,10 @@ _OPTIONS: Final = (
 
 
 def run_suite() -> str:
-    """Run them, and return how many passed.
+    """Run them and return how many passed.
 
     Raises:
-        OSError: they cannot be had here; says why.
+        OSError: they are not available here; says why.
         AssertionError: some failed.
     """
     python = str(installed("autogen", HERE))

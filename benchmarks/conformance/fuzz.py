@@ -1,10 +1,10 @@
-"""`make fuzz`: requests made from the API's own description, at a server of ours, until as many were sent as wanted.
+"""`make fuzz`: send requests generated from the API's own description to our server until enough were sent.
 
     python -m benchmarks.conformance.fuzz [--requests N] [--seed N]
 
-Schemathesis makes them, in an environment of its own below the cache folder. A status of 500 or more is a fault, as is
-an answer that does not come within half a minute; afterwards the state must be whole and the server still there. Event
-streams, which have no end, are left out. Exits with 1 if there was a fault.
+Schemathesis generates them, in a separate environment below the cache folder. A status of 500 or more is a fault, and
+so is an answer that takes more than half a minute; afterwards the state must be intact and the server still running.
+Event streams, which never end, are left out. Exits with 1 if there was a fault.
 """
 
 import argparse
@@ -36,7 +36,7 @@ _KNOWN: Final = """[parameters]
 
 
 def main() -> int:
-    """Send the requests, print what was answered, and return the exit code."""
+    """Send the requests, print the status counts, and return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.conformance.fuzz", description=__doc__)
     parser.add_argument("--requests", type=int, default=10_000, help="at least how many")
     parser.add_argument("--seed", type=int, default=19)
@@ -60,11 +60,11 @@ def main() -> int:
 
 
 def _send(given: argparse.Namespace, root: Path, address: str, token: str) -> tuple[int, int]:
-    """Send at least as many requests as are wanted, and return how often that went wrong and how many were sent."""
+    """Send at least the requested number of requests; return the number of failed runs and of requests sent."""
     program = installed("schemathesis", HERE).with_name("schemathesis")
     failed = sent = 0
     for turn in range(_MOST_TURNS):
-        # Any names, and those that are there, so that more than a 404 is tried.
+        # Alternate arbitrary and existing names, to reach more than a 404.
         (root / "schemathesis.toml").write_text(_KNOWN if turn % 2 else "")
         options = _options(address, token, given.seed + turn, given.requests - sent)
         command = [str(program), "--config-file", "schemathesis.toml", *options]
@@ -86,7 +86,7 @@ def _options(address: str, token: str, seed: int, wanted: int) -> list[str]:
 
 
 def _set_up(address: str, token: str) -> None:
-    """Give what is asked for something to find: a turn, a function, a helper."""
+    """Prepare data for the requests to find: a turn, a function, a helper."""
     body = json.dumps({"text": "Hello"}).encode()
     _asked(f"{address}/api/v1/agents/main/messages", token, body)
 
@@ -98,7 +98,7 @@ def _asked(url: str, token: str, body: bytes | None = None) -> Any:  # Any: JSON
 
 
 def _answered(workspace: Path) -> Counter[int]:
-    """Return how often each status was answered, as the server's own log has it."""
+    """Return how often each status was returned, from the server's access log."""
     logs = sorted((workspace / ".knapper").glob("access.log*"))
     return Counter(json.loads(line)["status"] for log in logs for line in log.read_text("utf-8").splitlines())
 

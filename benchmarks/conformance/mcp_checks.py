@@ -1,8 +1,8 @@
 """The conformance checks of the MCP project, on our server at `/mcp` and on our client.
 
-Only the scenarios that fit are run. What is left out is what this server does not have (prompts, logging, completion,
-tasks, questions to the client), what asks for resources of fixed names, and OAuth. As a program it is the client that
-is checked: `python -m benchmarks.conformance.mcp_checks URL` adds a server, approves it and calls its tools.
+Only applicable scenarios run. Left out are features that this server does not have (prompts, logging, completion,
+tasks, questions to the client), scenarios that need resources with fixed names, and OAuth. Run as a program, it is the
+client under test: `python -m benchmarks.conformance.mcp_checks URL` adds a server, approves it and calls its tools.
 """
 
 import json
@@ -80,7 +80,7 @@ def add_functions(workspace: Path) -> None:
 
 
 def run_checks(url: str, token: str) -> str:
-    """Check the server at an address and the client, and return how many checks passed.
+    """Check the server at an address and the client; return how many checks passed.
 
     Raises:
         OSError: they cannot be installed here; says why.
@@ -107,7 +107,7 @@ def _program() -> list[str]:
 
 
 def _checked(command: Sequence[str], scenario: str, environment: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-    """Run a scenario, and yield its checks but those that do not fit."""
+    """Run a scenario and yield its applicable checks."""
     with tempfile.TemporaryDirectory(prefix="checks-") as folder:
         whole = [*command, "--scenario", scenario, "--timeout", f"{_SCENARIO_S}000", "--output-dir", folder]
         done = subprocess.run(
@@ -136,7 +136,7 @@ def use_server(url: str) -> None:
 
 
 def _calls(tools: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the calls that a scenario asks for, or one of each tool with arguments of the types that it takes."""
+    """Yield the calls that a scenario asks for, or one call of each tool with arguments of the right types."""
     context = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT", "{}"))
     if "toolCalls" in context:
         for call in context["toolCalls"]:

@@ -1,7 +1,7 @@
-"""MCP clients of others, connected while a function is made, changed and deleted at a prompt in a terminal.
+"""Third-party MCP clients, connected while a function is created, changed and deleted at a prompt in a terminal.
 
-Each has its program started by `knapper mcp` and `/mcp` of a server, at the workspace of the prompt: every way in is
-another process. The model behind the prompt is scripted.
+Each connects both through a program started by `knapper mcp` and through `/mcp` of a server, at the workspace of the
+prompt: each path is a separate process. The model behind the prompt is scripted.
 """
 
 import asyncio
@@ -47,11 +47,11 @@ _STEPS: Final = {
     "change it": ("It is changed.", ["letters", "text"], "1"),
     "/delete count_vowels": ("✓ deleted count_vowels", None, "was deleted"),
 }
-"""What is typed, what the prompt shows then, and what each client sees: the arguments in the list, and the answer."""
+"""What is typed → what the prompt then shows, the arguments that each client sees, and the result it gets."""
 
 
 def follow_a_prompt(name: str, url: str, token: str, workspace: Path) -> str:
-    """Have the clients of an environment follow what is done at a prompt, and return what was tried.
+    """Have the clients of an environment follow what happens at a prompt; return what was tested.
 
     Raises:
         OSError: they cannot be installed here; says why.
@@ -88,7 +88,7 @@ async def _followed(python: Path, clients: Sequence[str], ways: dict[str, tuple[
 
 @asynccontextmanager
 async def _connected(python: Path, *arguments: str) -> AsyncIterator[Process]:
-    """Run a client, which says what it sees; on leaving, it has ended by itself."""
+    """Run a client that prints what it sees; on exit, it has ended by itself."""
     program = str(HERE / "python_clients.py")
     process = await asyncio.create_subprocess_exec(str(python), program, *arguments, cwd=ROOT, stdout=PIPE)
     try:
@@ -102,7 +102,7 @@ async def _connected(python: Path, *arguments: str) -> AsyncIterator[Process]:
 
 
 async def _sees(client: Process, who: str, takes: list[str] | None, answer: str) -> None:
-    """Wait until a client sees a function that takes these arguments, or none, and is answered so."""
+    """Wait until a client sees a function with these arguments, or none, and gets this result."""
     assert client.stdout is not None
     said, seen = b"", list[Any]()  # Any: JSON
     try:

@@ -1,4 +1,4 @@
-"""MCP servers of others, each added, approved and called in a turn, as a user would. The turn's model is scripted."""
+"""Third-party MCP servers, each added, approved and called in a turn, as a user would. The turn's model is scripted."""
 
 import json
 import shutil
@@ -22,7 +22,7 @@ _COMMAND_S: Final = 300
 
 @dataclass(frozen=True, slots=True)
 class CalledTool:
-    """A tool of a server, how it is called, and what its answer holds."""
+    """A tool of a server, the arguments of its call, and what its result contains."""
 
     name: str
     arguments: Mapping[str, Any] = field(hash=False)  # Any: JSON
@@ -36,7 +36,7 @@ TOOLS: Final = {
 
 
 def call_in_a_turn(name: str) -> str:
-    """Use a server of this name from a turn, confined, and return what was tried.
+    """Use a server of this name from a turn, confined, and return what was tested.
 
     Raises:
         OSError: it cannot be installed here; says why.

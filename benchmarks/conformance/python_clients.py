@@ -1,6 +1,6 @@
-"""One real client in Python at work: `python_clients.py CLIENT BASE_URL TOKEN` prints what was tried; a failure raises.
+"""One real Python client: `python_clients.py CLIENT BASE_URL TOKEN` prints what was tested; a failure raises.
 
-Run by the interpreter of the client's own environment; it imports nothing of ours.
+Run by the interpreter of the client's own environment; it imports none of our code.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-load: Final = importlib.import_module  # none of these is installed where this file is checked
+load: Final = importlib.import_module  # type checking runs without these packages
 PAGE: Final = Path(__file__).parents[2] / "docs" / "integrations.md"
 WORD: Final = "Brindle"  # what the scripted model always says
 TIDE: Final = "The tide is low."
@@ -29,7 +29,7 @@ _MESSAGES: Final = [{"role": "user", "content": "Where is the lighthouse?"}]
 
 
 def openai_python(url: str, token: str) -> list[str]:
-    """Models, a chat, a stream with its usage, the helper for streams, responses, and three kinds of errors."""
+    """Models, a chat, a stream with its usage, the streaming helper, responses, and three kinds of errors."""
     client = load("openai").OpenAI(base_url=url, api_key=token, max_retries=0)
     assert "main" in [model.id for model in client.models.list()]
     reply = client.chat.completions.create(model="main", messages=_MESSAGES)
@@ -55,7 +55,7 @@ def openai_python(url: str, token: str) -> list[str]:
 
 
 def _own_functions(client: Any) -> list[str]:  # Any: the SDK's client
-    """A function of the client's own: its call comes here, and its answer goes to the model."""
+    """A function of the client: the call arrives here, and its result goes to the model."""
     tools = [{"type": "function", "function": {"name": "tide_at", "parameters": _SCHEMA}}]
     messages = [*_MESSAGES]
     with client.chat.completions.stream(model="main", messages=messages, tools=tools) as stream:
@@ -112,7 +112,7 @@ def tide_at(place: str) -> str:
 
 
 def openai_agents(url: str, token: str) -> list[str]:
-    """An agent of the Agents SDK whose model is ours, whole and streamed, by chat completions and by responses."""
+    """An agent of the Agents SDK with our model, whole and streamed, by chat completions and by responses."""
     agents = load("agents")
     agents.set_tracing_disabled(True)
 
@@ -143,7 +143,7 @@ def openai_agents(url: str, token: str) -> list[str]:
 
 
 def llm(url: str, token: str) -> list[str]:
-    """The command `llm`, streamed and whole, and a conversation that goes on."""
+    """The command `llm`, streamed and whole, and a conversation with a second message."""
     program = shutil.which("llm", path=str(Path(sys.executable).parent))
     assert program is not None
     with tempfile.TemporaryDirectory(prefix="llm-") as folder:
@@ -159,7 +159,7 @@ def llm(url: str, token: str) -> list[str]:
 
 
 def a2a_sdk(url: str, token: str) -> list[str]:
-    """The official A2A SDK: the card, a message whole and streamed, the task afterwards, one that goes on, cancel."""
+    """The official A2A SDK: the card, a whole and a streamed message, the resulting task, a follow-up, and cancel."""
     sdk, types, httpx = load("a2a.client"), load("a2a.types"), load("httpx")
 
     def message(text: str, **besides: str) -> Any:  # Any: the SDK's
@@ -192,8 +192,9 @@ def a2a_sdk(url: str, token: str) -> list[str]:
 
 
 async def _follow(look: Look, call: Call, change: Callable[[], Awaitable[object]]) -> None:
-    """Print what `count_vowels` takes and answers, now and after each change that is heard of, until it is deleted; it
-    may have been deleted before, too.
+    """Print what `count_vowels` takes and returns, now and after each change notification, until it is deleted.
+
+    The function may already be deleted.
     """
     was_there = False
     while True:
@@ -209,7 +210,7 @@ async def _follow(look: Look, call: Call, change: Callable[[], Awaitable[object]
 
 
 def mcp_1(place: str, token: str) -> None:
-    """The SDK's client of 1.x, which shakes hands and is notified on its connection."""
+    """The SDK's 1.x client, which performs a handshake and is notified over its connection."""
     mcp, notice = load("mcp"), load("mcp.types").ToolListChangedNotification
     heard = asyncio.Event()
 
@@ -239,7 +240,7 @@ def mcp_1(place: str, token: str) -> None:
 
 
 def mcp_2(place: str, token: str, *, modern: bool) -> None:
-    """The SDK's client of 2.x: it asks for changes by `subscriptions/listen`, or shakes hands as before."""
+    """The SDK's 2.x client: it watches changes by `subscriptions/listen`, or performs a handshake as before."""
     mcp, notice = load("mcp"), load("mcp_types").ToolListChangedNotification
     heard = asyncio.Event()
 
@@ -275,7 +276,7 @@ def mcp_2(place: str, token: str, *, modern: bool) -> None:
 
 
 def mcp_agent_framework(place: str, token: str) -> None:
-    """The client that Agent Framework's agents have: it loads changes by itself, and is only looked at here."""
+    """The client of Agent Framework's agents: it loads changes by itself; this only polls it."""
     framework = load("agent_framework")
 
     async def work() -> None:
@@ -300,7 +301,7 @@ def mcp_agent_framework(place: str, token: str) -> None:
                     return str(error)
 
             async def change() -> None:
-                while now() == seen:  # noqa: ASYNC110 - the framework tells nobody
+                while now() == seen:  # noqa: ASYNC110 - the framework sends no notification
                     await asyncio.sleep(0.05)
 
             await _follow(look, call, change)

@@ -1,1 +1,1 @@
-"""Other agent frameworks beside ours, each in an environment of its own: `make bench-peers`."""
+"""Other agent frameworks compared with ours, each in a separate environment: `make bench-peers`."""

@@ -1,8 +1,8 @@
-"""`make bench-peers`: ours beside other frameworks, the same work in the same run, as ratios.
+"""`make bench-peers`: ours and other frameworks, the same work in the same run, as ratios.
 
-Each peer is installed into an environment of its own below the cache folder, from its file here; one that cannot be
-installed is skipped, with the reason. All processes are alive at once and take their turns one after another, so that a
-busy moment hits all of them.
+Each peer is installed from its file here into a separate environment below the cache folder; one that cannot be
+installed is skipped, with the reason. All processes are alive at once and take turns, so a busy moment affects all of
+them.
 """
 
 import argparse
@@ -44,7 +44,7 @@ Line: TypeAlias = dict[str, Any]  # Any: JSON
 
 @dataclass(slots=True)
 class Peer:
-    """One framework: how its part is started, and what was measured of it."""
+    """One framework: the command of its process, and its measurements."""
 
     name: str
     command: Sequence[str]
@@ -84,11 +84,11 @@ class Running:
         return float(done["seconds"])
 
     def cpu_s(self) -> float:
-        """Return the seconds of processor time of all its processes until now."""
+        """Return the CPU seconds of all its processes so far."""
         return self._sum(_cpu)
 
     def end(self) -> None:
-        """End it."""
+        """End the process."""
         self._process.communicate("")
 
     def _read(self) -> Line:
@@ -132,7 +132,7 @@ def main() -> None:
 
 
 def _measured(peers: list[Peer], rounds: int, skipped: dict[str, str]) -> list[Peer]:
-    """Return the peers that took their turns; why another did not is noted."""
+    """Return the peers that took their turns; note why any other did not."""
     with ExitStack() as stack:
         url = f"{stack.enter_context(fake_endpoint.running())}/{CALLS}/v1"
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-peers-")))
@@ -142,7 +142,7 @@ def _measured(peers: list[Peer], rounds: int, skipped: dict[str, str]) -> list[P
         for peer in peers:
             print(f"{peer.name} …", file=sys.stderr, flush=True)
             try:
-                Running(peer, url).end()  # its modules are compiled and its files read once
+                Running(peer, url).end()  # compiles its modules and reads its files once
                 running.append(one := Running(peer, url))
                 stack.callback(one.end)
                 one.turn()  # not counted
@@ -170,7 +170,7 @@ def _schema_ms(peer: Peer, folder: Path) -> float:
 
 
 def _environment() -> dict[str, str]:
-    """Return one in which compiled modules are kept for all: those of an installed package are."""
+    """Return an environment whose compiled modules are kept for all, as for an installed package."""
     return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
@@ -182,10 +182,10 @@ def _peer(name: str, python: Path) -> Peer:
 
 
 def installed(name: str, folder: Path = HERE) -> Path:
-    """Return the interpreter of a peer's environment, made if it is not there, from its file in the folder.
+    """Return the interpreter of a peer's environment; create it from its file in the folder if needed.
 
     Raises:
-        OSError: it cannot be made; says why.
+        OSError: it cannot be created; says why.
     """
     wanted = (folder / f"{name}.txt").read_bytes() + sys.version.encode()
     place = cache_folder() / "peers" / f"{name}-{hashlib.sha256(wanted).hexdigest()[:12]}"
@@ -208,7 +208,7 @@ def installed(name: str, folder: Path = HERE) -> Path:
 
 
 def _other_figures() -> Iterator[str]:
-    """Yield the lines about what no peer has: from a save to the call, and the sandbox."""
+    """Yield the lines on what no peer has: from a save to the call, and the sandbox."""
     saved = _bench("reload")["rows"][0]
     yield f"\n{saved['what']}: {saved['ms']:.1f} ms. No peer takes up a changed file: it is started anew."
     taken = _bench("sandbox", may_miss=True)["milliseconds"]
@@ -231,7 +231,7 @@ def _bench(name: str, *, may_miss: bool = False) -> Line:
 
 
 def table(peers: Sequence[Peer], skipped: Mapping[str, str]) -> str:
-    """Return the table for people: each figure, and its ratio to the raw loop of the SDK or to ours."""
+    """Return the table as text: each figure, and its ratio to the raw loop of the SDK or to ours."""
     head = ("", "version", "step ms", "× SDK", "cpu ms", "start s", "MB", f"{_FUNCTIONS} schemas ms", "× ours")
     sdk = next((peer for peer in peers if peer.name == SDK), None)
     ours = next((peer for peer in peers if peer.name == OURS), None)
@@ -249,7 +249,7 @@ def _row(peer: Peer, sdk: Peer | None, ours: Peer | None) -> tuple[str, ...]:
 
 
 def _beside(figures: Sequence[float], reference: Sequence[float]) -> str:
-    """Return the middle of the ratios of neighbors, with the smallest and the largest."""
+    """Return the median ratio of neighboring measurements, with the smallest and the largest."""
     ratios = [one / other for one, other in zip(figures, reference, strict=False)]
     return f"{statistics.median(ratios):.2f} ({min(ratios):.2f}-{max(ratios):.2f})" if ratios else ""
 
@@ -266,7 +266,7 @@ def _machine() -> str:
 
 
 def _family(root: int) -> set[int]:
-    """Return a process and all that come from it."""
+    """Return a process and all its descendants."""
     parents = {int(entry.name): _parent(int(entry.name)) for entry in Path("/proc").iterdir() if entry.name.isdigit()}
     family, before = {root}, 0
     while len(family) > before:
@@ -278,7 +278,7 @@ def _family(root: int) -> set[int]:
 def _parent(pid: int) -> int:
     try:
         return int(_stat(pid)[1])
-    except OSError:  # it has ended meanwhile
+    except OSError:  # the process has ended in the meantime
         return 0
 
 
@@ -287,18 +287,18 @@ def _stat(pid: int) -> list[str]:
 
 
 def _cpu(pid: int) -> float:
-    """Return the seconds of processor time of a process and of those that it has seen end."""
+    """Return the CPU seconds of a process and of its children that have ended."""
     try:
         return sum(map(int, _stat(pid)[11:15])) / _TICKS
-    except OSError:  # it has ended meanwhile
+    except OSError:  # the process has ended in the meantime
         return 0.0
 
 
 def _memory(pid: int) -> int:
-    """Return the bytes of a process; of what it shares with others, its part."""
+    """Return the bytes of a process, with its proportional share of shared memory."""
     try:
         text = Path(f"/proc/{pid}/smaps_rollup").read_text()
-    except OSError:  # it has ended meanwhile
+    except OSError:  # the process has ended in the meantime
         return 0
     return int(text.partition("Pss:")[2].split(maxsplit=1)[0]) * 1024
 

@@ -1,7 +1,7 @@
-"""The same agent in each framework: what a peer's own interpreter runs. It is a file, and imports nothing of ours.
+"""The same agent in each framework; a peer's own interpreter runs this file, so it imports none of our code.
 
-`frameworks.py NAME turn URL` builds an agent with one function, `add`, says that it is ready, and then takes one turn
-for each line that it reads. `frameworks.py NAME schema FOLDER` imports every module of a folder and describes its
+`frameworks.py NAME turn URL` builds an agent with one function, `add`, reports that it is ready, and then takes one
+turn for each line that it reads. `frameworks.py NAME schema FOLDER` imports every module of a folder and describes its
 functions. Both print JSON lines.
 """
 
@@ -25,7 +25,7 @@ _KEY: Final = "none"
 _MODEL: Final = "fake"
 _MOST: Final = 1_000  # steps of a turn
 _calls: list[int] = []
-load: Final = importlib.import_module  # none of these is installed where this file is checked
+load: Final = importlib.import_module  # type checking runs without these packages
 
 
 def add(a: int, b: int) -> int:
@@ -186,7 +186,7 @@ async def _turns(turn: Turn) -> None:
 
 
 def _schemas(describe: Describe, folder: Path) -> None:
-    """Say how long it took since this process began: the framework, the modules, and their schemas."""
+    """Print the time since this process began: for the framework, the modules, and their schemas."""
     functions = [getattr(_imported(path), path.stem) for path in sorted(folder.glob("*.py"))]
     texts = [json.dumps(describe(function), default=str) for function in functions]
     say({"seconds": time.perf_counter() - _BEGAN, "functions": len(texts)})
@@ -197,7 +197,7 @@ def _imported(path: Path) -> object:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module  # type hints are looked up there
+    sys.modules[path.stem] = module  # type hints are resolved there
     spec.loader.exec_module(module)
     return module
 

@@ -1,7 +1,7 @@
-"""Group chats of other frameworks: what a peer's own interpreter runs. It is a file, and imports nothing of ours.
+"""Group chats of other frameworks; a peer's own interpreter runs this file, so it imports none of our code.
 
-`group_peers.py NAME` reads one JSON document with the cases and prints one with who spoke, how often a model was asked
-to choose, and how long each question was.
+`group_peers.py NAME` reads one JSON document with the cases and prints one with the speakers, how often a model was
+asked to choose, and the length of each question.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ import logging
 import sys
 from typing import Any, Final
 
-load: Final = importlib.import_module  # none of these is installed where this file is checked
+load: Final = importlib.import_module  # type checking runs without these packages
 _TIMEOUT_S: Final = 60
 
 
@@ -118,7 +118,7 @@ def _agent_framework() -> Any:  # noqa: C901 - classes of a library loaded here;
             return whole()
 
     class Chooser(Scripted, kit.Agent):  # type: ignore[misc,name-defined]
-        """An agent by its class, as the builder asks for, that answers by the script."""
+        """An agent as the class that the builder requires; it answers by the script."""
 
     async def run(case: dict[str, Any]) -> dict[str, Any]:
         speakers: list[str] = []
@@ -134,7 +134,7 @@ def _agent_framework() -> Any:  # noqa: C901 - classes of a library loaded here;
         def choose(said: Any) -> str:
             listed = said if isinstance(said, list) else [said]
             fresh = sum(len(str(getattr(message, "text", message))) for message in listed)
-            sizes.append(fresh + (sizes[-1] if sizes else 0))  # its session keeps all that it was asked before
+            sizes.append(fresh + (sizes[-1] if sizes else 0))  # its session keeps all earlier questions
             name = case["answers"][(len(sizes) - 1) % len(case["answers"])]
             return json.dumps({"terminate": False, "reason": "scripted", "next_speaker": name, "final_message": None})
 

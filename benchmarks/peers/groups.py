@@ -1,8 +1,8 @@
 """`make bench-groups`: who speaks next, here and in other frameworks, with the same scripted members and models.
 
-Five awkward models choose over thirty turns; then forty labeled scenarios ask who is next, half of them held back while
-the rules were written. A peer that is not installed and cannot be is skipped, with the reason. With `--model
-local/qwen2.5-coder-1.5b`, that model is asked where the rules say nothing, instead of all else.
+Five awkward models choose over thirty turns; then forty labeled scenarios ask who is next; half of them were held back
+while the rules were written. A peer that is neither installed nor installable is skipped, with the reason. With
+`--model local/qwen2.5-coder-1.5b`, only that model is measured, on the choices that the rules leave open.
 """
 
 import argparse
@@ -45,13 +45,13 @@ BEHAVIORS: Final = {
 
 @dataclass
 class Answering:
-    """Advisers that answer as a script says."""
+    """Advisers that answer by a script."""
 
     answers: Sequence[str]
     sizes: list[int] = field(default_factory=list)
 
     async def function(self, name: str, floor: Floor, most: int) -> object:
-        """Have no function."""
+        """Offer no function."""
         raise NoAdvice("there is none")
 
     async def model(self, question: SpeakerQuestion) -> str:
@@ -67,7 +67,7 @@ class AskingModel(Answering):
     real: Model | None = None
 
     async def model(self, question: SpeakerQuestion) -> str:
-        """Return what the model answers."""
+        """Return the model's answer."""
         assert self.real is not None
         self.sizes.append(len(question.task) + len(question.text))
         *_, reply = [piece async for piece in self.real.stream(choice_request(question))]
@@ -76,7 +76,7 @@ class AskingModel(Answering):
 
 
 async def asked_of(name: str, cases: Sequence[Case]) -> list[Case]:
-    """Return whom a group chooses in each case, where the rules come first and a local model decides the rest."""
+    """Return whom a group chooses in each case if the rules come first and a local model decides the rest."""
     model, policy, results = await open_local(name), Policy(choose="model"), []
     for number, case in enumerate(cases):
         adviser, said = AskingModel((), real=model), [Speech(by, text, case["to"]) for by, text in case["said"]]
@@ -89,7 +89,7 @@ async def asked_of(name: str, cases: Sequence[Case]) -> list[Case]:
 
 
 def ours(case: Case, policy: Policy) -> Case:
-    """Return what a group of this program does with a case."""
+    """Return the speakers that our group chooses in a case."""
     said, asked = [Speech(by, text, case.get("to", "")) for by, text in case["said"]], Answering(case["answers"])
     speakers = []
     for _ in range(case["turns"]):
@@ -102,10 +102,10 @@ def ours(case: Case, policy: Policy) -> Case:
 
 
 def peer(name: str, cases: Sequence[Case]) -> list[Case]:
-    """Return what a peer does with the cases.
+    """Return the speakers that a peer chooses in the cases.
 
     Raises:
-        OSError: it is not installed, and cannot be.
+        OSError: it is neither installed nor installable.
     """
     command = [str(installed(name)), str(Path(__file__).with_name("group_peers.py")), name]
     done = subprocess.run(command, input=json.dumps(cases), capture_output=True, text=True, timeout=900)
@@ -124,7 +124,7 @@ def behavior_cases() -> list[Case]:
 
 
 def scenario_cases() -> list[Case]:
-    """Return the scenarios, each with the answer of one scripted model: who is named last, else whose work it is."""
+    """Return the scenarios, each with the answer of one scripted model (see `scripted_choice`)."""
     data = tomllib.loads(SCENARIOS.read_text())
     cases = []
     for scenario in data["scenario"]:
@@ -136,7 +136,7 @@ def scenario_cases() -> list[Case]:
 
 
 def scripted_choice(members: dict[str, str], said: Sequence[Sequence[str]]) -> str:
-    """Return the first member that the last speech names, other than its speaker; else whose purpose it is about."""
+    """Return the first member that the last speech names, except its speaker; else the one whose purpose fits best."""
     by, text = said[-1]
     names = [name for name in members if name != by]
     named = {name: match.start() for name in names if (match := re.search(rf"\b{name}\b", text, re.IGNORECASE))}
@@ -150,7 +150,7 @@ def scripted_choice(members: dict[str, str], said: Sequence[Sequence[str]]) -> s
 
 
 def figures(result: Case) -> Case:
-    """Return what is counted of thirty turns."""
+    """Return the figures of thirty turns."""
     speakers, sizes = result["speakers"], result["sizes"] or [0]
     repeats = sum(one == other for one, other in pairwise(speakers))
     return {
@@ -165,7 +165,7 @@ def figures(result: Case) -> Case:
 
 
 def share(results: Sequence[Case], cases: Sequence[Case], half: str = "") -> str:
-    """Return how many scenarios were answered rightly."""
+    """Return how many scenarios were answered correctly."""
     pairs = [(result, case) for result, case in zip(results, cases, strict=True) if half in ("", case["half"])]
     right = sum(result["speakers"][:1] != [] and result["speakers"][0] in case["next"] for result, case in pairs)
     return f"{right} of {len(pairs)}"

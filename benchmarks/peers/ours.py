@@ -1,4 +1,4 @@
-"""Our part of `make bench-peers`, in the lines of `frameworks.py`: the whole loop, as it always runs.
+"""Our part of `make bench-peers`, with the protocol of `frameworks.py`: the whole loop, as it always runs.
 
 Every step is written to disk (synced commits), and `add` is called in a sandboxed worker.
 """
@@ -29,7 +29,7 @@ def add(a: int, b: int) -> int:
 
 
 def open_workspace(root: Path, url: str, calls: int) -> Any:  # Any: a context manager that gives a Workspace
-    """A workspace with the function `add`, whose model is the endpoint."""
+    """Open a workspace with the function `add` and the endpoint as its model."""
     from agent_core.workspace.workspace import Workspace  # noqa: PLC0415 - schemas need none
 
     (root / "functions").mkdir()
@@ -39,8 +39,8 @@ def open_workspace(root: Path, url: str, calls: int) -> Any:  # Any: a context m
 
 
 async def our_turn(workspace: Any, names: Iterator[int], calls: int) -> float:  # Any: a Workspace
-    """Seconds that a turn of so many calls takes."""
-    agent = await workspace.agent(f"agent{next(names)}")  # a conversation of its own, as the SDK's loop has one
+    """Return the seconds that a turn with this many calls takes."""
+    agent = await workspace.agent(f"agent{next(names)}")  # a fresh conversation, as in the SDK's loop
     await workspace.sandbox_level()
     await agent.model_line()
     events: list[Any] = []

@@ -1,4 +1,4 @@
-"""A group in a workspace, and a model that plays its members: each request is answered by who is asked."""
+"""A group in a workspace, and a model that plays its members: it answers each request in the role that was asked."""
 
 import json
 import re
@@ -17,7 +17,7 @@ _YOU = re.compile(r"You are (\w+), in the group")
 
 
 class Cast:
-    """The members of a group and the model that chooses among them, as one script; `parts` is who was asked."""
+    """The members of a group and the model that chooses among them, as one script; `heard` records who was asked."""
 
     def __init__(
         self, says: Callable[[str, int], str | Step], chooses: Callable[[int, Seen], str | Step] = lambda *_: "nobody"
@@ -42,12 +42,12 @@ class Cast:
 
 
 def chosen(name: str) -> Ask:
-    """A choice by the call that the model is offered."""
+    """Return a choice by the function that the model is offered."""
     return Ask(Wanted("choose", {"name": name}))
 
 
 def playing(cast: Cast) -> list[Repeat]:
-    """The script of a cast."""
+    """Return the script of a cast."""
     return [Repeat(cast)]
 
 
@@ -72,12 +72,12 @@ async def team(root: Path, model: ScriptedModel, text: str = "") -> AsyncIterato
 
 
 async def talk(group: Agent, message: str | None) -> list[Event]:
-    """One whole turn of a group; its events."""
+    """Run one whole turn of a group and return its events."""
     return [event async for event in group.turn(message)]
 
 
 def speakers(heard: Sequence[Event]) -> list[str]:
-    """Who was chosen, in order."""
+    """Return the chosen speakers, in order."""
     return [event.agent for event in heard if isinstance(event, events.SpeakerChosen)]
 
 

@@ -1,4 +1,4 @@
-"""What the tests of helpers share: a workspace with functions and a helper, and models that play both sides."""
+"""Shared by the tests of helpers: a workspace with functions and a helper, and models that play both sides."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -33,7 +33,7 @@ def slug(text: str) -> str:
 
 
 def write(root: Path, name: str, text: str) -> Path:
-    """A helper's file in the workspace, saved as an editor does it."""
+    """Save a helper's file in the workspace the way an editor does: write a temporary file and rename it."""
     file = root / "helpers" / f"{name}.toml"
     file.parent.mkdir(exist_ok=True)
     beside = file.with_name(f".{name}.tmp")
@@ -43,32 +43,32 @@ def write(root: Path, name: str, text: str) -> Path:
 
 
 def put(root: Path, name: str = "vowel_finder", text: str = FINDER) -> None:
-    """A workspace with two functions and one helper."""
+    """Create the files of a workspace with two functions and one helper."""
     (root / "functions").mkdir(exist_ok=True)
     (root / "functions" / "words.py").write_text(VOWELS + SLUG, "utf-8")
     write(root, name, text)
 
 
 def call(name: str = "vowel_finder", text: str = "queueing sky") -> Ask:
-    """The primary calls a helper."""
+    """Return the primary agent's call of a helper."""
     return Ask(Wanted(name, {"text": text}))
 
 
 def give(result: object) -> Ask:
-    """The helper gives its result."""
+    """Return the helper's result."""
     return Ask(Wanted("give_result", {"result": result}))
 
 
 def is_helper(seen: Seen) -> bool:
-    """Whether a request comes from a run of a helper."""
+    """Check whether a request comes from a run of a helper."""
     return "give_result" in seen.functions
 
 
 def as_either(primary: Callable[[Seen], Step], helper: Callable[[Seen], Step]) -> Callable[[Seen], Step]:
-    """A step of whoever asks."""
+    """Return a script that answers both the primary agent and the helper."""
     return lambda seen: helper(seen) if is_helper(seen) else primary(seen)
 
 
 def one_call(*helper: Step | Callable[[Seen], Step] | Expect, reply: str = "Done.") -> Script:
-    """A turn in which the primary calls the helper once."""
+    """Return the script of a turn in which the primary agent calls the helper once."""
     return [call(), *helper, Say(reply)]

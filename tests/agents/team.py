@@ -1,4 +1,4 @@
-"""A workspace of several agents, whose model answers each by the name that it reads about itself."""
+"""A workspace of several agents, and a model that answers each by the name in its prompt."""
 
 import re
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -24,42 +24,42 @@ class Team:
     heard: list[Event] = field(default_factory=list)
 
     async def say(self, message: str, to: str = "main") -> list[Event]:
-        """One turn of an agent."""
+        """Run one turn of an agent and return its events."""
         async with await self.workspace.agent(to) as agent:
             return [event async for event in agent.turn(message)]
 
     async def work(self) -> None:
-        """All that is due, until nothing is."""
+        """Run all due work until none is left."""
         async with self.workspace.runner(self.heard.append) as runner:
             await runner.run(until_idle=True)
 
     def replies(self, name: str) -> list[str]:
-        """What an agent replied behind."""
+        """Return an agent's replies in the background."""
         return [event.reply for event in self.heard if isinstance(event, TurnEnded) and event.agent == name]
 
     def last(self, name: str) -> Seen:
-        """The last request of an agent."""
+        """Return the last request of an agent."""
         return [seen for seen in self.model.requests if of_whom(seen) == name][-1]
 
     async def words(self, name: str) -> list[str]:
-        """The messages of an agent's conversation."""
+        """Return the messages of an agent's conversation."""
         async with await self.workspace.agent(name) as agent:
             return [message.text for message in await agent.history()]
 
 
 def of_whom(seen: Seen) -> str:
-    """The agent whose request it is."""
+    """Return the agent that sent the request."""
     match = re.search(r"You are the agent `([\w-]+)`", seen.text)
     return match[1] if match else ""
 
 
 def said_last(seen: Seen) -> str:
-    """The last message of the request."""
+    """Return the last message of the request."""
     return str(seen.messages[-1]["content"])
 
 
 def by_name(parts: Mapping[str, Part]) -> Part:
-    """A script in which each agent has a part; who has none says so."""
+    """Return a script with a part for each agent; an agent without one replies so."""
 
     def play(seen: Seen) -> Step:
         name = of_whom(seen)
@@ -69,7 +69,7 @@ def by_name(parts: Mapping[str, Part]) -> Part:
 
 
 def describe(root: Path, name: str, text: str = "") -> Path:
-    """A file of an agent."""
+    """Write an agent's file."""
     (root / "agents").mkdir(exist_ok=True)
     path = root / "agents" / f"{name}.toml"
     path.write_text(text or f'purpose = "Is {name}."\n', "utf-8")
@@ -80,7 +80,7 @@ def describe(root: Path, name: str, text: str = "") -> Path:
 async def team(
     root: Path, parts: Mapping[str, Part], approver: Approver | None = None, **flags: object
 ) -> AsyncIterator[Team]:
-    """Open a workspace with a file for each part, unless there is one."""
+    """Open a workspace with a file for each part; existing files are kept."""
     for name in parts:
         if not (root / "agents" / f"{name}.toml").exists():
             describe(root, name)
@@ -90,12 +90,12 @@ async def team(
 
 
 def settings(model: ScriptedModel, **flags: object) -> dict[str, object]:
-    """The flags for a workspace that talks to the model; `runner__hops=3` sets `runner.hops`."""
+    """Return the flags for a workspace that uses the model; `runner__hops=3` sets `runner.hops`."""
     given = {name.replace("__", "."): value for name, value in flags.items()}
     base = {"model.base_url": model.base_url, "model.name": "scripted", "model.stream": False}
     return {**base, "model.context_tokens": 16_384, "memory.embedding": "none", **given}
 
 
 async def turn(agent: Agent, message: str | None = None) -> list[Event]:
-    """One turn of an open agent."""
+    """Run one turn of an open agent and return its events."""
     return [event async for event in agent.turn(message)]

@@ -25,7 +25,7 @@ def workspace(root: Path) -> Path:
 
 
 def tree(root: Path) -> dict[str, Any]:
-    """The states by name, as `agents tree --json` prints them."""
+    """Return the states by name, as `agents tree --json` prints them."""
     done = knapper("agents", "tree", "--json", cwd=root)
     assert done.returncode == 0, done.stderr
     return {state["name"]: state for state in json.loads(done.stdout)["agents"]}

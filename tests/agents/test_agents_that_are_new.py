@@ -1,4 +1,4 @@
-"""An agent that the command line makes: its file, its name next to others, and a file that says nothing usable."""
+"""An agent that the command line creates: its file, its name next to others, and an invalid file."""
 
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -16,7 +16,7 @@ from .test_messages_between_agents import calling
 
 
 def talk_to(root: Path, model: ScriptedModel, *options: str) -> CompletedProcess[str]:
-    """One message to an agent of a workspace."""
+    """Send one message to an agent of a workspace."""
     (root / "functions").mkdir(exist_ok=True)
     (root / "knapper.toml").touch()
     return knapper("run", *flags(model), "--message", "Go.", *options, cwd=root)

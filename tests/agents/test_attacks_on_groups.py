@@ -1,4 +1,4 @@
-"""Attacks by what members say, by who they are called, and by the functions that choose."""
+"""Attacks through members' messages, through their names, and through the functions that choose."""
 
 from collections.abc import Callable
 from pathlib import Path

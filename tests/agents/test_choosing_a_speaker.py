@@ -1,4 +1,4 @@
-"""Who speaks next is a function of what was said: rules in order, one question at most, then who was silent longest."""
+"""The next speaker is a function of the conversation: rules in order, at most one question, then the longest silent."""
 
 import asyncio
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ MEMBERS = {"planner": "Plans.", "coder": "Writes code.", "critic": "Finds faults
 
 
 class Scripted:
-    """Advisers that answer as they are told, and count what they were asked."""
+    """Advisers that give fixed answers and record the questions."""
 
     def __init__(self, model: object = None, function: object = None) -> None:
         self.answer = model
@@ -36,7 +36,7 @@ class Scripted:
 def choice(
     *said: str, policy: Policy | None = None, advisers: Scripted | None = None, no_repeat: bool = True, cut: str = ""
 ) -> SpeakerChoice:
-    """The choice after speeches such as `coder: done`."""
+    """Return the choice after speeches such as `coder: done`."""
     speeches = [Speech(by, text) for by, _, text in (line.partition(": ") for line in said)]
     floor = Floor(MEMBERS, speeches, no_repeat, cut_off=cut)
     return asyncio.run(choose(floor, policy or Policy(), advisers or Scripted()))

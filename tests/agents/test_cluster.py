@@ -1,4 +1,4 @@
-"""`make cluster`: workers at a database of their own, a folder for the prompt, and an end of all at Ctrl-C."""
+"""`make cluster`: workers at a separate database, a folder for the prompt, and a clean end at Ctrl-C."""
 
 import os
 import re
@@ -14,7 +14,7 @@ from tests.kit.program import knapper, surroundings
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.usefixtures("postgres")  # where there is none to start, it is skipped
+@pytest.mark.usefixtures("postgres")  # skipped where no PostgreSQL can be started
 def test_a_function_grown_at_the_prompt_of_a_cluster_is_called_by_a_worker(tmp_path: Path) -> None:
     environment = {"TMPDIR": str(tmp_path), "KNAPPER_MEMORY_EMBEDDING": "none"}
     command = [sys.executable, "-m", "benchmarks.cluster", "--workers", "2", "--model", "tour"]
@@ -39,7 +39,7 @@ def test_a_function_grown_at_the_prompt_of_a_cluster_is_called_by_a_worker(tmp_p
 
 
 def heard(cluster: subprocess.Popen[str], pattern: str) -> re.Match[str]:
-    """The next line that is like this."""
+    """Return the next line that matches."""
     assert cluster.stdout is not None
     before: list[str] = []
     for line in cluster.stdout:

@@ -1,4 +1,4 @@
-"""agents/NAME.toml: what an agent sees, whom it may talk to, how it works; read live, with its problems told."""
+"""agents/NAME.toml: what an agent sees, whom it may talk to, how it works; read live, and its problems reported."""
 
 from pathlib import Path
 
@@ -111,7 +111,7 @@ def count_twice(self, text: str) -> int:
 
 
 def lay_out(root: Path) -> None:
-    """Two modules, and an agent that sees the functions of one of them."""
+    """Write two modules, and an agent that sees the functions of one of them."""
     (root / "functions").mkdir()
     (root / "functions" / "text.py").write_text(TWICE, "utf-8")
     (root / "functions" / "other.py").write_text(VOWELS.replace("count_vowels", "count_all"), "utf-8")
@@ -196,7 +196,7 @@ async def test_its_own_name_before_a_reply_is_left_out_in_the_stream_too(tmp_pat
 
 
 def asks_main(seen: Seen) -> Step:
-    """Ask the one that has no file."""
+    """Ask the agent that has no file."""
     return (
         Say("Ok.") if " answers:" in said_last(seen) else Ask(Wanted("ask_agent", {"agent": "main", "question": "?"}))
     )

@@ -1,4 +1,4 @@
-"""Two folders at one database: what is made in one is there in the other, and nobody's save is written over."""
+"""Two folders at one database: a function made in one appears in the other, and no save is overwritten."""
 
 import asyncio
 import shutil
@@ -25,7 +25,7 @@ VOWELS_TOO = another("count_more")
 
 @pytest.fixture
 async def both(database: str, tmp_path: Path) -> AsyncIterator[tuple[Workspace, Workspace]]:
-    """Two workspaces in folders of their own, the second of which has joined."""
+    """Two workspaces in separate folders; the second has joined the first."""
     flags = {"storage.url": database, "memory.embedding": "none", "model.base_url": "http://127.0.0.1:9/v1"}
     async with AsyncExitStack() as stack:
         opened: list[Workspace] = []
@@ -118,7 +118,7 @@ async def test_a_file_that_a_person_saves_or_removes_reaches_the_other_folder(
 ) -> None:
     one, two = both
     file(two, "maths.py").write_text(VOWELS)
-    for workspace in both:  # the other may hear of it before this one has told its own prompt
+    for workspace in both:  # the other may learn of it before this one has reloaded
         await knows(workspace, "count_vowels")
     file(one, "maths.py").unlink()
     await knows(two)
@@ -234,7 +234,7 @@ async def test_a_yes_holds_on_another_machine_in_the_same_place_with_its_entry_a
     await one.functions.grants.grant("count_vowels", Grants(read=("data/",)))
     shutil.copy(file(one, "grants.toml"), file(two, "grants.toml"))
     assert [await granted(one), await granted(two)] == [Grants(read=("data/",)), Grants()]
-    one.root.rename(tmp_path / "the other machine")  # in whose place a machine begins that has none of it
+    one.root.rename(tmp_path / "the other machine")  # a machine without any of it takes its place
     (one.root / "functions").mkdir(parents=True)
     (one.root / "knapper.toml").touch()
     shutil.copy(file(two, "grants.toml"), file(one, "grants.toml"))
@@ -245,7 +245,7 @@ async def test_a_yes_holds_on_another_machine_in_the_same_place_with_its_entry_a
 
 
 async def granted(workspace: Workspace) -> Grants:
-    """What the function may reach now."""
+    """Return what the function may reach now."""
     snapshot = workspace.functions.registry.snapshot()
     return await workspace.functions.granting.in_force(snapshot.functions["count_vowels"], snapshot)
 
@@ -300,7 +300,7 @@ async def test_an_older_text_that_is_saved_again_is_a_change_and_a_newer_one_is_
     for place, name in enumerate(names):
         assert (await one.functions.create(name, another(name))).admitted
         texts.append(file(one).read_text())
-        if place < 2:  # it takes these two, and is closed
+        if place < 2:  # it receives the first two versions, then closes
             async with Workspace.open(root, flags=flags) as three:
                 assert file(three).read_text() == texts[place]
     (root / "functions" / "grown.py").write_text(texts[saved])

@@ -1,4 +1,4 @@
-"""What is wrong in a group's file is told with the place and the remedy, and takes nothing away that was good."""
+"""A mistake in a group's file is reported with its place and remedy, and the last valid version stays in use."""
 
 from collections.abc import Callable
 from pathlib import Path

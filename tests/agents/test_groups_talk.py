@@ -1,4 +1,4 @@
-"""A group answers as an agent does: its members speak one after another, each in a turn of its own."""
+"""A group answers as an agent does: its members speak one after another, each in its own turn."""
 
 import json
 import os
@@ -27,7 +27,7 @@ LINES = {"planner": "Step 1: write it. @coder go.", "coder": "Written. @critic l
 
 
 async def reasons(root: Path) -> list[dict[str, object]]:
-    """What the journal says of each choice."""
+    """Return the journal's record of each choice."""
     store = open_store(root / ".knapper" / "state.db", clock=Clock())
     try:
         return [entry.payload for entry in await store.history("team", kinds=("speaker",))]
@@ -197,7 +197,7 @@ async def test_a_talk_that_was_cut_off_goes_on_with_whom_had_been_chosen(tmp_pat
     model = scripted(playing(cast))
     async with (
         team(tmp_path, model, 'choose = "model"\nstop = { turns = 2 }') as group,
-        aclosing(group.turn("Talk.")) as turn,  # which ends with the block, while the store is open
+        aclosing(group.turn("Talk.")) as turn,  # closed by the block, while the store is still open
     ):
         async for event in turn:
             if isinstance(event, events.SpeakerChosen):
@@ -244,7 +244,7 @@ def test_a_handoff_within_a_group_gives_the_floor_and_the_brief(tmp_path: Path, 
     assert f"[from: planner] hands this over to you:\n{parts}" in heard
     assert heard.count("Judge the plan.") == 1
     behind = knapper("agents", "run", "--until-idle", "--json", cwd=tmp_path)
-    assert json.loads(behind.stdout) == {"turns": 0}  # nobody gets it once more, outside of the group
+    assert json.loads(behind.stdout) == {"turns": 0}  # no member gets it again outside of the group
 
 
 def test_after_a_kill_the_same_member_is_chosen_and_no_model_is_asked_again(tmp_path: Path, scripted: START) -> None:

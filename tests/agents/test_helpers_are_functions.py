@@ -134,7 +134,7 @@ async def test_helpers_of_one_reply_run_at_the_same_time(tmp_path: Path, at_desk
     events = [event for event in await desk.say("Both.") if isinstance(event, CallStarted | CallAnswered)]
     first, second, *ends = [event for event in events if event.name == "vowel_finder"]
     assert isinstance(first, CallStarted)
-    assert isinstance(second, CallStarted)  # before either is answered
+    assert isinstance(second, CallStarted)  # both start before either is answered
     texts = {end.call_id: end.text for end in ends if isinstance(end, CallAnswered)}
     assert texts == {first.call_id: '["one"]', second.call_id: '["two"]'}
 
@@ -246,11 +246,11 @@ async def test_runs_of_a_helper_go_on_with_one_connection(tmp_path: Path, at_des
     put(tmp_path)
     desk = await at_desk([step for n in range(3) for step in (_call(n), give([]))] + [Say("Done.")])
     await desk.say("Three times.")
-    assert desk.model.connections == 3  # of the look at the list of models, of the caller, and of the helper
+    assert desk.model.connections == 3  # for the list of models, the caller, and the helper
 
 
 def _step(name: str, **arguments: object) -> Say:
-    """One call as a model under a schema writes it."""
+    """Return one call as a model under a schema writes it."""
     return Say(json.dumps({"thought": "So.", "call": {"name": name, "arguments": arguments}}))
 
 
@@ -291,5 +291,5 @@ async def test_a_single_agent_is_shown_nothing_of_helpers(tmp_path: Path, at_des
 
 async def _until(is_so: Callable[[], bool]) -> None:
     async with asyncio.timeout(20):
-        while not is_so():  # noqa: ASYNC110 - a file that is looked at now and then
+        while not is_so():  # noqa: ASYNC110 - a file that is polled
             await asyncio.sleep(0.05)

@@ -1,4 +1,4 @@
-"""An agent makes a helper only where it may, through a gate, and with the user's yes; nothing that it gives is more."""
+"""An agent can create a helper only if allowed, through a gate, with the user's approval, and without extra rights."""
 
 import json
 from pathlib import Path
@@ -27,12 +27,12 @@ TITLES: dict[str, Any] = {
 
 
 def making(**changes: Any) -> Ask:
-    """The model proposes a helper."""
+    """Return the model's proposal of a helper."""
     return Ask(Wanted("create_helper", {**TITLES, **changes}))
 
 
 async def turn(desk: Desk, answer: str | None, asked: list[Question] | None = None) -> list[Any]:
-    """A turn whose user gives this answer to every question."""
+    """Run a turn whose user gives this answer to every question."""
 
     async def approver(question: Question) -> Decision:
         if asked is not None:

@@ -1,4 +1,4 @@
-"""Figures of many agents: nothing is lost under kills, and a circle is found at once."""
+"""Figures of many agents: kills lose nothing, and a circle is detected at once."""
 
 import time
 from pathlib import Path
@@ -11,7 +11,7 @@ from tests.storage.support import ManualClock
 
 
 async def refused(store: Store, number: int) -> float:
-    """Ask so that a circle of twenty would close; the seconds until it was refused."""
+    """Ask so that a circle of twenty would close; return the seconds until the rejection."""
     began = time.perf_counter()
     with pytest.raises(CircleError, match="`a19` → `a0` → `a1`"):
         await store.apply([SendMessage(f"closing-{number}", "ask", "a19", "a0", "?", "t", f"turn-{number}")])

@@ -1,4 +1,4 @@
-"""Messages from agent to agent: notes, questions that park the turn, handoffs, and what may not be sent."""
+"""Messages between agents: notes, questions that park the turn, handoffs, and messages that are not allowed."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ LIMITS: Amounts = {"hops": 12, "messages": 100}
 
 
 def calling(name: str, then: str = "Done.", **arguments: Any) -> Part:
-    """An agent that makes one call for each message of somebody else, and then says something."""
+    """Return an agent that makes one call for each message from another, and then says something."""
 
     def play(seen: Seen) -> Step:
         if seen.messages[-1]["role"] == "tool" or " answer" in said_last(seen).replace("the answer", ""):
@@ -31,12 +31,12 @@ def calling(name: str, then: str = "Done.", **arguments: Any) -> Part:
 
 
 def repeating(seen: Seen) -> Step:
-    """Say what was answered."""
+    """Repeat the answer."""
     return Say(f"They say: {said_last(seen)}")
 
 
 def asking(seen: Seen) -> Step:
-    """Ask the editor, and say what it answered."""
+    """Ask the editor and repeat its answer."""
     if said_last(seen).startswith("[from: "):
         return repeating(seen)
     return Ask(Wanted("ask_agent", {"agent": "editor", "question": "Which word is wrong?"}))

@@ -1,4 +1,4 @@
-"""`knapper worker --metrics`: each worker tells Prometheus what it did, and what it took over."""
+"""`knapper worker --metrics`: each worker reports to Prometheus what it did and what it took over."""
 
 import os
 import re
@@ -15,7 +15,7 @@ from tests.kit.program import knapper
 
 
 async def told(made: Cluster, accept: str = "text/plain") -> list[dict[str, float]]:
-    """What each worker that is there says."""
+    """Return the metrics of each running worker."""
     found = []
     async with httpx2.AsyncClient() as client:
         for url in re.findall(r"Numbers for Prometheus: (\S+)", made.words()):

@@ -1,4 +1,4 @@
-"""Questions about grants in a turn that another agent began: who asks, for whom, and for how long."""
+"""Questions about grants in a turn that another agent started: who asks, for whom, and for how long."""
 
 import asyncio
 from pathlib import Path
@@ -13,7 +13,7 @@ from .test_messages_between_agents import calling
 
 
 def lay_out(root: Path) -> None:
-    """A function that needs a grant."""
+    """Write a function that needs a grant."""
     (root / "functions").mkdir()
     (root / "functions" / "sums.py").write_text(READS, "utf-8")
 

@@ -1,4 +1,4 @@
-"""Over the Responses API each step of a turn gets the reasoning of those before it back, whoever goes on with it."""
+"""Over the Responses API each step of a turn gets the reasoning of the earlier steps, whichever worker continues it."""
 
 import os
 import signal
@@ -24,7 +24,7 @@ STEPS = 20
 
 
 class Reasoner:
-    """A model that reasons before each of its calls, and notes whether all of it came back as it was."""
+    """A model that reasons before each call and records reasoning that did not come back unchanged."""
 
     def __init__(self) -> None:
         self._numbers = count(1)

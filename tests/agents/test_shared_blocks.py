@@ -1,4 +1,4 @@
-"""Blocks that several agents have: who may read and change them, who wrote what, and writes on an old version."""
+"""Blocks shared by several agents: who may read and change them, who wrote what, and writes on a stale version."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -18,7 +18,7 @@ from agent_core.workspace.workspace import Workspace
 
 @asynccontextmanager
 async def agents(root: Path, *names: str) -> AsyncIterator[list[Blocks]]:
-    """The blocks of agents in one workspace; the first one has a shared block `plan`."""
+    """Open the blocks of agents in one workspace; the first agent has a shared block `plan`."""
     async with Workspace.open(root) as workspace:
         opened = [await workspace.agent(name) for name in names]
         first = opened[0].memory.blocks
@@ -28,12 +28,12 @@ async def agents(root: Path, *names: str) -> AsyncIterator[list[Blocks]]:
 
 
 def store_of(blocks: Blocks) -> MemoryStore:
-    """The store behind the blocks of an agent."""
+    """Return the store behind the blocks of an agent."""
     return blocks._store
 
 
 def by(name: str) -> Author:
-    """An agent as the author of an edit."""
+    """Return an agent as the author of an edit."""
     return Author("agent", name)
 
 
@@ -125,7 +125,7 @@ async def test_a_copy_owns_the_blocks_that_came_with_it_and_keeps_who_may_have_t
         await done(ada, ada.allow("plan", ["bob"], [], HUMAN))
         await done(bob, bob.attach("plan", HUMAN))
     async with Workspace.open(tmp_path) as workspace:
-        document = await workspace.export_agent("bob")  # who could only read it
+        document = await workspace.export_agent("bob")  # bob could only read the block
         async with await workspace.import_agent(document, "copy") as copy:
             blocks = copy.memory.blocks
             edit = await done(

@@ -1,4 +1,4 @@
-"""`--spans`: the trace of a message goes on in whichever process runs its turn, down to each call."""
+"""`--spans`: the trace of a message continues in whichever process runs its turn, down to each call."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Threads and agents stop at their limits, with an honest answer, and a person decides where nothing moves."""
+"""Threads and agents stop at their limits with an honest answer; a person decides when nothing moves."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from .test_messages_between_agents import asking, calling
 
 
 def telling(other: str) -> Part:
-    """An agent that sends a new note for each that it gets."""
+    """Return an agent that sends a new note for each that it gets."""
 
     def play(seen: Seen) -> Step:
         if seen.messages[-1]["role"] == "tool":
@@ -45,7 +45,7 @@ async def test_no_message_at_all_is_sent_where_the_limit_is_0(tmp_path: Path) ->
 
 
 def endless(seen: Seen) -> Step:
-    """An agent that looks for one function after another."""
+    """Search for one function after another."""
     return Ask(Wanted("list_functions", {"pattern": f"a word {len(seen.messages)}"}))
 
 

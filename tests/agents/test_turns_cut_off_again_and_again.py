@@ -1,4 +1,4 @@
-"""A message whose turn is cut off goes on as often as it takes; one that ends each process that has it is given up."""
+"""An interrupted message is retried as often as needed; one that ends every process that runs it is given up."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -19,18 +19,18 @@ LONGEST_S = 60.0
 
 
 class Doomed:
-    """An agent whose processes end in the middle of its turns."""
+    """An agent whose processes die in the middle of its turns."""
 
     def __init__(self, store: Store, clock: ManualClock) -> None:
         self.store = store
         self.clock = clock
 
     async def begin(self, agent: str = "a0") -> ClaimedTurn | None:
-        """The next turn, when its time has come."""
+        """Claim the next turn if it is due."""
         return await self.store.next(agent, "gone")
 
     async def cut_off(self, *entries: Entry, agent: str = "a0") -> float | None:
-        """Begin the next turn, write something, and end; who comes next settles it. How long it waits is returned."""
+        """Begin the next turn, write something, and end; the next claim settles it. Return the delay of the retry."""
         began = await self.begin(agent)
         assert began is not None
         await self.store.append(began.id, began.attempt, began.n, [HEARD, *entries])

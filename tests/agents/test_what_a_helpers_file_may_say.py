@@ -1,4 +1,4 @@
-"""Every mistake in a helper's file is told with its file, its line and what to do; and so is every trick."""
+"""Every mistake or trick in a helper's file is reported with the file, the line and the fix."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ OTHER = FINDER.replace("which words of a text have many vowels", "how a title re
 
 
 async def judged(root: Path, at_desk: OpenDesk, text: str, name: str = "other") -> HelperVerdict:
-    """The verdict on a file, next to a good helper."""
+    """Return the verdict on a file, next to a good helper."""
     put(root)
     desk = await at_desk([])
     return await desk.workspace.helper_changes.check(name, text)

@@ -1,4 +1,4 @@
-"""Workers share the agents at one database: each turn has one of them, and where one is gone, another goes on."""
+"""Workers share the agents at one database: one worker runs each turn, and another continues if it fails."""
 
 import asyncio
 import os
@@ -36,7 +36,7 @@ def wait(self, seconds: int) -> int:
 
 
 def slow(seen: Seen) -> Step:
-    """Asks for a long call; with an answer of any kind, the reply says which."""
+    """Request a long call; once there is any answer, name its kind."""
     text = seen.text
     if "Go on with it" in text:
         return Say("went on")
@@ -46,7 +46,7 @@ def slow(seen: Seen) -> Step:
 
 
 async def in_a_call(made: Cluster, root: Path, *options: str, first: str = "a0") -> Program:
-    """The worker, of two, that runs a long call of an agent, since a message to the first one."""
+    """Start two workers; return the one that runs a long call of `a0`, triggered by a message to `first`."""
     (root / "functions").mkdir()
     (root / "knapper.toml").touch()
     (root / "functions" / "waiting.py").write_text(WAIT)
@@ -64,14 +64,14 @@ async def seen(requests: list[Seen]) -> list[Seen]:
 
 
 async def interrupt(made: Cluster, root: Path) -> None:
-    """The user ends the turn of the agent, from a process that does not run it."""
+    """End the agent's turn as the user, from a process that does not run it."""
     flags = {"storage.url": made.database, "memory.embedding": "none"}
     async with await connect(root, flags=flags) as client:
         assert await client.interrupt("a0")
 
 
 async def calls(made: Cluster) -> list[str]:
-    """How each call of the agent ended; one that ran twice would be there twice."""
+    """Return the outcome of each call of the agent; a call that ran twice would appear twice."""
     entries = await made.store.history("a0", kinds=("call", "result"))
     assert len([entry for entry in entries if entry.kind == "call"]) == 1
     return [entry.payload["outcome"] for entry in entries if entry.kind == "result"]
@@ -253,7 +253,7 @@ async def test_a_worker_that_is_told_to_stop_hands_its_turn_back(database: str, 
             assert len(await calls(made)) == 1
 
 
-@pytest.mark.usefixtures("postgres")  # where there is none to start, it is skipped
+@pytest.mark.usefixtures("postgres")  # skipped where no PostgreSQL can be started
 async def test_workers_go_on_when_the_database_was_restarted(tmp_path: Path) -> None:
     server = Server.make()
     try:

@@ -1,4 +1,4 @@
-"""Workers in processes of their own, at one database, with a scripted model."""
+"""Worker processes at one database, with a scripted model."""
 
 import asyncio
 import os
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 @dataclass
 class Cluster:
-    """Workers and conversations at one database. What they say is kept, to be shown with a failure."""
+    """Workers and conversations at one database. Their output is kept, to be shown with a failure."""
 
     database: str
     model: ScriptedModel
@@ -32,11 +32,11 @@ class Cluster:
     said: list[IO[bytes]] = field(default_factory=list)
 
     def start(self, root: Path, *options: str, environment: Mapping[str, str] = MappingProxyType({})) -> Program:
-        """A worker in a folder."""
+        """Start a worker in a folder."""
         return self._program(root, "worker", *options, environment=environment)
 
     def talk(self, root: Path, given: str) -> Program:
-        """A conversation in a folder, with all that the user types."""
+        """Start a conversation in a folder, with all of the user's input."""
         return self._program(root, "run", "-y", "--agent", "a0", given=given)
 
     def _program(
@@ -63,34 +63,34 @@ class Cluster:
         return program
 
     async def at_work(self, count: int) -> None:
-        """Wait until so many workers have their slots."""
+        """Wait until this many workers have slots."""
         await until(lambda: self._count(), lambda found: found == count)
 
     async def _count(self) -> int:
         return sum(row.is_alive and row.slots > 0 for row in await self.store.workers())
 
     async def say(self, agent: str, text: str) -> None:
-        """A message of the user."""
+        """Post a message of the user."""
         await self.store.post(Post(agent, "message", {"text": text}))
 
     async def replies(self, agent: str) -> list[str]:
-        """What an agent replied."""
+        """Return an agent's replies."""
         entries = await self.store.history(agent, kinds=("assistant",))
         return [entry.payload["text"] for entry in entries if not entry.payload["calls"]]
 
     async def replied(self, agent: str, text: str) -> None:
-        """Wait for a reply of an agent, and for the end of its turn."""
+        """Wait for a reply of an agent and for the end of its turn."""
         await until(lambda: self.replies(agent), lambda found: text in found)
         await until(self.store.due, lambda due: agent not in [item.agent for item in due])
 
     async def who_has(self, agent: str) -> Program:
-        """The worker that has an agent, as soon as one has it."""
+        """Wait until a worker has claimed an agent, and return that worker."""
         rows = await until(self.store.workers, lambda rows: _holder(rows, agent) is not None)
         pid = _holder(rows, agent)
         return next(worker for worker in self.programs if worker.pid == pid)
 
     def words(self) -> str:
-        """All that they said."""
+        """Return the output of all programs."""
         texts = []
         for out in self.said:
             out.seek(0)
@@ -105,16 +105,16 @@ def _holder(rows: list[WorkerRow], agent: str) -> int | None:
 
 
 async def until(look: Callable[[], Awaitable[T]], is_so: Callable[[T], bool]) -> T:
-    """What a look finds as soon as it is so."""
+    """Poll until the condition holds; return the value."""
     async with asyncio.timeout(PATIENCE_S):
-        while not is_so(found := await look()):  # noqa: ASYNC110  (of another process, nobody tells)
+        while not is_so(found := await look()):  # noqa: ASYNC110  (another process sends no notification)
             await asyncio.sleep(0.05)
     return found
 
 
 @asynccontextmanager
 async def cluster(database: str, model: ScriptedModel) -> AsyncIterator[Cluster]:
-    """A database without workers; those that are started are ended."""
+    """Yield a database without workers; end all that were started."""
     async with open_store(database, clock=Clock()) as store:
         made = Cluster(database, model, store)
         try:

@@ -1,6 +1,6 @@
-"""A row at import time: a package whose import is the attack, in the process that workers are forked from.
+"""Runs a row at import time: the import of a package is the attack, in the process from which workers are forked.
 
-The package may write in one folder, as its function was granted, and asks the host to look at it through another.
+The package may write in one folder, which was granted to its function, and asks the host through another to inspect it.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from sandbox.processes import pool as pools
 from tests.attacks.rows import FAMILIES, MISTAKES, Row, code
 from tests.attacks.world import World
 
-SHORT_S: Final = 4.0  # that the import of a row may take which never ends
+SHORT_S: Final = 4.0  # for the import of a row that may never end
 LONG_S: Final = 60.0
 _END_S: Final = 100.0
 _LOOK_S: Final = 0.02
@@ -57,7 +57,7 @@ for name in ("functions", "functions.hand"):
 
 @contextmanager
 def _package(there: World, row: Row) -> Iterator[tuple[Access, Path]]:
-    """What the function of the package may reach, and the folder of what it asks the host."""
+    """Yield the access of the package's function, and the folder through which it asks the host."""
     with tempfile.TemporaryDirectory(prefix="arena-ahead-", ignore_cleanup_errors=True) as name:
         site, granted, exchange = (Path(name, part) for part in ("site", "granted", "exchange"))
         place = site / "struck"
@@ -77,7 +77,7 @@ def _package(there: World, row: Row) -> Iterator[tuple[Access, Path]]:
 
 
 async def strike(sandbox: Sandbox, there: World, row: Row, limits: Limits) -> dict[str, str]:
-    """What a row reached at import time, and in the first call after it."""
+    """Return what a row reached at import time, and in the first call after it."""
     with _package(there, row) as (access, exchange):
         async with _answering(there, exchange):
             call = sandbox.run(
@@ -101,7 +101,7 @@ async def strike(sandbox: Sandbox, there: World, row: Row, limits: Limits) -> di
 
 @asynccontextmanager
 async def _answering(there: World, exchange: Path) -> AsyncIterator[None]:
-    """Look at what the package asks to be looked at."""
+    """Inspect what the package asks to have inspected."""
 
     async def answer() -> None:
         while True:
@@ -121,7 +121,7 @@ async def _answering(there: World, exchange: Path) -> AsyncIterator[None]:
 
 
 def _marked(there: World) -> dict[str, str]:
-    """Files in the granted folder that would run as their owner."""
+    """Return files in the granted folder that would run as their owner."""
     lent = [path.name for path in Path(there.told["granted"]).rglob("*") if path.lstat().st_mode & 0o6000]
     return {"changed": f"it runs as its owner: {', '.join(lent)}"} if lent else {}
 

@@ -1,7 +1,7 @@
-"""Each row with its layers taken away, where it must work: `python -m tests.attacks.control [rows]`, as root.
+"""Each row without its layers, where it must work: `python -m tests.attacks.control [rows]`, as root.
 
-It runs in a jail of its own (processes, mounts, names, network), because what it shows is done for once.
-`--find` prints, for every row of the sandbox's layers, the fewest that must be taken away.
+It runs in a separate jail (processes, mounts, names, network), because the attacks really happen. `--find` prints, for
+every row of the sandbox's layers, the smallest set of layers that must be removed.
 """
 
 import asyncio
@@ -41,21 +41,21 @@ _UNCAPPED: Final = {
 
 
 class Grounds:
-    """Sandboxes by what was taken away from them, each started once."""
+    """Sandboxes by the layers removed from them, each started once."""
 
     def __init__(self, stack: AsyncExitStack) -> None:
         self._stack = stack
         self._made: dict[tuple[str, ...], tuple[Sandbox, Pool]] = {}
 
     async def without(self, layers: tuple[str, ...]) -> tuple[Sandbox, Pool]:
-        """The sandbox that lacks these."""
+        """Return the sandbox without these layers."""
         if layers not in self._made:
             self._made[layers] = await self._stack.enter_async_context(sandbox_without(*layers))
         return self._made[layers]
 
 
 async def control(grounds: Grounds, row: Row) -> dict[str, str]:
-    """What a row reaches without its layers."""
+    """Return what a row reaches without its layers."""
     (kind, *_others) = row.layers
     sandbox, pool = await grounds.without(() if kind in HOST else row.layers)
     with world("core" if "namespaces" in row.layers else "full", pool) as there:
@@ -82,7 +82,7 @@ async def _without_clock(sandbox: Sandbox, there: World, row: Row) -> dict[str, 
 
 
 async def _in_one_worker(sandbox: Sandbox, there: World, row: Row) -> dict[str, str]:
-    """The row and then a look, in one worker, as calls would be without workers of their own."""
+    """Run the row and then an inspection in one worker, as if calls shared workers."""
     look = Attempt(Evaluation(("from functions.hand import state",), "state()"))
     act = Attempt(Evaluation((), f"{row.name}({there.told!r})"))
     found = await sandbox.attempt(Job(modules(), row.family, Attempts(row.name, [look, act, look], 10), limits=LIMITS))
@@ -97,7 +97,7 @@ async def _run(wanted: Sequence[str]) -> dict[str, dict[str, str]]:
         for row in _of(wanted):
             if row.layers:
                 results[row.label] = await control(grounds, row)
-                if row.seen not in results[row.label]:  # a busy machine: what works once works
+                if row.seen not in results[row.label]:  # the machine may be busy: working once is enough
                     results[row.label] |= await control(grounds, row)
     return results
 
@@ -129,7 +129,7 @@ def _subsets() -> Iterator[tuple[str, ...]]:
 
 
 def in_jail(*words: str) -> dict[str, dict[str, str]]:
-    """The control runs of these rows or families, or of all."""
+    """Return the control runs of these rows or families, or of all."""
     around = {**os.environ, VARIABLE: SECRET}
     done = subprocess.run([*JAIL, *words], capture_output=True, text=True, cwd=REPOSITORY, env=around, check=False)
     if done.returncode:
@@ -139,7 +139,7 @@ def in_jail(*words: str) -> dict[str, dict[str, str]]:
 
 
 def _furnish() -> None:
-    """A network that reaches itself; nothing that is written to the library or to this repository stays."""
+    """Set up a network that reaches itself; writes to the library or to this repository do not persist."""
     with socket.socket() as any_socket:
         fcntl.ioctl(any_socket, 0x8914, struct.pack("16sh14x", b"lo", 0x41))
     cover = tempfile.mkdtemp(prefix="arena-cover-")
@@ -153,7 +153,7 @@ def _furnish() -> None:
 
 
 def main(words: Sequence[str]) -> None:
-    """Run what is asked for, inside the jail; what is started outside of it goes there first."""
+    """Run the command inside the jail; if started outside of it, enter it first."""
     if os.getpid() != 1:
         sys.exit(subprocess.call([*JAIL, *words], cwd=REPOSITORY, env={**os.environ, VARIABLE: SECRET}))
     heed_signals()

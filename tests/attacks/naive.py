@@ -1,4 +1,4 @@
-"""A host that believes its workers, for control runs: what becomes of it shows what the strict reading keeps away."""
+"""A host that believes its workers, for control runs: its fate shows what the strict reader prevents."""
 
 import asyncio
 import json
@@ -30,20 +30,20 @@ class Misled(Exception):
 
 
 async def believe(pool: Pool, there: World, row: Row) -> dict[str, str]:
-    """Run a row and believe what it says: by kind, how the host was misled."""
+    """Run a row and believe its answers; return, by kind, how the host was misled."""
     data = await _heard(pool, there, row)
     began = time.process_time()
     try:
         _take(data)
     except Misled as error:
         return {"misled": str(error)}
-    except Exception as error:  # noqa: BLE001 - any way of falling over
+    except Exception as error:  # noqa: BLE001 - any failure counts
         return {"misled": f"it falls over: {error!r}"[:200]}
     return {"misled": "it is held up"} if time.process_time() - began > _SLOW_S * slowness() else {}
 
 
 async def _heard(pool: Pool, there: World, row: Row) -> bytes:
-    """All that the row's worker sends after it said that it is confined."""
+    """Return all that the row's worker sends after it reported that it is confined."""
     worker = await pool.take(kernel_limits(Limits()))
     loop = asyncio.get_running_loop()
     try:

@@ -1,4 +1,4 @@
-"""The system as it is seen from outside: processes, and what a worker's entry in /proc shows."""
+"""The system seen from outside: processes, and a worker's entry in /proc."""
 
 import os
 import re
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def stands(name: str) -> bool:
-    """Whether a process of this name is there."""
+    """Check whether a process of this name exists."""
     for path in Path("/proc").glob("[0-9]*/comm"):
         with suppress(OSError):
             if path.read_text().strip() == name:
@@ -18,7 +18,7 @@ def stands(name: str) -> bool:
 
 
 def looked(at: str, has: str) -> bool:
-    """Whether one of this process's workers shows it, seen from outside; where nothing may be seen, its word counts."""
+    """Check from outside whether a worker of this process shows it; if /proc is hidden, its word counts."""
     if at.startswith("ns/"):
         return len({text for pid in zygotes_of(os.getpid()) if (text := _shows(pid, at))}) > 1
     texts = [text for pid in zygotes_of(os.getpid()) if (text := _shows(pid, at))]
@@ -45,12 +45,12 @@ def _link(path: Path) -> str:
 
 
 def zygotes_of(host: int) -> set[int]:
-    """The sandbox's processes among the descendants of this one."""
+    """Return the sandbox's processes among the descendants of this one."""
     return {pid for pid in descendants(host) if is_zygote(pid)}
 
 
 def descendants(host: int) -> set[int]:
-    """The processes below this one: gVisor has no list of a process's children."""
+    """Return the descendants of this process: gVisor has no list of a process's children."""
     parents = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
@@ -64,7 +64,7 @@ def descendants(host: int) -> set[int]:
 
 @contextmanager
 def standing_still(processes: Iterable[int]) -> Iterator[None]:
-    """Stop these processes for as long as the block lasts; one that has ended since it was listed needs no stopping."""
+    """Pause these processes within the block; skip any that have ended."""
     with ExitStack() as stack:
         for pid in processes:
             with suppress(ProcessLookupError):
@@ -81,7 +81,7 @@ def _go_on(descriptor: int) -> None:
 
 
 def is_zygote(pid: int) -> bool:
-    """Whether it is one, and has not ended: what nobody waited for has no command."""
+    """Check whether it is a zygote that has not ended: a zombie has no command line."""
     with suppress(OSError):
         command = Path(f"/proc/{pid}/cmdline").read_bytes()
         return b"sandbox.processes.zygote" in command or b"sandbox.portable.runner" in command

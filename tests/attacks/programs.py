@@ -1,6 +1,6 @@
-"""Programs that nobody would write: a grammar of hostile and broken Python, drawn by a number.
+"""Unlikely programs: a grammar of hostile and broken Python, generated from a seed.
 
-`program(seed)` is the text of one; `module(seed)` one that is a file of its own, which may be no Python at all.
+`program(seed)` is the text of a program; `module(seed)` is a whole file, which may not be valid Python.
 """
 
 import random
@@ -58,37 +58,37 @@ _FRAMES: Final = [
 
 
 class Drawing:
-    """One program's luck."""
+    """The random choices of one program."""
 
     def __init__(self, seed: int) -> None:
         self.luck = random.Random(seed)
 
     def value(self) -> str:
-        """An expression."""
+        """Return an expression."""
         return self.luck.choice(_VALUES)
 
     def line(self) -> str:
-        """A statement."""
+        """Return a statement."""
         weights = [weight for weight, _make in _STATEMENTS]
         ((_weight, make),) = self.luck.choices(_STATEMENTS, weights)
         return make(self)
 
     def call(self) -> str:
-        """A system call by its number, whichever it is."""
+        """Return a system call by a random number."""
         arguments = ", ".join(
             self.luck.choice(["0", "1", "3", "-1", "-100", "b'/etc/passwd'", "0x10000"]) for _n in range(4)
         )
         return f"LIBC.syscall({self.luck.randrange(0, 470)}, {arguments})"
 
     def frame(self) -> str:
-        """Bytes on the channel, as an answer or not quite."""
+        """Return bytes for the channel, a well-formed answer or nearly one."""
         body = self.luck.choice(_FRAMES)
         size = len(body) if self.luck.random() < 0.7 else self.luck.randrange(1 << self.luck.choice([4, 16, 32]))
         body = body if self.luck.random() < 0.8 else body[: self.luck.randrange(len(body) + 1)]
         return f"os.write(3, ({size}).to_bytes(4, 'big') + {body!r}.encode())"
 
     def block(self, head: str) -> str:
-        """Statements below a head."""
+        """Return statements below a head."""
         inside = [self.line().replace("\n", "\n    ") for _line in range(self.luck.randint(1, 3))]
         return head + "\n    " + "\n    ".join(inside)
 
@@ -136,14 +136,14 @@ _STATEMENTS: Final[list[tuple[int, Callable[[Drawing], str]]]] = [
 
 
 def program(seed: int) -> str:
-    """One program: what it leaves in `result` is what it gives."""
+    """Return one program; it leaves its result in `result`."""
     drawing = Drawing(seed)
     text = HEAD + "\n".join(drawing.line() for _line in range(drawing.luck.randint(1, 7)))
     return text if drawing.luck.random() < 0.9 else _broken(text, drawing.luck)
 
 
 def module(seed: int) -> bytes:
-    """One file of a workspace with a function `made_<seed>`, in a good half of the cases."""
+    """Return one file of a workspace; more than half of the files have a function `made_<seed>`."""
     drawing = Drawing(seed)
     lines = [drawing.line() for _line in range(drawing.luck.randint(1, 3))]
     body = "\n".join([*lines, "return result"]).replace("\n", "\n    ")

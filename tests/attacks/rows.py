@@ -1,11 +1,11 @@
-"""The attempts as data: one function of `families/` is one row, and its docstring says what stands behind it.
+"""The attempts as data: each function of `families/` is one row, and its docstring describes it:
 
     seen[: remark] | layers that contain it | core leaks: why | ahead: why not
 
-`seen` is what shows outside if it worked (`KINDS`). `layers` are taken away together, and no others, for the row's
-control run, in which it must work. `apart` has no such run, for the reason that stands there; `inherent`
-works everywhere, by design. Each row runs a second time while a package is imported (`ahead.py`), unless `ahead` says
-why it does not; `ahead leaks` says why it works there, `ahead core leaks` why it works there at `core`.
+`seen` is what shows outside if the attempt works (`KINDS`). The row's control run removes exactly its `layers`, and
+there it must work. `apart` has no control run, for the given reason; `inherent` works everywhere, by design. Each row
+runs a second time while a package is imported (`ahead.py`), unless `ahead` says why it does not; `ahead leaks` says why
+it works there, `ahead core leaks` why it works there at `core`.
 """
 
 import ast
@@ -69,27 +69,27 @@ class Row:
 
     @property
     def label(self) -> str:
-        """How tests and tables call it."""
+        """The name of the row in tests and tables."""
         return f"{self.family}.{self.name}"
 
     @property
     def is_apart(self) -> bool:
-        """Whether there is no control run of it."""
+        """Whether it has no control run."""
         return self.seen in APART
 
     def leaks(self, level: str, *, ahead: bool = False) -> bool:
-        """Whether it is known to work at this level, or while a package is imported there."""
+        """Check whether it is known to work at this level, or there while a package is imported."""
         return bool(self.reason(level, ahead=ahead))
 
     def reason(self, level: str, *, ahead: bool = False) -> str:
-        """Why it works at this level; empty where it must not."""
+        """Return why it works at this level; empty if it must not."""
         at_core = (self.leaks_ahead_at_core if ahead else "") or self.leaks_at_core
         return (self.leaks_ahead if ahead else "") or (at_core if level == "core" else "")
 
 
 @cache
 def rows() -> tuple[Row, ...]:
-    """Every row."""
+    """Return every row."""
     return tuple(row for path in sorted(FAMILIES.glob("*.py")) if path.stem != _NO_FAMILY for row in _of(path))
 
 
@@ -121,10 +121,10 @@ def _row(family: str, about: str, name: str, text: str) -> Row:
 
 @cache
 def modules() -> dict[str, Code]:
-    """The families as modules of a workspace."""
+    """Return the families as modules of a workspace."""
     return {path.stem: code(path.stem, path.read_text()) for path in FAMILIES.glob("*.py")}
 
 
 def code(module: str, text: str) -> Code:
-    """One module."""
+    """Return one module."""
     return Code(module, text, f"functions/{module}.py", hashlib.sha256(text.encode()).hexdigest())

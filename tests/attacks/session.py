@@ -1,9 +1,9 @@
-"""One setting's run of every row, or of some: `python -m tests.attacks.session full [rows]` prints what each reached.
+"""Runs every row, or some, in one setting: `python -m tests.attacks.session full [rows]` prints what each reached.
 
-With `--ahead` the rows run while a package is imported ahead (`ahead.py`), with `--programs` each as a program that a
-model wrote, and not in a call.
+With `--ahead` the rows run while a package is imported ahead (`ahead.py`); with `--programs` each runs as a program
+that a model wrote instead of a call.
 
-Whoever starts it is the user it runs as. Each row has a world of its own, so several run at once.
+It runs as the user who starts it. Each row has its own world, so several run at once.
 """
 
 import asyncio
@@ -39,13 +39,13 @@ from tests.attacks import ahead
 from tests.attacks.rows import FAMILIES, MISTAKES, Row, code, modules, rows
 from tests.attacks.world import MOST_OUTPUT, SECRET, World, heed_signals, world
 
-# Enough for an honest call; what never returns is stopped much earlier.
+# Enough for an honest call; a call that never returns is stopped much earlier.
 LIMITS: Final = Limits(wall_s=30, cpu_s=20, requests=300, output=MOST_OUTPUT)
 _SHORT: Final = replace(LIMITS, wall_s=0.4)
-_ALONE: Final = ("disk", "memory")  # what others would have to wait for
+_ALONE: Final = ("disk", "memory")  # they would delay all others
 _AT_ONCE: Final = 4
 _AFTER: Final = "from functions.hand import state\n\ndef after() -> dict:\n    return state()\n"
-_ASKED: Final = {"look": ["at", "has"], "touch": [], "progress": []}  # what a program may call, as a row calls it
+_ASKED: Final = {"look": ["at", "has"], "touch": [], "progress": []}  # what a program may call, as rows call it
 _PROGRAM: Final = """
 import json, sys, types
 sys.modules["functions"] = functions = types.ModuleType("functions")
@@ -76,19 +76,19 @@ def keep(text: str) -> str:
 
 
 def limits_of(row: Row) -> Limits:
-    """What a row's call may use."""
+    """Return the limits of a row's call."""
     if row.is_apart or row.layers[:1] == ("clock",):
         return _SHORT
     return replace(LIMITS, cpu_s=1) if row.family == "clock" else LIMITS
 
 
 def scratch() -> str:
-    """A folder for scratch that nobody else has."""
+    """Return a scratch folder that no other call uses."""
     return str(Path(tempfile.gettempdir(), f"arena-scratch-{secrets.token_hex(8)}"))
 
 
 def bare(plan: ZygotePlan, without: tuple[str, ...]) -> ZygotePlan:
-    """The plan with some of its layers taken away: here alone, never by a setting."""
+    """Return the plan without some of its layers: possible only here, never by a setting."""
     base = without_root(plan) if "namespaces" in without else plan
     user = None if "privileges" in without else base.user
     return replace(base, layers=tuple(layer for layer in base.layers if layer not in without), user=user)
@@ -96,7 +96,7 @@ def bare(plan: ZygotePlan, without: tuple[str, ...]) -> ZygotePlan:
 
 @asynccontextmanager
 async def sandbox_at(level: Level) -> AsyncIterator[tuple[Sandbox, Pool | None] | str]:
-    """A sandbox at just this level, or why there is none."""
+    """Yield a sandbox at exactly this level, or the reason why there is none."""
     if level == "portable":
         from tests.kit.levels import STORE
 
@@ -120,7 +120,7 @@ async def sandbox_at(level: Level) -> AsyncIterator[tuple[Sandbox, Pool | None] 
 
 @asynccontextmanager
 async def sandbox_without(*layers: str) -> AsyncIterator[tuple[Sandbox, Pool]]:
-    """A sandbox from which these layers were taken away."""
+    """Yield a sandbox without these layers."""
     plan = bare(plan_for({}, slots=24, scratch_folder=scratch()), layers)
     pool = Pool(plan)
     async with Sandbox(StartedLevel("none", plan, pool, {}, ()), _AT_ONCE + 1) as sandbox:
@@ -128,13 +128,13 @@ async def sandbox_without(*layers: str) -> AsyncIterator[tuple[Sandbox, Pool]]:
 
 
 async def attack(sandbox: Sandbox, there: World, row: Row, limits: Limits = LIMITS) -> dict[str, str]:
-    """What one row reached; a host that falls over is the worst of it."""
+    """Return what one row reached; a host that crashes is the worst outcome."""
     work = FunctionCall(row.name, {"world": there.told})
     return await _reached(sandbox, there, row, Job(modules(), row.family, work, limits=limits, handler=there.ask))
 
 
 async def attack_by_program(sandbox: Sandbox, there: World, row: Row, limits: Limits = LIMITS) -> dict[str, str]:
-    """What one row reached as a program. What its value is as text, because it is no JSON, is no answer."""
+    """Return what one row reached as a program. A value that is not JSON arrives as text and is not an answer."""
     texts = {name: (FAMILIES / f"{name}.py").read_text() for name in ("hand", row.family)}
     text = _PROGRAM.format(hand=texts["hand"], family=texts[row.family], name=row.name, world=json.dumps(there.told))
 
@@ -165,10 +165,10 @@ async def _reached(sandbox: Sandbox, there: World, row: Row, job: "Job[Any]") ->
 
 
 async def _keep(sandbox: Sandbox, there: World, row: Row) -> None:
-    """Another call that has a secret in its scratch meanwhile."""
+    """Run another call at the same time that has a secret in its scratch folder."""
     if "neighbours" not in row.remark:
         return
-    if sandbox.level == "portable":  # each instance has its own, by one name
+    if sandbox.level == "portable":  # each instance has its own, with the same name
         there.told["neighbours"] = ["/scratch/note"]
         return
     root = "/scratch" if "namespaces" in sandbox.plan.layers else sandbox.plan.scratch_folder
@@ -185,20 +185,20 @@ def _by_outcome(row: Row, outcome: Outcome, there: World) -> dict[str, str]:
         return {"misled": f"the host took {outcome.shown[:80]}"}
     if isinstance(outcome, Raised) and outcome.failure.type in MISTAKES:
         if there.told["level"] == "portable" and outcome.failure.type in _NOT_THERE:
-            return {}  # what there is at other levels, such as `os.fork`
+            return {}  # what exists at other levels, such as `os.fork`
         return {"mistake": f"the attempt itself is wrong: {outcome.failure.type}: {outcome.failure.message}"}
     return {}
 
 
 async def state_after(sandbox: Sandbox) -> Any:
-    """How a call finds its worker."""
+    """Return the state in which a call finds its worker."""
     around: dict[str, Code] = modules() | {"after": code("after", _AFTER)}
     outcome = await sandbox.run(Job(around, "after", FunctionCall("after", {}), limits=LIMITS))
     return outcome.value if isinstance(outcome, Returned) else repr(outcome)
 
 
 async def run(level: Level, labels: Collection[str], carrier: str = "") -> dict[str, dict[str, str]]:
-    """The breaches of these rows, or of all, in calls, while a package is imported (`ahead`) or in `programs`."""
+    """Return the breaches of these rows, or of all: in calls, at import time (`ahead`) or in `programs`."""
     act = {"": attack, "ahead": ahead.strike, "programs": attack_by_program}[carrier]
     wanted = [row for row in rows() if not labels or row.label in labels]
     wanted = [row for row in wanted if not (carrier == "ahead" and row.not_ahead)]
@@ -224,7 +224,7 @@ async def run(level: Level, labels: Collection[str], carrier: str = "") -> dict[
 
 
 def _batches(wanted: list[Row]) -> Iterator[tuple[list[Row], float]]:
-    """What runs at once, and how long an import may take there."""
+    """Yield the rows that run at once, and the time limit of an import there."""
     yield [row for row in wanted if row.family not in _ALONE and row.seen != "stays"], ahead.LONG_S
     yield [row for row in wanted if row.family not in _ALONE and row.seen == "stays"], ahead.SHORT_S
     yield from (([row], ahead.LONG_S) for row in wanted if row.family in _ALONE)

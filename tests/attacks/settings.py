@@ -1,4 +1,4 @@
-"""The settings of a run: each level, as whoever starts it and as an ordinary user, in calls and at import time."""
+"""The settings of a run: each level, as the current user and as an ordinary user, in calls and at import time."""
 
 import json
 import os
@@ -17,7 +17,7 @@ Results = dict[str, dict[str, str]]
 
 
 class Setting(NamedTuple):
-    """Where rows run: in calls, ahead of them while a package is imported, or as programs."""
+    """How rows run: in calls, while a package is imported ahead, or as programs."""
 
     level: str
     user: str
@@ -25,7 +25,7 @@ class Setting(NamedTuple):
     programs: bool = False
 
     def rows(self) -> list[Row]:
-        """The rows that run there."""
+        """Return the rows that run in this setting."""
         return [row for row in rows() if not (self.ahead and row.not_ahead)]
 
     def __str__(self) -> str:
@@ -41,11 +41,11 @@ _NOBODY: Final = "65534"
 
 
 class Unable(Exception):
-    """This machine has no such setting."""
+    """This machine does not support the setting."""
 
 
 def results(setting: Setting, *labels: str) -> Results:
-    """What these rows, or all, reached there, empty where it was contained."""
+    """Return what these rows, or all, reached in this setting; empty if contained."""
     as_whom = _as_ordinary_user() if setting.user != "root" else [sys.executable]
     if setting.user == "root" and os.geteuid() != 0:
         raise Unable("the tests do not run as root")
@@ -67,7 +67,7 @@ def results(setting: Setting, *labels: str) -> Results:
 
 
 def leaks(found: Results) -> Iterator[tuple[Row | None, dict[str, str]]]:
-    """The rows that reached something, without those that work everywhere by design."""
+    """Yield the rows that reached something, except those that work everywhere by design."""
     named = {row.label: row for row in rows()}
     for label, reached in found.items():
         row = named.get(label)
@@ -77,11 +77,11 @@ def leaks(found: Results) -> Iterator[tuple[Row | None, dict[str, str]]]:
 
 @cache
 def _as_ordinary_user() -> list[str]:
-    """The start of a command that runs Python as nobody: the tests' own, or one that everybody can read."""
+    """Return the start of a command that runs Python as nobody: the tests' own, or one that everybody can read."""
     if os.geteuid() != 0:
         return [sys.executable]
     become = ["setpriv", f"--reuid={_NOBODY}", f"--regid={_NOBODY}", "--clear-groups"]
-    # That it can start itself shows that nothing was read with what `setpriv` still held when it began.
+    # It can start itself, so it read nothing with the privileges that `setpriv` still held at first.
     code = "import sys; sys.path.insert(0, sys.argv[1]); import sandbox, subprocess"
     code += "; subprocess.run([sys.executable, '-c', ''], check=True); assert sys.version_info >= (3, 11)"
     for python in (sys.executable, "/usr/bin/python3", "/usr/local/bin/python3"):

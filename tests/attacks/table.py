@@ -1,4 +1,4 @@
-"""`python -m tests.attacks.table` runs every setting and writes what it found into docs/security.md, between marks."""
+"""`python -m tests.attacks.table` runs every setting and writes the result into docs/security.md, between marks."""
 
 import re
 import sys
@@ -19,7 +19,7 @@ _COUNTS = re.compile(r"^\| (\w+): .*? \| (\d+) \|", re.MULTILINE)
 
 
 def page(found: dict[Setting, Results | str], proved: Results) -> str:
-    """The part of the page, from what the runs found."""
+    """Return that part of the page from the results of the runs."""
     calls = [
         "During calls, with the layers and without the layers that contain the attempts:",
         "",
@@ -91,18 +91,18 @@ def _words(row: Row) -> str:
 
 
 def counts_of_the_rows() -> dict[str, int]:
-    """Family → how many attempts, as they stand in the data."""
+    """Return family → number of attempts in the data."""
     return {family: sum(row.family == family for row in rows()) for family in {row.family for row in rows()}}
 
 
 def counts_in_the_page() -> dict[str, int]:
-    """Family → how many attempts, as the page says."""
+    """Return family → number of attempts on the page."""
     _before, _begin, rest = PAGE.read_text().partition(BEGIN)
     return {name: int(count) for name, count in _COUNTS.findall(rest.partition(END)[0])}
 
 
 def write() -> None:
-    """Run, and put what was found into the page."""
+    """Run all settings and update the page."""
     found: dict[Setting, Results | str] = {}
     for setting in (*CALLS, *AHEAD):
         try:

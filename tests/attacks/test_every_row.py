@@ -1,6 +1,4 @@
-"""Every row at both levels, as root and as an ordinary user, in calls, in programs and at import time; and without its
-layers.
-"""
+"""Every row at both levels, as root and as an ordinary user: in calls, in programs, at import time, without layers."""
 
 import os
 from collections import Counter
@@ -23,11 +21,11 @@ def _named(setting: Setting) -> str:
 
 
 WHOEVER = "root" if os.geteuid() == 0 else "ordinary user"
-USUAL = 10  # of every so many rows one is tried in a plain run where most people's calls run, and fewer in other
-SPARSE = 24  # settings, each in another place
+USUAL = 10  # A plain run tries one of this many rows in the usual setting, and fewer in other
+SPARSE = 24  # settings, each from a different offset.
 SPARSE_AHEAD = 48
 
-_NOT_THERE = {"channel.forge_ones_own_result"}  # at level `portable`, where no descriptor is the channel
+_NOT_THERE = {"channel.forge_ones_own_result"}  # at level `portable`, where the channel is not a descriptor
 
 
 @pytest.mark.timeout(300)

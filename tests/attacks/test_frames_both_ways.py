@@ -1,4 +1,4 @@
-"""Frames of any kind, both ways: the host's reading of a worker, and the worker's of the host; names that climb."""
+"""Frames of any kind, both ways: the host reads a worker, and the worker reads the host; names that climb."""
 
 import _thread
 import asyncio
@@ -54,12 +54,12 @@ async def _never(_job: dict[str, Any]) -> NoReturn:
 
 
 async def heard(data: bytes) -> dict[str, Any] | None:
-    """What the host makes of a worker that sends these bytes and ends."""
+    """Return what the host reads from a worker that sends these bytes and ends."""
     ours, theirs = socket.socketpair()
     ours.setblocking(False)
     output, other = os.pipe()
     os.set_blocking(output, False)
-    nobody: Any = None  # the warm process has no part in a conversation
+    nobody: Any = None  # the warm process takes no part in a conversation
     talk = WorkerConversation(Worker(nobody, 0, ours, output, -1), LIMITS)
     places = Places(1)
     call = CallServer({}, CompiledCache(_never), places, without_handler)
@@ -107,7 +107,7 @@ def _by_reading(data: bytes) -> Iterator[dict[str, Any]]:
     while len(left) >= 4:
         size = int.from_bytes(left[:4], "big")
         if 4 + size > len(left) and size <= CAP:
-            return  # the rest would still have to come
+            return  # the rest has not arrived yet
         frame = read_frame(read, CAP)
         assert frame is not None
         yield frame
@@ -117,7 +117,7 @@ def _all(found: Iterator[dict[str, Any]]) -> tuple[list[dict[str, Any]], bool]:
     taken: list[dict[str, Any]] = []
     try:
         for frame in found:
-            taken.append(frame)  # noqa: PERF402 - those before a broken one count
+            taken.append(frame)  # noqa: PERF402 - the frames before a broken one count
     except ProtocolError:
         return taken, False
     return taken, True

@@ -1,4 +1,4 @@
-"""A program is a stranger's code: what it sends over its channel gets it no more than a call by name would."""
+"""A program is untrusted code: messages over its channel get it no more than a call by name would."""
 
 from pathlib import Path
 

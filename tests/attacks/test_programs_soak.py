@@ -1,4 +1,4 @@
-"""Hostile and broken programs through the door of `functions call`: each is answered, and nothing of them stays."""
+"""Hostile and broken programs through `functions call`: each is answered, and nothing of them remains."""
 
 import asyncio
 import os
@@ -44,7 +44,7 @@ async def test_ten_thousand_programs_are_answered_and_leave_nothing(tmp_path: Pa
 
 
 async def soak(root: Path, count: int, *, files: int) -> None:
-    """Run them, four at once, and look at this process before and after."""
+    """Run them, four at once, and compare this process before and after."""
     folder = root / "functions"
     folder.mkdir()
     (folder / "programs.py").write_text(RUN)
@@ -97,7 +97,7 @@ def _memory() -> int:
 
 
 async def _settled() -> int:
-    """The descriptors once the workers that are forked ahead stand ready: each has four."""
+    """Return the number of descriptors once the spare workers are ready: each has four."""
     seen: list[int] = []
     while seen[-5:] != [_descriptors()] * 5:
         seen.append(_descriptors())

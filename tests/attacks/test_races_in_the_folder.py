@@ -19,7 +19,7 @@ ROUNDS = 1.0
 
 @pytest.fixture
 def outside(tmp_path: Path) -> Path:
-    """A folder that is not the workspace's, with a module's name in it."""
+    """A folder outside of the workspace with a file that has a module's name."""
     folder = tmp_path / "outside"
     folder.mkdir()
     (folder / "pages.py").write_text(SECRET)
@@ -53,7 +53,7 @@ def _at_the_same_time(act: Callable[[], None]) -> Iterator[None]:
 
 
 def _exchange_folder(root: Path, outside: Path) -> Callable[[], None]:
-    """The folder and a link to the one outside take turns at one name."""
+    """Alternate the folder and a link to the outside one at one name."""
     link = root.parent / "link"
     link.symlink_to(outside, target_is_directory=True)
 
@@ -67,7 +67,7 @@ def _exchange_folder(root: Path, outside: Path) -> Callable[[], None]:
 
 
 def _exchange_file(root: Path, outside: Path) -> Callable[[], None]:
-    """The file and a link to the one outside take turns at one name."""
+    """Alternate the file and a link to the outside one at one name."""
 
     def act() -> None:
         (root.parent / "next").symlink_to(outside / "pages.py")
@@ -108,7 +108,7 @@ def test_what_is_written_while_links_come_and_go_stays_inside(
 def test_what_is_removed_while_links_come_and_go_is_never_outside(
     root: Path, outside: Path, race: Callable[[Path, Path], Callable[[], None]]
 ) -> None:
-    (outside / "pages.py").write_text("x = 1\n")  # so that only the place, and not the content, tells them apart
+    (outside / "pages.py").write_text("x = 1\n")  # the same content, so that only the place distinguishes them
     with _at_the_same_time(race(root, outside)):
         _for_a_while(lambda _number: remove(root, "functions/web/pages.py", hash_of("x = 1\n")))
     assert (outside / "pages.py").exists()

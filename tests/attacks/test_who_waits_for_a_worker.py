@@ -1,4 +1,4 @@
-"""A call's clock begins with its worker: what other calls hold up is not charged to it."""
+"""A call's clock starts with its worker: delays caused by other calls are not charged to it."""
 
 import asyncio
 import os
@@ -19,7 +19,7 @@ WORLD = {"m": code("m", "def f() -> int:\n    return 1\n")}
 async def test_a_call_that_waits_for_its_worker_does_not_lose_its_time() -> None:
     async with await start(packages=()) as sandbox:
         assert isinstance(await sandbox.run(Job(WORLD, "m", FunctionCall("f", {}))), Returned)
-        with standing_still(zygotes_of(os.getpid())):  # other limits than the usual: there is no spare for it
+        with standing_still(zygotes_of(os.getpid())):  # limits other than the usual: no spare worker fits
             call = asyncio.ensure_future(
                 sandbox.run(Job(WORLD, "m", FunctionCall("f", {}), limits=Limits(wall_s=2, cpu_s=59)))
             )
@@ -43,7 +43,7 @@ def test_a_process_that_ends_after_it_was_listed_does_not_keep_the_others_stoppe
 
 
 def _comes_to(pid: int, *, stopped: bool) -> bool:
-    """Wait until a process is stopped or goes on: a signal takes effect when the process is next scheduled."""
+    """Wait until a process is stopped or running: a signal takes effect when the process is next scheduled."""
     patience = time.monotonic() + 10
     while (_state(pid) == "T") != stopped and time.monotonic() < patience:
         time.sleep(0.01)

@@ -1,4 +1,4 @@
-"""What functions, models and files say never acts: on a screen, or on the model that reads it."""
+"""Text from functions, models and files never acts: not on a screen, nor on the model that reads it."""
 
 import json
 import re
@@ -22,7 +22,7 @@ FENCED = re.compile(r"^```$.*?^```$", re.DOTALL | re.MULTILINE)
 
 
 def outcomes(text: str) -> dict[str, Outcome]:
-    """Every way of ending in which a worker has words, all of them these."""
+    """Return every outcome in which a worker's text appears, each with this text."""
     frame = Frame(text, 1, text, text, ((text, text),))
     return {
         "a value": Returned(text, text, "", 0.1),
@@ -66,7 +66,7 @@ def test_json_for_a_script_means_the_same_and_acts_on_no_screen(value: Any) -> N
     assert json.loads(written) == value
 
 
-# As text in quotes: what the function's module holds is written with the raw characters.
+# In quotes: the function's module contains the raw characters.
 SAYS = {
     "returns": "return TEXT",
     "prints": "print(TEXT)",
@@ -93,7 +93,7 @@ def _forge(frame):
 
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A workspace whose files say what acts wherever a file can: names, comments, docstrings, texts, errors."""
+    """A workspace whose files contain acting text wherever they can: names, comments, docstrings, strings, errors."""
     root = tmp_path_factory.mktemp("hostile")
     folder = root / "functions"
     folder.mkdir()

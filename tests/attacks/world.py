@@ -1,4 +1,4 @@
-"""A small world to attack, and what is looked at afterwards; the standard library only, for any user's Python."""
+"""A small world to attack and to inspect afterwards; standard library only, for any user's Python."""
 
 import io
 import os
@@ -39,21 +39,21 @@ _IMPORTED: Final = (
 
 @dataclass(slots=True)
 class World:
-    """What can be attacked, how it looked before, and what the host was asked to look at meanwhile."""
+    """What can be attacked, its initial state, and what the host was asked to inspect in the meantime."""
 
     told: dict[str, Any]
     victim: "subprocess.Popen[bytes]"
     listeners: list[socket.socket]
     terminal: int
     pool: Pool | None
-    starts: bool  # whether processes of its own are looked for
+    starts: bool  # whether to look for its child processes
     before: Any = None
     shown: list[str] = field(default_factory=list)
 
     async def ask(self, name: str, arguments: dict[str, Any], /) -> dict[str, bool] | None:
-        """The handler of an attempt's requests: it may have itself looked at from outside.
+        """Handle an attempt's request: the attempt may have itself inspected from outside.
 
-        Of a file it says nothing but that the kernel's answer stands: what holds is for the layers to show.
+        For a file it only repeats the kernel's answer: the layers must enforce the rest.
         """
         if name == "progress":
             return None
@@ -69,7 +69,7 @@ class World:
         return None
 
     def breaches(self, outcome: Outcome) -> dict[str, str]:
-        """Everything that an attempt reached, by kind, whatever its answer says."""
+        """Return everything that an attempt reached, by kind, whatever its answer claims."""
         return {kind: text for kind, text in self._found(outcome) if text}
 
     def _found(self, outcome: Outcome) -> Iterator[tuple[str, str]]:
@@ -103,7 +103,7 @@ class World:
         return ""
 
     def look(self) -> dict[str, Any]:
-        """Names, contents, modes, owners and times, and what the system holds of victim and machine."""
+        """Return names, contents, modes, owners and times, and the system's state of the victim and the machine."""
         folder = Path(self.told["folder"])
         seen = {str(path): _facts(path) for path in [folder, *folder.rglob("*"), *_IMPORTED] if path.exists()}
         return seen | {"name": socket.gethostname(), "victim": _standing_of(self.victim.pid)}
@@ -150,7 +150,7 @@ def _heard(listener: socket.socket) -> bool:
 
 @contextmanager
 def world(level: str, pool: Pool | None, *, starts: bool = True) -> Iterator[World]:
-    """A folder with secrets, a victim process, listeners of every family, a terminal."""
+    """Yield a folder with secrets, a victim process, listeners of every family, and a terminal."""
     mark = f"mark-{secrets.token_hex(8)}"
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="arena-", ignore_cleanup_errors=True)))
@@ -191,13 +191,13 @@ def _paths(folder: Path) -> dict[str, Any]:
         "cgroup": _group(),
         "forged": "forged",
         "granted": ".",  # where an attempt may write
-        "stays_s": 0.6,  # what it starts, so that it is seen
+        "stays_s": 0.6,  # how long its child lives, so that it can be observed
         "neighbours": [],
     }
 
 
 def _group() -> str:
-    """The topmost group of processes: groups below come and go."""
+    """Return the process list of the top-level cgroup: groups below come and go."""
     tops = (Path("/sys/fs/cgroup", kind, "cgroup.procs") for kind in ("", "pids", "unified", "memory", "cpu"))
     return str(next((path for path in tops if path.exists()), "/sys/fs/cgroup/cgroup.procs"))
 
@@ -255,7 +255,7 @@ def _victim(folder: Path, descriptor: int, stack: ExitStack) -> "subprocess.Pope
 
 
 def _address(pid: int) -> int:
-    """Somewhere in the victim's memory."""
+    """Return an address in the victim's memory."""
     with suppress(OSError):
         lines = Path(f"/proc/{pid}/maps").read_text().splitlines()
         return next((int(line.split("-")[0], 16) for line in lines if "[heap]" in line or " rw" in line), 4096)
@@ -275,7 +275,7 @@ def _listen(folder: Path, mark: str) -> tuple[list[socket.socket], dict[str, Any
         (folder / address).chmod(0o777)
     told = {"tcp": tcp.getsockname()[1], "tcp6": 1, "udp": udp.getsockname()[1], "abstract": mark}
     listeners = [tcp, udp, path, datagram, abstract]
-    with suppress(OSError):  # a machine without the new kind of addresses
+    with suppress(OSError):  # a machine without IPv6
         newer = socket.create_server(("::1", 0), family=socket.AF_INET6)
         listeners.append(newer)
         told["tcp6"] = newer.getsockname()[1]
@@ -285,5 +285,5 @@ def _listen(folder: Path, mark: str) -> tuple[list[socket.socket], dict[str, Any
 
 
 def heed_signals() -> None:
-    """Notice when an attempt signals this process."""
+    """Record when an attempt signals this process."""
     signal.signal(signal.SIGUSR1, lambda number, _frame: signalled.append(number))

@@ -1,4 +1,4 @@
-"""The benchmarks run whole in a tiny setting; what they measure is nobody's business here."""
+"""The benchmarks run to the end with tiny settings; their figures do not matter here."""
 
 import asyncio
 import json
@@ -58,7 +58,7 @@ def test_figures_of_every_other_bench_become_rows_of_the_table(name: str, option
 
 def test_figures_of_the_registry_become_rows_with_aims(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "COUNT", 3)
-    monkeypatch.setattr(sys, "path", [*sys.path])  # it adds the folder that it measures in
+    monkeypatch.setattr(sys, "path", [*sys.path])  # the benchmark adds the folder that it measures
     rows = bench.BENCHES["registry"](registry.measure(tmp_path))
     assert [row.aim for row in rows] == [1, 0.5]
     assert all(row.is_met is not None for row in rows)

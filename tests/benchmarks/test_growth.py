@@ -1,4 +1,4 @@
-"""The growth benchmark shows a gain where a player plays right, and none where it calls no function again."""
+"""The growth benchmark shows a gain for an optimal player, and none for a player that never calls its functions."""
 
 from pathlib import Path
 

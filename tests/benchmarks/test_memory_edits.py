@@ -1,4 +1,4 @@
-"""The benchmark of edits, on a few cases made up here: a script comes out right, and what is wrong is counted."""
+"""The benchmark of edits, on a few invented cases: a script scores right, and mistakes are counted."""
 
 import json
 import uuid

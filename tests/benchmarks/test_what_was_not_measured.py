@@ -1,4 +1,4 @@
-"""What a benchmark could not measure it refuses or names: no figure bears the name of something else."""
+"""A benchmark rejects or names what it could not measure: no figure is attributed to something else."""
 
 import json
 import subprocess
@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def run(bench: str, *options: str | Path, path: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """With a path: embedding models without their weights, packages of which lie there."""
+    """Run a benchmark with a path; the embedding models' packages there have no weights."""
     away = "from agent_core.memory.embedding import static; static._FOLDER = static._FOLDER / 'away'"
     first = f"import sys; sys.path.insert(0, {str(path)!r}); {away}" if path else ""
     return python(f"benchmarks.{bench}", *map(str, options), cwd=ROOT, first=first)

@@ -1,4 +1,4 @@
-"""One sandbox for the tests of this room; each call has a worker of its own anyway."""
+"""One sandbox for these tests; each call has its own worker anyway."""
 
 from collections.abc import AsyncIterator
 
@@ -24,14 +24,14 @@ def reach(sandbox: Sandbox) -> Reach:
 
 @pytest_asyncio.fixture(loop_scope="package")
 async def server() -> AsyncIterator[Server]:
-    """Says hello to whoever comes."""
+    """A server that says hello to every client."""
     async with serving() as started:
         yield started
 
 
 @pytest_asyncio.fixture(loop_scope="package")
 async def canary() -> AsyncIterator[Server]:
-    """A server that nobody was granted; that nothing has connected is what a test looks at."""
+    """A server that was not granted; tests check that nothing connected to it."""
     async with serving() as started:
         yield started
 

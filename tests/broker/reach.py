@@ -1,4 +1,4 @@
-"""A function in a real worker, with a broker of its own behind it."""
+"""A function in a real worker, with its own broker."""
 
 from collections.abc import Sequence
 from textwrap import dedent, indent
@@ -18,7 +18,7 @@ class Reach(Protocol):
 
 
 class Handler:
-    """What the sandbox asks, as `WorkerApi` would pass it on."""
+    """Answers the sandbox's requests, as `WorkerApi` would."""
 
     def __init__(self, session: FetchSession) -> None:
         self._session = session
@@ -42,13 +42,13 @@ def reacher(sandbox: Sandbox) -> Reach:
 
 
 def value(outcome: Outcome) -> Any:
-    """What came back."""
+    """Return the value of a successful outcome."""
     assert isinstance(outcome, Returned), outcome
     return outcome.value
 
 
 async def refusal(session: FetchSession, **arguments: Any) -> str:
-    """The words of a refusal; "" where there was none."""
+    """Return the text of a refusal; "" if there was none."""
     try:
         await session.answer("fetch", arguments)
     except RequestRefused as refused:
@@ -57,7 +57,7 @@ async def refusal(session: FetchSession, **arguments: Any) -> str:
 
 
 class Names:
-    """A name service that gives one list of addresses after another, and then the last one again."""
+    """A name service that returns the given lists of addresses in order, then repeats the last one."""
 
     def __init__(self, *answers: Sequence[str]) -> None:
         self._answers = answers

@@ -1,4 +1,4 @@
-"""Real HTTP servers on the loopback, which remember what they were asked and answer with bytes."""
+"""Real HTTP servers on the loopback interface that record their requests and answer with bytes."""
 
 import asyncio
 import ssl
@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 @dataclass(frozen=True)
 class Request:
-    """What arrived."""
+    """One received request."""
 
     line: str
     headers: dict[str, str]
@@ -28,16 +28,16 @@ Handler: TypeAlias = Callable[[Request], bytes | AsyncIterator[bytes]]
 
 @dataclass
 class Server:
-    """Where a server listens, and what has come."""
+    """A server's address and its requests so far."""
 
     port: int = 0
     asked: list[Request] = field(default_factory=list)
     connections: int = 0
-    quiet: asyncio.Event = field(default_factory=asyncio.Event)  # that the connections have ended
+    quiet: asyncio.Event = field(default_factory=asyncio.Event)  # set when the connections have ended
 
 
 def reply(body: bytes = b"", status: int = 200, **headers: str) -> bytes:
-    """A whole response; `_` in a header's name stands for `-`."""
+    """Return a whole response; `_` in a header's name stands for `-`."""
     lines = [f"HTTP/1.1 {status} -", f"Content-Length: {len(body)}"]
     lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
     return "\r\n".join([*lines, "", ""]).encode() + body
@@ -55,7 +55,7 @@ def hello(_request: Request) -> bytes:
 async def serving(
     handler: Handler = hello, *, address: str = "127.0.0.1", port: int = 0, tls: ssl.SSLContext | None = None
 ) -> AsyncIterator[Server]:
-    """A server that lives as long as the block."""
+    """Run a server for the duration of the block."""
     server = Server()
 
     async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -91,7 +91,7 @@ async def _serve(server: Server, handler: Handler, reader: asyncio.StreamReader,
 
 @dataclass(frozen=True)
 class Certificate:
-    """A certificate that signs itself, and so is its own authority."""
+    """A self-signed certificate, which is its own authority."""
 
     file: Path
     key: Path
@@ -106,7 +106,7 @@ class Certificate:
 
 
 def certificate(folder: Path, names: str) -> Certificate:
-    """A certificate for names, as `DNS:one,IP:127.0.0.1`."""
+    """Return a certificate for names, such as `DNS:one,IP:127.0.0.1`."""
     made = Certificate(folder / "certificate.pem", folder / "key.pem")
     command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=test -addext"
     asked = [*command.split(), f"subjectAltName={names}", "-out", str(made.file), "-keyout", str(made.key)]

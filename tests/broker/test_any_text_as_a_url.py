@@ -1,4 +1,4 @@
-"""Any text in the place of a URL or a grant is a decision or a clear refusal, and means one host to every parser."""
+"""Any text as a URL or a grant leads to a decision or a clear refusal, and means one host to every parser."""
 
 import asyncio
 import http.client

@@ -1,4 +1,4 @@
-"""Calls as the agent makes them: a function has its own hosts, and nobody else's."""
+"""Calls as the agent makes them: each function reaches only its own hosts."""
 
 import subprocess
 import sys
@@ -40,7 +40,7 @@ async def sandbox() -> AsyncIterator[SandboxClient]:
 
 @dataclass
 class Human:
-    """Lets nobody have anything but what was granted here; where it is asked, it says yes to these places."""
+    """Grants only what the test allows; when asked, approves these places."""
 
     sandbox: SandboxClient
     granted: dict[str, tuple[str, ...]]

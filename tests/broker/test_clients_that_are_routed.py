@@ -1,4 +1,4 @@
-"""HTTP clients of the standard library and of packages: what they are asked for, the host fetches."""
+"""HTTP clients of the standard library and of packages: the host fetches what they request."""
 
 import json
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ SITE = str(Path(pip.__file__).parents[1])
 PIP = (("pip", SITE),)
 HTTPX_NEEDS = ("httpx2", "httpcore2", "h11", "idna", "truststore", "anyio", "sniffio", "typing_extensions")
 HTTPX = tuple((name, SITE) for name in HTTPX_NEEDS)
-# A package asks for its own version as it is imported, and a function's packages have no metadata to be found.
+# A package looks up its own version on import, and a function's packages have no metadata.
 UNVERSIONED = "import importlib.metadata\nimportlib.metadata.version = lambda name: '0'\n"
 
 
@@ -113,7 +113,7 @@ async def test_tls_of_a_client_happens_in_the_host(
         outcome = await reach(text, *hosts, broker=broker, packages=packages)
     assert json.loads(value(outcome))["host"] == f"api.example.org:{server.port}"
     assert isinstance(outcome, Returned)
-    assert outcome.output == ""  # urllib3 would warn of a connection that nobody verified
+    assert outcome.output == ""  # urllib3 would warn of an unverified connection
 
 
 REFUSED = [

@@ -1,4 +1,4 @@
-"""What went out stands in a file: who asked, where, what came; the user's own, of bounded size, without secrets."""
+"""The log of outgoing requests: who asked, the target and the result; private, of limited size, without secrets."""
 
 import stat
 from pathlib import Path

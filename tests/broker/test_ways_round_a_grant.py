@@ -1,4 +1,4 @@
-"""What a hostile function would try at the broker; each row looks at a server that must not be reached."""
+"""What a hostile function would try against the broker; each row targets a server that must not be reached."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from tests.broker.reach import Names, Reach, refusal, value
 from tests.broker.servers import Server, serving
 
 GRANTED = "localhost:{granted}"
-# {granted} is the port of the server that was granted, {canary} the one of the server that was not.
+# {granted} is the port of the granted server, {canary} that of the server that was not granted.
 SPELLINGS = {
     "another port": "http://localhost:{canary}/",
     "the address of the name": "http://127.0.0.1:{granted}/../@127.0.0.1:{canary}/",
@@ -88,7 +88,7 @@ async def test_the_same_spellings_are_refused_to_a_function_in_a_worker(
     return got
     """
     got = value(await reach(body, GRANTED.format(**ports)))
-    # urllib sends no fragment, reads a file of the cage, and makes one host of a port with a sign: none is the canary
+    # urllib sends no fragment, reads a file of the sandbox, and takes a port with a sign as part of the host
     assert canary.connections == 0, got
     assert all("127.0.0.1" not in url for url, _ in got), got
 

@@ -1,4 +1,4 @@
-"""Redirects, headers and bodies: what leaves the host for a function, and what never does."""
+"""Redirects, headers and bodies: what leaves the host on behalf of a function, and what never does."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Hostile answers, caps, calls that end in any way, and a human who is asked: each fetch comes to an end."""
+"""Hostile answers, limits, calls that end in any way, and a human who is asked: every fetch ends."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -39,7 +39,7 @@ async def test_a_body_that_is_sent_ahead_is_held_no_further_than_its_cap() -> No
         await session.answer("fetch_send", {"data": b"x" * 60})
         with pytest.raises(RequestRefused, match="100 of them at most"):
             await session.answer("fetch_send", {"data": b"x" * 60})
-        await session.answer("fetch_send", {"data": b"x" * 60})  # what was too much is gone
+        await session.answer("fetch_send", {"data": b"x" * 60})  # the excess was dropped
 
 
 async def drip(_request: Request) -> AsyncIterator[bytes]:

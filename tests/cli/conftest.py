@@ -1,4 +1,4 @@
-"""The doors open workspaces and make none: a test's folder is one from the start."""
+"""Commands open workspaces and create none, so a test's folder is a workspace from the start."""
 
 from pathlib import Path
 
@@ -7,6 +7,6 @@ import pytest
 
 @pytest.fixture
 def tmp_path(tmp_path: Path) -> Path:
-    """A folder that is a workspace, with the settings that are usual."""
+    """A folder that is a workspace with the usual settings."""
     (tmp_path / "knapper.toml").touch()
     return tmp_path

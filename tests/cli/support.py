@@ -1,4 +1,4 @@
-"""What the tests of these commands share: a workspace with an agent that has said and kept something."""
+"""Shared by the tests of these commands: a workspace with an agent that has a history and memory."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,7 @@ from tests.storage.support import say
 
 
 async def remembering(root: Path, agent: str = "main") -> Path:
-    """The folder, in whose state the agent has a turn, a block that was changed once, and a passage."""
+    """Return the folder; its agent has a turn, a block that was changed once, and a passage."""
     async with open_store(prepare_state_dir(root) / "state.db", clock=Clock()) as store:
         await say(store, "the code word is heron", agent=agent)
         for version, value in enumerate(("Name: Ada", "Name: Ada Lovelace"), 1):
@@ -22,7 +22,7 @@ async def remembering(root: Path, agent: str = "main") -> Path:
 
 
 def run(cwd: Path, *words: str, code: int = 0, given: str = "") -> Any:
-    """What a command prints as JSON."""
+    """Return a command's JSON output."""
     done = knapper(*words, "--json", cwd=cwd, given=given)
     assert done.returncode == code, (done.stdout, done.stderr)
     return json.loads(done.stdout)

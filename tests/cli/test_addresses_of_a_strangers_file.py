@@ -1,4 +1,4 @@
-"""An address that only `knapper.toml` names gets nothing before this user confirmed it once for this workspace."""
+"""An address that comes only from `knapper.toml` gets nothing until this user confirms it once for this workspace."""
 
 import json
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ KEY = {"OPENAI_API_KEY": "sk-mine"}
 
 
 class Listener:
-    """Someone who reads along: answers as a model and an embedder would, and keeps what it was sent."""
+    """An eavesdropper: answers as a model and an embedder would, and records what it receives."""
 
     def __init__(self) -> None:
         self.heard: list[str] = []

@@ -1,4 +1,4 @@
-"""`knapper agents` from outside: an agent is listed, shown, moved and deleted by commands in processes."""
+"""`knapper agents` from outside: commands in subprocesses list, show, move and delete an agent."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""A file without an end that the user names is rejected with a clear error, before it fills the memory."""
+"""An endless file that the user names is rejected with a clear error before it fills the memory."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`knapper memory forget`: what must not stay is taken out of the record, and its bytes out of the state folder."""
+"""`knapper memory forget`: removes what must not stay from the record, and its bytes from the state folder."""
 
 import json
 import unicodedata
@@ -63,7 +63,7 @@ async def told(tmp_path: Path) -> Path:
 
 
 def written(root: Path, text: str = NAME) -> list[str]:
-    """The files of the state folder whose bytes hold the text, in any case and form."""
+    """Return the files of the state folder whose bytes contain the text, in any case and form."""
     forms = {form for case in (text, text.lower(), text.upper()) for form in (case, unicodedata.normalize("NFD", case))}
     forms |= {json.dumps(form)[1:-1] for form in forms}
     plain = unicodedata.normalize("NFD", text).encode("ascii", "ignore").lower()
@@ -119,7 +119,7 @@ async def test_a_turn_goes_whole_and_a_message_leaves_its_calls_answered(told: P
     await talked(told, [Expect(Say("Yes."), contains("[forgotten]"))], ["and now?"])
     done = run(told, "memory", "forget", "--turn", "1", "-y")
     assert {"messages", "calls and answers", "passages", "reasons of versions"} <= {*places(done)}
-    assert written(told) == ["state.db"]  # what went into a block stays, and is not hidden
+    assert written(told) == ["state.db"]  # text that went into a block stays, and is not masked
     run(told, "memory", "edit", "human", "--value", "Likes pie.")
     run(told, "memory", "forget", NAME, "-y")
     assert written(told) == []
@@ -153,7 +153,7 @@ async def test_it_says_where_a_name_stays_because_the_file_is_the_users(told: Pa
     source = told / "functions" / "words.py"
     source.write_text(source.read_text().replace("Make a slug", f"Make a slug for {NAME}"))
     (told / "export.json").write_text(json.dumps({"name": NAME}))
-    (told / "longer.txt").write_text(f"un{NAME}s")  # a part of another word is no mention
+    (told / "longer.txt").write_text(f"un{NAME}s")  # part of another word is not a match
     done = run(told, "memory", "forget", NAME, "-y")
     assert [row["place"] for row in done["stays"]] == ["export.json", "functions/words.py"]
     assert NAME in source.read_text()

@@ -1,4 +1,4 @@
-"""`/forget` in a real pseudo-terminal: previewed, confirmed, gone; and the conversation goes on without it."""
+"""`/forget` in a real pseudo-terminal: previewed, confirmed and removed; the conversation continues without it."""
 
 import re
 from pathlib import Path
@@ -75,7 +75,7 @@ def test_it_is_refused_while_another_process_holds_one_of_the_agents(tmp_path: P
 
 
 def say_and_forget(screen: Terminal, message: str, words: str) -> None:
-    """Say two messages, and forget what was said."""
+    """Say two messages, then forget them."""
     for turns, said in enumerate(("good morning", message), 1):
         screen.line(said)
         screen.wait_count("∙ 1 step", turns)

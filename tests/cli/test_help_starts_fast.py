@@ -1,4 +1,4 @@
-"""Help is shown without loading what only an open workspace needs."""
+"""Help is shown without loading modules that only an open workspace needs."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""At the end of a conversation the model is asked once which of the user's sentences to keep; it can be undone."""
+"""At the end of a conversation the model is asked once which of the user's sentences to keep; this can be undone."""
 
 from pathlib import Path
 

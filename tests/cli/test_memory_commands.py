@@ -1,4 +1,4 @@
-"""`knapper memory` from outside: what an agent remembers is shown, edited, searched and taken back."""
+"""`knapper memory` from outside: an agent's memory is shown, edited, searched and reverted."""
 
 import sys
 from pathlib import Path

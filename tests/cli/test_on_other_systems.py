@@ -1,4 +1,4 @@
-"""What the program does where parts of Linux are missing, as far as a stand-in for such a system can show it."""
+"""The program on a system without some parts of Linux, as far as a stand-in can simulate it."""
 
 import json
 import os
@@ -11,7 +11,7 @@ import pytest
 from sandbox.portable.component import lacks
 from tests.kit.levels import lend
 
-pytestmark = pytest.mark.timeout(600)  # the first one builds
+pytestmark = pytest.mark.timeout(600)  # the first one builds the component
 REPOSITORY = Path(__file__).parents[2]
 FUNCTION = '''def double(number: int) -> int:
     """Double a number.
@@ -24,7 +24,7 @@ FUNCTION = '''def double(number: int) -> int:
 
 
 def elsewhere(*command: str, cwd: Path) -> "subprocess.CompletedProcess[str]":
-    """A command in an interpreter that lacks what other systems lack, with the user's folders below this one."""
+    """Run a command in an interpreter without what other systems do not have, with the user's folders below `cwd`."""
     environment = {"PYTHONPATH": str(REPOSITORY), "PATH": os.environ["PATH"], "HOME": str(cwd), "NO_COLOR": "1"}
     start = [sys.executable, "-m", "tests.kit.elsewhere", *command]
     return subprocess.run(start, cwd=cwd, capture_output=True, text=True, env=environment, timeout=100, check=False)
@@ -32,7 +32,7 @@ def elsewhere(*command: str, cwd: Path) -> "subprocess.CompletedProcess[str]":
 
 @pytest.fixture(scope="module")
 def component() -> None:
-    """The component of such a system, built once: no processor is known there, so it is not this machine's."""
+    """Build the component of such a system once: the processor is unknown there, so it is not this machine's."""
     if not lacks():
         start = [sys.executable, "-m", "tests.kit.elsewhere", "--build"]
         subprocess.run(start, cwd=REPOSITORY, timeout=1300, check=True)
@@ -49,7 +49,7 @@ def workspace(tmp_path: Path, component: None) -> Path:
 
 
 def require_functions(workspace: Path) -> None:
-    """Skip the test where no level runs functions without forks."""
+    """Skip the test if no level runs functions without fork."""
     sandbox = json.loads(elsewhere("doctor", "--json", cwd=workspace).stdout)["sandbox"]
     if sandbox["level"] == "none":
         pytest.skip(f"needs level portable: {sandbox['missing'][0]}")

@@ -1,4 +1,4 @@
-"""A workspace that cannot be written to, as on a read-only disk, can be looked at; nothing in it changes."""
+"""A read-only workspace, as on a read-only disk, can be inspected; nothing in it changes."""
 
 import json
 import os
@@ -19,7 +19,7 @@ SOMEBODY = 65_534
 
 @pytest.fixture
 def closed(tmp_path: Path) -> Path:
-    """A workspace with a state that this user cannot write to: root can write everywhere but to a stranger's."""
+    """A workspace with a state that this user cannot write: root can write all files except a foreign user's."""
     require_functions()
     (tmp_path / "functions").mkdir()
     (tmp_path / "functions" / "plants.py").write_text(PLANTS)

@@ -1,4 +1,4 @@
-"""`run --once`, `log`, `--debug`, named models, and what a pipe may not do: from a shell."""
+"""`run --once`, `log`, `--debug`, named models, and what input from a pipe may not do: from a shell."""
 
 import json
 from pathlib import Path

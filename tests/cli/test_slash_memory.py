@@ -1,4 +1,4 @@
-"""The slash commands about memory and about agents whole, in a real pseudo-terminal."""
+"""The slash commands about memory and whole agents, in a real pseudo-terminal."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""`knapper storage`: the state of a workspace in a database, copied, checked, and refused if it is a stranger's."""
+"""`knapper storage`: a workspace's state in a database is copied, checked, and rejected if it is foreign."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ def test_a_workspace_moves_into_a_database_and_belongs_to_one_folder(tmp_path: P
     (elsewhere := tmp_path / "elsewhere" / "functions").mkdir(parents=True)
     (elsewhere.parent / "knapper.toml").touch()
     there = {"KNAPPER_STORAGE_URL": database}
-    assert knapper("agents", "list", cwd=tmp_path).returncode == 0  # which makes the file
+    assert knapper("agents", "list", cwd=tmp_path).returncode == 0  # creates the file
     file = f"sqlite:///{tmp_path}/.knapper/state.db"
     copied = knapper("storage", "copy", "--from", file, "--to", database, cwd=tmp_path)
     assert "compared by their hashes" in copied.stdout, copied.stderr

@@ -1,4 +1,4 @@
-"""A block is tidied by a model: at a command, and at the end of a conversation that filled it; nothing is lost."""
+"""A model tidies a block: on command, and after a conversation that filled it; nothing is lost."""
 
 from pathlib import Path
 from typing import Any

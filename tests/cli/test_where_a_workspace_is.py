@@ -1,4 +1,4 @@
-"""A workspace is a folder with `knapper.toml`, found upward from where one stands; nothing else is taken for one."""
+"""A workspace is a folder with `knapper.toml`, found upward from the current folder; no other folder counts as one."""
 
 import json
 import os
@@ -34,7 +34,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="gives files away")
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder that is no workspace and lies in none, whose home is itself."""
+    """A folder that is not in a workspace, with the home set to it."""
     (tmp_path / "knapper.toml").unlink()
     return tmp_path
 

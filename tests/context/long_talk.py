@@ -1,4 +1,4 @@
-"""A long conversation with facts planted in it, against a model that refuses what is longer than its window."""
+"""A long conversation with planted facts, against a model that rejects requests longer than its window."""
 
 import json
 from collections.abc import Callable
@@ -16,25 +16,25 @@ NAMES = ("Mitya", "Aurelio", "Brunhilde", "Casimir", "Dagny", "Eskil", "Fenella"
 
 
 def whose(number: int) -> str:
-    """Whom a fact is about: a hundred people."""
+    """Return the person that a fact is about, one of a hundred."""
     place = number // EVERY
     return f"{NAMES[place % 10]} {LAST[place // 10 % 10]}"
 
 
 def fact(number: int) -> str:
-    """A fact that is told once."""
+    """Return a fact that is mentioned once."""
     return f"the locker of {whose(number)} has the code {number * 7919 % 90_000 + 10_000}"
 
 
 def message(number: int) -> str:
-    """What the user says in one turn: every tenth time a fact."""
+    """Return the user's message in one turn: every tenth is a fact."""
     if number % EVERY == 0:
         return f"Please remember that {fact(number)}."
     return f"Now tell me something about the weather of day {number}, with a few words on wind and clouds."
 
 
 def talkative(written: Callable[[str], Step]) -> Callable[[Seen], Step]:
-    """A model that answers in some sentences, each time others."""
+    """Return a model that answers in a few sentences, different each time."""
 
     def reply(seen: Seen) -> Step:
         size = len(seen.text) % 7
@@ -44,19 +44,19 @@ def talkative(written: Callable[[str], Step]) -> Callable[[Seen], Step]:
 
 
 def in_json(text: str) -> Step:
-    """A reply of a model that writes under a schema."""
+    """Return a model's reply under a schema."""
     return Say(json.dumps({"thought": "I reply.", "reply": text}))
 
 
 async def talk(here: Desk, turns: int) -> None:
-    """So many turns, none of them refused to the user."""
+    """Run this many turns; the user must see no rejection."""
     for number in range(turns):
         last = ended(await here.say(message(number)))
         assert last.reason == "replied", (number, last)
 
 
 async def not_found(here: Desk, turns: int) -> list[str]:
-    """The facts that a search for whom they are about does not find on its first page."""
+    """Return the facts that are not on the first page of a search for their person."""
     found = {
         number: str(await here.agent.memory.recall.search(f"Which code has the locker of {whose(number)}?"))
         for number in range(0, turns, EVERY)
@@ -65,7 +65,7 @@ async def not_found(here: Desk, turns: int) -> list[str]:
 
 
 async def journal(root: Path) -> list[Entry]:
-    """All that was said, and what stands for it."""
+    """Return the whole record, including the summaries."""
     store = open_store(root / ".knapper" / "state.db", clock=Clock())
     try:
         return await store.history("main", kinds=("user", "assistant", "result", "notice", SUMMARY))
@@ -74,7 +74,7 @@ async def journal(root: Path) -> list[Entry]:
 
 
 def periods(entries: list[Entry]) -> list[int]:
-    """How often the model was warned in each period between two compactions."""
+    """Return how often the model was warned between two compactions."""
     counts = [0]
     for entry in entries:
         if entry.kind == SUMMARY:

@@ -1,4 +1,4 @@
-"""Compaction as a turn sees it: before the limit, on the endpoint's word, on request; and after a restart."""
+"""Compaction within a turn: before the limit, on the endpoint's error, on request, and after a restart."""
 
 import asyncio
 from pathlib import Path
@@ -144,7 +144,7 @@ async def test_a_turn_is_cut_inside_over_the_responses_api_and_its_reasoning_goe
         number = len(model.requests)
         items = seen.raw.get("input", ())
         reasons = [place for place, item in enumerate(items) if item.get("type") == "reasoning"]
-        # Each item stands before the call that it led to: alone it would be refused.
+        # Each item precedes the call that it led to: alone it would be rejected.
         assert all(items[place + 1].get("type") == "function_call" for place in reasons)
         kept.append(len(reasons))
         if number > 40:

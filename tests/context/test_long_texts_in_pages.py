@@ -1,4 +1,4 @@
-"""A message or an answer longer than a page is kept whole, shown in part, and read on by its name."""
+"""A message or result longer than a page is stored whole and shown in part; the rest is read by its name."""
 
 import json
 import re
@@ -27,7 +27,7 @@ def give_lines(count: int) -> str:
 
 
 def pages_of(text: str) -> tuple[str, int]:
-    """The name and the number of pages that a part ends with."""
+    """Return the name and the number of pages at the end of a part."""
     found = re.search(r"Page 1 of (\d+), .* read_on\(name='([\w-]+)', page=2\)", text)
     assert found, text[-300:]
     return found[2], int(found[1])

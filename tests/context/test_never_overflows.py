@@ -1,4 +1,4 @@
-"""A conversation of any length goes through a small window: nothing is refused, and nothing that was said is gone."""
+"""A conversation of any length fits a small window: no request is rejected, and no message is lost."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ WINDOW = 4_000
 
 
 async def go_through(root: Path, turns: int) -> list[int]:
-    """The conversation, looked at afterwards; how often the model was warned in each period."""
+    """Run the conversation and check it; return how often the model was warned in each period."""
     told = in_json("What happened: they talked about the weather.")
     small = {"model__mode": "constrained", "model__context_tokens": WINDOW}
     with scripted([Repeat(talkative(in_json))], limit_tokens=WINDOW, summary=told) as model:
@@ -52,4 +52,4 @@ async def test_a_system_message_whose_letters_cost_more_than_thought_is_made_sho
                 await here.agent.memory.sections.set(name, 50, "界" * 3_900)
             replies = [ended(await here.say(text)).reply for text in ("Hi.", "界" * 20_000, "And now?")]
     assert replies == ["Aye."] * 3
-    assert len(model.refusals) == 2  # at the first turn alone
+    assert len(model.refusals) == 2  # only in the first turn

@@ -1,4 +1,4 @@
-"""A type that says little is completed by what the function returned: its shape, in the next conversation's index."""
+"""A vague return type is completed from actual results: their shape appears in the next conversation's index."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -43,13 +43,13 @@ def wide(count: int) -> dict:
 
 
 def lines(desk: Desk) -> dict[str, str]:
-    """The newest request's lines of functions, by name."""
+    """Return the newest request's lines of functions, by name."""
     text = desk.model.requests[-1].messages[0]["content"]
     return {line.partition("(")[0]: line for line in text.splitlines() if ") -> " in line}
 
 
 def line_of(desk: Desk, name: str = "strange__echo") -> str:
-    """The newest request's line of a function."""
+    """Return the newest request's line of a function."""
     text = desk.model.requests[-1].messages[0]["content"]
     (line,) = [line for line in text.splitlines() if line.startswith(f"{name}(")]
     return str(line)

@@ -1,4 +1,4 @@
-"""A model under a schema is shown three functions of memory, and what it needs to read on; others see all."""
+"""A model under a schema sees three memory functions and what it needs to read on; others see all."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -19,7 +19,7 @@ ROOM = 100_000
 
 
 class NothingHidden:
-    """No function is in quarantine."""
+    """No function is quarantined."""
 
     held: frozenset[tuple[str, str]] = frozenset()
     archived: frozenset[tuple[str, str]] = frozenset()

@@ -1,4 +1,4 @@
-"""Servers cache the longest unchanged prefix: a step of a turn changes nothing of what was sent before."""
+"""Servers cache the longest unchanged prefix: a step of a turn leaves everything sent before unchanged."""
 
 from benchmarks.context import changed
 

@@ -1,4 +1,4 @@
-"""The tools are the same bytes for a whole conversation, whatever is made, found, taken back and deleted in it."""
+"""The tools stay byte-identical for a whole conversation, whatever is made, found, reverted or deleted in it."""
 
 import json
 from pathlib import Path

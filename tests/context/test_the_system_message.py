@@ -1,4 +1,4 @@
-"""The system message is made of parts in an order of their own, and changes no more than it has to."""
+"""The system message consists of parts in a fixed order and changes no more than necessary."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ LONG = 100_000
 
 @dataclass
 class Kept:
-    """What memory gives, as plain values."""
+    """The content of memory as plain values."""
 
     blocks: str = "<human>Likes tea.</human>"
     count: Counts = field(default_factory=lambda: Counts(10, 3, 0.0))

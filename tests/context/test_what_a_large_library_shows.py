@@ -1,4 +1,4 @@
-"""However many functions there are, the model is shown a set of one size: what a message needs, and what was used."""
+"""However many functions there are, the model sees a set of fixed size: what a message needs, and what was used."""
 
 import re
 from typing import Any
@@ -26,7 +26,7 @@ def name_of(number: int) -> str:
 
 
 def library(count: int) -> list[str]:
-    """Functions about many things, all of about one size."""
+    """Return functions on many subjects, all of about the same size."""
     parts = []
     for number in range(count):
         name = name_of(number)
@@ -54,7 +54,7 @@ def write(desk: Desk, count: int) -> None:
 
 
 def index(request: Seen) -> str:
-    """The lines of the functions of the workspace, as a request has them."""
+    """Return the index lines of the workspace's functions in a request."""
     return request.text.partition("\nCall these in a program or by call_function")[2].partition("\nAnd of the program")[
         0
     ]
@@ -102,7 +102,7 @@ async def test_a_need_that_is_no_part_of_a_name_is_searched_by_meaning(at_desk: 
 
 
 def chosen(desk: Desk) -> list[str]:
-    """The functions that a model under a schema may call, in their order."""
+    """Return the functions that a model under a schema may call, in order."""
     return [function.name for function in desk.agent._loop.model_session.functions.all()]
 
 

@@ -1,4 +1,4 @@
-"""The program sees to it that a summary keeps what a program can recognise, whatever a model made of it."""
+"""The program ensures that a summary keeps what a program can recognize, whatever the model wrote."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The cut between what is summed up and what stays: anywhere in a turn, and never between a call and its answer."""
+"""The cut between what is summarized and what stays: anywhere in a turn, but never between a call and its result."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +13,7 @@ _CALLS = st.lists(_SIZES, min_size=1, max_size=4)
 
 
 def step(sizes: list[int], number: int) -> list[Message]:
-    """A reply that asks for calls, and their answers."""
+    """Return a reply with calls, and their results."""
     calls = tuple(Call(f"call{number}_{n}", "look", "{}") for n in range(len(sizes)))
     return [
         Assistant("", calls),

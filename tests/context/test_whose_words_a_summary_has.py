@@ -1,4 +1,4 @@
-"""Whose words a summary has is what the program saw, and nothing that anybody else writes changes it."""
+"""The program records whose words a summary contains; nothing that anyone else writes changes the record."""
 
 from dataclasses import replace
 
@@ -42,7 +42,7 @@ async def summed_up(history: History, model: str = "", material: list[str] | Non
 
     made = await summarize(history, ORDER, ask)
     assert made is not None
-    return Summary.read(made[0].payload(), 50)  # as storage hands it back
+    return Summary.read(made[0].payload(), 50)  # as storage returns it
 
 
 def by_user(summary: Summary) -> list[str]:

@@ -1,4 +1,4 @@
-"""A process that talks through a small window until it is killed: it reports each turn that was answered."""
+"""A process that converses through a small window until it is killed; it reports each answered turn."""
 
 import asyncio
 from multiprocessing.connection import Connection
@@ -12,7 +12,7 @@ WINDOW = 4_000
 
 
 def talk(argument: str, reports: Connection) -> None:
-    """Turn after turn; the argument is the folder, the model's address and the number of the first turn."""
+    """Run turn after turn; the argument is the folder, the model's address and the number of the first turn."""
     root, url, number = argument.split("|")
     asyncio.run(_talk(Path(root), url, int(number), reports))
 

@@ -1,4 +1,4 @@
-"""A process that remembers through a small window until it is killed: it reports each edit that was answered."""
+"""A process that edits memory through a small window until it is killed; it reports each answered edit."""
 
 import asyncio
 import re
@@ -14,7 +14,7 @@ FILLER = "Clouds came and went over the bay, and the wind was fresh. " * 60
 
 
 def remembering(seen: Seen) -> Step:
-    """For each message one edit of a block and one passage, and then some talk that fills the window."""
+    """Answer each message with one block edit and one passage, then with talk that fills the window."""
     since = [str(each["content"]) for each in seen.messages[_last_reply(seen) + 1 :]]
     asked = next((found for text in since if (found := re.fullmatch(r"message (\d+)", text))), None)
     if asked is None:
@@ -34,7 +34,7 @@ def _last_reply(seen: Seen) -> int:
 
 
 def remember(argument: str, reports: Connection) -> None:
-    """Turn after turn; the argument is the folder, the model's address and the number of the first turn."""
+    """Run turn after turn; the argument is the folder, the model's address and the number of the first turn."""
     root, url, number = argument.split("|")
     asyncio.run(_remember(Path(root), url, int(number), reports))
 

@@ -1,4 +1,4 @@
-"""What the processes of the storage tests do until they are killed, or until they are done."""
+"""The work of the processes in the storage tests, until they are killed or done."""
 
 import asyncio
 import contextlib
@@ -22,7 +22,7 @@ def open_here(path: str) -> Store:
 
 
 def count_up(path: str, reports: Connection) -> None:
-    """Turn after turn of one agent: each entry carries the next number, and a version of a module rides on it."""
+    """Run turn after turn of one agent: each entry has the next number and is saved with a version of a module."""
     asyncio.run(_count_up(path, reports))
 
 
@@ -48,7 +48,7 @@ async def _one_turn(store: Store, turn: ClaimedTurn, number: int, reports: Conne
 
 
 def write_beside_others(argument: str, reports: Connection) -> None:
-    """A hundred entries of an own agent, and twenty steps of a module that all processes change."""
+    """Write a hundred entries of a separate agent, and twenty versions of a module that all processes change."""
     path, agent = argument.rsplit(":", 1)
     asyncio.run(_write_beside_others(path, agent, reports))
 
@@ -75,7 +75,7 @@ async def _step_up(store: Store) -> None:
 
 
 def sleep_through_a_take_over(path: str, reports: Connection) -> None:
-    """Claim a turn, write, sleep until a file says that it is over, and write on as if nothing had happened."""
+    """Claim a turn, write, sleep until a file signals the takeover, then write on as if nothing had happened."""
     asyncio.run(_sleep_through_a_take_over(path, reports))
 
 

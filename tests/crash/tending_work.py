@@ -1,4 +1,4 @@
-"""A process that tends a library, and reports each change, until it is killed."""
+"""A process that maintains a library and reports each change, until it is killed."""
 
 import asyncio
 from multiprocessing.connection import Connection
@@ -9,7 +9,7 @@ from agent_core.workspace.workspace import Workspace
 
 
 def tend(argument: str, reports: Connection) -> None:
-    """Tend the workspace in the folder that stands before the model's address."""
+    """Run maintenance in the workspace folder; the argument is the folder and the model's address."""
     root, _, address = argument.partition(" ")
     asyncio.run(_tend(Path(root), address, reports))
 

@@ -1,4 +1,4 @@
-"""A conversation that is summed up again and again is whole after `kill -9` at any instant."""
+"""A conversation that is summarized repeatedly is intact after `kill -9` at any moment."""
 
 import random
 from pathlib import Path
@@ -16,12 +16,12 @@ COUNTED = ("user", "assistant", "result")
 
 
 def summed_up(seen: Seen) -> Step:
-    """A summary that takes its time, so that kills fall before, into and after it."""
+    """Return a summary slowly, so that kills come before, during and after it."""
     return in_json(f"What happened: {len(seen.text)} characters of talk.")
 
 
 def check(entries: list[Entry], told: list[str]) -> None:
-    """What was told is there, each summary stands for exactly what is before its place, and warnings came once."""
+    """Check that nothing reported is lost, each summary covers exactly what precedes it, and warnings came once."""
     said = {entry.payload["text"] for entry in entries if entry.kind == "user"}
     assert {text.removeprefix("said ") for text in told if text.startswith("said ")} <= said
     assert not [text for text in told if text.startswith("failed")]
@@ -35,7 +35,7 @@ def check(entries: list[Entry], told: list[str]) -> None:
 async def kill_again_and_again(root: Path, times: int, seed: int) -> None:
     chance, told = random.Random(seed), list[str]()
     with scripted([Repeat(talkative(in_json))], limit_tokens=WINDOW, summary=summed_up) as model:
-        for number in range(times * 5):  # on a slow machine it takes more of them until a summary was made
+        for number in range(times * 5):  # a slow machine needs more kills until a summary is made
             worker = Worker(talk, f"{root}|{model.base_url}|{number * 10}")
             told += kill_at_work(worker, chance.uniform(0, 0.6))
             if number + 1 >= times and any(entry.kind == SUMMARY for entry in await journal(root)):

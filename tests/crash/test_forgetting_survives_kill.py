@@ -1,4 +1,4 @@
-"""Forgetting: after `kill -9` at any instant the name is everywhere or nowhere, and the state is whole."""
+"""Forgetting: after `kill -9` at any moment the name is everywhere or nowhere, and the state is intact."""
 
 import asyncio
 import random
@@ -13,11 +13,11 @@ from tests.kit.crash import Worker, kill_at_work
 
 NAME = "Quillon"
 ROWS = 400
-LONGEST_S = 0.25  # about as long as it takes to forget and to write the file anew
+LONGEST_S = 0.25  # about as long as it takes to forget and to rewrite the file
 
 
 def remember_and_forget(path: str, reports: Connection) -> None:
-    """Keep a name in many rows, then forget it."""
+    """Store a name in many rows, then forget it."""
     asyncio.run(_remember_and_forget(path, reports))
 
 
@@ -31,7 +31,7 @@ async def _remember_and_forget(path: str, reports: Connection) -> None:
 
 
 async def _holding(path: Path) -> int:
-    """How many rows hold the name, after the next opening; the state is whole."""
+    """Reopen the store, check that it is intact, and return how many rows contain the name."""
     async with open_store(path, clock=Clock()) as store:
         assert store.recovered is None
         assert await store.check() is None
@@ -48,7 +48,7 @@ def test_a_kill_in_the_middle_leaves_the_name_everywhere_or_nowhere(tmp_path: Pa
         holding = asyncio.run(_holding(path))
         assert holding in {0, ROWS}
         assert holding == 0 or "forgotten" not in told
-        if holding == 0:  # the opening has finished what was begun
+        if holding == 0:  # the reopening has finished the operation
             assert b"uillon" not in path.read_bytes()
             assert not Path(f"{path}.scrub").exists()
         ended.add(holding == 0)

@@ -1,4 +1,4 @@
-"""Edits, passages and compactions: after `kill -9` at any instant nothing told of is lost, nothing is there twice."""
+"""Edits, passages and compactions: after `kill -9` at any moment, nothing reported is lost or doubled."""
 
 import random
 import re
@@ -16,7 +16,7 @@ from tests.kit.crash import Worker, kill_at_work
 
 
 async def check(root: Path, told: list[str]) -> int:
-    """How many compactions there were, after looking at the blocks, their history and the passages."""
+    """Check the blocks, their history and the passages; return the number of compactions."""
     async with Workspace.open(root, flags={"model.base_url": "http://127.0.0.1:9/v1"}) as workspace:
         memory = (await workspace.agent()).memory
         changes = await memory.blocks.history("human")

@@ -1,4 +1,4 @@
-"""Several processes on one state file: everyone's writes are kept, and a woken zombie's are refused."""
+"""Several processes on one state file: all writes are kept, and those of a zombie that wakes up are rejected."""
 
 import asyncio
 from pathlib import Path

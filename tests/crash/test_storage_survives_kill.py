@@ -1,4 +1,4 @@
-"""Promise 5 for the store: after kill -9 at any instant, what was acknowledged is there, and nothing twice."""
+"""Promise 5 for the store: after kill -9 at any moment, what was acknowledged is stored, and nothing twice."""
 
 import asyncio
 import random
@@ -11,11 +11,11 @@ from tests.crash.storage_work import ENTRIES_OF_A_TURN, count_up, source
 from tests.kit.crash import Worker, kill_after, kill_at_work
 from tests.storage.support import ManualClock, texts
 
-LONGEST_S = 0.03  # from before the file is made to the middle of several turns
+LONGEST_S = 0.03  # from before the file is created to the middle of several turns
 
 
 async def _examine(path: str, acknowledged: list[str]) -> int:
-    """How many numbers are stored, after checking that the state is whole and nothing acknowledged is missing."""
+    """Check that the state is intact and nothing acknowledged is missing; return how many numbers are stored."""
     async with open_store(path, clock=ManualClock()) as store:
         assert store.recovered is None
         assert await store.check() is None

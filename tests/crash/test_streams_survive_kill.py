@@ -1,4 +1,4 @@
-"""What was shown of a reply is there after `kill -9` in the middle of it."""
+"""The part of a reply that was shown survives a `kill -9` in the middle of it."""
 
 import json
 import os
@@ -24,7 +24,7 @@ def storage(request: pytest.FixtureRequest) -> dict[str, str]:
 
 
 def shown_until_killed(root: Path, words: tuple[str, ...], storage: dict[str, str]) -> str:
-    """What a program wrote that was killed some seconds after its first word."""
+    """Return the output of a program that was killed some seconds after its first word."""
     with TemporaryFile() as typed, TemporaryFile() as out, TemporaryFile() as err:
         streams = [file.fileno() for file in (typed, out, err)]
         program = Program(("run", *words), streams, cwd=root, environment=surroundings(storage))
@@ -32,7 +32,7 @@ def shown_until_killed(root: Path, words: tuple[str, ...], storage: dict[str, st
         while not end or time.monotonic() < end:
             time.sleep(0.05)
             assert program.poll() is None
-            if not end and b"word0" in os.pread(out.fileno(), 100, 0):  # without moving where the program writes
+            if not end and b"word0" in os.pread(out.fileno(), 100, 0):  # without moving the program's write position
                 end = time.monotonic() + SHOWN_S
         program.kill()
         program.wait(10)

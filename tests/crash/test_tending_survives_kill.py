@@ -1,4 +1,4 @@
-"""A library that is tended is whole after `kill -9` at any instant, and what was done is undone."""
+"""A library under maintenance is intact after `kill -9` at any moment, and the changes can be undone."""
 
 import os
 import random
@@ -24,7 +24,7 @@ NOWHERE = "http://127.0.0.1:9/v1"
 
 @dataclass(frozen=True)
 class Tended:
-    """What tending changes: functions that go, one that calls another and stays, with a call of it and its value."""
+    """What maintenance changes: removed functions, a caller of one that stays, and a call of it with its value."""
 
     make: Callable[..., Awaitable[Desk]]
     gone: frozenset[str]
@@ -38,7 +38,7 @@ SPECIAL = Tended(with_fees, frozenset({"fee_in_town", "fee_abroad"}), "fees", {"
 
 
 async def whole_after(root: Path, tended: Tended) -> tuple[bool, dict[str, str]]:
-    """Return whether all is gone that is to go, and the sources after what was done is undone."""
+    """Return whether all removals are done, and the sources after undoing them."""
     async with Workspace.open(root, flags={"model.base_url": NOWHERE}) as workspace:
         workshop = workspace.functions
         assert not workshop.rejected()

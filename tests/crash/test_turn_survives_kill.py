@@ -1,4 +1,4 @@
-"""Promise 5: what was shown as done survives `kill -9` at any instant, and no call runs twice by itself."""
+"""Promise 5: what was shown as done survives `kill -9` at any moment, and no call runs twice by itself."""
 
 import os
 import random
@@ -28,7 +28,7 @@ def note(self, text: str) -> str:
 
 
 def talker() -> object:
-    """A model that asks for calls with names of its own, makes a function now and then, and ends each turn."""
+    """Return a model that makes calls with unique names, creates a function now and then, and ends each turn."""
     numbers = count()
 
     def step(seen: Seen) -> Step:
@@ -47,14 +47,14 @@ def talker() -> object:
 
 
 def killed_after(root: Path, model: ScriptedModel, database: str, seconds: float) -> list[str]:
-    """What a process told before it was killed, some time after it was ready."""
+    """Return the reports of a process that was killed some time after it was ready."""
     ready, *told = kill_at_work(Worker(take_turns, f"{root}|{model.base_url}|{database}"), seconds)
     assert ready == "ready"
     return told
 
 
 async def survivors(root: Path, database: str) -> list[Message]:
-    """The conversation as the next start finds it."""
+    """Return the conversation as the next start finds it."""
     flags = {"model.base_url": "http://127.0.0.1:9/v1", "storage.url": database or None}
     async with Workspace.open(root, flags=flags) as workspace:
         agent = await workspace.agent()
@@ -76,7 +76,7 @@ async def kill_again_and_again(root: Path, times: int, seed: int, database: str 
 
 
 def check(told: list[str], history: list[Message]) -> None:
-    """Everything told is there once, and every call has one answer."""
+    """Check that everything reported is there once, and every call has one result."""
     words = [line.split(" ", 1) for line in told]
     replies = [each.text for each in history if isinstance(each, Assistant)]
     answers = [each.call_id for each in history if isinstance(each, Answer)]

@@ -1,4 +1,4 @@
-"""A process that takes turns until it is killed: it reports each thing that it was shown."""
+"""A process that takes turns until it is killed; it reports each event that it was shown."""
 
 import asyncio
 from multiprocessing.connection import Connection
@@ -9,14 +9,14 @@ from agent_core.workspace.workspace import Workspace
 
 
 def take_turns(argument: str, reports: Connection) -> None:
-    """Take turns in the workspace, with the model and the database of `FOLDER|BASE_URL|URL`; "" is none."""
+    """Take turns in the workspace, with the model and the database of `FOLDER|BASE_URL|URL`; "" is no database."""
     root, base_url, database = argument.split("|")
     asyncio.run(_take_turns(Path(root), base_url, database or None, reports))
 
 
 async def _take_turns(root: Path, base_url: str, database: str | None, reports: Connection) -> None:
     flags = {"model.base_url": base_url, "model.name": "scripted", "model.stream": False, "storage.url": database}
-    flags["model.context_tokens"] = 1_000_000  # so that no summary takes the place of what was said
+    flags["model.context_tokens"] = 1_000_000  # so that no summary replaces the messages
     async with Workspace.open(root, flags=flags) as workspace:
         agent = await workspace.agent()
         reports.send("ready")

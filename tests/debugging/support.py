@@ -1,4 +1,4 @@
-"""A function to debug, and a human who types what a list says."""
+"""A function to debug, and a human who types the commands of a list."""
 
 from agent_core.functions.debug import Breakpoint, Command, Debugging, DebugStop, Placed
 from agent_core.workspace.workspace import Workspace
@@ -75,22 +75,22 @@ class Typist:
         self.stops: list[DebugStop] = []
 
     async def stopped(self, stop: DebugStop) -> Command:
-        """The next line; when there is none, on with it."""
+        """Return the next command; continue if none is left."""
         self.stops.append(stop)
         return Command.parse(self.lines.pop(0)) if self.lines else Command("continue")
 
     @property
     def said(self) -> list[str]:
-        """The answers to commands."""
+        """Return the answers to commands."""
         return [stop.message for stop in self.stops if stop.message]
 
 
 def room_of(workspace: Workspace) -> Debugging:
-    """The debugger of a workspace."""
+    """Return the debugger of a workspace."""
     return workspace.functions.calls.debugging
 
 
 def arm(workspace: Workspace, line: int = LOOP, condition: str = "", name: str = "sum_up", **more: object) -> Placed:
     """Arm a breakpoint."""
-    wanted = Breakpoint(0, name, "", 0, condition, **more)  # type: ignore[arg-type] # as the class has them
+    wanted = Breakpoint(0, name, "", 0, condition, **more)  # as the class declares them
     return room_of(workspace).breakpoints.arm(wanted, line, workspace.functions.registry.snapshot())

@@ -181,7 +181,7 @@ async def test_forged_records_take_no_breakpoint_away_and_are_not_told(forging: 
 async def test_claims_that_are_sent_ahead_hold_up_no_clock(forging: Workspace) -> None:
     forging.functions.granting._limits = forging.functions.granting._limits.__class__(wall_s=1.0)
     found = await forging.functions.call("starve", {"frames": 9_000})
-    assert found.outcome in ("killed", "timed_out")  # whichever is first on a busy machine
+    assert found.outcome in ("killed", "timed_out")  # whichever comes first on a busy machine
     assert found.seconds < 10
 
 

@@ -1,4 +1,4 @@
-"""Calls that make calls, workers that are kept, threads: each stops, and goes on."""
+"""Calls that make calls, kept workers, threads: each stops and continues."""
 
 import hashlib
 from typing import Any

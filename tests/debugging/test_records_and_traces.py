@@ -1,4 +1,4 @@
-"""Without a human: what breakpoints saw, and what a traced call did, is text for the model."""
+"""Without a human, the records of breakpoints and of a traced call are text for the model."""
 
 import pytest
 

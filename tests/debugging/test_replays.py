@@ -1,4 +1,4 @@
-"""Recorded calls made again: equal where all came through `self`, and what was not recorded is said."""
+"""Replayed calls: equal if all input came through `self`; what was not recorded is reported."""
 
 import re
 
@@ -94,7 +94,7 @@ async def test_a_version_that_stood_in_another_module_is_replayed_from_there(wor
     (folder / "playing.py").write_text(PLAYING.replace(moved, ""), "utf-8")
     (folder / "moved.py").write_text(moved.replace("1 / number", "number"), "utf-8")
     await workspace.functions.reload()
-    found = await workspace.functions.replays.replay(call.call, "3")  # 2 is its end where it was
+    found = await workspace.functions.replays.replay(call.call, "3")  # it ends at 2 where it was recorded
     assert (found.outcome.value, found.number) == (0, 3)
     assert (await workspace.functions.replays.replay(call.call, "now")).outcome.value == 0
     assert (await workspace.functions.replays.replay(call.call, "1")).same
@@ -164,7 +164,7 @@ async def test_a_call_in_which_a_human_changed_a_value_says_so(workspace: Worksp
 
 
 async def calls_of(workspace: Workspace) -> int:
-    """How many calls of it count."""
+    """Return how many calls are on record."""
     (row,) = (await workspace.functions.list("failing")).functions
     return int(row.calls)
 

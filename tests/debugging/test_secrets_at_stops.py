@@ -1,4 +1,4 @@
-"""A secret that a function was given is masked in what the debugger shows, records and keeps."""
+"""A secret given to a function is masked in what the debugger shows, records and keeps."""
 
 import json
 from pathlib import Path

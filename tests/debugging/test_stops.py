@@ -1,4 +1,4 @@
-"""A human at the debugger: a call stands still, is looked into, changed, and goes on."""
+"""A human at the debugger: a call is paused, inspected, changed and continued."""
 
 import asyncio
 
@@ -53,7 +53,7 @@ async def test_an_expression_finds_nothing_of_the_environment_of_the_host(
     lines = ("p __import__('os').environ", "p open('/proc/1/environ').read()", "p open('/etc/passwd').read()")
     room_of(workspace).seat.debugger = typist = Typist(*lines, "c")
     report = await workspace.functions.call("sum_up", {"numbers": [1]})
-    assert (len(typist.said), report.lacks) == (3, "")  # what was typed is no request of the function's
+    assert (len(typist.said), report.lacks) == (3, "")  # typed input is not a request of the function
     assert not any("a-secret-of-the-host" in said for said in typist.said)
     assert all("***" in said for said in typist.said[1:])
 
@@ -182,7 +182,7 @@ async def test_break_now_stops_a_call_that_runs(workspace: Workspace) -> None:
     room.seat.debugger = typist = Typist("set left 3", "c")
     call = asyncio.create_task(workspace.functions.call("busy", {"turns": 10**10}))
     async with asyncio.timeout(20):
-        while not room.break_now():  # noqa: ASYNC110 - a call says to nobody that it runs
+        while not room.break_now():  # noqa: ASYNC110 - a running call sends no notification
             await asyncio.sleep(0.05)
         while not typist.stops:
             await asyncio.sleep(0.05)

@@ -1,4 +1,4 @@
-"""`breakpoint()` and `pdb.set_trace()` in a source stop for a human, record without one, and spoil no example."""
+"""`breakpoint()` and `pdb.set_trace()` in a source stop for a human, record without one, and break no example."""
 
 import pytest
 
@@ -37,7 +37,7 @@ WAYS = pytest.mark.parametrize(
 
 
 def creating(head: str, stop: str) -> Ask:
-    """A reply that makes the function."""
+    """Return a reply that creates the function."""
     code = SUM.format(head=head, stop=stop)
     return Ask(Wanted("create_function", {"function_name": "total", "function_code_with_docstring": code}))
 

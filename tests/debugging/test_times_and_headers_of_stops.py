@@ -1,4 +1,4 @@
-"""What is shown of a call that stood still: how long it ran itself, and which of several calls it is."""
+"""The display of a paused call: its own running time, and which of several calls it is."""
 
 import asyncio
 
@@ -29,7 +29,7 @@ async def at_sums(at_desk: OpenDesk, *calls: Wanted) -> Desk:
         SUMMING.replace("import random", "import time").replace("result = 0", "result = 0 * bool(time.sleep(0.5))", 1),
     )
     await desk.workspace.functions.reload()
-    arm(desk.workspace, line=15)  # where all calls are on their way
+    arm(desk.workspace, line=15)  # a line that all calls pass
     return desk
 
 

@@ -1,4 +1,4 @@
-"""Breakpoints as they are typed: counts, conditions, other ones later, and where they come to stand."""
+"""Breakpoints as typed: counts, conditions, later changes, and the line at which they are placed."""
 
 import pytest
 

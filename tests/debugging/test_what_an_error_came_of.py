@@ -1,4 +1,4 @@
-"""An error tells which other it was raised from, or while handling which, to scripts, to the model and to the human."""
+"""An error names the one that it was raised from or while handling, to scripts, the model and the human."""
 
 import json
 from pathlib import Path
@@ -80,7 +80,7 @@ async def test_an_error_has_the_one_that_it_was_raised_from_with_its_own_frames(
         ("direct", "return look_up(item)"),
         ("look_up", "return table[item]"),
     ]
-    assert cause["frames"][0]["locals"] == {}  # they are those of the error's own frame
+    assert cause["frames"][0]["locals"] == {}  # they belong to the error's own frame
     assert cause["frames"][1]["locals"] == {"item": "'zz'", "table": "{'a': 1}"}
 
 

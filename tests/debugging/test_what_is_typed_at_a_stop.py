@@ -1,4 +1,4 @@
-"""What is typed at a stop beside the usual commands: statements, words of pdb, ranges of lines, help for one."""
+"""Less common input at a stop: statements, pdb commands, ranges of lines, help for one command."""
 
 import pytest
 

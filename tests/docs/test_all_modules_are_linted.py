@@ -1,4 +1,4 @@
-"""An exclusion in the settings of the linter leaves out no module of the program."""
+"""The linter's exclusions leave out no module of the program."""
 
 import subprocess
 import sys

@@ -1,7 +1,7 @@
-"""Each command that a page or a hint names is run as it stands, in a home and a workspace of its own.
+"""Each command in a page or a hint is run as printed, in a separate home and workspace.
 
-It runs at a terminal, where what it asks is answered by yes; nothing outside can be reached. `tests/data/commands.toml`
-says what its places stand for, and which commands cannot be run here.
+It runs at a terminal, where its questions are answered with yes; nothing outside can be reached.
+`tests/data/commands.toml` defines the values of placeholders, and the commands that cannot run here.
 """
 
 import os
@@ -37,7 +37,7 @@ ANSWERS: Final = (
     (re.compile(r"^The value of ", re.MULTILINE), "a-long-value" + ENTER),
     (re.compile(r"\]: *$", re.MULTILINE), ENTER),
     (re.compile(r"/help lists|^∙ ", re.MULTILINE), CTRL_D),
-    (re.compile(r"(?<!runs; )Ctrl-C (?:stops|ends) it"), CTRL_C),  # what serves, not a call that is shown while it runs
+    (re.compile(r"(?<!runs; )Ctrl-C (?:stops|ends) it"), CTRL_C),  # a server, not a running call
 )
 TRIPLE: Final = re.sub(
     "number . number|double|Double|Twice|4|10",
@@ -59,7 +59,7 @@ def harbour_wind(self, place: str) -> str:
 
 
 def named() -> list[str]:
-    """The commands that are whole and can be run here, once each, with a gap between their words."""
+    """Return the complete commands that can run here, once each, with a gap between their words."""
     pages = (of_page(page) for page in PAGES if page.name not in UNFOLLOWED)
     modules = (of_module(path) for room in ROOMS for path in (ROOT / room).rglob("*.py"))
     commands = {tuple(words_of(text)) for texts in (*pages, *modules) for text, _ in texts}
@@ -67,20 +67,20 @@ def named() -> list[str]:
 
 
 def is_whole(words: Sequence[str]) -> bool:
-    """Whether something happens when this is typed: a page may speak of a command by its name alone."""
+    """Check whether typing this does something: a page may mention a command by its name alone."""
     is_noun = len(words) == 1 and isinstance(program.get_command(click.Context(program), words[0]), click.Group)
     return not is_noun and not reason([*words], is_typed=True)
 
 
 def entry(table: str, words: Sequence[str]) -> Any:  # Any: TOML
-    """The entry of a table for the longest beginning of a command that it has; None if it has none."""
+    """Return a table's entry for the longest prefix of a command that it has; None if it has none."""
     text = " ".join(words) + " "
     begins = [begin for begin in DATA[table] if text.startswith(begin if begin.endswith(":") else f"{begin} ")]
     return DATA[table][max(begins, key=len)] if begins else None
 
 
 def filled(words: Sequence[str]) -> list[str]:
-    """The words of a command, with something for each place."""
+    """Return the words of a command with a value for each placeholder."""
     left, done = [*(entry("places", words) or ())], []
     for before, word in zip(("", *words), words, strict=False):
         is_place = PLACE.fullmatch(word) and word not in DATA["names"]
@@ -100,12 +100,12 @@ class World:
         return self.base / "now" / "assistant"
 
     def renew(self) -> None:
-        """As it was at first."""
+        """Restore the initial state."""
         shutil.rmtree(self.base / "now", ignore_errors=True)
         shutil.copytree(self.base / "kept", self.base / "now", symlinks=True)
 
     def do(self, *words: str) -> str:
-        """Run a command that comes before, and return what it prints."""
+        """Run a preparatory command and return its output."""
         done = knapper(*words, cwd=self.workspace, environment=self.environment, given="a-long-value\n")
         assert done.returncode == 0 or "refused" in done.stdout + done.stderr, (words, done.stdout, done.stderr)
         return done.stdout
@@ -120,7 +120,7 @@ def model() -> Iterator[ScriptedModel]:
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory, model: ScriptedModel) -> World:
-    """One of each thing that the pages speak of."""
+    """One of each thing that the pages mention."""
     base, nowhere = tmp_path_factory.mktemp("world"), "http://127.0.0.1:9"
     folders = {f"XDG_{kind}_HOME": str(base / "now" / kind.lower()) for kind in ("DATA", "CONFIG", "CACHE")}
     proxies = {"HTTP_PROXY": nowhere, "HTTPS_PROXY": nowhere, "NO_PROXY": "127.0.0.1", "PIP_INDEX_URL": nowhere}
@@ -167,7 +167,7 @@ def test_a_named_command_runs(world: World, command: str) -> None:
     for earlier in entry("before", words) or ():
         world.do(*earlier.split())
     installed = {each.name: each.version for each in distributions()}
-    if {"-", "--json"} & {*words}:  # it reads
+    if {"-", "--json"} & {*words}:  # it reads standard input
         done = knapper(*filled(words), cwd=world.workspace, environment=world.environment, given="a text\n")
         code, shown = done.returncode, done.stdout + done.stderr
     else:
@@ -183,7 +183,7 @@ def test_a_named_command_runs(world: World, command: str) -> None:
 
 
 def ended(screen: Terminal) -> int:
-    """Answer what a command asks until it ends, and return its code."""
+    """Answer a command's questions until it ends, and return its exit code."""
     answered = dict.fromkeys(ANSWERS, 0)
 
     def has_ended() -> bool:

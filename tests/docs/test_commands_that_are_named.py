@@ -1,4 +1,4 @@
-"""Each command that a page or a hint names is one of the program's, with its options and as many words as it takes."""
+"""Each command in a page or a hint exists in the program, with its options and the right number of words."""
 
 import ast
 import re
@@ -21,11 +21,11 @@ QUOTED: Final = re.compile(r"`(knapper [^`]+)`")
 IN_HINT: Final = re.compile(r"(?:^|[:,] |\n)(knapper [a-z].*?)(?=$|\n|[;`]|, | \(|\. |: )")
 ENDS: Final = {"&&", "|", "||", ">", ">>", "<", ";", "&", "2>"}
 PLACE: Final = re.compile(r"[^a-z]*[A-Z…][A-Z_…]*[^a-z]*|.*[…{].*")
-UNFOLLOWED: Final = {"CHANGELOG.md", "reference.md"}  # of the past; made of the commands themselves
+UNFOLLOWED: Final = {"CHANGELOG.md", "reference.md"}  # of the past; generated from the commands themselves
 
 
 def of_page(page: Path) -> Iterator[tuple[str, bool]]:
-    """The commands of a page, and whether each stands there to be typed."""
+    """Yield the commands of a page, and whether each is there to be typed."""
     text = page.read_text("utf-8")
     for block in BLOCK.findall(text):
         for line in re.sub(r"\\\n\s*", "", block).splitlines():
@@ -36,7 +36,7 @@ def of_page(page: Path) -> Iterator[tuple[str, bool]]:
 
 
 def of_module(path: Path) -> Iterator[tuple[str, bool]]:
-    """The commands in the texts of a module, with `{}` for what is filled in."""
+    """Yield the commands in the strings of a module, with `{}` for placeholders."""
     tree = ast.parse(path.read_text("utf-8"))
     apart = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
     apart |= {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}  # docstrings
@@ -55,12 +55,12 @@ def of_module(path: Path) -> Iterator[tuple[str, bool]]:
 
 
 def words_of(command: str) -> list[str]:
-    """The words of one command: what the shell does with its output, and a remark, are not among them."""
+    """Return the words of one command, without shell redirections and comments."""
     command = re.sub(r"\[([^][]*)\]", "", command) if "[OPTIONS]" in command or " [" in command else command
     command = command.rstrip(".,:)")
     try:
         words = shlex.split(command, comments=True)
-    except ValueError:  # a text that ends elsewhere
+    except ValueError:  # a string that continues elsewhere
         words = shlex.split(command.replace('"', "").replace("'", ""), comments=True)
     words = words[:-1] if command.endswith(" …") else words
     ends = [at for at, word in enumerate(words) if word in ENDS or word.startswith((">", "2>", "<"))]
@@ -68,7 +68,7 @@ def words_of(command: str) -> list[str]:
 
 
 def wrong_with(command: str, *, is_typed: bool) -> str:
-    """Why the program would not take a command; "" if it does, perhaps without what may be filled in with nothing."""
+    """Return why the program would not accept a command; "" if it does, perhaps without its optional placeholders."""
     words = words_of(command)
     filled = sum(word == "{}" for word in words)
     reasons = [reason(_less(words, count), is_typed=is_typed) for count in range(filled + 1)]
@@ -76,13 +76,13 @@ def wrong_with(command: str, *, is_typed: bool) -> str:
 
 
 def _less(words: list[str], count: int) -> list[str]:
-    """The words without the last places that something is filled into."""
+    """Return the words without the last `count` placeholders."""
     places = [at for at, word in enumerate(words) if word == "{}"]
     return [word for at, word in enumerate(words) if at not in places[len(places) - count :]]
 
 
 def reason(words: list[str], *, is_typed: bool) -> str:
-    """Why the program would not take these words."""
+    """Return why the program would not accept these words."""
     group: click.Command = knapper
     parent: click.Context | None = None
     try:
@@ -90,14 +90,14 @@ def reason(words: list[str], *, is_typed: bool) -> str:
             with group.make_context(group.name, list(words), parent=parent) as parent:
                 words = [*parent._protected_args, *parent.args]
                 if not words or PLACE.fullmatch(words[0]):
-                    break  # a noun, or any of its verbs
+                    break  # a group, or any of its subcommands
                 _, next_one, words = group.resolve_command(parent, words)
                 assert next_one is not None
                 group = next_one
         else:
             group.make_context(group.name, list(words), parent=parent)
     except click.MissingParameter as error:
-        return str(error) if is_typed else ""  # a page may speak of a command by its name, or of an option
+        return str(error) if is_typed else ""  # a page may mention a command by its name, or an option
     except click.BadOptionUsage as error:
         return error.format_message() if is_typed else ""
     except click.BadParameter as error:
@@ -105,7 +105,7 @@ def reason(words: list[str], *, is_typed: bool) -> str:
         is_place = PLACE.fullmatch(given) or "does not exist" in str(error)
         return "" if is_place else f"{error.param and error.param.name}: {error.format_message()}"
     except (click.exceptions.NoArgsIsHelpError, click.exceptions.Exit):
-        return ""  # as `--help` does
+        return ""  # like `--help`
     except click.ClickException as error:
         return error.format_message()
     return ""

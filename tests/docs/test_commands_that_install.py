@@ -1,4 +1,4 @@
-"""No hint and no page installs by a name that somebody else may have; a hint fits how this copy was installed."""
+"""No hint or page installs a name that someone else may own; a hint fits how this copy was installed."""
 
 import json
 import os
@@ -36,19 +36,19 @@ OF_VALUE = {"-r", "-c", "--constraint", "--requirement", "--python", "--index-ur
 
 
 def project(requirement: str) -> str:
-    """The name in a requirement."""
+    """Return the project name in a requirement."""
     return re.split(r"[^A-Za-z0-9._-]", requirement, maxsplit=1)[0].lower().replace("_", "-")
 
 
 def declared() -> set[str]:
-    """The projects that this one says it needs, for something."""
+    """Return the projects that this one declares as dependencies."""
     about = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     lists = [about["dependencies"], *about["optional-dependencies"].values()]
     return {project(requirement) for requirements in lists for requirement in requirements}
 
 
 def strangers(text: str) -> list[str]:
-    """What the commands in a text install by a name that is not in our hands."""
+    """Return the names that commands in a text install and that are not ours."""
     found = []
     for match in INSTALLS.finditer(text):
         rest = re.split(r"\s(?:#|&&|\|)|[;)]|\\n", re.sub(r"\{[^}]*\}", "{}", match["rest"]))[0]
@@ -56,7 +56,7 @@ def strangers(text: str) -> list[str]:
             words = shlex.split(rest)
         except ValueError:
             words = rest.replace('"', " ").replace("'", " ").split()
-        words = words[{None: 0, "runpip": 2}.get(match["of"], 1) :]  # what is before names the environment
+        words = words[{None: 0, "runpip": 2}.get(match["of"], 1) :]  # the word before is the environment
         places = [word for before, word in zip(["", *words], words, strict=False) if before not in OF_VALUE]
         names = [
             word for word in places if not word.startswith("-") and not PATH.match(word) and not DIRECT.match(word)
@@ -132,7 +132,7 @@ RECEIPT = '[tool]\nrequirements = [{name = "knapper", directory = "/x"}, {name =
 def hinted(
     tmp_path: Path, origin: dict[str, object] | None, files: dict[str, str], call: str = "add_extra('server')"
 ) -> str:
-    """The command that a copy names which was installed in such a way: `python -m` is left out."""
+    """Return the command that a copy installed this way suggests, without `python -m`."""
     (about := tmp_path / "site" / "knapper-0.1.0.dist-info").mkdir(parents=True)
     (about / "METADATA").write_text(METADATA)
     if origin is not None:
@@ -241,4 +241,4 @@ def test_the_image_is_built_from_all_that_the_package_is_built_from() -> None:
 
 def test_a_value_of_the_compose_files_is_never_its_own_text() -> None:
     texts = "".join(path.read_text() for path in (ROOT / "deploy").glob("*.yaml"))
-    assert re.findall(r"\$\{\w+:[-?]\}", texts) == []  # podman-compose 1.0 takes it as it stands, as a password, too
+    assert re.findall(r"\$\{\w+:[-?]\}", texts) == []  # podman-compose 1.0 uses it literally, even as a password

@@ -1,4 +1,4 @@
-"""The documents say what the program does: generated pages are compared, links lead somewhere, names exist."""
+"""The documents match the program: generated pages are current, links resolve, and names exist."""
 
 import re
 import runpy

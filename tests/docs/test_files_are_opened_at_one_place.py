@@ -1,11 +1,11 @@
-"""Files of a workspace are read by `plain_files`; whoever opens a file otherwise stands here with the reason."""
+"""Workspace files are read by `plain_files`; other code that opens files is listed here with the reason."""
 
 import ast
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2] / "agent_core"
 _OPENS = {"read_text", "read_bytes", "write_text", "write_bytes", "open"}
-_NO_PATHS = {"archive", "tarfile", "debug", "self", "cls", "_prompt"}  # whose `open` opens no path
+_NO_PATHS = {"archive", "tarfile", "debug", "self", "cls", "_prompt"}  # their `open` opens no path
 ALLOWED = {
     "what differs between systems, for those who are listed here": "base/folders base/machine",
     "a file of this package, or of one that comes with it": """
@@ -36,7 +36,7 @@ ALLOWED = {
 
 
 def opens_a_file(node: ast.AST) -> bool:
-    """Return whether a node of the code opens a path."""
+    """Check whether a node of the code opens a path."""
     match node:
         case ast.Call(func=ast.Name(id="open")):
             return True

@@ -1,4 +1,4 @@
-"""A parameter shares a word with its class, so that a reader need not look it up."""
+"""A parameter shares a word with its class, so that readers need not look it up."""
 
 import ast
 import re
@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 CUSTOMARY = {"self", "event", "write", "error", "plan", "ctx", "approval_mode"}
-"""What a whole family of classes is called by those who take any of them; and names that others' packages ask for."""
+"""Customary names for a whole family of classes, and names that third-party packages require."""
 
 
 def words(name: str) -> set[str]:
@@ -16,7 +16,7 @@ def words(name: str) -> set[str]:
 
 
 def parameters(tree: ast.Module) -> Iterator[tuple[ast.arg, str]]:
-    """Yield the parameters of all functions that have one class as their type, each with its name."""
+    """Yield the parameters of all functions whose type is one class, each with the class name."""
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("__"):  # no operators
             for arg in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs):

@@ -1,4 +1,4 @@
-"""The library's public names: few, each there, and each with its type."""
+"""The library's public names: few, all present, and all typed."""
 
 import ast
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The guide types what its walk types, in its order, and every picture is there and says what it shows."""
+"""The guide types what its walk types, in order; every picture exists and matches its caption."""
 
 import re
 from html import unescape

@@ -1,4 +1,4 @@
-"""What docs/integrations.md tells other programs to use is there. `make conformance` runs the programs."""
+"""The names that docs/integrations.md gives to other programs exist. `make conformance` runs the programs."""
 
 import json
 import re

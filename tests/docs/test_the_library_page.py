@@ -1,4 +1,4 @@
-"""The page on the library names everything that is public, and each of its programs runs."""
+"""The library page names everything that is public, and each of its programs runs."""
 
 import re
 from pathlib import Path

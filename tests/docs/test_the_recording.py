@@ -1,4 +1,4 @@
-"""The recording of the README says what the tour says today, and is small, still and alone where it has to be."""
+"""The README's recording shows what the tour says today, is small, static where required, and self-contained."""
 
 import re
 import tomllib
@@ -14,19 +14,19 @@ from benchmarks.screens import HIGH, PAD
 ROOT = Path(__file__).parents[2]
 SVG = (ROOT / "docs" / "recording.svg").read_text("utf-8")
 SCENES = tomllib.loads((ROOT / "agent_core/model/tour/script.toml").read_text("utf-8"))["scenes"]
-IN_ORDER = [one for one in SCENES if len(one.get("absent", ())) < 2]  # not of who asks before its turn
+IN_ORDER = [one for one in SCENES if len(one.get("absent", ())) < 2]  # not of an agent that asks out of turn
 PLAYED = [one for one in IN_ORDER if one["screen"] in (1, 2, 3, 5, 8) and ("absent" in one or "noticed" in one)]
 PLAYED += [one for one in IN_ORDER if one["screen"] == 7 and "needs" in one]
 MAKE = "the tour is another by now: make recording"
 
 
 def plain(text: str) -> str:
-    """A text without what depends on the width of a screen, or is Markdown."""
+    """Return a text without line folding and Markdown."""
     return re.sub(r"[\s`*]", "", text)
 
 
 def frames() -> list[str]:
-    """The text of each screen of the film."""
+    """Return the text of each frame of the film."""
     rows = {name: "".join(re.findall(r"<text[^>]*>(.*?)</text>", row)) for name, row in _ROWS.findall(SVG)}
     seen = defaultdict(list)
     for name, top in re.findall(r'<use href="#(r\d+)" y="(\d+)"', SVG):

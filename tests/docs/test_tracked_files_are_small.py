@@ -1,4 +1,4 @@
-"""`make check` fails on a large file that is tracked, and says so where git cannot tell."""
+"""`make check` fails on a large tracked file, and reports if git cannot tell."""
 
 import subprocess
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Embedding models: vectors of length one, near where the meaning is near; what cannot be had is said."""
+"""Embedding models: unit vectors, close for close meanings; an unavailable model is reported."""
 
 import hashlib
 import json
@@ -106,7 +106,7 @@ class _Answers(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing."""
+        """Log nothing."""
 
 
 async def test_an_endpoint_is_asked_in_batches_and_its_vectors_are_made_length_one() -> None:

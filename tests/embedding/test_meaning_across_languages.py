@@ -14,7 +14,7 @@ SETTINGS = {"memory__embedding": "endpoint", "memory__embedding_model": "bge-m3"
 
 
 def meaning(text: str) -> list[float]:
-    """A vector with a place for each thing that the text names in any language."""
+    """Return a vector with one place for each thing that the text names, in any language."""
     return [float(any(word in text.lower() for word in words)) for words in SAME] + [0.1]
 
 

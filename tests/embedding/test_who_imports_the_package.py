@@ -1,4 +1,4 @@
-"""The package is slow to import: only what asks a model, or has texts embedded at an endpoint, pays for it."""
+"""The package is slow to import: only code that calls a model or embeds texts at an endpoint loads it."""
 
 import subprocess
 import sys

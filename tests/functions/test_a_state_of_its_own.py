@@ -1,4 +1,4 @@
-"""`self.state`: a small value that one function keeps between its calls, without a grant, and that a person sees."""
+"""`self.state`: a small value that one function keeps between its calls, without a grant, visible to people."""
 
 import asyncio
 import json
@@ -100,14 +100,14 @@ def folder(tmp_path: Path) -> Path:
 
 
 def call(root: Path, function: str, /, **arguments: Any) -> Any:
-    """What a call returned, or how it failed."""
+    """Return the result or the failure of a call."""
     done = knapper("functions", "call", function, "--args", json.dumps(arguments), "--json", cwd=root)
     report = json.loads(done.stdout)
     return report["value"] if report["outcome"] == "returned" else report
 
 
 def shown(root: Path, name: str = "count") -> Any:
-    """The state that `functions show` has."""
+    """Return the state in `functions show`."""
     return json.loads(knapper("functions", "show", name, "--json", cwd=root).stdout)["state"]
 
 
@@ -182,7 +182,7 @@ async def test_a_turn_that_lost_its_place_leaves_no_state_behind(at_desk: OpenDe
 
     async def lose() -> None:
         async for event in desk.agent.turn("Count."):
-            if isinstance(event, Progress):  # between what the function reads and what it keeps
+            if isinstance(event, Progress):  # between the function's read and its write
                 await store.next(desk.agent.name, "somebody else")
 
     with pytest.raises(BaseExceptionGroup) as failure:

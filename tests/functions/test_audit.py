@@ -1,4 +1,4 @@
-"""The state of a library: confusable, failing, unused functions and others, with proposals, and a score in parts."""
+"""The state of a library: confusable, failing, unused and other functions, with proposals and a score in parts."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Functions are found by what they are needed for: at the shell, by the model, and by the requests they have served."""
+"""Functions are found by need: at the shell, by the model, and through the requests they have served."""
 
 import json
 from pathlib import Path

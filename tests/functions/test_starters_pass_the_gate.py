@@ -1,4 +1,4 @@
-"""The functions that every workspace starts with keep the rules that agents are held to."""
+"""The functions that every workspace starts with follow the rules for agents."""
 
 import runpy
 from collections.abc import AsyncIterator
@@ -14,7 +14,7 @@ from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
 from tests.kit.levels import start
 
-DOUBTS = {"weak-examples", "fails-on"}  # what an agent is told, and may leave so
+DOUBTS = {"weak-examples", "fails-on"}  # warnings that an agent may ignore
 
 with_gate = pytest.mark.asyncio(loop_scope="module")
 FOLDER = Path(__file__).parents[2] / "functions"

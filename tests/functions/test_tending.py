@@ -1,4 +1,4 @@
-"""`knapper functions tend`: what is alike becomes one, what keeps failing is mended, each proven, and all undone."""
+"""`knapper functions tend`: duplicates are merged, failing functions fixed, each change proven, and all undone."""
 
 import asyncio
 import json
@@ -58,7 +58,7 @@ OTHERWISE = HASTY.replace("    >>> share(8, 2)\n", "    >>> share(30, 4)\n    8\
 
 
 def fee(name: str, where: str, free: int, price: int) -> str:
-    """A function that differs from its like in two literals."""
+    """Return a function that differs from its variants in two literals."""
     return f'''\
 def {name}(days: int) -> int:
     """Say what a book costs that is given back late {where}.
@@ -129,13 +129,13 @@ SOURCES = {"count_vowels": VOWELS, "vowel_count": COPY, "vowels_twice": TWICE, "
 
 
 def making(name: str, source: str) -> Ask:
-    """Ask for a function that an agent makes."""
+    """Return the creation of a function by an agent."""
     asked = {"function_name": name, "function_code_with_docstring": source}
     return Ask(Wanted("create_function", {**asked, "reason": "it differs from count_vowels by its name"}))
 
 
 def made(name: str) -> Ask:
-    """Ask for one of these functions."""
+    """Return the creation of one of these functions."""
     return making(name, SOURCES[name])
 
 
@@ -148,7 +148,7 @@ GOOD = called("share", {"total": 30, "people": 4}, {"total": 8, "people": 2})
 
 
 async def with_copies(at_desk: OpenDesk, **settings: Any) -> Desk:
-    """Two functions that do the same, each called, and one that calls the one of them that is called less."""
+    """A desk with two equivalent functions, each called, and a caller of the less-called one."""
     more = called("count_vowels", {"text": "queue"}, {"text": "sky"})
     few = called("vowels_twice", {"text": "queue"}, {"text": "aloud"})
     desk = await at_desk(
@@ -222,7 +222,7 @@ async def test_functions_that_keep_a_value_or_reach_outside_are_not_merged(at_de
 
 
 async def failing(at_desk: OpenDesk, maker: ScriptedModel, **settings: Any) -> Desk:
-    """A function that failed three times the same way, and returned twice."""
+    """A desk with a function that failed three times in the same way and returned twice."""
     table = {"models": {"maker": {"name": "strong", "base_url": maker.base_url}}}
     desk = await at_desk([made("share"), GOOD, FAILING, Repeat(Say("Done."))], **table, **settings)
     await desk.say("Make it, and call it.")
@@ -267,13 +267,13 @@ async def test_a_fix_that_loses_an_example_or_fails_as_before_is_not_taken(
 
 
 def a_maker(scripted: Callable[..., ScriptedModel], *written: str) -> dict[str, Any]:
-    """The settings that name a maker, which writes these sources, the first as they are asked for."""
+    """Return the settings of a maker that writes these sources, in order."""
     maker = scripted([Say(f"```\n{source}```") for source in written], models=["scripted", "strong"])
     return {"models": {"maker": {"name": "strong", "base_url": maker.base_url}}}
 
 
 async def with_fees(at_desk: OpenDesk, **settings: Any) -> Desk:
-    """Two functions that differ in two literals, and one that calls one of them."""
+    """A desk with two functions that differ in two literals, and a caller of one of them."""
     makes = [making(name, source) for name, source in SPECIAL.items()]
     calls = [called("fee_in_town", {"days": 90}, {"days": 15}), called("fee_abroad", {"days": 30})]
     desk = await at_desk([*makes, *calls, called("fees", {"many": [16, 20]}), Repeat(Say("Done."))], **settings)
@@ -346,7 +346,7 @@ def weighed_vowels(words: list[str], weight: int) -> int:
         told = answers(await desk.say(message))
     apart = TokenRow("t", "for-one", "0" * 64, ("converse",), ("default",), None)
     await desk.workspace._store.add_token(apart)
-    assert [step for step in await tended(desk) if step["kind"] == "keep"] == []  # some may not hear of all agents
+    assert [step for step in await tended(desk) if step["kind"] == "keep"] == []  # this token may see only one agent
     await desk.workspace._store.revoke_token("for-one")
     (step,) = [step for step in await tended(desk) if step["kind"] == "keep"]
     assert (step["why_not"], step["done"], step["function"]) == ("", True, "weighed_vowels"), told
@@ -433,7 +433,7 @@ async def test_a_fix_may_be_the_same_as_what_its_author_told_it_apart_from(at_de
 
 
 async def gone(desk: Desk, name: str) -> None:
-    """Wait until there is no function of this name."""
+    """Wait until no function has this name."""
     async with asyncio.timeout(60):
         while name in desk.workspace.functions.names():  # noqa: ASYNC110 - nothing tells it
             await asyncio.sleep(0.1)

@@ -1,4 +1,4 @@
-"""`growth.mask`: functions that agents made are hidden from some conversations, and what each is worth is told."""
+"""`growth.mask`: functions made by agents are hidden from some conversations, and their worth is reported."""
 
 import json
 from typing import Any
@@ -71,7 +71,7 @@ async def test_a_persons_own_functions_are_not_masked(at_desk: OpenDesk) -> None
 
 
 def working(seen: Seen) -> Step:
-    """A model that answers at once with the helper at hand, and without it looks around first."""
+    """Answer at once if the helper is shown; search first if not."""
     looked = sum(message["role"] == "tool" for message in seen.messages)
     if HELPER in system_of(seen) or looked >= 3:
         return Say("Counted.")

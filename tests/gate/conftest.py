@@ -1,4 +1,4 @@
-"""One sandbox and one gate for each file of tests."""
+"""One sandbox and one gate per test file."""
 
 from collections.abc import AsyncIterator
 

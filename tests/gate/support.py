@@ -1,4 +1,4 @@
-"""Words that the gate's tests share: a candidate through the text stages, and what was found."""
+"""Shared by the gate's tests: run a candidate through the text stages, and read the findings."""
 
 import re
 from textwrap import dedent, indent
@@ -37,7 +37,7 @@ TEXT_STAGES = (read, fix, conform, substance, capability)
 
 
 def snapshot_of(**modules: str) -> Snapshot:
-    """A snapshot of modules given as text."""
+    """Return a snapshot of modules given as text."""
     snapshot = Snapshot.empty()
     for module, text in modules.items():
         snapshot = snapshot.with_module(read_module(ModuleSource.of(module, dedent(text))))
@@ -53,7 +53,7 @@ def on_text(
     snapshot: Snapshot | None = None,
     rules: Rules | None = None,
 ) -> Draft:
-    """A candidate after the stages that need no worker."""
+    """Return a candidate after the stages that need no worker."""
     candidate = Candidate(name, code, module)
     draft = Draft(candidate, policy, rules or Rules(), snapshot or Snapshot.empty(), code)
     for stage in TEXT_STAGES:
@@ -62,7 +62,7 @@ def on_text(
 
 
 def function(body: str, parameters: str = "a: int, b: int", returns: str = "int") -> str:
-    """A well-described `f` with a body of one's own."""
+    """Return a well-described `f` with the given body."""
     names = [one.split(":")[0].strip() for one in parameters.split(", ") if one]
     entries = "".join(f"        {one}: A value.\n" for one in names if one != "self")
     arguments = f"\n    Args:\n{entries}" if entries else ""
@@ -71,28 +71,28 @@ def function(body: str, parameters: str = "a: int, b: int", returns: str = "int"
 
 
 def codes(judged: Draft | Verdict) -> set[str]:
-    """The codes of what refuses."""
+    """Return the codes of the rejections."""
     return {problem.code for problem in judged.problems if problem.severity == "refuses"}
 
 
 def name_of(code: str) -> str:
-    """The name of the function that is written at the end of a text; another text as it is."""
+    """Return the name of the function defined at the end of a text; any other text is returned unchanged."""
     names: list[str] = re.findall(r"^def (\w+)", code, re.MULTILINE)
     return names[-1] if names else code
 
 
 def warnings(draft: Draft) -> set[str]:
-    """The codes of what only warns."""
+    """Return the codes of the warnings."""
     return {problem.code for problem in draft.problems if problem.severity == "warns"}
 
 
 def fixes(draft: Draft) -> list[str]:
-    """The codes of the repairs that were made."""
+    """Return the codes of the fixes."""
     return [one.code for one in draft.fixes]
 
 
 def documented(name: str, parameters: str, returns: str, body: str, *examples: str) -> str:
-    """A described function with examples, each `call → result`."""
+    """Return a described function with examples, each `call → result`."""
     names = [one.split(":")[0].strip() for one in parameters.split(", ") if one]
     entries = "".join(f"        {one}: A value.\n" for one in names if one != "self")
     arguments = f"\n    Args:\n{entries}" if entries else ""
@@ -115,7 +115,7 @@ async def judge(
 
 
 def promised(name: str, parameters: str, returns: str, sentence: str, body: str, *examples: str) -> str:
-    """A function with a first sentence of its own, and examples, each `call → result`."""
+    """Return a function with the given first sentence, and examples, each `call → result`."""
     names = [one.split(":")[0].strip() for one in parameters.split(", ") if one]
     entries = "".join(f"        {one}: The {one}.\n" for one in names if one != "self")
     shown = "".join("        >>> {}\n        {}\n".format(*one.split(" → ")) for one in examples)

@@ -52,7 +52,7 @@ def through_text(code: str, name: str, policy: Policy = "agent") -> Draft:
 
 
 def check_text(path: Path) -> None:
-    """Every stage on text answers; what is fixed once stays."""
+    """Check that every text stage answers, and that fixing is idempotent."""
     text = text_of(path)
     for name in names_in(text)[:3] or ["f"]:
         once = through_text(text, name)
@@ -123,7 +123,7 @@ TAILS = st.lists(st.one_of(LINES, VALUES, st.sampled_from(["if __name__ == '__ma
 
 @st.composite
 def modules(draw: st.DrawFn) -> str:
-    """A module with a function `f`, nearly always Python, never sensible."""
+    """Draw a module with a function `f`: nearly always valid Python, never sensible."""
     body = draw(st.lists(LINES, min_size=1, max_size=5))
     words = draw(st.sampled_from(["", f'"""{draw(WORDS)}\n    """\n    ']))
     tail = "\n".join(draw(TAILS.filter(lambda lines: len(lines) < 5)))

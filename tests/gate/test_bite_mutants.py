@@ -1,4 +1,4 @@
-"""Mutants of one function: each is Python, another function of the same signature, and knows what would notice."""
+"""Mutants of a function: each is valid Python, differs, keeps the signature, and names what would detect it."""
 
 import ast
 import textwrap
@@ -21,12 +21,12 @@ TEXT = "LIMIT = 3\n\n\ndef _near(x):\n    return x + 1\n\n\n{}\n\n\nafter = [LIM
 
 
 def told(body: str, **options: str) -> list[tuple[str, str, str]]:
-    """Operator, the changed line, the kind of example."""
+    """Return the operator, the changed line, and the kind of example that detects it."""
     return [(one.operator, one.after.strip(), one.notices) for one in mutants(function(body, **options), "f", 40)]
 
 
 def check(text: str, name: str, mutant: Mutant) -> None:
-    """It parses, differs, and only in the function's body."""
+    """Check that the mutant parses and differs only in the function's body."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         before, after = find(ast.parse(text), name), find(ast.parse(mutant.text), name)

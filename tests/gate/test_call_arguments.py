@@ -1,4 +1,4 @@
-"""Calls that nobody wrote: valid under the schema, and of every declared type."""
+"""Generated calls: valid under the schema, and of every declared type."""
 
 import itertools
 from typing import Any

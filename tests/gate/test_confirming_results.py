@@ -1,4 +1,4 @@
-"""Accepting the results that came back, where nothing else stands against a candidate."""
+"""Accepting the actual results if nothing else counts against a candidate."""
 
 import pytest
 

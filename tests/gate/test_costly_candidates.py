@@ -1,4 +1,4 @@
-"""Texts that are cheap to write and dear to judge: an answer comes, and the program goes on."""
+"""Texts that are cheap to write and expensive to judge: an answer arrives, and the program keeps running."""
 
 import pytest
 

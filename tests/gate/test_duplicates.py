@@ -1,4 +1,4 @@
-"""A candidate that repeats what is there is told which function that is; what only looks alike may join."""
+"""A candidate that repeats an existing function is rejected with its name; one that only looks similar may join."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""On other people's functions: fixing twice changes nothing, and what is computed stays the same, run in workers."""
+"""On third-party functions: fixing is idempotent and preserves the results, as computed in workers."""
 
 import json
 import os
@@ -36,7 +36,7 @@ def fixed(row: Row, code: str) -> Draft:
 
 
 def asserted(row: Row) -> str:
-    """The function as such libraries publish it: bare, with asserts below."""
+    """Return the function as such libraries publish it: without a docstring, with asserts below."""
     return str(row["code"]) + "\n" + "".join(f"assert {one['call']} == {one['expected']}\n" for one in row["examples"])
 
 
@@ -59,7 +59,7 @@ def test_fixing_every_published_function_twice_changes_nothing() -> None:
 
 
 def calls(row: Row) -> list[str]:
-    """The examples' calls, and others with an argument changed a little."""
+    """Return the examples' calls, and variants with one argument changed slightly."""
     given = [one["call"] for one in row["examples"]]
     functions = read_module(ModuleSource.of("lib", row["code"])).functions
     function = next((one for one in functions if one.name == row["name"]), None)
@@ -68,7 +68,7 @@ def calls(row: Row) -> list[str]:
 
 
 def said(outcomes: tuple[Outcome | None, ...]) -> Iterator[object]:
-    """What can be compared of outcomes: values, and kinds of errors."""
+    """Yield the comparable part of outcomes: values, and kinds of errors."""
     for one in outcomes:
         match one:
             case Returned(value=value, output=output):
@@ -76,7 +76,7 @@ def said(outcomes: tuple[Outcome | None, ...]) -> Iterator[object]:
             case Raised(failure=failure):
                 yield failure.type
             case _:
-                yield None  # time was up in one of the two
+                yield None  # one of the two timed out
 
 
 async def computed(sandbox: Sandbox, row: Row, text: str) -> list[object]:
@@ -87,7 +87,7 @@ async def computed(sandbox: Sandbox, row: Row, text: str) -> list[object]:
 
 
 async def check(sample: list[Row]) -> int:
-    """How many results were compared; none differs."""
+    """Return how many results were compared; none differs."""
     compared = 0
     async with await start(parallel=2) as sandbox:
         for row in sample:

@@ -1,4 +1,4 @@
-"""The stages "read" and "fix" where a fix could do harm, or stop short: sessions, tabs, code that watches itself."""
+"""The stages "read" and "fix" where a fix could do harm or stop short: sessions, tabs, code that inspects itself."""
 
 from pathlib import Path
 

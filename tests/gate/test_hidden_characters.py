@@ -1,4 +1,4 @@
-"""A text that reads otherwise than it runs is rejected with its place; a string keeps its value."""
+"""A text that reads differently from how it runs is rejected with its place; a string keeps its value."""
 
 import ast
 

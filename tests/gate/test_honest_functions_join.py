@@ -1,4 +1,4 @@
-"""Ordinary functions, whatever their words say: what computes joins, and its author is asked nothing."""
+"""Ordinary functions, whatever their wording: one that computes is admitted, and its author is asked nothing."""
 
 import pytest
 

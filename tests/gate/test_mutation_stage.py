@@ -1,4 +1,4 @@
-"""The stage "mutation": would the examples notice a stub or a small change, within its time, whatever the code does?"""
+"""The stage "mutation": would the examples detect a stub or a small change, within its time, whatever the code does?"""
 
 from dataclasses import replace
 from random import Random
@@ -18,7 +18,7 @@ STRONG = ("f(1, 2) → 3", "f(7, 3) → 10")
 
 
 def until_mutation(gate: Gate, rules: Rules | None = None) -> Gate:
-    """A gate without what comes after, over the same workers."""
+    """Return a gate without the later stages, with the same workers."""
     upto = [stage.name for stage in STAGES].index("mutation") + 1
     return Gate(gate._trial.sandbox, limits=gate._trial.limits, rules=rules, stages=STAGES[:upto])
 
@@ -163,7 +163,7 @@ async def test_an_example_that_takes_long_counts_against_a_stub_and_nothing_is_s
 async def test_what_cannot_be_bitten_is_skipped_with_its_reason(
     gate: Gate, body: str, options: dict[str, str], examples: tuple[str, ...], said: str
 ) -> None:
-    verdict = await mutated(gate, body, *examples, **options)  # type: ignore[arg-type] # parameters alone
+    verdict = await mutated(gate, body, *examples, **options)  # only parameters
     assert note(verdict).startswith(f"not run: {said}")
     assert verdict.survivors == ()
 

@@ -1,4 +1,4 @@
-"""Names that nothing defines: the quick answer from the tree is that of Python's symbol table."""
+"""Undefined names: the quick answer from the syntax tree agrees with Python's symbol table."""
 
 import ast
 import sysconfig

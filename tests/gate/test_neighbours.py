@@ -1,4 +1,4 @@
-"""A new version that breaks what calls it is refused, and the caller named; what was broken before is not its fault."""
+"""A version that breaks its callers is rejected with the caller's name; earlier failures are not its fault."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Equal forms compute the same: what may be written otherwise, and what may not."""
+"""Equal forms compute the same: which code differences are ignored, and which are not."""
 
 from textwrap import dedent
 

@@ -1,4 +1,4 @@
-"""The stage "robust": which calls go wrong, how they are told, and what is no fault of the function."""
+"""The stage "robust": which calls fail, how they are reported, and which failures are not the function's fault."""
 
 import re
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -45,7 +45,7 @@ async def workers() -> AsyncIterator[Sandbox]:
 
 
 def gate_of(workers: Sandbox, rules: Rules | None = None) -> Gate:
-    """The stages that this one needs."""
+    """Return a gate with only the stages that this test needs."""
     return Gate(workers, limits=Limits(wall_s=5), stages=ONLY, rules=rules)
 
 
@@ -59,7 +59,7 @@ async def judged(
 
 
 async def judged_with_time(gate: Sandbox, code: str, *calls: str, shows: Callable[[Verdict], bool]) -> Verdict:
-    """Judge again, some times, until it shows: a call that got no processor is blamed for nothing."""
+    """Judge again, a few times, until the condition holds: a call that got no CPU time proves nothing."""
     for _ in range(4):
         verdict = await judged(gate, code, *calls)
         if shows(verdict):

@@ -1,4 +1,4 @@
-"""Candidates that lie, hang, flood or behave only in the gate: advice stays advice, and no stage is hurt by it."""
+"""Candidates that lie, hang, flood or behave only in the gate: advice stays advice, and no stage suffers."""
 
 from collections.abc import AsyncIterator
 from textwrap import dedent
@@ -106,7 +106,7 @@ async def test_printing_and_large_results_all_the_time_end_within_the_time(worke
 
 async def test_hanging_on_everything_costs_no_more_than_the_stage_may_take(workers: Sandbox) -> None:
     code = "def f(n: int) -> int:\n    while n not in (1, 2):\n        pass\n    return n * 2\n"
-    total_s = 4.0 if IS_PORTABLE else 2.4  # there, what hangs is ended with its process, and another has to start
+    total_s = 4.0 if IS_PORTABLE else 2.4  # there, ending a hanging call ends its process, and a new one must start
     verdict = await judged(gate_of(workers, Rules(robust_s=total_s, robust_each_s=0.4)), code, *CALLS)
     assert "time was up" in note(verdict)
     assert len(told(verdict)) == 1

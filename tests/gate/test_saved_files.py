@@ -1,4 +1,4 @@
-"""A file that a human saved: what cannot be called is refused, all else is said."""
+"""A file saved by a human: functions that cannot be called are rejected, all other findings are reported."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The index of forms follows the snapshot: what changed is looked at again, within the time that there is."""
+"""The index of forms follows the snapshot: changed functions are indexed again, within the available time."""
 
 from agent_core.functions.gate.clones import Alike, sketch
 

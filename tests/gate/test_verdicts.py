@@ -1,4 +1,4 @@
-"""A candidate before the whole gate, in real workers: what is admitted, at what standing, and what is told."""
+"""A candidate before the whole gate, in real workers: what is admitted, at what standing, and what is reported."""
 
 import json
 

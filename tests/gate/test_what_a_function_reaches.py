@@ -1,4 +1,4 @@
-"""`reach`: what a function gets at besides its arguments, in a few words; nothing only of what certainly computes."""
+"""`reach`: what a function accesses besides its arguments, in a few words; "nothing" only for a pure computation."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Comparing what came back with what is written: by value where that is a literal, else by text."""
+"""Comparing an actual with a written result: by value if it is a literal, otherwise by text."""
 
 import datetime
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""Parameters that change no result, checks for what is rare, and calls that a busy machine stopped."""
+"""Parameters that affect no result, checks for rare cases, and calls that a busy machine interrupted."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The stage "conform": the model can be shown the function, and can know how to call it."""
+"""The stage "conform": the function can be shown to the model, which can tell how to call it."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The stage "fitted": tables and branches that serve a function's own examples alone, and those that are more."""
+"""The stage "fitted": tables and branches that serve only a function's own examples, and those that do more."""
 
 import pytest
 
@@ -34,7 +34,7 @@ LEARNED = [
         "        return parts\nreturn (0, 0, 0)",
         *TWO,
     ),
-    promised(  # what a docstring lists is prose: the type says what is taken
+    promised(  # a list in a docstring is prose: the type defines what is accepted
         *NAMED[:3], "Return the parts of red or blue.", "return {'red': (255, 0, 0), 'blue': (0, 0, 255)}[name]", *TWO
     ),
     promised(

@@ -1,4 +1,4 @@
-"""The stage "fix": repairs that follow from the text alone, and what is left as it is."""
+"""The stage "fix": repairs that follow from the text alone, and what is left unchanged."""
 
 import pytest
 

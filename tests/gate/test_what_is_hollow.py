@@ -1,4 +1,4 @@
-"""The stage "substance": a body that does nothing with what it is given."""
+"""The stage "substance": a body that does nothing with its arguments."""
 
 import pytest
 

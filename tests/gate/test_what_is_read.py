@@ -1,4 +1,4 @@
-"""The stage "read": what is taken for a candidate, and what is said about all else."""
+"""The stage "read": what counts as a candidate, and what is reported about the rest."""
 
 import pytest
 

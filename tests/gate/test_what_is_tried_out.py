@@ -1,4 +1,4 @@
-"""What stands below a candidate only to try it out is taken off; what may matter stays, and is told."""
+"""Code below a candidate that only tries it out is removed; code that may matter stays and is reported."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The stage "capability": uses that only a human's grant would allow, named with their grant."""
+"""The stage "capability": uses that require a human's grant, named with that grant."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Functions as luck has it: small bodies of every kind of statement, laid out in several ways."""
+"""Random functions: small bodies of every kind of statement, with several layouts."""
 
 from random import Random
 
@@ -7,7 +7,7 @@ _BINARY = ("+", "-", "*", "//", "%", "**", "<<", "&", "|", "and", "or", "<", "<=
 
 
 def function(luck: Random, name: str = "f") -> str:
-    """A function of two parameters that ends, or fails, soon."""
+    """Return a function of two parameters that soon ends or fails."""
     doc = luck.choice(["", '    """Do a thing.\n\n    >>> f(1, 2)\n    3\n    """\n', "    'ünï'\n"])
     lead = luck.choice(["", "", "async "])
     if luck.random() < 0.1:

@@ -1,4 +1,4 @@
-"""A workspace in which nobody is asked unless a test brings a human, and a home of its own for the user's key."""
+"""A workspace in which nobody is asked unless a test adds a human, and a separate home for the user's key."""
 
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -15,7 +15,7 @@ from .support import FETCHES, weather_service
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def sandbox() -> AsyncIterator[SandboxClient]:
-    """The sandbox of all the tests of a file."""
+    """The sandbox for all tests of a file."""
     async with a_cage() as opened:
         yield opened
 
@@ -43,12 +43,12 @@ async def here(tmp_path: Path, sandbox: SandboxClient) -> AsyncIterator[Room]:
 
 @pytest.fixture(scope="module")
 def host() -> Iterator[str]:
-    """Where a small service answers."""
+    """The address of a small service."""
     with weather_service() as found:
         yield found
 
 
 @pytest.fixture
 def code(host: str) -> str:
-    """A function that asks it."""
+    """Return a function that calls the service."""
     return FETCHES.replace("{HOST}", host)

@@ -1,4 +1,4 @@
-"""What the tests of grants share: functions that need something, a human who answers, a small server."""
+"""Shared by the tests of grants: functions that need something, a human who answers, a small server."""
 
 import threading
 from collections.abc import Iterator
@@ -58,7 +58,7 @@ def double(number: int) -> int:
 
 @dataclass
 class Human:
-    """Answers questions, the last answer for all that follow, and remembers what was asked."""
+    """Answers questions in order, repeating the last answer, and records them."""
 
     answers: list[Decision]
     asked: list[Question] = field(default_factory=list)
@@ -69,7 +69,7 @@ class Human:
 
 
 def human(*answers: str) -> Human:
-    """A human who says these one after another: `yes`, `once`, `no`, or `no: a word`."""
+    """Return a human with these answers in order: `yes`, `once`, `no`, or `no: a word`."""
     return Human([_decision(one) for one in answers])
 
 
@@ -90,7 +90,7 @@ class _Weather(BaseHTTPRequestHandler):
 
 @contextmanager
 def weather_service() -> Iterator[str]:
-    """A server on this machine; its host and port."""
+    """Run a server on this machine; yield its host and port."""
     with ThreadingHTTPServer(("127.0.0.1", 0), _Weather) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()

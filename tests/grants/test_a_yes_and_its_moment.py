@@ -1,4 +1,4 @@
-"""A yes is for what a human saw, at the moment of it: what changes while they look, or later, gets nothing of it."""
+"""An approval covers what a human saw at that moment: changes made during or after it get nothing."""
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -35,7 +35,7 @@ def ask(self) -> str:
 def who_meanwhile(
     act: Callable[[], Awaitable[object]], answer: str = "yes"
 ) -> Callable[[Question], Awaitable[Decision]]:
-    """A human who says this, and before it something else happens."""
+    """Return a human who gives this answer after something else has happened."""
 
     async def asked(question: Question) -> Decision:
         await act()
@@ -159,7 +159,7 @@ async def test_a_difference_that_nobody_can_read_is_granted_by_nobody(here: Room
     who = human("yes")
     here.shop.granting.approver = who
     assert (await here.shop.create("weather", WEATHER, "sky", author=AGENT)).admitted
-    padding = "".join(f"print({'x' * 4_000!r}, {number})\n" for number in range(60))  # which runs at the import
+    padding = "".join(f"print({'x' * 4_000!r}, {number})\n" for number in range(60))  # it runs on import
     await here.save(f"{WEATHER}\n{padding}", here.root / "functions" / "sky.py")
     await here.shop.call("weather", {"city": "Oslo"})
     await here.save(f"{WEATHER}\n{padding.replace('x', 'y')}", here.root / "functions" / "sky.py")

@@ -1,4 +1,4 @@
-"""A yes that was taken back, or narrowed, does not come back with an older state of the folder."""
+"""An approval that was revoked or narrowed does not return with an older state of the folder."""
 
 import shutil
 from pathlib import Path
@@ -22,7 +22,7 @@ async def now(here: Room) -> Grants:
 
 
 def kept(root: Path, folder: Path) -> None:
-    """What an attacker, or a backup, keeps of a folder."""
+    """Return an attacker's or a backup's copy of a folder."""
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(root, folder)
 

@@ -1,4 +1,4 @@
-"""What somebody may try to get a grant that no human gave: by the file, the state, the name, the path, the code."""
+"""Attempts to get a grant that no human gave: by the file, the state, the name, the path, the code."""
 
 import os
 import re
@@ -27,14 +27,14 @@ AGENT = Author("agent", "main", "turn", "scripted")
 
 
 async def granted(here: Room, code: str) -> None:
-    """A function with a grant, and nobody to ask from now on."""
+    """Grant a function, and leave nobody to ask afterwards."""
     here.shop.granting.approver = human("yes")
     assert (await here.shop.create("weather", code, "sky", author=AGENT)).admitted
     here.shop.granting.approver = None
 
 
 async def now(here: Room, name: str = "weather") -> Grants:
-    """What the function may reach at this moment."""
+    """Return what the function may reach now."""
     snapshot = here.shop.registry.snapshot()
     return await here.shop.granting.book.allowed(snapshot.functions[name], snapshot)
 

@@ -1,4 +1,4 @@
-"""A file that a running function opens, and that is not granted, is asked for at the call, as a host is."""
+"""A file that a running function opens without a grant is requested during the call, as a host is."""
 
 import asyncio
 import os
@@ -45,7 +45,7 @@ def sales(tmp_path: Path) -> Path:
 
 
 async def called(room: Room, who: Human | None, arguments: dict[str, object], name: str = "csv_sum") -> CallReport:
-    """Call a function while somebody answers."""
+    """Call a function while someone answers."""
     room.shop.granting.approver = who
     return await room.shop.call(name, arguments)
 
@@ -175,7 +175,7 @@ def attempt(act: object) -> str:
 
 
 async def tried(room: Room, who: Human | None, path: object, how: str = "open") -> str:
-    """What a function gets at a path."""
+    """Return what a function gets at a path."""
     await room.save(TRIES)
     report = await called(room, who, {"path": str(path), "how": how}, "tries")
     assert report.outcome == "returned", report
@@ -428,7 +428,7 @@ async def test_what_is_no_plain_file_is_refused_and_nothing_waits(here: Room, sa
 
 
 def swap(file: Path, target: Path) -> None:
-    """Put a link in the place of a file."""
+    """Replace a file with a link."""
     file.unlink()
     file.symlink_to(target)
 

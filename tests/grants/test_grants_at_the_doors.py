@@ -1,4 +1,4 @@
-"""Grants by the command line and in an agent's turn: what a human types, and what a model can and cannot do."""
+"""Grants on the command line and in an agent's turn: what a human types, and what a model can and cannot do."""
 
 import json
 from pathlib import Path
@@ -24,7 +24,7 @@ def sky(tmp_path: Path, host: str) -> Path:
 
 
 def typed(*arguments: str, cwd: Path, home: Path, given: str = "") -> tuple[int, str, str]:
-    """The exit code, the result and what was said beside it."""
+    """Return the exit code, the standard output and the standard error."""
     done = knapper(*arguments, cwd=cwd, given=given, environment={"XDG_DATA_HOME": str(home)})
     return done.returncode, done.stdout, done.stderr
 

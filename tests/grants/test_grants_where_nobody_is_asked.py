@@ -1,4 +1,4 @@
-"""`grants.unattended = "file"`: on a server what was reviewed in functions/grants.toml is in force, and no more."""
+"""`grants.unattended = "file"`: on a server, exactly the reviewed entries of functions/grants.toml are in force."""
 
 import json
 from pathlib import Path
@@ -20,7 +20,7 @@ VARIABLE = {"KNAPPER_GRANTS_UNATTENDED": "file"}
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def there(here: Room, host: str) -> Room:
-    """A function and an entry that were pulled, and a machine on which the file decides."""
+    """A pulled function and entry, on a machine where the file decides."""
     granting = here.shop.granting
     granting._settings = granting._settings.model_copy(update={"unattended": "file"})
     await here.save(FETCHES.replace("{HOST}", host), here.root / "functions" / "sky.py")

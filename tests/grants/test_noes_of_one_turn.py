@@ -1,4 +1,4 @@
-"""A turn cannot put question after question to a human who says no."""
+"""A turn cannot ask question after question of a human who says no."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 @dataclass
 class Turn:
-    """What a turn heard."""
+    """The events and callbacks of a turn."""
 
     id: str = "turn"
     step: int = 0
@@ -26,10 +26,10 @@ class Turn:
     heard: list[events.Event] = field(default_factory=list)
 
     def note_done(self, fact: Fact, name: str) -> None:
-        """Forget it: these tests look at what was asked."""
+        """Ignore the fact: these tests examine the questions."""
 
     def ask_nobody(self) -> None:
-        """Go on: no question of these tests is waited for."""
+        """Do nothing: these tests do not wait for a question."""
 
     @property
     def emit(self) -> Callable[[events.Event], None]:
@@ -37,7 +37,7 @@ class Turn:
 
 
 async def noes(questions: Sequence[Question], *answers: str) -> tuple[int, list[Decision]]:
-    """How many were asked of these questions in one turn, and what came back."""
+    """Return how many of these questions were asked in one turn, and the decisions."""
     who = human(*(answers or ("no",)))
     desk = Approvals(ApprovalQueue(who), Turn())
     found = [await desk.ask(one) for one in questions]

@@ -1,4 +1,4 @@
-"""No grant of one workspace reaches into another: not its functions, its settings, or its state."""
+"""A grant of one workspace does not affect another: not its functions, its settings, or its state."""
 
 from pathlib import Path
 

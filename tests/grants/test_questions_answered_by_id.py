@@ -1,4 +1,4 @@
-"""A question of a turn is pending in the store: whoever answers it first, by its id, has answered it."""
+"""A turn's question is pending in the store: the first answer by its id counts."""
 
 import asyncio
 import subprocess
@@ -30,13 +30,13 @@ async def opened(root: Path, script: Script, approver: Approver | None) -> Async
 
 
 async def turn_of(workspace: Workspace, approver: Approver | None = None) -> list[Event]:
-    """The events of a turn in which the model makes a function that needs a grant."""
+    """Return the events of a turn in which the model creates a function that needs a grant."""
     agent = await workspace.agent()
     return [event async for event in agent.turn("what is the weather?", approver=approver)]
 
 
 async def pending(workspace: Workspace) -> PendingQuestion:
-    """The one question that is pending, once it is."""
+    """Wait for the one pending question and return it."""
     async with asyncio.timeout(30):
         while not (questions := await workspace.questions()):  # noqa: ASYNC110 - another handle asks it
             await asyncio.sleep(0.05)

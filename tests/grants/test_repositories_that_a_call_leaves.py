@@ -1,4 +1,4 @@
-"""What a call leaves behind is no repository when its result is told: else git runs as the user what it says."""
+"""No repository remains when a call's result is reported: otherwise git would run its commands as the user."""
 
 import os
 import re

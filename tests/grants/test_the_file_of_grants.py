@@ -1,4 +1,4 @@
-"""`functions/grants.toml`: reviewable, written whole, and harmless however it came to be what it is."""
+"""`functions/grants.toml`: reviewable, written atomically, and harmless whatever its content."""
 
 import os
 from pathlib import Path

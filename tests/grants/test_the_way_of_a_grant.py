@@ -1,4 +1,4 @@
-"""From a text that needs something to a call that has it: by a human's yes to exactly that content, by nothing else."""
+"""From a text that needs something to a call that has it: only by a human's approval of exactly that content."""
 
 import pytest
 
@@ -19,7 +19,7 @@ def entries(here: Room) -> str:
 
 
 async def oslo(here: Room) -> tuple[str, str]:
-    """How a call of the function ended, and what came back or went wrong."""
+    """Return how a call of the function ended, and its value or error."""
     found = await here.shop.call("weather", {"city": "Oslo"})
     return found.outcome, found.value or (found.error.message if found.error else "")
 
@@ -80,7 +80,7 @@ async def test_a_version_that_needs_less_gets_no_more_than_it_shows(here: Room, 
     snapshot = here.shop.registry.snapshot()
     now = await here.shop.granting.book.allowed(snapshot.functions["weather"], snapshot)
     assert now == Grants(network=(host,))
-    assert 'secrets = ["KEY"]' in entries(here)  # proposed still, and asked for anew by a version that needs it
+    assert 'secrets = ["KEY"]' in entries(here)  # still proposed; a version that needs it asks again
 
 
 async def test_a_rollback_has_the_yes_that_was_given_to_that_content(here: Room, code: str) -> None:

@@ -1,4 +1,4 @@
-"""A grant as a value: what covers what, what is an item at all, and that nothing is lost on the way."""
+"""A grant as a value: what covers what, what counts as an item, and that nothing is lost in conversion."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""What a model and a human read of needs and grants: what to do about them where, and what is there now."""
+"""The texts about needs and grants for a model and a human: what to do where, and the current state."""
 
 import asyncio
 import gc
@@ -91,7 +91,7 @@ async def test_what_a_human_grants_by_hand_is_said_to_be_theirs(here: Room, code
 
 
 def slow(asked: Human) -> Approver:
-    """A human who takes a moment."""
+    """Return an approver that yields to the event loop before it answers."""
 
     async def slowly(question: Question) -> Decision:
         await asyncio.sleep(0)
@@ -101,7 +101,7 @@ def slow(asked: Human) -> Approver:
 
 
 async def ask(desk: Approvals, *questions: Question) -> list[str]:
-    """The answers of a human, while all of these wait."""
+    """Return a human's answers to questions that wait at the same time."""
     return [one.answer for one in await asyncio.gather(*(desk.ask(one) for one in questions))]
 
 

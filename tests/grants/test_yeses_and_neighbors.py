@@ -1,4 +1,4 @@
-"""A yes is for a function and what it calls and imports, not for its neighbors; where it lapses, the reason is true."""
+"""An approval covers a function and what it calls and imports, not its neighbors; a lapse gives the true reason."""
 
 import pytest
 
@@ -45,7 +45,7 @@ class Row:
 
 
 async def granted(room: Room, text: str = READER) -> None:
-    """A function whose yes is in force."""
+    """Save a function and bring its grant into force."""
     await room.save(HELPING, room.root / "functions" / "helping.py")
     await room.save(text, room.root / "functions" / "reading.py")
     await room.shop.grants.grant("first", Grants(read=("data/",)))
@@ -53,7 +53,7 @@ async def granted(room: Room, text: str = READER) -> None:
 
 
 async def asked_again(room: Room) -> str | None:
-    """What became different, as the next call would be told; None if the yes is in force."""
+    """Return what changed, as the next call would report it; None if the grant is in force."""
     snapshot = room.shop.registry.snapshot()
     function = snapshot.functions["first"]
     if (await room.shop.granting.in_force(function, snapshot)).covers(Grants(read=("data/",))):
@@ -272,7 +272,7 @@ async def test_a_function_that_may_see_its_layout_is_bound_to_it(here: Room, way
     await here.save(
         reading.replace("    return clean(", "    # 1\n    return clean("), here.root / "functions" / "reading.py"
     )
-    is_bound = "first.__doc__" not in way  # what reads a docstring does not see a comment
+    is_bound = "first.__doc__" not in way  # code that reads a docstring does not see a comment
     assert bool(await asked_again(here)) is is_bound
     await here.save(reading.replace("Read the first", "Read any"), here.root / "functions" / "reading.py")
     assert "`first` itself is changed" in str(await asked_again(here))

@@ -1,1 +1,1 @@
-"""Hostile input of every kind, and the longest time for which it holds up the event loop."""
+"""Hostile input of every kind, and the longest time that it blocks the event loop."""

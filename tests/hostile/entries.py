@@ -1,4 +1,4 @@
-"""Where hostile input comes in, enumerated from the code, and what each entry is fed with."""
+"""The entry points of hostile input, enumerated from the code, with the input for each."""
 
 import ast
 import inspect
@@ -27,12 +27,12 @@ _GOOD: Final[Mapping[str, object]] = {
 
 
 def host_functions(agent: Agent) -> dict[str, Any]:
-    """Every function that a model can call in the host, those for other agents, helpers and its memory included."""
+    """Return all host functions that a model can call, including those for other agents, helpers and its memory."""
     return {**meta_functions(), **of_memory(agent.memory.blocks)}
 
 
 def hostile_arguments(parameters: Mapping[str, Any], text: str) -> Iterator[tuple[str, dict[str, object]]]:
-    """For each parameter that can hold text, arguments with the text there."""
+    """Yield, for each parameter that can hold text, arguments with the text there."""
     properties = parameters["properties"]
     required = {name: _GOOD.get(name, "x") for name in parameters.get("required", ())}
     for name, schema in properties.items():
@@ -43,7 +43,7 @@ def hostile_arguments(parameters: Mapping[str, Any], text: str) -> Iterator[tupl
 
 
 async def called(agent: Agent, name: str, raw: str) -> None:
-    """Call a host function as the dispatcher does; a refusal is an answer."""
+    """Call a host function as the dispatcher does; a rejection is an answer."""
     host = host_functions(agent)[name]
     arguments = await aside(len(raw), read_arguments, raw, host.function.parameters)
     if isinstance(arguments, dict):
@@ -74,12 +74,12 @@ _IN_A_TAG: Final[Mapping[str, Callable[[int], Encoded]]] = {
 
 
 def tags() -> set[str]:
-    """Every tag of the protocol."""
+    """Return every tag of the protocol."""
     return {*values._FROM_TEXT, *values._CLAIMED}
 
 
 def hostile_values() -> dict[str, Encoded]:
-    """Values as a worker may claim them: each tag by itself, many of it in a list, in a set and as keys, and deep."""
+    """Return values as a worker may claim them: each tag alone, many in a list, in a set and as keys, and deep."""
     found: dict[str, Encoded] = {
         "small lists": [[n] for n in range(SIZE * 3)],
         "empty objects": [{} for _ in range(SIZE * 4)],
@@ -99,16 +99,16 @@ def hostile_values() -> dict[str, Encoded]:
 
 
 def covered_tags() -> set[str]:
-    """The tags that there is hostile input for."""
+    """Return the tags that have hostile input."""
     return {*_IN_A_TAG}
 
 
 def requests() -> set[str]:
-    """Every request that a worker can make, from the text of what answers them."""
+    """Return every request that a worker can make, from the source of their handler."""
     tree = ast.parse(dedent(inspect.getsource(WorkerApi.__call__)))
     patterns = [node for node in ast.walk(tree) if isinstance(node, ast.MatchValue)]
     answered = {str(one.value.value) for one in patterns if isinstance(one.value, ast.Constant)}
-    return answered | {"debug", "secret", *FETCHES}  # which the channel answers before them
+    return answered | {"debug", "secret", *FETCHES}  # the channel answers these itself
 
 
 _BIG: Final = {"$": "set", "v": [_collide(n) for n in range(COUNT)]}

@@ -1,4 +1,4 @@
-"""A module whose functions claim whatever they are told to, and ask the host for it."""
+"""A module whose functions claim any value, or request it from the host."""
 
 import base64
 import json
@@ -35,5 +35,5 @@ def ask(self, raw: str) -> str:
 
 
 def packed(value: Any) -> dict[str, str]:  # Any: JSON
-    """The arguments that make a function of it claim, or ask for, a value."""
+    """Return the arguments that make one of its functions claim or request a value."""
     return {"raw": base64.b64encode(zlib.compress(json.dumps(value).encode())).decode()}

@@ -1,4 +1,4 @@
-"""Whatever comes in from a worker, a model's call or an earlier version, at every entry: the event loop goes on."""
+"""Hostile input from a worker, a model's call or an earlier version never blocks the event loop, at any entry point."""
 
 import json
 from collections.abc import AsyncIterator
@@ -56,7 +56,7 @@ async def test_no_request_of_a_worker_holds_up_the_event_loop(at_desk: OpenDesk,
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", sorted(OF_THE_PROGRAM))
 async def test_no_call_of_a_function_of_the_host_holds_up_the_event_loop(at_desk: OpenDesk, name: str) -> None:
-    here = await at_desk([Repeat(Say("done"))])  # to `message_llm`
+    here = await at_desk([Repeat(Say("done"))])  # for `message_llm`
     here.put("letters.py", VOWELS)
     await here.workspace.functions.reload()
     parameters = entries.host_functions(here.agent)[name].function.parameters
@@ -72,7 +72,7 @@ async def test_no_call_of_a_function_of_the_host_holds_up_the_event_loop(at_desk
 
 @pytest_asyncio.fixture
 async def with_a_past(at_desk: OpenDesk) -> AsyncIterator[Desk]:
-    """A function with two versions of thousands of lines that repeat."""
+    """A function with two versions of thousands of repeated lines."""
     here = await at_desk([])
     lines = [f"#{n % 128}" for n in range(5_000)]
     for each in (lines, lines[::-1], ["#", "##"] * 2_500, [f"#{n * 7919 % 5_000}" for n in range(5_000)]):

@@ -1,4 +1,4 @@
-"""Whatever a model sends as a function, or a human saves, the event loop goes on while it is judged."""
+"""Whatever function a model sends or a human saves, the event loop keeps running while it is judged."""
 
 from functools import partial
 
@@ -17,7 +17,7 @@ _TEXT_STAGES = tuple(stage for stage in STAGES if stage.name != "import")[:6]
 
 @pytest.fixture(scope="module")
 def gate() -> Gate:
-    return Gate(Sandbox.__new__(Sandbox), stages=_TEXT_STAGES)  # no stage of these uses a worker
+    return Gate(Sandbox.__new__(Sandbox), stages=_TEXT_STAGES)  # none of these stages uses a worker
 
 
 @pytest.mark.sampled

@@ -1,4 +1,4 @@
-"""Texts that are cheap to write and dear to read: as a model may send them, or a file hold them."""
+"""Texts that are cheap to write and expensive to read, as a model may send them or a file may contain them."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
@@ -9,12 +9,12 @@ _HEAD: Final = "def f(a: int) -> int:\n"
 
 
 def function(body: Iterable[str], docstring: str = _DOC, head: str = _HEAD) -> str:
-    """A function with these lines."""
+    """Return a function with these lines."""
     return f'{head}    """{docstring}\n    """\n' + "".join(f"    {line}\n" for line in body)
 
 
 def many(line: Callable[[int], str], size: int = SIZE) -> str:
-    """A function of as many lines as the size allows."""
+    """Return a function with as many lines as the size allows."""
     lines, length, number = list[str](), 0, 0
     while length < size - 500:
         lines.append(line(number))
@@ -31,7 +31,7 @@ def _list(text: Callable[[int], str], count: int, between: str = ", ") -> str:
 
 
 def plain() -> Mapping[str, str]:
-    """Texts for any argument, of a size that each of them may have."""
+    """Return texts for any argument, within each parameter's size limit."""
     parts: tuple[str, ...] = (
         "a",
         " ",
@@ -62,13 +62,13 @@ _WORST: Final = ("a", " ", "[", '"', "a, ", "e\u0316\u0301", "\u3000", '\\"', "`
 
 
 def worst() -> Mapping[str, str]:
-    """Some of them that stand for all, for what is tried at every entry."""
+    """Return a representative few of them, for every entry point."""
     texts = plain()
     return {name: texts[name] for name in (*map(ascii, _WORST), "numbers", "cyclic lines", "names and")}
 
 
 def candidates() -> Mapping[str, str]:
-    """Sources of a function `f`."""
+    """Return sources of a function `f`."""
     return {
         "assignments": many(lambda n: f"v{n} = {n}"),
         "equal assignments": many(lambda n: f"v{n} = 0"),

@@ -29,7 +29,7 @@ USES = Ask(Wanted("count_vowels", {"text": "queueing"}))
 
 
 async def run_program(naming: str, model: ScriptedModel, folder: Path) -> str:
-    """Run the program of the page that names a module, and return what it prints."""
+    """Run the page's program that imports a module, and return its output."""
     (program,) = [
         text for text in re.findall(r"```python\n(.+?)```", PAGE.read_text("utf-8"), re.DOTALL) if naming in text
     ]
@@ -39,7 +39,7 @@ async def run_program(naming: str, model: ScriptedModel, folder: Path) -> str:
 
 
 async def run_script(script: Path, *arguments: str, cwd: Path, env: Mapping[str, str] | None = None) -> str:
-    """Run a script in a process of its own, and return what it prints."""
+    """Run a script in a subprocess and return its output."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         str(script),
@@ -58,7 +58,7 @@ async def run_script(script: Path, *arguments: str, cwd: Path, env: Mapping[str,
 async def connected(
     tmp_path: Path, scripted: Callable[..., ScriptedModel], one_sandbox: Sandbox
 ) -> AsyncIterator[Connect]:
-    """Connects a client, in this process or to a server; there is a second agent `bob`."""
+    """Connect a client, in this process or to a server; there is a second agent `bob`."""
     async with AsyncExitStack() as stack:
         for folder in ("functions", "agents"):
             (tmp_path / folder).mkdir()

@@ -1,4 +1,4 @@
-"""A team that goes on from a saved state, as a program of its own: `resumed.py FOLDER MODEL_URL STATE`."""
+"""A team that resumes from a saved state, as a separate program: `resumed.py FOLDER MODEL_URL STATE`."""
 
 import asyncio
 import json

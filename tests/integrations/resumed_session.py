@@ -1,4 +1,4 @@
-"""A session of Agent Framework that goes on, as a program of its own: `resumed_session.py FOLDER MODEL_URL SESSION`."""
+"""A resumed Agent Framework session, as a separate program: `resumed_session.py FOLDER MODEL_URL SESSION`."""
 
 import asyncio
 import json

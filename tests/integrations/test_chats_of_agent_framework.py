@@ -23,7 +23,7 @@ SLOW = Say("It takes so very long. " * 400, pause_s=0.05)
 
 
 def calls(messages: Any) -> list[tuple[str, str]]:
-    """The calls and their results, in order."""
+    """Return the calls and their results, in order."""
     contents = [content for message in messages for content in message.contents]
     return [
         (content.type, content.name if content.type == "function_call" else content.result)

@@ -30,12 +30,12 @@ SLOW = Say("It takes so very long. " * 400, pause_s=0.05)
 
 
 async def heard(team: Any, task: str | None, token: CancellationToken | None = None) -> list[Any]:
-    """All that a team's run yields."""
+    """Return all that a team's run yields."""
     return [message async for message in team.run_stream(task=task, cancellation_token=token)]
 
 
 def said(messages: Sequence[Any]) -> list[tuple[str, str]]:
-    """Who said what."""
+    """Return the sources and texts of the messages."""
     return [(one.source, one.content) for one in messages if isinstance(one, kinds.TextMessage)]
 
 

@@ -1,4 +1,4 @@
-"""What the tests of questions about grants share: a service, a function that wants it, a prompt with a human's key."""
+"""Shared by the tests of questions about grants: a service, a function that needs it, a prompt with a user key."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -16,19 +16,19 @@ CALL = Wanted("weather", {"city": "Oslo"})
 
 
 def weather(place: str) -> str:
-    """A function that fetches from this place."""
+    """Return a function that fetches from this place."""
     return FETCHES.replace("{HOST}", place)
 
 
 def made(place: str, *, reason: str = "asked", pause_s: float = 0.0, text: str = "") -> Ask:
-    """The model's call that makes it."""
+    """Return the model's call that creates it."""
     call = create(weather(place), "weather")
     assert isinstance(call.arguments, dict)
     return Ask(Wanted("create_function", {**call.arguments, "reason": reason}), text=text, pause_s=pause_s)
 
 
 def home(root: Path) -> dict[str, str]:
-    """A folder of the user's own for the key of the yeses."""
+    """Return a separate user folder for the key that signs approvals."""
     return {"XDG_DATA_HOME": str(root.parent / f"{root.name}-home")}
 
 
@@ -41,7 +41,7 @@ def asked(
     columns: int = 80,
     message: str = "what is the weather?",
 ) -> Iterator[Terminal]:
-    """A prompt at which the first question has come, and its keys count."""
+    """Yield a prompt that shows the first question and accepts its keys."""
     with prompt(script, root, environment={**home(root), **(environment or {})}, columns=columns) as (screen, _):
         screen.line(message)
         screen.wait_for("o once")
@@ -50,13 +50,13 @@ def asked(
 
 @contextmanager
 def service() -> Iterator[str]:
-    """The place where the weather is to be had."""
+    """Yield the address of the weather service."""
     with weather_service() as place:
         yield place
 
 
 def press(screen: Terminal, key: str) -> None:
-    """A key that stands alone, and Enter where it is a yes."""
+    """Press a single key, and Enter if it approves."""
     screen.wait_for("o once")
     screen.type(key)
     if key in ("o", "y", "f"):
@@ -65,30 +65,30 @@ def press(screen: Terminal, key: str) -> None:
 
 
 def agree(screen: Terminal, key: str = "y") -> None:
-    """Type a yes, which is one letter."""
+    """Type the one-letter approval."""
     asks = re.compile(rf"Type\s+{key}\s+and\s+Enter|\b{key}\s+(yes|once)\b")
     screen.wait(lambda: asks.search("\n".join(screen.screen())) is not None, "a question")
     screen.line(key)
 
 
 def agree_in_full(screen: Terminal) -> None:
-    """Type a yes to what cannot be undone, which is the whole word."""
+    """Type the whole word that approves an irreversible action."""
     asks = re.compile(r"Type\s+yes\s+and\s+Enter")
     screen.wait(lambda: asks.search("\n".join(screen.screen())) is not None, "a question")
     screen.line("yes")
 
 
 def ended(screen: Terminal) -> None:
-    """Until the turn is over."""
+    """Wait until the turn is over."""
     screen.wait_for("∙ ")
 
 
 DONE = Say("That is all.")
-REFUSED: Script = [DONE, DONE]  # a reply after a refusal gets one more step
+REFUSED: Script = [DONE, DONE]  # a reply after a rejection gets one more step
 
 
 def shown_whole(screen: Terminal) -> None:
-    """Until every page of the question has been on the screen: only then is a yes taken."""
+    """Show every page of the question: an approval is accepted only then."""
     while not any("That was all of it." in row for row in screen.screen()):
         screen.wait_for("o once")
         page_printed = partial(_is_longer, screen, len(screen.scrolled()))

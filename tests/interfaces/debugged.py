@@ -1,4 +1,4 @@
-"""What the tests of the debugger share: functions that the model makes, and a prompt at which one stands still."""
+"""Shared by the tests of the debugger: functions that the model creates, and a prompt with a paused call."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -48,7 +48,7 @@ ENDED = "∙ "
 
 
 def written(root: Path, *sources: str) -> None:
-    """The functions are there from the start."""
+    """Write the functions in advance."""
     (root / "knapper.toml").touch()
     (root / "functions").mkdir(exist_ok=True)
     (root / "knapper.toml").touch()
@@ -56,7 +56,7 @@ def written(root: Path, *sources: str) -> None:
 
 
 def grown(following: Script) -> Script:
-    """The model makes the function and says so; at the next message it goes on as the script says."""
+    """Have the model create the function and say so; the next message follows the script."""
     return [Ask(create(SCALE, "scale")), Say("Made."), *following]
 
 
@@ -69,7 +69,7 @@ def standing(
     environment: Mapping[str, str] | None = None,
     columns: int = 100,
 ) -> Iterator[Terminal]:
-    """A prompt at which the model's call has come to a breakpoint."""
+    """Yield a prompt at which the model's call has reached a breakpoint."""
     if not (root / "functions").exists():
         written(root)
     with prompt(script, root, environment=environment, columns=columns) as (screen, _):
@@ -81,7 +81,7 @@ def standing(
 
 
 def does(screen: Terminal, typed: str, shows: str) -> None:
-    """Type a command; until the screen shows this below it."""
+    """Type a command and wait until the screen shows the text below it."""
     many = screen.scrolled().count(shows)
     screen.line(typed)
     screen.wait_count(shows, many + 1)

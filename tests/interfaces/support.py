@@ -1,4 +1,4 @@
-"""What the tests of the prompt and of the commands share: programs in processes, and a function to grow."""
+"""Shared by the tests of the prompt and of the commands: programs in subprocesses, and a function to create."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -38,13 +38,13 @@ FLAWED = COUNT_VOWELS.replace("        0\n", "        7\n")
 
 
 def create(code: str, name: str = "count_vowels") -> Wanted:
-    """The model's call that makes a function."""
+    """Return the model's call that creates a function."""
     arguments = {"function_name": name, "function_code_with_docstring": code, "module_name": "words", "reason": "asked"}
     return Wanted("create_function", arguments)
 
 
 def flags(model: ScriptedModel) -> tuple[str, ...]:
-    """What makes a command talk to the scripted model."""
+    """Return the options that point a command to the scripted model."""
     return "--base-url", model.base_url, "--model", "scripted"
 
 
@@ -57,7 +57,7 @@ def prompt(
     columns: int = 80,
     rows: int = 24,
 ) -> Iterator[tuple[Terminal, ScriptedModel]]:
-    """A prompt that is ready, and the model behind it; on leaving, all must have gone by the script."""
+    """Yield a ready prompt and its model; on exit, everything must have followed the script."""
     with (
         scripted(script) as model,
         terminal("run", *flags(model), cwd=cwd, environment=environment, columns=columns, rows=rows) as screen,
@@ -67,6 +67,6 @@ def prompt(
 
 
 def leave(screen: Terminal) -> int:
-    """Ctrl-D; the exit code."""
+    """Press Ctrl-D and return the exit code."""
     screen.type("\x04")
     return screen.exit_code()

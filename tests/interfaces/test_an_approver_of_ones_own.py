@@ -1,4 +1,4 @@
-"""A program that uses the library hands in who is asked; the events of a turn tell of each question and answer."""
+"""A program that uses the library passes in an approver; a turn's events report each question and answer."""
 
 import asyncio
 from collections.abc import AsyncIterator

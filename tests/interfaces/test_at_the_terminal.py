@@ -1,4 +1,4 @@
-"""What is typed in short at the prompt, what goes along with a message, and what a session changed."""
+"""Short forms typed at the prompt, attachments of a message, and the changes of a session."""
 
 import json
 import time
@@ -95,7 +95,7 @@ def test_functions_are_called_and_shown_as_in_python(folder: Path) -> None:
             before = screen.scrolled().count(shows)
             screen.type(typed)
             screen.wait_for(f"› {typed}")
-            screen.type("\x1b[D\x1b[C" + ENTER)  # the menu of completions is closed by moving
+            screen.type("\x1b[D\x1b[C" + ENTER)  # moving the cursor closes the completion menu
             screen.wait_count(shows, before + 1)
 
 
@@ -182,7 +182,7 @@ def test_a_message_that_only_looks_like_a_short_form_is_sent(folder: Path) -> No
         for number, text in enumerate(texts):
             screen.line(text)
             screen.wait_for(f"Answer {number}.")
-        screen.line("／hlep all")  # the slash of another keyboard
+        screen.line("／hlep all")  # the full-width slash of another keyboard
         screen.wait_for("Did you mean /help? To send it to the model, put a space before it.")
 
 
@@ -267,7 +267,7 @@ def test_ctrl_z_suspends_and_continuing_draws_the_prompt_again(folder: Path) -> 
         screen.type(CTRL_Z)
         time.sleep(0.5)
         screen.type("!")
-        screen.wait_for("› half a line!")  # no job control here: it goes on, and nothing is inserted
+        screen.wait_for("› half a line!")  # no job control here: the program keeps running, and nothing is inserted
         assert "\\x1a" not in screen.scrolled()
 
 

@@ -21,7 +21,7 @@ def cut(text: str, at: list[int]) -> list[str]:
 
 
 def play(pieces: list[str]) -> list[DrawnBlock]:
-    """The blocks of a stream, with the parts of each put together."""
+    """Return the blocks of a stream, with the parts of each joined."""
     blocks, whole = BlockSplitter(), list[DrawnBlock]()
     for block in [*(found for piece in pieces for found in blocks.feed(piece)), *blocks.end()]:
         if whole and not whole[-1].ends:

@@ -1,4 +1,4 @@
-"""Breakpoints as a human sets, lists and clears them; a call that stops at once; a loop that is stopped as it runs."""
+"""A human sets, lists and clears breakpoints, stops the next call at once, and interrupts a running loop."""
 
 import time
 from pathlib import Path
@@ -52,7 +52,7 @@ def test_breakpoints_are_set_listed_and_cleared_and_what_cannot_be_one_is_told(t
         does(screen, "/break scale", "● 1: scale, functions/words.py:14 `total = 0`")
         does(screen, f"/break scale:{LOOP_LINE} if number > 1", "● 2: scale")
         does(screen, "/break", "if number > 1")
-        does(screen, "?scale", "??scale shows its source.")  # who is looked at does not stop
+        does(screen, "?scale", "??scale shows its source.")  # showing a function does not stop it
         does(screen, "/break clear 1", "✓ cleared 1: scale")
         does(screen, f"/break clear scale:{LOOP_LINE}", "✓ cleared 2: scale")
         does(screen, "/break now", "No function is running.")
@@ -104,7 +104,7 @@ def test_a_call_of_ones_own_is_stopped_where_it_is_and_says_so_and_what_was_chan
     written(tmp_path, SPIN)
     with prompt([], tmp_path) as (screen, _):
         does(screen, "=spin()", "spin runs; Ctrl-C ends it")
-        time.sleep(2)  # nothing says that its worker has begun
+        time.sleep(2)  # nothing signals that its worker has begun
         does(screen, "/break now", "(debug)")
         screen.wait_gone("spin runs")
         does(screen, "rounds = 77_777", "done")

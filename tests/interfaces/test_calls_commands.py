@@ -1,4 +1,4 @@
-"""`knapper calls` and `functions trace`: what was recorded of a call, the same again, and the lines that it ran."""
+"""`knapper calls` and `functions trace`: a call's record, its replay, and the lines that it ran."""
 
 import json
 import re
@@ -35,7 +35,7 @@ def in_json(root: Path, *arguments: str) -> Any:
 
 @pytest.fixture(scope="module")
 def calls_made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A workspace in which dice were thrown, and nobody was there to share with."""
+    """A workspace with one successful call of `dice` and one failed call of `share`."""
     root = tmp_path_factory.mktemp("calls_made")
     written(root, DICE, SHARE)
     knapper("functions", "call", "dice", "--args", '{"sides": 1000}', cwd=root)

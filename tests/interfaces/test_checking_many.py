@@ -1,4 +1,4 @@
-"""`functions check` on many files: streamed in order, on all cores, in the forms that scripts and services read."""
+"""`functions check` on many files: streamed in order, on all cores, in the formats for scripts and services."""
 
 import json
 import os
@@ -21,7 +21,7 @@ TWO = f"{COUNT_VOWELS}\n\n{UNHINTED}"
 
 @pytest.fixture
 def many(tmp_path: Path) -> Path:
-    """Files of every kind, one of which holds something that is refused."""
+    """Files of every kind; one contains a function that is rejected."""
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib" / "a file.py").write_text(COUNT_VOWELS)
     (tmp_path / "lib" / "two.py").write_text(TWO)
@@ -123,7 +123,7 @@ def test_the_sarif_log_is_what_code_scanning_takes(many: Path) -> None:
 
 
 def check_result(result: dict[str, Any], rules: list[dict[str, Any]]) -> None:
-    """What the published schema and GitHub's page on SARIF require of a result and its rule."""
+    """Check a result and its rule against the published schema and GitHub's page on SARIF."""
     rule = rules[result["ruleIndex"]]
     assert rule["id"] == result["ruleId"]
     for key in ("shortDescription", "fullDescription", "help"):

@@ -59,8 +59,8 @@ def test_a_stream_that_cannot_be_used_ends_in_no_crash(tmp_path: Path, command: 
     sampled([("", ""), ("", "--json"), ("PYTHONUNBUFFERED=1", ""), ("PYTHONUNBUFFERED=1", "--json")], 3),
 )
 def test_a_reader_that_leaves_in_mid_turn_ends_it_quietly(tmp_path: Path, first: str, more: str) -> None:
-    (tmp_path / "knapper.toml").write_text("[model]\ncontext_tokens = 8192\n")  # nothing is said of its window
-    with scripted([Repeat(Say("Good day. " * 9000))]) as model:  # more than a pipe holds, so the reader is missed
+    (tmp_path / "knapper.toml").write_text("[model]\ncontext_tokens = 8192\n")  # avoids a message about the window
+    with scripted([Repeat(Say("Good day. " * 9000))]) as model:  # more than a pipe holds
         done = shell(
             f"{first} KNAPPER run FLAGS {more} --message hi | head -c 5; exit ${{PIPESTATUS[0]}}",
             tmp_path,

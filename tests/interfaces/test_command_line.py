@@ -37,7 +37,7 @@ def test_a_command_finds_all_that_it_imports_when_it_starts_from_nothing(tmp_pat
     done = subprocess.run(
         command, cwd=tmp_path, capture_output=True, check=False, env={"PYTHONPATH": HERE, "HOME": str(tmp_path)}
     )
-    lacks_model = arguments == ["doctor"]  # which says so by its exit code
+    lacks_model = arguments == ["doctor"]  # its exit code reports that
     assert (done.returncode, done.stderr) == (int(lacks_model), b"")
     assert json.loads(done.stdout)
 
@@ -165,7 +165,7 @@ def test_every_command_has_help_that_names_json_and_workspace() -> None:
 
 
 def _helps(command: click.Command, path: str) -> Iterator[tuple[str, str]]:
-    """Yield the help of a command, or of all below a group."""
+    """Yield the help of a command, or of all commands below a group."""
     context = click.Context(command, info_name=path)
     if not isinstance(command, click.Group):
         yield path, command.get_help(context)

@@ -1,4 +1,4 @@
-"""Commands that come from a pipe: those that only show something are done, and the others need an option."""
+"""Commands from a pipe: those that only show something run, the others need an option."""
 
 from pathlib import Path
 
@@ -74,7 +74,7 @@ NEEDS_USER = ["/create fresh", f"/edit {NAME}", "/break now", "/memory edit huma
 
 
 def typed(table: dict[str, list[str]]) -> list[str]:
-    """The lines of a table, in its order."""
+    """Return the lines of a table, in order."""
     return [f"/{name} {words}".strip() for name, each in table.items() for words in each]
 
 

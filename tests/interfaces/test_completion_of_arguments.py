@@ -1,4 +1,4 @@
-"""Completion knows what can stand at each place of a command: words, functions, versions, lines, blocks, agents."""
+"""Completion knows what fits at each place of a command: words, functions, versions, lines, blocks, agents."""
 
 import pytest
 from prompt_toolkit.completion import CompleteEvent
@@ -22,7 +22,7 @@ OTHERS = {
 
 
 async def offered(kind: str, first: str) -> list[tuple[str, str]]:
-    """What there is of a kind, after a word."""
+    """Return the entries of a kind after a word."""
     return [(text, "") for text in OTHERS[f"{kind} of {first}" if f"{kind} of {first}" in OTHERS else kind]]
 
 

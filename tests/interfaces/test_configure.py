@@ -1,4 +1,4 @@
-"""`knapper configure`: asks, tries, writes what works, and never a secret."""
+"""`knapper configure`: asks, tries, and writes what works, but never a secret."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A function is written in the user's editor, from a beginning that shows the form, and judged as any other."""
+"""A function is written in the user's editor, from a template, and judged like any other."""
 
 import stat
 from pathlib import Path
@@ -7,7 +7,7 @@ from tests.interfaces.support import COUNT_VOWELS, prompt
 
 
 def editor(folder: Path, text: str) -> str:
-    """An editor that writes this text into whatever it is opened on."""
+    """Return an editor that writes this text into any file it opens."""
     (folder / "text").write_text(text)
     program = folder / "editor"
     program.write_text(f'#!/bin/sh\nfor last; do :; done\ncp "{folder}/text" "$last"\n')

@@ -1,4 +1,4 @@
-"""The human at the `(debug)` prompt: stops, looks, changes a local, and the result reaches the model."""
+"""The human at the `(debug)` prompt: stops, inspects, changes a local, and the result reaches the model."""
 
 from pathlib import Path
 
@@ -114,7 +114,7 @@ def test_a_command_that_comes_too_late_for_its_stop_is_held_back_once(tmp_path: 
 
 def test_the_debuggers_history_is_its_own_and_is_kept(tmp_path: Path) -> None:
     with standing(USED, tmp_path) as screen:
-        screen.wait_for("▸ scale(numbers=[1, 2, 3, 4], factor=10)  … paused")  # no seconds of a call that stands
+        screen.wait_for("▸ scale(numbers=[1, 2, 3, 4], factor=10)  … paused")  # no seconds for a paused call
         does(screen, "total + 5", "│ 35")
         screen.type(UP)
         screen.wait_for("(debug) total + 5")

@@ -1,4 +1,4 @@
-"""What `knapper doctor` says of the model, and whether a key may go where the folder says."""
+"""What `knapper doctor` reports on the model, and whether a key may be sent to the address in the folder."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -118,7 +118,7 @@ async def test_a_database_is_shown_with_what_waits_and_all_processes(
             " update knapper.event set due = due - 500, at = at - 500",
             database.partition("?")[0].rpartition("/")[2],
         )
-        slow_clock = "import time; real = time.time; time.time = lambda: real() - 5"  # this machine's
+        slow_clock = "import time; real = time.time; time.time = lambda: real() - 5"  # the clock of this machine
         done = knapper("doctor", cwd=tmp_path, environment={"KNAPPER_STORAGE_URL": database}, first=slow_clock)
     said = done.stdout
     assert "PostgreSQL 1" in said

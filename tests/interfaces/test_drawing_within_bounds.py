@@ -1,4 +1,4 @@
-"""No text of a model, however it is made, holds the prompt: each piece of drawing is over in a tenth of a second."""
+"""No text from a model blocks the prompt: each drawing step ends within a tenth of a second."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -38,7 +38,7 @@ REPLIES = {
 
 
 def longest(work: Callable[[], Iterable[object]]) -> float:
-    """Return how long the longest piece took of this thread's time."""
+    """Return the longest CPU time of this thread for one step."""
     return least_s(LONGEST_S / 2, lambda: _longest(work))
 
 
@@ -51,10 +51,10 @@ def _longest(work: Callable[[], Iterable[object]]) -> float:
 
 
 def hear(text: str, *, at_the_end: bool) -> Iterator[object]:
-    """A turn with this reply, as the prompt hears and draws it."""
+    """Yield the steps of a turn with this reply as the prompt receives and draws it."""
     made: list[str] = []
     above = Above(made.append, lambda: None)
-    above.wake = lambda: None  # type: ignore[method-assign]  # no loop runs here: the pieces are made by hand
+    above.wake = lambda: None  # no loop runs here: the test makes the steps itself
     live = Live()
     teller = TurnRenderer(CallLog(), live, lambda: 80, Screen(above.add, lambda lines: "", lambda: None, render.DARK))
     if not at_the_end:

@@ -36,7 +36,7 @@ async def test_an_editor_that_cannot_be_started_is_an_error_that_says_how_to_fix
 ) -> None:
     monkeypatch.delenv("VISUAL", raising=False)
     monkeypatch.setenv("EDITOR", editor)
-    monkeypatch.setenv("PATH", "/usr/bin:/bin")  # a folder that may not be entered is another error
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")  # an inaccessible folder would be another error
     with pytest.raises(UsageError, match=f"^{re.escape(says)}") as caught:
         await open_editor(Path("f.py"), 1)
     assert "export EDITOR" in str(caught.value.fix)

@@ -1,4 +1,4 @@
-"""Every command that begins with a slash, typed in one session; none fails, and each says what it is for."""
+"""Every slash command, typed in one session; none fails, and each states its purpose."""
 
 from pathlib import Path
 

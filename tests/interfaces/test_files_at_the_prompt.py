@@ -1,4 +1,4 @@
-"""A human at the prompt is asked for a file when a function opens it, and the call waits."""
+"""A human at the prompt is asked for a file when a function opens it; the call waits."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ DENIED: Script = [*MADE, Expect(Say("I may not."), contains(TOLD))]
 
 @pytest.fixture(autouse=True)
 def sales(tmp_path: Path) -> Path:
-    """The file of the user."""
+    """The user's file."""
     file = tmp_path / "data" / "sales.csv"
     file.parent.mkdir()
     file.write_text(SALES)
@@ -29,7 +29,7 @@ def sales(tmp_path: Path) -> Path:
 
 
 def entries(root: Path) -> str:
-    """The file of grants."""
+    """Return the content of the file of grants."""
     file = root / "functions" / "grants.toml"
     return file.read_text() if file.exists() else ""
 

@@ -1,4 +1,4 @@
-"""Whatever somebody writes into a row of the state file, each command ends with an answer and an exit code."""
+"""Whatever someone writes into a row of the state file, each command ends with an answer and an exit code."""
 
 import shutil
 import sqlite3
@@ -83,7 +83,7 @@ signal.signal(signal.SIGALRM, type_it)
 signal.setitimer(signal.ITIMER_REAL, 0.5, 0.5)
 """
 FIRST = {"serve": CTRL_C}
-"""What runs before a command that goes on until Ctrl-C: it types that once the command listens for the end."""
+"""Code that runs before a command that ends only at Ctrl-C: it sends Ctrl-C once the command waits for it."""
 ELSEWHERE = {"configure", "functions edit", "memory edit", "secrets set"} | {
     f"models {verb}" for verb in ("get", "list", "path", "remove")
 }
@@ -120,7 +120,7 @@ COMMANDS = sorted({*commands(LazyGroup("knapper"))} - ELSEWHERE)
 
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A workspace of ours with something in nearly every table."""
+    """A workspace with something in nearly every table."""
     root = tmp_path_factory.mktemp("forged")
     for arguments in (
         ["init"],
@@ -138,10 +138,10 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def columns(root: Path) -> list[tuple[str, str, str]]:
-    """Every column of every table, with its type."""
+    """Return every column of every table, with its type."""
     db = sqlite3.connect(root / STATE / "state.db")
     rows = db.execute("select name, sql from sqlite_schema where type = 'table' order by 1").fetchall()
-    indexes = tuple(name for name, sql in rows if sql.lower().startswith("create virtual"))  # derived, and made anew
+    indexes = tuple(name for name, sql in rows if sql.lower().startswith("create virtual"))  # derived and rebuilt
     tables = [name for name, _ in rows if not name.startswith(indexes)]
     found = [(table, row[1], row[2]) for table in tables for row in db.execute(f"pragma table_info({table})")]
     db.close()
@@ -149,13 +149,13 @@ def columns(root: Path) -> list[tuple[str, str, str]]:
 
 
 def fill(db: sqlite3.Connection, table: str) -> None:
-    """A row where there is none."""
+    """Insert a row where there is none."""
     if db.execute(f"select count(*) from {table}").fetchone()[0]:
         return
     kinds = [(row[1], row[2]) for row in db.execute(f"pragma table_info({table})")]
     some = {"TEXT": AGENT, "INTEGER": 1, "REAL": 1.0, "BLOB": b""}
     values = {name: some[kind] for name, kind in kinds}
-    for row in db.execute(f"pragma foreign_key_list({table})").fetchall():  # which points at a row that is there
+    for row in db.execute(f"pragma foreign_key_list({table})").fetchall():  # a reference to an existing row
         found = db.execute(f"select {row[4] or 'rowid'} from {row[2]} limit 1").fetchone()
         values[row[3]] = found[0] if found else values[row[3]]
     names, marks = ", ".join(values), ", ".join("?" * len(values))
@@ -185,7 +185,7 @@ def test_a_forged_verdict_raises_no_standing(workspace: Path, tmp_path: Path) ->
     shutil.copytree(workspace, root := tmp_path / "copy")
     forge(root, "verdict", "verdict", '{"problems": [], "fixes": [], "standing": "trial", "by": "human"}')
     done = knapper("functions", "show", FUNCTION, cwd=root)
-    assert "draft" in done.stdout  # as one that nobody judged
+    assert "draft" in done.stdout  # as a function that was never judged
     assert done.returncode == 0
 
 

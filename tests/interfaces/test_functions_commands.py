@@ -1,4 +1,4 @@
-"""`knapper init, functions …, schema, doctor, models` in processes of their own, as a script uses them."""
+"""`knapper init, functions …, schema, doctor, models` as subprocesses, as a script uses them."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Where no human can be asked the answer is no, and all hear how to grant it; a command at a terminal asks."""
+"""Where no human can be asked the answer is no, with how to grant it; a command at a terminal asks."""
 
 import json
 import time
@@ -80,7 +80,7 @@ PAGED = "Enter shows more"
 
 
 def long(place: str, root: Path) -> tuple[str, ...]:
-    """A command that asks about more than a screen shows."""
+    """Return a command whose question is longer than the screen."""
     comments = "".join(f"    # {number}\n" for number in range(60))
     (root / "new.py").write_text(weather(place).replace("    return", f"{comments}    return"))
     return "functions", "create", "weather", "--file", "new.py"
@@ -197,7 +197,7 @@ def test_the_rest_of_a_paste_answers_no_question(tmp_path: Path, place: str) -> 
     arguments = ("functions", "create", "weather", "--file", "new.py")
     with terminal(*arguments, cwd=tmp_path, environment=home(tmp_path)) as screen:
         until = time.monotonic() + 8
-        while time.monotonic() < until:  # it is still on its way when the question comes
+        while time.monotonic() < until:  # input is still arriving when the question appears
             screen.type("yes\n")
             time.sleep(0.02)
         screen.wait_for(ASKS)

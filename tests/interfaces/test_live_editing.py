@@ -1,4 +1,4 @@
-"""A function edited by hand while the conversation goes on: verdicts appear, no key is lost, both hands are kept."""
+"""A function edited during the conversation: verdicts appear, no key is lost, and both sides' edits are kept."""
 
 import sys
 from functools import partial
@@ -56,7 +56,7 @@ def test_an_editor_is_opened_at_the_functions_line_and_nothing_is_written_over_i
         screen.wait_for("saved")
         assert "editor at +4" in screen.scrolled()
         words.with_name("other.py").write_text("def other(:\n")
-        for name in ("third", "fourth"):  # when the fourth is taken, the third has been told, if it is
+        for name in ("third", "fourth"):  # once the fourth is loaded, any message about the third has appeared
             words.with_name(f"{name}.py").write_text(f'def {name}() -> int:\n    """Give it."""\n    return 3\n')
             screen.wait(partial(_taken, tmp_path, name), f"{name} is taken")
         assert " outside" not in screen.scrolled()

@@ -1,4 +1,4 @@
-"""Tables that are looked through at the prompt, and taking back what was done last."""
+"""Paged tables at the prompt, and undoing the last action."""
 
 import re
 from pathlib import Path
@@ -65,7 +65,7 @@ def test_a_q_before_any_filter_leaves_and_one_behind_a_space_filters(grown: Path
         screen.type("q")
         screen.wait_gone("of 61:")
         screen.line("/functions")
-        screen.wait_for("functions 61 of 61:")  # and no q is left in the input line
+        screen.wait_for("functions 61 of 61:")  # and the q did not end up in the input line
         screen.type(" vowelsq")
         screen.wait_for("No match")
         screen.type(BACKSPACE)
@@ -242,7 +242,7 @@ def test_the_gauge_shows_how_full_a_conversation_is_that_goes_on(tmp_path: Path)
 
 
 def shown(screen: Terminal) -> str:
-    """The rows of the screen."""
+    """Return the rows of the screen."""
     return "\n".join(row.rstrip() for row in screen.screen())
 
 

@@ -1,4 +1,4 @@
-"""What was typed for a running turn, and came as that turn ended."""
+"""A message typed for a running turn that arrived as the turn ended."""
 
 from pathlib import Path
 

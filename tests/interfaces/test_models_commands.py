@@ -1,4 +1,4 @@
-"""Fetching and removing a local model: how far it is, how long it takes, and what is gone afterwards."""
+"""Downloading and removing a local model: the progress, the time left, and what is gone afterwards."""
 
 import asyncio
 import hashlib
@@ -20,7 +20,7 @@ MB = 1_000_000
 
 
 class Watch:
-    """A clock that goes when it is told to."""
+    """A clock that the test advances."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -54,12 +54,12 @@ def test_without_a_terminal_a_line_comes_at_every_tenth(capsys: pytest.CaptureFi
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == "from a folder, continued"
     assert [text.split(",")[1].strip() for text in lines[1:]] == ["50%", "60%", "70%", "80%", "90%", "100%"]
-    assert "2.0 MB/s, 20 s left" in lines[2]  # what was here before does not count
+    assert "2.0 MB/s, 20 s left" in lines[2]  # the part that was already here does not count
 
 
 @contextmanager
 def endless(asked: list[str]) -> Iterator[str]:
-    """An address that gives bytes, little by little, until nobody listens; where each request wanted to begin."""
+    """Yield an address that sends bytes slowly until the client leaves; `asked` records where each request began."""
 
     async def answer(request: Request, answer: Answer) -> None:
         asked.append(request.headers.get("range", ""))
@@ -160,12 +160,12 @@ NOWHERE = {
 
 
 def engine(more: str = "") -> str:
-    """Code that has the program find the engine's stand-in."""
+    """Return code that makes the program find the engine's stand-in."""
     return f"import sys; sys.path.insert(0, {str(STANDIN)!r})\n{more}"
 
 
 def small(url: str, content: bytes) -> str:
-    """Code after which there is one local model, a small one at this address."""
+    """Return code that leaves one local model, a small one at this address."""
     data = f"size={len(content)}, sha256={hashlib.sha256(content).hexdigest()!r}, url={url!r}, packages=None"
     return engine(f"""
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""A model's name that is typed, and that the endpoint does not have, is refused before anything is sent."""
+"""A typed model name that the endpoint does not have is rejected before anything is sent."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`knapper run` as scripts use it: exit codes, what goes on after a cut, and who answers questions about grants."""
+"""`knapper run` as scripts use it: exit codes, what resumes after an interruption, and who answers about grants."""
 
 import json
 import os
@@ -72,7 +72,7 @@ def test_the_message_of_a_turn_that_failed_does_not_go_along_with_the_next(tmp_p
 
 
 def cut_off(root: Path, *arguments: str) -> None:
-    """A process that is killed while its model speaks."""
+    """Kill a process while its model is replying."""
     reading, writing = os.pipe()
     process = Program(("run", *arguments), [0, writing, 2], cwd=root, environment=surroundings({}))
     os.close(writing)
@@ -162,7 +162,7 @@ def test_a_wrong_setting_is_told_in_two_lines_before_anything_is_loaded(tmp_path
 
 @pytest.fixture
 def elsewhere(tmp_path: Path) -> dict[str, str]:
-    """A workspace in which something was said, as it is seen from another XDG_DATA_HOME."""
+    """A workspace with a conversation, seen with another XDG_DATA_HOME."""
     with scripted([Say("Good day.")]) as model:
         assert knapper("run", *flags(model), "--message", "hello", cwd=tmp_path).returncode == 0
     return {"XDG_DATA_HOME": str(tmp_path / "elsewhere")}

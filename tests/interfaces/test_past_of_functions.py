@@ -1,4 +1,4 @@
-"""A function's past and the candidates that wait, from outside: commands in processes, the prompt in a terminal."""
+"""A function's history and the pending candidates, from outside: as subprocesses, and at the prompt in a terminal."""
 
 import json
 from pathlib import Path

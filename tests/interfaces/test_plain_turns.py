@@ -96,7 +96,7 @@ def test_lines_alone_can_be_asked_for_at_any_terminal(tmp_path: Path) -> None:
         screen.wait_for("Plainly.")
         screen.type("\x04")
         assert screen.exit_code() == 0
-        assert "\x1b[?" not in screen.sent.decode()  # nothing is drawn again
+        assert "\x1b[?" not in screen.sent.decode()  # nothing is redrawn
 
 
 def test_what_a_function_prints_is_an_event_and_no_line_of_its_own(tmp_path: Path) -> None:

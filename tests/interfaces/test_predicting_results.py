@@ -1,4 +1,4 @@
-"""Who creates a function whose examples leave much open is asked for results: in pipes, terminals, and the prompt."""
+"""The author of a function whose examples leave much open is asked for results: in pipes, terminals, and the prompt."""
 
 import json
 import re
@@ -76,7 +76,7 @@ def test_at_a_terminal_each_result_is_asked_for(folder: Path) -> None:
 
 
 def answer(screen: Terminal, count: int) -> None:
-    """Give the right results from this one on, until no more is asked for."""
+    """Give the right results from number `count` on, until no more are requested."""
     screen.wait(lambda: "added to grown" in screen.scrolled() or len(asked_of(screen)) == count, "a question")
     if len(asked_of(screen)) == count:
         screen.line(right(asked_of(screen)[-1]))

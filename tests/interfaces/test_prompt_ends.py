@@ -1,4 +1,4 @@
-"""How the prompt ends from outside, and what does not end it."""
+"""What ends the prompt from outside, and what does not."""
 
 import os
 import signal
@@ -141,7 +141,7 @@ def test_a_fault_in_a_slash_command_keeps_the_prompt_too(tmp_path: Path) -> None
 
 
 class Broken(Knapper):
-    """The program in a terminal, in which some code of it was replaced: the first word of the command is that code."""
+    """A terminal with the program, partly replaced by code: the first word of the command is that code."""
 
     def _start(self, command: Sequence[str], slave: int, cwd: Path, environment: Mapping[str, str]) -> Program:
         return Program(command[1:], [slave] * 3, cwd=cwd, environment=environment, first=command[0])

@@ -1,4 +1,4 @@
-"""What keys do at the prompt, in a real pseudo-terminal."""
+"""The keys of the prompt, in a real pseudo-terminal."""
 
 import re
 import time

@@ -1,4 +1,4 @@
-"""What the prompt shows on screens that are too small for all of it."""
+"""The prompt on screens that are too small for all of it."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What stands on screens of all sizes and kinds, compared after normalising: times and addresses taken out."""
+"""Screens of all sizes and kinds, compared without times and addresses."""
 
 import re
 import time
@@ -39,12 +39,12 @@ _VARIES = re.compile(r"\d[\d,.]* (?:ms|s|min)\b|127\.0\.0\.1:\d+|[\d.]+k tokens|
 
 
 def normal(text: str) -> list[str]:
-    """The lines that say something, with what differs from run to run taken out."""
+    """Return the non-empty lines, without what differs from run to run."""
     return [line for each in text.split("\n") if (line := _VARIES.sub("~", each).rstrip())]
 
 
 def shown(screen: Terminal) -> list[str]:
-    """What a turn printed: from its message to the line that ends it."""
+    """Return what a turn printed: from its message to its last line."""
     lines = normal(screen.scrolled())
     return lines[lines.index("› go") : next(at for at, line in enumerate(lines) if line.startswith("∙ "))]
 
@@ -82,7 +82,7 @@ def test_what_was_printed_of_a_reply_never_changes_while_the_rest_streams(tmp_pa
 
 
 def common(some: list[str], others: list[str]) -> int:
-    """How many lines are the same, from the top."""
+    """Return how many lines are the same, from the top."""
     same = (one == other for one, other in zip(some, others, strict=False))
     return sum(takewhile(bool, same))
 

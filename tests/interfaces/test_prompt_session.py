@@ -1,4 +1,4 @@
-"""A whole conversation in a real pseudo-terminal: grow, prove, use, edit by hand, break by hand, go on."""
+"""A whole conversation in a real pseudo-terminal: create, prove, use, edit and break a function, and continue."""
 
 from pathlib import Path
 

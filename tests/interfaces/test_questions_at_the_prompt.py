@@ -1,4 +1,4 @@
-"""A human at the prompt is asked before a function gets what it lacks, and answers with one key."""
+"""A human at the prompt is asked before a function gets a missing grant, and answers with one key."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""What a question looks like: on small screens, without colours, with hostile texts, while windows change."""
+"""How a question looks: on small screens, without colors, with hostile texts, while the window changes."""
 
 import re
 import unicodedata

@@ -1,4 +1,4 @@
-"""`functions check --reader` and `functions import --reader`: a model is asked about each description, if asked for."""
+"""`functions check --reader` and `functions import --reader`: a model reads each description on request."""
 
 import json
 from pathlib import Path
@@ -27,7 +27,7 @@ def lib(tmp_path: Path) -> Path:
 
 
 def judged(root: Path, *command: str) -> tuple[dict[str, dict[str, Any]], int]:
-    """The verdicts by function, and how many descriptions the reader was shown."""
+    """Return the verdicts by function, and how many descriptions the reader was shown."""
     with scripted([], reader=by_description) as model:
         done = knapper("functions", *command, "--json", cwd=root, environment=model.environment)
     rows = [json.loads(line) for line in done.stdout.splitlines()]

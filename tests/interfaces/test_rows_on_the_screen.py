@@ -1,4 +1,4 @@
-"""The rows that a turn takes: what was made, why something was refused, and a question fold; `/show` opens the rest."""
+"""The rows of a turn: results, reasons and questions are folded; `/show` opens the rest."""
 
 import re
 from pathlib import Path
@@ -40,13 +40,13 @@ SUMS = f'''def sums(total: int) -> int:
 
 
 def predicted(seen: Seen) -> Ask:
-    """The model's answer to the question for results."""
+    """Return the model's answer to the question for results."""
     calls = re.findall(r"^- (shipping\(.*\))$", str(seen.messages[-1]["content"]), re.MULTILINE)
     return Ask(Wanted("confirm_function", {"function_name": "shipping", "expected": [*map(right, calls)]}))
 
 
 def turn(screen: Terminal, message: str = "go") -> list[str]:
-    """The rows of one whole turn, from below the message to the line that ends it."""
+    """Return the rows of one whole turn, from below the message to its last line."""
     before = screen.scrolled().count("∙ ")
     screen.line(message)
     screen.wait(lambda: screen.scrolled().count("∙ ") > before, "the end of the turn")
@@ -181,7 +181,7 @@ def test_an_edit_shows_its_first_changed_lines_and_no_hint_that_was_told_before(
     with prompt(script, workspace, columns=120, rows=40) as (screen, _):
         assert re.search(r"\d+ hints?: /show 1", turn(screen)[0])
         screen.line("/show 1")
-        screen.wait_for("hint: functions/words.py:12 ")  # where it is now
+        screen.wait_for("hint: functions/words.py:12 ")  # the line where it is now
         screen.type("q")
         rows = turn(screen, "again")
     assert re.fullmatch(r"✓ changed sums\(total\) -> int · 2 of 2 examples · computes only · .*/show 2", rows[0]), rows

@@ -1,4 +1,4 @@
-"""The commands that begin with a slash, in a real pseudo-terminal."""
+"""The slash commands, in a real pseudo-terminal."""
 
 import sys
 import time

@@ -1,4 +1,4 @@
-"""What a worker says at a stop stands behind a bar, and never looks like a line of the program."""
+"""A worker's text at a stop is behind a bar and never looks like a line of the program."""
 
 from agent_core.functions.debug import Command, DebugStop
 from agent_core.functions.debug.stop import At

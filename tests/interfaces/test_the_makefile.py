@@ -1,4 +1,4 @@
-"""`make` in a clone: which model answers, and in which folder what it makes is kept."""
+"""`make` in a clone: which model answers, and which folder stores the functions."""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def recipe(clone: Path, *arguments: str) -> str:
-    """Return what `make` would run in a clone that is installed."""
+    """Return what `make` would run in an installed clone."""
     shutil.copy(ROOT / "Makefile", clone)
     installed = ("--assume-old=.venv/.run", "--assume-old=.venv/.serve")
     command = ["make", "--dry-run", *installed, *arguments]

@@ -1,4 +1,4 @@
-"""What a human meets who has no model: three choices, each of which ends at a prompt or in a sentence."""
+"""The menu for a user without a model: three choices, each ending at a prompt or with a message."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -92,7 +92,7 @@ def holds(file: Path, text: str) -> bool:
 
 
 def take_the_rest(screen: Terminal) -> None:
-    """Take what is offered once an address is there, to the prompt, and leave."""
+    """Accept the rest of the offers once an address is set, reach the prompt, and leave."""
     for question in ("Its key", "The model's name", "Keep the address"):
         screen.wait_for(question)
         screen.line("")
@@ -104,7 +104,7 @@ def test_an_address_may_be_given_where_the_choice_is_asked_for(tmp_path: Path) -
     with scripted([Say("ready")]) as model, menu(tmp_path) as screen:
         screen.line(model.base_url)
         take_the_rest(screen)
-    assert (tmp_path / "knapper.toml").read_text() == ""  # nothing is kept without a yes
+    assert (tmp_path / "knapper.toml").read_text() == ""  # nothing is stored without approval
 
 
 def test_an_address_without_its_scheme_is_asked_about_and_no_key(tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_the_third_choice_takes_the_tour_on_a_dumb_terminal_too(tmp_path: Path) 
         screen.line("7")
         screen.wait_for("✗ `7` is not one of 1, 2 and 3")
         assert screen.scrolled().count("Which model should answer you?") == 1
-        screen.wait_count(CHOICE, 2)  # what is typed before a question is no answer to it
+        screen.wait_count(CHOICE, 2)  # input typed before a question is not its answer
         screen.line("3")
         screen.wait_for("Type: `how many vowels are in queueing?`")
 
@@ -171,7 +171,7 @@ def test_without_a_terminal_no_model_is_an_error_with_the_three_ways(tmp_path: P
 @pytest.mark.parametrize("has", ["", ".git", "letter.txt"])
 def test_a_folder_that_is_no_workspace_becomes_one_with_a_yes(tmp_path: Path, has: str) -> None:
     bare = tmp_path / "bare"
-    (tmp_path / "knapper.toml").unlink()  # which would be found from below
+    (tmp_path / "knapper.toml").unlink()  # it would be found from below
     (bare / has).mkdir(parents=True)
     with terminal("run", cwd=bare, environment={"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path)}) as screen:
         screen.wait_for("Enter for yes.")
@@ -200,7 +200,7 @@ def test_what_was_typed_ahead_of_the_question_for_a_workspace_is_said_not_to_be_
     (tmp_path / "knapper.toml").unlink()
     bare.mkdir()
     with terminal("run", cwd=bare, environment={"HOME": str(tmp_path)}, columns=110) as screen:
-        screen.type("y\rhow many vowels?\rand half a")  # read by the prompt or not, as it happens
+        screen.type("y\rhow many vowels?\rand half a")  # whether the prompt reads it is up to chance
         screen.wait_for("Make one here")
         for text in ("y", "how many vowels?", "and half a"):
             assert f"not sent: {text}\n" in screen.scrolled()

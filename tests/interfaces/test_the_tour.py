@@ -1,4 +1,4 @@
-"""The tour: a scripted growth session through the real loop, and it says so on every screen."""
+"""The tour: a scripted growth session through the real loop; every screen says that it is scripted."""
 
 import re
 import subprocess
@@ -91,7 +91,7 @@ def test_a_file_changed_by_hand_in_the_tour_is_seen_and_runs(tmp_path: Path) -> 
         screen.wait_for("⟳ count_vowels was changed outside")
         screen.line("how many vowels are in rhythm?")
         screen.wait_for('In "rhythm" it is 1 now')
-        assert any(f"tour · {SERVED} · " in row for row in screen.screen())  # the bar says it too
+        assert any(f"tour · {SERVED} · " in row for row in screen.screen())  # the status bar says it too
         assert leave(screen) == 0
 
 
@@ -167,7 +167,7 @@ def test_the_tour_goes_on_where_nobody_can_be_asked(tmp_path: Path) -> None:
 def test_a_question_about_what_no_screen_has_made_yet_is_sent_to_the_start(tmp_path: Path) -> None:
     seen = played(GRANT, "how many vowels are in Señora-queue?", cwd=tmp_path)
     assert "There is no `tour.py` yet" in seen
-    assert 'There are 7 vowels in "Señora-queue"' in seen  # a word with a hyphen is taken whole
+    assert 'There are 7 vowels in "Señora-queue"' in seen  # a hyphenated word counts as one
     assert "not follow my script" not in seen
 
 
@@ -189,7 +189,7 @@ def test_a_tour_that_nobody_types_plays_by_itself_to_its_end_and_touches_nothing
 
 def test_each_line_that_the_tour_types_is_one_that_its_screens_suggest() -> None:
     said = "\n".join(step.text for scene in script().scenes for step in scene.steps)
-    for typed in script().typed[1:]:  # the first one is typed for a person, too
+    for typed in script().typed[1:]:  # the first one is also typed for a person
         assert f"`{typed.text}`" in said or f"    {typed.text}\n" in said, typed.text
         assert not typed.file or {typed.old, typed.new} <= set(said.split("`"))
 

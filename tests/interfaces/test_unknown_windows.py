@@ -1,4 +1,4 @@
-"""A model whose window is unknown is not given a small one in silence: a user reads of it, and how to set it."""
+"""A model with an unknown window is not silently given a small one: the user is told how to set it."""
 
 import json
 from pathlib import Path
@@ -26,7 +26,7 @@ def test_one_message_tells_it_once_beside_the_answer(tmp_path: Path) -> None:
 
 def test_the_prompt_tells_it_at_the_first_start_and_with_the_model_at_each(tmp_path: Path) -> None:
     (tmp_path / "functions").mkdir()
-    with scripted([]) as model:  # at one address, as an endpoint is
+    with scripted([]) as model:  # at a single address, as an endpoint is
         for count in (2, 1):
             with terminal("run", cwd=tmp_path, environment=model.environment) as screen:
                 screen.wait_for("/help lists the commands")

@@ -1,4 +1,4 @@
-"""`functions check` at a terminal: a line per function, each code explained once, and all of it with `-v`."""
+"""`functions check` at a terminal: a line per function, each code explained once, and everything with `-v`."""
 
 from pathlib import Path
 
@@ -42,7 +42,7 @@ def test_each_function_has_a_line_and_each_code_is_explained_once(library: Path)
     assert row.startswith("  lib/first.py:4 no-docstring: `first` has no docstring, so the model cannot know")
     assert " ×2 — " in row
     assert lines[-1].startswith("✓ 3 judged: 3 would be added (3 as draft)")
-    assert "knapper functions import lib --dry-run" in done.stderr  # what judges a library with its dependencies
+    assert "knapper functions import lib --dry-run" in done.stderr  # judges a library with its dependencies
 
 
 def test_details_come_with_a_switch_and_count_what_is_listed(library: Path) -> None:

@@ -1,4 +1,4 @@
-"""A verb that only reads waits for the store and the registry: nothing that judges, calls or asks a model is loaded."""
+"""A read-only command loads only the store and the registry: nothing that judges, calls or asks a model."""
 
 import subprocess
 import sys
@@ -31,13 +31,13 @@ HEAVY = {
 """What judges, calls, serves, watches, or asks a model."""
 MEASURES = {
     "functions show": ["sandbox.host", "sandbox.processes.pool"],  # it runs the examples for the lines that they reach
-    "functions audit": ["agent_core.functions.gate.gate", "numpy"],  # finds copies
-    "functions search": ["numpy"],  # compares meanings
+    "functions audit": ["agent_core.functions.gate.gate", "numpy"],  # to find copies
+    "functions search": ["numpy"],  # to compare meanings
     "memory search": ["numpy"],
 }
-"""What a reading verb has a use for all the same."""
+"""Modules that a read-only command still needs."""
 GIVEN = {"name": "double", "need": "double a number", "text": "number", "call": "1"}
-"""What is typed for a parameter, by its name; for others nothing."""
+"""The value typed for a parameter, by its name; nothing for others."""
 SAYS = """
 import sys
 from agent_core.__main__ import main
@@ -49,7 +49,7 @@ finally:
 
 
 def reading_verbs(group: click.Group, path: str = "") -> Iterator[tuple[str, Verb]]:
-    """Every verb that opens a workspace to read it, with its path."""
+    """Yield every command that opens a workspace to read it, with its path."""
     context = click.Context(group)
     for name in group.list_commands(context):
         command = group.get_command(context, name)
@@ -80,9 +80,9 @@ def test_the_reading_verbs_are_found() -> None:
 @pytest.mark.parametrize("path", sampled(VERBS, 3))
 def test_a_verb_that_reads_loads_nothing_that_judges_calls_or_asks(path: str, workspace: Path) -> None:
     typed = [GIVEN[str(param.name)] for param in VERBS[path].params if param.name in GIVEN and param.required]
-    command = [sys.executable, "-c", SAYS, *path.split(), *typed]  # no fork of a process that has the library
+    command = [sys.executable, "-c", SAYS, *path.split(), *typed]  # no fork of a process that has imported the library
     ended = subprocess.run(command, cwd=workspace, env=surroundings({}), capture_output=True, text=True)
-    assert ended.returncode in (0, 1, 2), ended.stderr  # a name that is not there is answered by the same way
+    assert ended.returncode in (0, 1, 2), ended.stderr  # an unknown name takes the same code path
     loaded = ended.stderr.rpartition("loaded: ")[2].split()
     assert "agent_core.storage" in loaded, ended.stderr
     assert sorted(HEAVY & {*loaded} - {*MEASURES.get(path, ())}) == []

@@ -1,4 +1,4 @@
-"""What somebody new reads at the prompt: help, questions, memory."""
+"""What a new user reads at the prompt: help, questions, memory."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What people type who have not read the help: options and files in other places, folders with nothing in them."""
+"""Input from people who have not read the help: options and files in unusual places, empty folders."""
 
 import json
 import re
@@ -30,7 +30,7 @@ SHOUT = '''def shout(text: str) -> str:
 
 @pytest.fixture
 def grown(tmp_path: Path) -> Path:
-    """A workspace with one function, and its file beside it."""
+    """A workspace with one function, and its file next to it."""
     (tmp_path / "functions").mkdir()
     (tmp_path / "functions" / "words.py").write_text(COUNT_VOWELS)
     (tmp_path / "mine.py").write_text(SHOUT)

@@ -1,4 +1,4 @@
-"""The prompt names what is waited for, and what the user did, in the user's own words and numbers."""
+"""The prompt names what it waits for and what the user did, in the user's own terms and numbers."""
 
 import json
 import sys
@@ -19,7 +19,7 @@ WAIT = "summarizing the oldest messages… 1"
 
 
 def talked_until_summarized(screen: Terminal) -> tuple[int, bool]:
-    """How many messages it took until the oldest were a summary, and whether the wait for it was shown."""
+    """Return how many messages it took until the oldest were summarized, and whether the wait was shown."""
     is_told = False
 
     def is_over(number: int) -> bool:

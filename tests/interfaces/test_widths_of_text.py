@@ -1,4 +1,4 @@
-"""How wide text is: no character of any script makes a row wider than the screen, or takes it from behind its bar."""
+"""Text width: no character of any script makes a row wider than the screen, or escapes its bar."""
 
 import shlex
 import unicodedata
@@ -116,6 +116,6 @@ def test_what_a_function_prints_stays_behind_its_bar_at_a_plain_terminal(
 
 
 def printed(screen: Terminal) -> list[str]:
-    """The rows of what the function printed."""
+    """Return the rows that the function printed."""
     rows = [row for row in screen.scrolled().splitlines() if "say" not in row and "text" not in row]
     return [row for row in rows if "granted" in row or "by you" in row or "✓" in row]

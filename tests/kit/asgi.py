@@ -1,4 +1,4 @@
-"""A transport that hands requests to an application in this process, and its answers on as they come."""
+"""An HTTP transport that calls an application in this process and streams its responses."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -11,13 +11,13 @@ _END: Final[dict[str, Any]] = {"type": "http.disconnect"}
 
 
 class StreamingTransport(httpx2.AsyncBaseTransport):
-    """Requests without a socket. That of the client's package holds an answer back until all of it is there."""
+    """Send requests without a socket. The client package's own transport buffers the whole response first."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Return the answer to a request, whose body may still be coming."""
+        """Return the response to a request; its body may still be streaming."""
         exchange = _Exchange(await request.aread())
         url = request.url
         scope = {
@@ -40,7 +40,7 @@ class StreamingTransport(httpx2.AsyncBaseTransport):
 
 
 class _Exchange(httpx2.AsyncByteStream):
-    """One request and its answer."""
+    """One request and its response."""
 
     def __init__(self, body: bytes) -> None:
         self._asked = [{"type": "http.request", "body": body, "more_body": False}]
@@ -75,7 +75,7 @@ class _Exchange(httpx2.AsyncByteStream):
             yield part
 
     async def aclose(self) -> None:
-        """Leave: the application hears of it, and ends."""
+        """Close the response: the application receives a disconnect and ends."""
         self._left.set()
         while not self._parts.empty():
             self._parts.get_nowait()

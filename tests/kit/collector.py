@@ -1,4 +1,4 @@
-"""A collector of OpenTelemetry's spans, as far as a test needs one."""
+"""A minimal OpenTelemetry span collector for tests."""
 
 import gzip
 import threading
@@ -13,7 +13,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 @dataclass
 class Collector:
-    """The spans that came, in their order."""
+    """The spans received, in order."""
 
     url: str = ""
     spans: list[Span] = field(default_factory=list)
@@ -21,7 +21,7 @@ class Collector:
 
 @contextmanager
 def collector() -> Iterator[Collector]:
-    """A collector at work."""
+    """Run a collector."""
     made = Collector()
 
     class Handler(BaseHTTPRequestHandler):
@@ -33,7 +33,7 @@ def collector() -> Iterator[Collector]:
             self.end_headers()
 
         def log_message(self, *_: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     server = HTTPServer(("127.0.0.1", 0), Handler)
     made.url = f"http://127.0.0.1:{server.server_port}"
@@ -52,5 +52,5 @@ def _plain(body: bytes, encoding: str | None) -> bytes:
 
 
 def attributes(span: Span) -> dict[str, str | int]:
-    """What is said of a span."""
+    """Return the attributes of a span."""
     return {one.key: one.value.string_value or one.value.int_value for one in span.attributes}

@@ -1,4 +1,4 @@
-"""Fixtures for tests that need PostgreSQL: the server of the run, and an empty database of the store for each test."""
+"""Fixtures for tests that need PostgreSQL: the server of the run, and an empty store database for each test."""
 
 import asyncio
 import subprocess
@@ -18,7 +18,7 @@ _NUMBERS = count()
 
 @pytest.fixture(scope="session")
 def postgres(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Iterator[Server]:
-    """The server of this run."""
+    """The PostgreSQL server of this run."""
     pytest.importorskip("psycopg", reason="needs psycopg: pip install '.[postgres]'")
     if programs() is None:
         pytest.skip("there is no PostgreSQL on this machine, and no wheel of one for it")
@@ -33,10 +33,10 @@ def postgres(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Iterat
 
 @pytest.fixture(scope="session")
 def template(postgres: Server, worker_id: str) -> str:
-    """The name of a database with the tables of the store, which is copied for each test."""
+    """The name of a database with the store's tables; each test gets a copy."""
     name = f"base_{worker_id}"
     postgres.execute(f"create database {name}")
-    with ThreadPoolExecutor(1) as thread:  # which has no loop yet
+    with ThreadPoolExecutor(1) as thread:  # a thread without a running event loop
         thread.submit(asyncio.run, _prepare(postgres.url(name))).result()
     return name
 
@@ -47,14 +47,14 @@ async def _prepare(url: str) -> None:
 
 @pytest.fixture
 def database(postgres: Server, template: str) -> Iterator[str]:
-    """The address of an empty database."""
+    """The URL of an empty database."""
     with _made(postgres, template) as url:
         yield url
 
 
 @pytest.fixture(scope="module")
 def lasting_database(postgres: Server, template: str) -> Iterator[str]:
-    """The same, for all tests of a file."""
+    """The URL of an empty database that all tests of a module share."""
     with _made(postgres, template) as url:
         yield url
 

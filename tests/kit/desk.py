@@ -1,4 +1,4 @@
-"""A workspace in a temporary folder, an agent in it, and a scripted model that it talks to."""
+"""A workspace in a temporary folder, one agent in it, and a scripted model."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -54,7 +54,7 @@ def shipping(weight: int, express: bool = False) -> int:
         price = 20
     return price + 4 if express else price
 '''
-"""Its two examples leave open most of what it does."""
+"""A function whose two examples leave most of its behavior open."""
 HOLLOW = '''\
 def send_mail(to: str, subject: str) -> str:
     """Send a mail to somebody.
@@ -73,7 +73,7 @@ def send_mail(to: str, subject: str) -> str:
 
 
 def another(name: str) -> str:
-    """A function like the example, under another name; it counts some consonants, too, so it is no copy."""
+    """Return the example function under another name; it also counts some consonants, so it is not a duplicate."""
     consonants = "".join(letter for at, letter in enumerate("bcdfjklpsvwxz") if crc32(name.encode()) >> at & 1)
     sentence = f"Count the vowels in a text, and of the other letters {consonants or 'none'}{name}."
     named = VOWELS.replace("count_vowels", name).replace("Count the vowels in a text.", sentence)
@@ -89,7 +89,7 @@ def right(call: str) -> str:
 
 @dataclass
 class Desk:
-    """The workspace, agent and model of a test of a turn."""
+    """The workspace, agent and model for a test of a turn."""
 
     workspace: Workspace
     agent: Agent
@@ -97,15 +97,15 @@ class Desk:
 
     @property
     def functions(self) -> Path:
-        """The folder of functions."""
+        """The functions folder."""
         return self.workspace.root / "functions"
 
     async def say(self, message: str) -> list[Event]:
-        """One whole turn; its events."""
+        """Run one whole turn and return its events."""
         return [event async for event in self.agent.turn(message)]
 
     def put(self, path: str, text: str) -> Path:
-        """A file in the folder of functions, saved as an editor does it."""
+        """Save a file in the functions folder the way an editor does: write a temporary file and rename it."""
         file = self.functions / path
         file.parent.mkdir(parents=True, exist_ok=True)
         beside = file.with_name(file.name + ".tmp")
@@ -115,12 +115,12 @@ class Desk:
 
 
 def of(kind: type[E], events: list[Event]) -> list[E]:
-    """The events of one kind."""
+    """Return the events of one kind."""
     return [event for event in events if isinstance(event, kind)]
 
 
 def answers(events: list[Event]) -> list[str]:
-    """Return what the model read as answers to its calls."""
+    """Return the results of its calls as the model read them."""
     return [event.text for event in of(CallAnswered, events)]
 
 
@@ -134,9 +134,9 @@ def ended(events: list[Event]) -> TurnEnded:
 async def desk(
     root: Path, model: ScriptedModel, sandbox: Sandbox | None = None, /, **flags: Any
 ) -> AsyncIterator[Desk]:
-    """Open a workspace whose model is the scripted one; `turn__max_steps=3` sets `turn.max_steps`.
+    """Open a workspace with the scripted model; `turn__max_steps=3` sets `turn.max_steps`.
 
-    A `sandbox` that others have too serves it, unless it sets what a sandbox is started with.
+    A shared `sandbox` is used unless a flag changes how the sandbox starts.
     """
     if flags.keys() & {"sandbox__packages", "sandbox__unsafe", "turn__parallel"}:
         sandbox = None

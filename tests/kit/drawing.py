@@ -1,4 +1,4 @@
-"""The amount that is tried: everything in a search (`make soak`), a part of it in the suite."""
+"""How many cases to run: all of them in a search (`make soak`), a sample in the suite."""
 
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias, TypeVar
@@ -8,24 +8,24 @@ from _pytest.mark import ParameterSet
 from hypothesis import settings
 
 T = TypeVar("T")
-Case: TypeAlias = str | ParameterSet  # with an id of its own, as `pytest.param(…, id=…)` makes it
+Case: TypeAlias = str | ParameterSet  # `pytest.param(…, id=…)` carries its own id
 
 STEADY, SEARCHING = "steady", "searching"
 
 
 def drawn(examples: int) -> int:
-    """The number of a property's examples for the profile that runs: a fifth in the suite."""
+    """Return the number of examples for a property under the active profile: a fifth in the suite."""
     return examples if _is_searching() else max(examples // 5, 5)
 
 
 def sampled(cases: Iterable[T], step: int, at: int = 0) -> Sequence[T]:
-    """Each case where one searches; in the suite every `step`th, from a place that `at` moves."""
+    """Return all cases in a search; in the suite every `step`th one, starting at `at`."""
     cases = list(cases)
     return cases if _is_searching() else cases[at % step :: step] or cases[:1]
 
 
 def crossed(cases: Iterable[Case], others: Sequence[Case]) -> Sequence[ParameterSet]:
-    """Each case with each of the others where one searches; in the suite with one of them, each in its turn."""
+    """Pair each case with every other one in a search; in the suite with one of the others, in rotation."""
     pairs = [
         (case, other)
         for at, case in enumerate(cases)

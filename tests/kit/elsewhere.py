@@ -1,8 +1,8 @@
-"""Runs the command line as on a system that lacks parts of Linux: `python -m tests.kit.elsewhere functions list`.
+"""Runs the command line without some parts of Linux: `python -m tests.kit.elsewhere functions list`.
 
-What is missing: `fcntl`, `termios`, `pwd`, `grp` and `resource`, `/proc`, `os.fork` and `os.O_PATH`, signals that
-Windows does not have, signals in a loop of events, names relative to an open folder. With `--import` it imports every
-module of the packages instead, and prints what fails; with `--build` it builds the component that such a system runs.
+Removed are `fcntl`, `termios`, `pwd`, `grp` and `resource`, `/proc`, `os.fork` and `os.O_PATH`, signals that Windows
+does not have, signal handlers of the event loop, and paths relative to an open folder. With `--import` it imports every
+module of the packages instead and prints the failures; with `--build` it builds the component that such a system runs.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from typing import Any, Final
 
 _MODULES: Final = frozenset({"fcntl", "termios", "pwd", "grp", "resource"})
 _TAKEN: Final = ("fork", "forkpty", "O_PATH", "pidfd_open")
-_SIGNALS: Final = ("SIGUSR1", "SIGUSR2", "SIGXCPU", "SIGBUS")  # that no module of ours can have from the start
+_SIGNALS: Final = ("SIGUSR1", "SIGUSR2", "SIGXCPU", "SIGBUS")  # no module of ours may use these at import time
 _PACKAGES: Final = ("agent_core", "knapper", "meta_functions", "sandbox.inside", "sandbox.wire", "sandbox.portable")
 _OF_LINUX: Final = ("agent_core.functions.mcp.confined", "sandbox.inside.canaries", "sandbox.portable.guest")
 _ENDS: Final = ".__main__"
@@ -32,7 +32,7 @@ class _Nowhere(importlib.abc.MetaPathFinder):
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 
-def _without_proc(opener: Callable[..., Any]) -> Callable[..., Any]:  # Any: as the one that it stands for
+def _without_proc(opener: Callable[..., Any]) -> Callable[..., Any]:  # Any: the signature of the replaced function
     def open_elsewhere(path: Any, *rest: Any, **named: Any) -> Any:
         text = os.fsdecode(path) if isinstance(path, (str, bytes, os.PathLike)) else ""
         if text == "/proc" or text.startswith("/proc/"):
@@ -47,7 +47,7 @@ def _no_handlers(*_any: object) -> None:
 
 
 def leave_linux() -> None:
-    """Take from this process what other systems do not have."""
+    """Remove from this process what other systems do not have."""
     for name in _MODULES & sys.modules.keys():
         del sys.modules[name]
     sys.meta_path.insert(0, _Nowhere())
@@ -64,7 +64,7 @@ def leave_linux() -> None:
 
 
 def _import_all() -> list[str]:
-    """Import every module, and return what failed because of what is missing. Libraries of others are theirs."""
+    """Import every module and return the failures caused by what is missing. Third-party modules are left alone."""
     failed = []
     for package in _PACKAGES:
         for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):

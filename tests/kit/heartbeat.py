@@ -1,4 +1,4 @@
-"""The longest time that the event loop was deaf, measured by a heart that beats every millisecond."""
+"""The longest time that the event loop was blocked, measured by a heartbeat every millisecond."""
 
 import asyncio
 import gc
@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from tests.kit.pace import least_s_of
 
 MOST_MS = 100.0
-"""The longest time for which anything untrusted may hold up the event loop."""
+"""The longest time for which untrusted input may block the event loop."""
 _BEAT_S = 0.001
 
 
 @dataclass
 class Stall:
-    """The longest pause: processor time of the loop's thread, which load hardly changes, and by the clock."""
+    """The longest pause: CPU time of the loop's thread, which load hardly affects, and wall-clock time."""
 
     cpu_ms: float = 0.0
     wall_ms: float = 0.0
@@ -27,21 +27,21 @@ async def heartbeat() -> AsyncIterator[Stall]:
     """Measure the longest pause of the event loop within the block."""
     stall = Stall()
     gc.collect()
-    gc.freeze()  # what the program held before, a test run's or a bench's, is not walked in the block, nor by the next
+    gc.freeze()  # objects that existed before are exempt from garbage collection in this block and in later ones
     heart = asyncio.create_task(_beat(stall))
     await asyncio.sleep(0)  # the first beat
     try:
         yield stall
-        await asyncio.sleep(2 * _BEAT_S)  # the last one: what ended the block may have been the longest
+        await asyncio.sleep(2 * _BEAT_S)  # one more beat: the block may have ended in its longest pause
     finally:
         heart.cancel()
 
 
 async def stall_of(work: Callable[[], Awaitable[object]], within_s: float = 60) -> Stall:
-    """The stall of work that can be done again: the shortest, where the first is too long for this machine.
+    """Return the stall of repeatable work: the shortest of several runs if the first is too long for this machine.
 
     Raises:
-        TimeoutError: the work took longer than it may.
+        TimeoutError: the work took longer than `within_s`.
     """
     stalls: list[Stall] = []
 

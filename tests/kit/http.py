@@ -1,4 +1,4 @@
-"""Just enough of an HTTP/1.1 server, on one thread of its own: requests in, whole or chunked answers out."""
+"""A minimal HTTP/1.1 server on its own thread, with whole or chunked responses."""
 
 import asyncio
 import threading
@@ -20,7 +20,7 @@ class Request:
 
 @dataclass
 class Answer:
-    """The answer that a handler writes: `send` for a whole one, or `begin`, `write` and `end` for a chunked one."""
+    """The response that a handler writes: `send` for a whole one, or `begin`, `write` and `end` for a chunked one."""
 
     _writer: asyncio.StreamWriter
     broken: bool = field(default=False)
@@ -34,7 +34,7 @@ class Answer:
         self._writer.write(_head(200, {"Content-Type": content_type, "Transfer-Encoding": "chunked"}))
 
     async def write(self, part: bytes) -> None:
-        """One part, torn in two chunks, since networks do so."""
+        """Write one part, split into two chunks as networks do."""
         half = len(part) // 2
         for torn in filter(None, (part[:half], part[half:])):
             self._writer.write(f"{len(torn):x}\r\n".encode() + torn + b"\r\n")
@@ -54,7 +54,7 @@ Handler: TypeAlias = Callable[[Request, Answer], Awaitable[None]]
 
 
 class Server:
-    """Serves on a free port of the loopback until it is closed."""
+    """Serves on a free loopback port until closed."""
 
     def __init__(self, handler: Handler, *, port: int = 0) -> None:
         self._handler = handler
@@ -78,8 +78,8 @@ class Server:
         self._loop.close()
 
     async def _stop(self) -> None:
-        # asyncio leaves a connection open that came just before the server closes: stop listening, let the last ones
-        # in, and close only then.
+        # asyncio leaves a connection open that arrived just before the server closes: stop listening, accept the last
+        # connections, and only then close.
         for listening in self._server.sockets:
             self._loop.remove_reader(listening.fileno())
         while others := asyncio.all_tasks() - {asyncio.current_task()}:

@@ -1,5 +1,6 @@
-"""The level at which tests run function code, by `KNAPPER_SANDBOX_LEVEL` or the strongest here; and tests that need
-another one: they are skipped, and counted at the end.
+"""The sandbox level for tests, from `KNAPPER_SANDBOX_LEVEL` or the strongest one available here.
+
+Tests that need another level are skipped and counted at the end.
 """
 
 import os
@@ -15,23 +16,23 @@ import pytest
 from agent_core.base.user_folders import data_folder
 from sandbox import Sandbox
 
-STORE: Final[Path] = data_folder() / "portable"  # the user's own: to build a component takes half a minute
+STORE: Final[Path] = data_folder() / "portable"  # the user's own folder: building a component takes half a minute
 _SETTING = "KNAPPER_SANDBOX_LEVEL"
 
 
 def _chosen() -> Any:  # one of the setting's values
-    """Return the level for all tests: the one that is forced, or `portable` where there is no other."""
+    """Return the level for all tests: the forced one, or `portable` if there is no other."""
     if _SETTING not in os.environ and not _has_landlock() and level_here() == "portable":
-        os.environ[_SETTING] = "portable"  # for what a test starts, and for those that run beside
+        os.environ[_SETTING] = "portable"  # for subprocesses and the xdist workers
     if os.environ.get(_SETTING) == "portable" and "PYTEST_XDIST_WORKER" not in os.environ:
-        level_here()  # once, before those that run beside: what is built is not held against a test's time
+        level_here()  # once, before the xdist workers start, so that a build does not count toward a test's time
     return os.environ.get(_SETTING, "auto")
 
 
 def _has_landlock() -> bool:
     if sys.platform != "linux":
         return False
-    from sandbox.confine import landlock  # others have no such library
+    from sandbox.confine import landlock  # other platforms do not have this library
 
     try:
         return landlock.version() > 0
@@ -41,7 +42,7 @@ def _has_landlock() -> bool:
 
 @cache
 def level_here() -> str:
-    """The level of tests on this machine, found once by a start in a process of its own; `none` if there is none."""
+    """Return the level of this machine, found once by starting a sandbox in a subprocess; `none` if no level works."""
     environment = {_SETTING: "auto", **os.environ, "PYTEST_XDIST_WORKER": "none"}
     done = subprocess.run(
         [sys.executable, "-c", _START], env=environment, capture_output=True, text=True, cwd=_REPOSITORY,
@@ -70,12 +71,12 @@ IS_PORTABLE: Final = FORCED == "portable"
 
 
 async def start(**options: Any) -> Sandbox:  # what Sandbox.start takes
-    """Return a sandbox of that level."""
+    """Return a sandbox of the chosen level."""
     return await Sandbox.start(level=FORCED, store=STORE, **options)
 
 
 def lend(folder: Path) -> None:
-    """Show what is built in a user's data folder that a test has for itself."""
+    """Link the built components into a user data folder that a test has to itself."""
     if STORE.is_dir():
         place = folder / "knapper" / "portable"
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -83,11 +84,11 @@ def lend(folder: Path) -> None:
             if not (place / file.name).exists():
                 try:
                     os.link(file, place / file.name)
-                except OSError:  # they lie on two file systems
+                except OSError:  # the folders are on two file systems
                     shutil.copy2(file, place / file.name)
 
 
-NOT_THERE: Final = {  # why a test says nothing of level `portable` → its files and functions
+NOT_THERE: Final = {  # why a test does not apply to level `portable` → its files and functions
     "no process of its own is the worker": (
         "test_levels_and_refusals.py", "test_control_groups.py", "test_how_a_worker_is_seen.py",
         "test_in_a_container.py",
@@ -128,7 +129,7 @@ NOT_THERE: Final = {  # why a test says nothing of level `portable` → its file
 
 
 def reason_to_skip(nodeid: str) -> str | None:
-    """Return why a test says nothing of the forced level, if so."""
+    """Return why a test does not apply to the forced level, if it does not."""
     if not IS_PORTABLE:
         return None
     return next((why for why, names in NOT_THERE.items() if any(name in nodeid for name in names)), None)
@@ -136,41 +137,41 @@ def reason_to_skip(nodeid: str) -> str | None:
 
 NEEDS = "needs another level than"
 NO_LEVEL = "no level "
-"""How a test that was to run at one level is skipped where it is not."""
+"""How the reason for a skip begins if the level under test is not available."""
 NOTHING_RUNS = "The sandbox cannot be enforced here"
-"""What the program says wherever a function was to run and there is no level."""
+"""The program's message if a function must run and no level works."""
 
 
 def skip_here(why: str, level: str = "") -> None:
-    """Skip the test, because of what this level, or that of this machine, lacks."""
+    """Skip the test because the given level, or the level of this machine, does not support it."""
     pytest.skip(f"{NEEDS} {level or level_here()}: {why}")
 
 
 def require_functions() -> None:
-    """Skip the test where no level holds."""
+    """Skip the test if no level works."""
     if level_here() == "none":
         skip_here("a function has to run")
 
 
 def require_landlock(why: str) -> None:
-    """Skip the test where the kernel has no Landlock."""
+    """Skip the test if the kernel has no Landlock."""
     if level_here() not in ("full", "core"):
         skip_here(why)
 
 
 def require_namespaces(why: str) -> None:
-    """Skip the test where no namespaces can be made."""
+    """Skip the test if namespaces cannot be created."""
     if level_here() not in ("full", "apart"):
         skip_here(why)
 
 
 def require_root(sandbox: Sandbox, why: str) -> None:
-    """Skip the test where workers have no root of their own."""
+    """Skip the test if workers have no root of their own."""
     if not sandbox.layers["namespaces"]:
         skip_here(why, sandbox.level)
 
 
 def require_imports_ahead(sandbox: Sandbox) -> None:
-    """Skip the test where a package is imported by each call."""
+    """Skip the test if each call imports its own packages."""
     if sandbox.level == "apart":
         skip_here("each call imports its packages", "apart")

@@ -1,6 +1,6 @@
-"""Packages of npm for tests, below the cache folder: `python -m tests.kit.npm axe-core@4.14.1` installs one there.
+"""npm packages for tests, below the cache folder: `python -m tests.kit.npm axe-core@4.14.1` installs one.
 
-Nothing of them is ever in the repository, and nothing of ours needs them to run.
+None of them is ever in the repository, and our code does not need them.
 """
 
 import hashlib
@@ -19,15 +19,15 @@ _WHOLE: Final = "whole"
 
 
 def packages_folder(wanted: Sequence[str]) -> Path:
-    """Return where these packages are, if they are installed."""
+    """Return the folder of these packages, if they are installed."""
     return cache_folder() / "npm" / hashlib.sha256(" ".join(wanted).encode()).hexdigest()[:12]
 
 
 def install_packages(wanted: Sequence[str]) -> Path:
-    """Install packages, unless they are there, and return their folder.
+    """Install packages unless they are there already, and return their folder.
 
     Raises:
-        OSError: they cannot be; says why.
+        OSError: they cannot be installed; says why.
     """
     folder = packages_folder(wanted)
     if (folder / _WHOLE).exists():
@@ -51,7 +51,7 @@ def install_packages(wanted: Sequence[str]) -> Path:
 
 
 def axe_source() -> str:
-    """Return the source of axe-core, or an empty text if it is not installed."""
+    """Return the source of axe-core, or an empty string if it is not installed."""
     path = packages_folder([AXE]) / "node_modules" / "axe-core" / "axe.min.js"
     return path.read_text("utf-8") if path.exists() else ""
 

@@ -1,10 +1,10 @@
-"""What Prometheus would read of an answer, by the parser of its own client."""
+"""The samples in a metrics response, parsed by Prometheus's own client library."""
 
 from prometheus_client.parser import text_string_to_metric_families
 
 
 def numbers(text: str) -> dict[str, float]:
-    """The samples by name, with the values of labels after a colon."""
+    """Return the samples by name, with the label values after a colon."""
     return {
         ":".join([sample.name, *(value for name, value in sorted(sample.labels.items()) if name != "le")]): sample.value
         for family in text_string_to_metric_families(text)

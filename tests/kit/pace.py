@@ -1,4 +1,4 @@
-"""Processor time that can be held to a bound on every machine, however slow it is at the moment."""
+"""CPU time that can be compared with a limit on any machine, however slow it is at the moment."""
 
 import gc
 import time
@@ -7,11 +7,11 @@ from contextlib import contextmanager
 
 _TRIES = 5
 _KNOWN_S = 0.008
-"""What `_known` takes on the machine for which the bounds were written, at its slower hours."""
+"""The seconds of `_known` on the reference machine, at its slower hours."""
 
 
 def time_of(work: Callable[[], object]) -> float:
-    """Return the seconds of this thread's processor time that the work takes."""
+    """Return the CPU seconds of this thread that the work takes."""
     with uncollected():
         began = time.thread_time()
         work()
@@ -19,9 +19,9 @@ def time_of(work: Callable[[], object]) -> float:
 
 
 def least_s(most_s: float, measure: Callable[[], float]) -> float:
-    """Measure once, and again where it took longer than it may: the least, in seconds of the noted machine.
+    """Return the least measured time, scaled to the reference machine; stop at the first within `most_s`.
 
-    What is slow in itself is slow each time; a neighbor on the machine is not.
+    Slow code is slow each time; a busy neighbor on the machine is not.
     """
     found: list[float] = []
     while len(found) < _TRIES and not any(seconds <= most_s for seconds in found):
@@ -38,13 +38,13 @@ async def least_s_of(most_s: float, measure: Callable[[], Awaitable[float]]) -> 
 
 
 def slowness() -> float:
-    """Return how many times longer a known piece of work takes now than on the noted machine; at least 1."""
+    """Return how many times longer a known piece of work takes now than on the reference machine; at least 1."""
     return max(1.0, max(_known(), _known()) / _KNOWN_S)
 
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Collect no garbage within: a walk over all that a test run holds would be taken for the work's own time."""
+    """Disable garbage collection in the block: a scan of all objects of a test run would distort the measurement."""
     was_on = gc.isenabled()
     gc.disable()
     try:

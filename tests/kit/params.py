@@ -1,4 +1,4 @@
-"""The package's own types of requests: what is sent has to be what its typed calls would have let through."""
+"""The SDK's own request types: what is sent must pass what its typed calls would allow."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-# What servers of one kind want beside a request, which the package lets through as `extra_body`, by its path.
+# Parameters of particular servers, which the SDK passes through as `extra_body`, by their path.
 BESIDE = {
     "body.cache_prompt",
     "body.return_progress",
@@ -19,7 +19,7 @@ BESIDE = {
 
 
 def unfit(body: Any, path: str) -> str | None:
-    """What is wrong with the body of a request to this path, or None."""
+    """Return what is wrong with the body of a request to this path, or None."""
     try:
         valid = _whole(_adapter(path.rpartition("/v1")[2]).validate_python(body))
     except ValidationError as error:
@@ -44,7 +44,7 @@ def _adapter(path: str) -> TypeAdapter[Any]:
 
 
 def _whole(value: Any) -> Any:
-    """The value with what pydantic leaves for later; raises what it finds there."""
+    """Return the value with pydantic's lazy iterables consumed; raises the validation errors found there."""
     if isinstance(value, dict):
         return {key: _whole(inner) for key, inner in value.items()}
     if isinstance(value, str | bytes | int | float | bool | None):
@@ -53,7 +53,7 @@ def _whole(value: Any) -> Any:
 
 
 def _lost(sent: Any, valid: Any, place: str) -> Iterator[str]:
-    """The places of what was sent and is in no type."""
+    """Yield the places of sent values that no type knows."""
     if isinstance(sent, dict) and isinstance(valid, dict):
         for key, value in sent.items():
             if key in valid:

@@ -1,4 +1,4 @@
-"""The scripted model: real HTTP, real streaming, a script as data; what does not go by the script is an error."""
+"""The scripted model: real HTTP and streaming, a script as data. Any departure from the script is an error."""
 
 import asyncio
 import json
@@ -21,7 +21,7 @@ NO_RETRY = {"x-should-retry": "false"}
 
 
 def reading(reach: str = "nothing", calls: Mapping[str, str] | None = None, results: Sequence[str] = ()) -> Choose:
-    """The answer of a reader of descriptions, in the mode in which it is asked."""
+    """Return the answer of a description reader in the mode in which it is asked."""
     rows = [{"call": call, "result": result} for call, result in (calls or {}).items()]
     answer = {"thought": "So it says.", "reach": reach, "calls": rows, "results": [*results]}
 
@@ -34,11 +34,11 @@ def reading(reach: str = "nothing", calls: Mapping[str, str] | None = None, resu
 
 
 class ScriptError(AssertionError):
-    """The requests were not those of the script."""
+    """The requests did not follow the script."""
 
 
 class ScriptedModel:
-    """A server that plays a script. Everything that it saw can be asked of it afterwards."""
+    """A server that plays a script and records every request."""
 
     def __init__(
         self,
@@ -54,11 +54,11 @@ class ScriptedModel:
         reserves: bool = False,
         embeds: Callable[[str], list[float]] | None = None,
     ) -> None:
-        """`beside` are answers to other requests, such as "GET /api/ps", each to one request, the last to all after.
+        """`beside` maps other requests, such as "GET /api/ps", to their answers: one per request, the last one repeats.
 
-        `summary` answers every request to sum up the conversation, `reader` every one to read the description of a
-        function, beside the script. With `reserves`, the limit is
-        for the prompt and the longest reply that is asked for together. `embeds` gives the vector of a text.
+        Outside of the script, `summary` answers every request to summarize the conversation and `reader` every request
+        to read a function's description. With `reserves`, the limit applies to the prompt plus the longest reply that
+        is requested. `embeds` returns the vector of a text.
         """
         self._embeds = embeds
         self.summaries: list[Seen] = []
@@ -70,7 +70,7 @@ class ScriptedModel:
         self._beside = {what: list(answers) for what, answers in (beside or {}).items()}
         self.requests: list[Seen] = []
         self.refusals: list[str] = []
-        self.agents: list[str] = []  # of every request, what it says that it is sent by
+        self.agents: list[str] = []  # the user agent of every request
         self.errors: list[str] = []
         self._left = list(script)
         self._repeated = 0
@@ -82,7 +82,7 @@ class ScriptedModel:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The variables that make a process talk to this server."""
+        """The environment variables that point a process to this server."""
         return {"OPENAI_BASE_URL": self.base_url, "OPENAI_API_KEY": self._key or "scripted"}
 
     @property
@@ -97,11 +97,11 @@ class ScriptedModel:
 
     @property
     def left(self) -> list[object]:
-        """The steps that were not asked for."""
+        """The steps not requested yet."""
         return [step for step in self._left if not (isinstance(step, Repeat) and step.times is None)]
 
     def verify(self, *, refusals_expected: bool = False) -> None:
-        """Raise if anything did not go by the script."""
+        """Raise ScriptError if anything departed from the script."""
         faults = [*self.errors, *(f"never asked for: {step}" for step in self.left)]
         if not refusals_expected:
             faults += [f"refused: {text}" for text in self.refusals]
@@ -113,7 +113,7 @@ class ScriptedModel:
 
     async def _handle(self, request: Request, answer: Answer) -> None:
         self.agents.append(request.headers.get("user-agent", ""))
-        request = replace(request, path=request.path.removeprefix("/openai"))  # where Azure's newer surface is
+        request = replace(request, path=request.path.removeprefix("/openai"))  # the path of Azure's newer API
         if self._key and request.headers.get("authorization") != f"Bearer {self._key}":
             await answer.send(401, _error("Incorrect API key provided.", "invalid_api_key"))
         elif left := self._beside.get(what := f"{request.method} {request.path}"):
@@ -160,7 +160,7 @@ class ScriptedModel:
             await _play(step, seen, answer, len(self.requests))
 
     def _next(self, seen: Seen) -> Step | str:
-        """The step for a request, or what is wrong with it."""
+        """Return the step for a request, or what is wrong with the request."""
         if not self._left:
             return f"the script is over, but request {len(self.requests)} came; it ends in {seen.messages[-1]}"
         step = self._left[0]
@@ -228,7 +228,7 @@ def scripted(
     refusals_expected: bool = False,
     **options: Any,  # Any: what ScriptedModel takes
 ) -> Iterator[ScriptedModel]:
-    """A running scripted model; on leaving, everything must have gone by the script."""
+    """Run a scripted model and verify on exit that everything followed the script."""
     server = ScriptedModel(script, **options)
     try:
         yield server

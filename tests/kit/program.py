@@ -1,6 +1,6 @@
-"""`knapper` in processes of its own, as `python -m agent_core` starts it, but forked from one that has imported it.
+"""`knapper` in its own process, as `python -m agent_core` starts it, but forked from one that has imported it.
 
-What happens from nothing is for the tests that run `KNAPPER`; here each of hundreds of starts would cost a second.
+Tests of a cold start run `KNAPPER`; hundreds of those here would cost a second each.
 """
 
 import gc
@@ -38,7 +38,7 @@ FORKING.set_forkserver_preload(
         "meta_functions.memory",
         "meta_functions.talk",
         "tests.crash.storage_work",
-        # What those import when they need it:
+        # Imported by those on demand:
         "anyio._backends._asyncio",
         "httpcore2",
         "numpy",
@@ -47,13 +47,13 @@ FORKING.set_forkserver_preload(
         "tomllib",
     ]
 )
-# And what a program finds out once, the first time that it makes a workspace and opens it:
+# Computed once by a program, when it first creates and opens a workspace:
 blank()
 parameters()
 
 
 class Program:
-    """The command line at work in a process, with the standard streams that it is given."""
+    """The command line running in a process, with the standard streams given to it."""
 
     def __init__(
         self,
@@ -77,11 +77,11 @@ class Program:
         return self._process.pid or 0
 
     def poll(self) -> int | None:
-        """Its exit code, if it has ended."""
+        """Return the exit code if the process has ended."""
         return self._process.exitcode
 
     def wait(self, timeout_s: float | None = None) -> int:
-        """Its exit code, when it has ended."""
+        """Wait for the process to end and return its exit code."""
         self._process.join(timeout_s)
         if (code := self.poll()) is None:
             raise subprocess.TimeoutExpired("knapper", timeout_s or 0)
@@ -94,7 +94,7 @@ class Program:
 def python(
     program: Path | str, *arguments: str, cwd: Path, environment: Mapping[str, str] | None = None, first: str = ""
 ) -> subprocess.CompletedProcess[str]:
-    """A file, or a module by its name, run to its end as the main program, where the library is imported already."""
+    """Run a file, or a module by name, to its end as the main program, in a process that has imported the library."""
     run, more = ("run_path", "") if isinstance(program, Path) else ("run_module", ", alter_sys=True")
     call = f"runpy.{run}({str(program)!r}, run_name='__main__'{more})"
     code = f"{first}\nimport runpy, sys\nsys.argv[0] = {str(program)!r}\n{call}\nsys.exit()"
@@ -104,7 +104,7 @@ def python(
 def knapper(
     *arguments: str, cwd: Path, given: str | bytes = "", environment: Mapping[str, str] | None = None, first: str = ""
 ) -> subprocess.CompletedProcess[str]:
-    """The program run to its end, without a terminal; `first` is code that runs before it begins."""
+    """Run the program to its end without a terminal; `first` is code that runs before it begins."""
     with TemporaryFile() as typed, TemporaryFile() as out, TemporaryFile() as err:
         typed.write(given.encode() if isinstance(given, str) else given)
         typed.seek(0)
@@ -118,7 +118,7 @@ def knapper(
 
 
 def surroundings(given: Mapping[str, str]) -> dict[str, str]:
-    """The environment of a program: the variables given, and as little as it needs of our own."""
+    """Return the environment of a program: the given variables, and as little as possible of ours."""
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
     return {**kept, "PYTHONPATH": str(Path(__file__).resolve().parents[2]), **given}
 
@@ -129,8 +129,8 @@ def _text(file: IO[bytes]) -> str:
 
 
 def _become(arguments: list[str], ends: list[Connection], cwd: str, environment: dict[str, str], first: str) -> None:
-    """In the child: what the kernel and the interpreter do for a program before its first line."""
-    gc.freeze()  # looking through what is the server's, too, would copy all of it
+    """Do in the child what the kernel and the interpreter do before a program's first line."""
+    gc.freeze()  # garbage collection of the server's objects would copy them all
     os.setsid()
     for number, end in enumerate(ends):
         os.dup2(end.fileno(), number)

@@ -1,4 +1,4 @@
-"""A step as the bytes that an endpoint sends: whole, or as the events of a stream."""
+"""A step as the bytes that an endpoint sends: one object, or a stream of events."""
 
 import json
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ MOST_PIECES = 200
 
 
 def whole(step: Say | Ask, seen: Seen, n: int) -> bytes:
-    """The answer as one object."""
+    """Return the response as one object."""
     message: dict[str, Any] = {"role": "assistant", "content": step.text or None, "refusal": None}
     if isinstance(step, Ask):
         message["tool_calls"] = calls_of(step, n)
@@ -26,7 +26,7 @@ def whole(step: Say | Ask, seen: Seen, n: int) -> bytes:
 
 
 def events(step: Say | Ask, seen: Seen, n: int) -> Iterator[bytes]:
-    """The answer as the events of a stream."""
+    """Yield the response as the events of a stream."""
     yield _event(seen, n, {"role": "assistant", "content": ""})
     if isinstance(step, Say):
         yield from (_event(seen, n, {"reasoning_content": piece}) for piece in pieces(step.thought))
@@ -45,12 +45,12 @@ def events(step: Say | Ask, seen: Seen, n: int) -> Iterator[bytes]:
 
 
 def text_events(text: str, seen: Seen, n: int) -> Iterator[bytes]:
-    """A text as events."""
+    """Yield a text as events."""
     return (_event(seen, n, {"content": piece}) for piece in pieces(text))
 
 
 def pieces(text: str) -> list[str]:
-    """The text in pieces, as a model writes it."""
+    """Return the text in pieces, as a model writes it."""
     size = max(PIECE_CHARS, len(text) // MOST_PIECES)
     return [text[start : start + size] for start in range(0, len(text), size)]
 
@@ -69,7 +69,7 @@ def _head(seen: Seen, n: int, kind: str) -> dict[str, Any]:
 
 
 def calls_of(step: Ask, n: int) -> list[dict[str, Any]]:
-    """The calls of a reply, in the shape of chat completions."""
+    """Return the calls of a reply in the shape of chat completions."""
     return [
         {
             "id": f"call_{n}_{k}" if call.id is None else call.id,
@@ -81,7 +81,7 @@ def calls_of(step: Ask, n: int) -> list[dict[str, Any]]:
 
 
 def usage_of(step: Say | Ask, seen: Seen) -> dict[str, int]:
-    """The tokens of a reply."""
+    """Return the token usage of a reply."""
     said = step.text + "".join(call.text for call in (step.calls if isinstance(step, Ask) else ()))
     given = step.usage if isinstance(step, Say) else None
     prompt, completion = given or (len(json.dumps(seen.body)) // 4, len(said) // 4 + 1)

@@ -9,7 +9,7 @@ from .steps import Ask, Say, Seen
 
 
 def as_chat(body: dict[str, Any]) -> dict[str, Any]:
-    """A request in the shape of chat completions, so that scripts and rules read both alike."""
+    """Return a request in the shape of chat completions, so that scripts and rules read both APIs alike."""
     messages: list[dict[str, Any]] = []
     for item in body["input"]:
         match item.get("type", "message"):
@@ -33,12 +33,12 @@ def as_chat(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def whole(step: Say | Ask, seen: Seen, n: int) -> bytes:
-    """The answer as one object."""
+    """Return the response as one object."""
     return json.dumps(_response(step, seen, n, [item for item, _ in _items(step, n)])).encode()
 
 
 def events(step: Say | Ask, seen: Seen, n: int) -> Iterator[bytes]:
-    """The answer as the events of a stream."""
+    """Yield the response as the events of a stream."""
     yield _event("response.created", response={"id": f"resp_{n}", "object": "response", "status": "in_progress"})
     items = _items(step, n)
     for place, (item, kind) in enumerate(items):
@@ -54,18 +54,18 @@ def events(step: Say | Ask, seen: Seen, n: int) -> Iterator[bytes]:
 
 
 def text_events(text: str) -> Iterator[bytes]:
-    """A text as events."""
+    """Yield a text as events."""
     return (_event("response.output_text.delta", output_index=0, delta=piece) for piece in pieces(text))
 
 
 def reasoning(n: int, thought: str) -> dict[str, Any]:
-    """The item of reasoning of the n-th reply, which is to come back as it is."""
+    """Return the reasoning item of the n-th reply; the client must send it back unchanged."""
     summary = [{"type": "summary_text", "text": thought}]
     return {"id": f"rs_{n}", "type": "reasoning", "summary": summary, "encrypted_content": f"sealed {n} {thought}"}
 
 
 def _items(step: Say | Ask, n: int) -> list[tuple[dict[str, Any], str]]:
-    """The items of the answer, each with the kind of its events."""
+    """Return the items of the response, each with its event type."""
     items: list[tuple[dict[str, Any], str]] = []
     if step.thought:
         items.append((reasoning(n, step.thought), "reasoning_summary_text"))

@@ -1,4 +1,4 @@
-"""Refusals of real endpoints, in their own words: the first fault of a request, or None."""
+"""Rejections by real endpoints, in their own words: the first fault of a request, or None."""
 
 import json
 import re
@@ -13,7 +13,7 @@ MOST_FUNCTIONS = 128
 
 
 def fault(body: dict[str, Any], limit_tokens: int | None = None, *, reserves: bool = False) -> tuple[str, str] | None:
-    """The message and the code of the first fault; a server that reserves counts the longest reply in."""
+    """Return the message and code of the first fault; with `reserves`, the longest reply counts toward the limit."""
     for message in (*_in_messages(body.get("messages")), *_in_functions(body.get("tools"))):
         return message, "invalid_request_error"
     size = len(json.dumps(body)) // 4 + (body.get("max_tokens") or 0 if reserves else 0)

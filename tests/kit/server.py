@@ -1,4 +1,4 @@
-"""Plays a script from a file, by hand: `python -m tests.kit.server SCRIPT.json [PORT]`, then start what it prints."""
+"""Serves a script from a file: `python -m tests.kit.server SCRIPT.json [PORT]`, then start the command it prints."""
 
 import sys
 import threading
@@ -12,7 +12,7 @@ __all__ = ["ScriptedModel"]
 
 
 def main() -> None:
-    """Play a script from a file until interrupted, and say then what did not go by it."""
+    """Play a script from a file until interrupted, then report what departed from it."""
     server = ScriptedModel(read_script(Path(sys.argv[1]).read_text()), port=int(sys.argv[2]) if sys.argv[2:] else 0)
     print(f"knapper run --base-url {server.base_url} --model scripted", flush=True)
     with suppress(KeyboardInterrupt):

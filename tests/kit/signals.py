@@ -1,4 +1,4 @@
-"""The signals of a program started at a terminal, whatever the parent of the test run ignores or blocks."""
+"""The signal handling of a program started at a terminal, whatever the parent of the test run ignores or blocks."""
 
 import signal
 
@@ -6,7 +6,7 @@ DEFAULTS = (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM, signal.SIGTSTP, signa
 
 
 def restore_signals() -> None:
-    """Give this process the dispositions of a login shell; what it starts inherits them.
+    """Give this process the signal dispositions of a login shell; its children inherit them.
 
     `nohup`, a background job and some CI runners start their children with SIGINT or SIGHUP ignored.
     """

@@ -14,7 +14,7 @@ class Seen:
     body: dict[str, Any]
     headers: dict[str, str]
     raw: dict[str, Any] = field(default_factory=dict)
-    """The same as it was sent, where that was to the Responses API."""
+    """The original request, if it came through the Responses API."""
 
     @property
     def messages(self) -> list[dict[str, Any]]:
@@ -23,17 +23,17 @@ class Seen:
 
     @property
     def functions(self) -> list[str]:
-        """The names that are shown: those of the tools, and those in the index of the system message."""
+        """The function names shown: the tools, and the index in the system message."""
         return [tool["function"]["name"] for tool in self.body.get("tools") or []] + listed(self.body)
 
     @property
     def text(self) -> str:
-        """All contents, one after another."""
+        """All message contents, joined by newlines."""
         return "\n".join(str(message.get("content") or "") for message in self.messages)
 
     @property
     def answers(self) -> list[str]:
-        """The answers that stand at the end, since the last call."""
+        """The results after the last call."""
         last = [message for message in self.messages if message["role"] == "assistant"][-1:]
         after = self.messages[self.messages.index(last[0]) :] if last else []
         return [message["content"] for message in after if message["role"] == "tool"]
@@ -41,7 +41,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class Wanted:
-    """A call that the model asks for; `arguments` may be text, to be as broken as it likes."""
+    """A call that the model requests; `arguments` may be text, to send malformed JSON."""
 
     name: str
     arguments: dict[str, Any] | str = field(default_factory=dict)
@@ -54,7 +54,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Say:
-    """Answer with text; `pause_s` lies between the pieces."""
+    """Answer with text; `pause_s` is the pause between the pieces."""
 
     text: str
     thought: str = ""
@@ -64,12 +64,12 @@ class Say:
 
 
 class Ask:
-    """Ask for calls, all in one reply."""
+    """Request calls, all in one reply."""
 
     def __init__(
         self, *calls: Wanted, text: str = "", finish: str = "tool_calls", pause_s: float = 0.0, thought: str = ""
     ) -> None:
-        """`thought` is the summary of the reasoning before them, which only the Responses API shows."""
+        """`thought` is a summary of the reasoning before the calls; only the Responses API shows it."""
         self.calls = calls
         self.thought = thought
         self.text = text
@@ -79,7 +79,7 @@ class Ask:
 
 @dataclass(frozen=True)
 class Fail:
-    """Refuse the request; a body that is text becomes the message of an error in the usual shape."""
+    """Reject the request; a text body becomes the message of an error in the usual shape."""
 
     status: int
     body: str | dict[str, Any] | bytes = "scripted failure"
@@ -96,7 +96,7 @@ class Cut:
 
 @dataclass(frozen=True)
 class Stall:
-    """Send this text, then nothing for so long, then break the connection."""
+    """Send this text, then stall, then break the connection."""
 
     seconds: float
     after: str = ""
@@ -104,18 +104,18 @@ class Stall:
 
 @dataclass(frozen=True)
 class Raw:
-    """Send these bytes as the body of the answer."""
+    """Send these bytes as the body of the response."""
 
     body: bytes
     content_type: str = "text/event-stream"
 
 
 Predicate: TypeAlias = Callable[[Seen], "str | None"]
-"""Says what is missing in a request, or None."""
+"""Returns what is missing in a request, or None."""
 
 
 class Expect:
-    """A step that first looks at the request."""
+    """A step that checks the request first."""
 
     def __init__(self, step: "Step | Choose", *predicates: Predicate) -> None:
         self.step = step
@@ -124,7 +124,7 @@ class Expect:
 
 @dataclass(frozen=True)
 class Repeat:
-    """A step for so many requests; None: for all that come, however many."""
+    """A step for a number of requests; None: for all further requests."""
 
     step: "Step | Choose | Expect"
     times: int | None = None
@@ -136,12 +136,12 @@ Script: TypeAlias = Sequence[Step | Choose | Expect | Repeat]
 
 
 def contains(text: str) -> Predicate:
-    """The request says this somewhere."""
+    """Expect the request to contain this text."""
     return lambda seen: None if text in seen.text else f"the request does not contain {text!r}: {seen.text[-2000:]}"
 
 
 def shows(name: str) -> Predicate:
-    """The request shows this function, or says somewhere how it is called."""
+    """Expect the request to show this function, as a schema or in a text."""
 
     def told(seen: Seen) -> str | None:
         is_told = name in seen.functions or re.search(rf"\b{re.escape(name)}\(", seen.text)
@@ -151,7 +151,7 @@ def shows(name: str) -> Predicate:
 
 
 def listed(body: dict[str, Any]) -> list[str]:
-    """Return the names in the index of a request's system message: a line each, and those of the program."""
+    """Return the names in the index of a request's system message: one per line, and those of the program."""
     text = next((str(message["content"]) for message in body.get("messages", ()) if message["role"] == "system"), "")
     index = "".join(re.split("\nCall these (?:in a program or )?by call_function", text, maxsplit=1)[1:])
     lines = re.findall(r"^(\w+)\(.*\)(?: ->.*)?$", index.partition("\n\n")[0], re.MULTILINE)
@@ -160,7 +160,7 @@ def listed(body: dict[str, Any]) -> list[str]:
 
 
 def read_script(text: str) -> Script:
-    """A script from JSON: a list of objects, each with one of say, ask, fail, cut, stall, raw, and perhaps expect."""
+    """Parse a script from JSON: a list of objects with one of say, ask, fail, cut, stall, raw, and maybe expect."""
     return [_read_step(entry) for entry in json.loads(text)]
 
 

@@ -26,7 +26,7 @@ ENTER, ALT_ENTER, CTRL_C, CTRL_D, TAB, ESCAPE, UP = "\r", "\x1b\r", "\x03", "\x0
 
 
 class Terminal:
-    """One program on a screen of its own; `sent` keeps every byte that it wrote."""
+    """One program on its own screen; `sent` holds every byte that it wrote."""
 
     def __init__(
         self,
@@ -38,9 +38,9 @@ class Terminal:
         rows: int = 24,
     ) -> None:
         self.sent = b""
-        self.breath_s = 0.0  # between two pieces that it takes: a slow line, where it is more than nothing
+        self.breath_s = 0.0  # pause between two pieces of input, to simulate a slow connection
         self._page = pyte.HistoryScreen(columns, rows, history=10_000, ratio=0.5)
-        self._seen: list[str] | None = None  # what `screen` and `scrolled` gave, until something is written
+        self._seen: list[str] | None = None  # the cached results of `screen` and `scrolled`, until more output arrives
         self._read_back: str | None = None
         self._stream = pyte.Stream(self._page)
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -62,7 +62,7 @@ class Terminal:
         self.type(text + ENTER)
 
     def paste(self, text: str) -> None:
-        """Return what a terminal sends when text is pasted."""
+        """Send a text as a terminal sends a paste."""
         self.type(f"\x1b[200~{text}\x1b[201~")
 
     def resize(self, columns: int, rows: int) -> None:
@@ -74,14 +74,14 @@ class Terminal:
         os.kill(self.process.pid, signal.SIGWINCH)
 
     def screen(self) -> list[str]:
-        """The lines that are to be seen now."""
+        """Return the visible lines."""
         with self._changed:
             if self._seen is None:
                 self._seen = [line.rstrip() for line in self._page.display]
             return [*self._seen]
 
     def scrolled(self) -> str:
-        """Everything that is or was on the screen, from the top of the scrollback."""
+        """Return everything on the screen and in the scrollback, from the top."""
         with self._changed:
             if self._read_back is None:
                 above = ["".join(row[at].data for at in range(self._page.columns)) for row in self._page.history.top]
@@ -89,19 +89,19 @@ class Terminal:
             return self._read_back
 
     def cells(self) -> list[list[Any]]:  # Any: pyte's cells, which are not typed
-        """Return the screen, cell by cell, with its looks."""
+        """Return the screen, cell by cell, with its styles."""
         with self._changed:
             page = self._page
             return [[page.buffer[row][at] for at in range(page.columns)] for row in range(page.lines)]
 
     def cursor(self) -> tuple[int, int] | None:
-        """Row and column of the cursor, if it is to be seen."""
+        """Return the row and column of the cursor, if it is visible."""
         with self._changed:
             cursor = self._page.cursor
             return None if cursor.hidden else (cursor.y, cursor.x)
 
     def colour_of(self, text: str) -> tuple[str, str]:
-        """Foreground and background of the text's first character, where it stands on the screen."""
+        """Return the foreground and background of the text's first character on the screen."""
         with self._changed:
             for number, line in enumerate(self._page.display):
                 if text in line:
@@ -110,19 +110,19 @@ class Terminal:
         raise AssertionError(f"{text!r} is not on the screen:\n{self.scrolled()}")
 
     def wait_for(self, text: str, timeout_s: float = 60) -> None:
-        """Until the screen shows the text."""
+        """Wait until the screen shows the text."""
         self.wait(lambda: any(text in line for line in self.screen()), f"{text!r} on the screen", timeout_s)
 
     def wait_count(self, text: str, count: int, timeout_s: float = 60) -> None:
-        """Until the text stands so many times on the screen and above it."""
+        """Wait until the text occurs this many times on the screen and in the scrollback."""
         self.wait(lambda: self.scrolled().count(text) >= count, f"{count} × {text!r}", timeout_s)
 
     def wait_gone(self, text: str, timeout_s: float = 60) -> None:
-        """Until the screen shows the text no more."""
+        """Wait until the screen no longer shows the text."""
         self.wait(lambda: not any(text in line for line in self.screen()), f"{text!r} off the screen", timeout_s)
 
     def wait(self, holds: Callable[[], bool], what: str, timeout_s: float = 60) -> None:
-        """Until something holds; looks again whenever the screen changes."""
+        """Wait until the condition holds; check again whenever the screen changes."""
         until = time.monotonic() + timeout_s
         while not holds():
             left = until - time.monotonic()
@@ -132,21 +132,21 @@ class Terminal:
                 self._changed.wait(min(left, 0.05))
 
     def exit_code(self, timeout_s: float = 60) -> int:
-        """Wait for the program to end; its exit code."""
+        """Wait for the program to end and return its exit code."""
         code = self.process.wait(timeout_s)
         self._reader.join(timeout_s)
         return code
 
     def fileno(self) -> int:
-        """The terminal's own end, for those who ask how it is set."""
+        """Return the terminal's own end, to read its settings."""
         return self._master
 
     def hang_up(self) -> None:
-        """Take the terminal away, as a window that is closed does; nothing can be read of it any more."""
+        """Take the terminal away, as closing its window does; nothing more can be read from it."""
         os.dup2(os.open(os.devnull, os.O_RDWR), self._master)
 
     def close(self) -> None:
-        """End the program, if it runs still."""
+        """End the program if it is still running."""
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
@@ -172,13 +172,13 @@ class Terminal:
 
     def _read(self) -> None:
         while True:
-            # A read that waits would hold the terminal: `hang_up` could not take it away.
+            # A blocking read would keep the terminal open: `hang_up` could not take it away.
             if not select.select([self._master], [], [], 0.1)[0]:
                 continue
             try:
                 time.sleep(self.breath_s)
                 data = os.read(self._master, 256 if self.breath_s else 65_536)
-            except OSError:  # the program's end closes the terminal
+            except OSError:  # the end of the program closes the terminal
                 return
             if not data:
                 return
@@ -190,7 +190,7 @@ class Terminal:
 
 
 class Knapper(Terminal):
-    """A terminal whose program is ours: its command is the arguments alone."""
+    """A terminal that runs our program: the command is only the arguments."""
 
     def _start(self, command: Sequence[str], slave: int, cwd: Path, environment: Mapping[str, str]) -> Program:
         return Program(command, [slave] * 3, cwd=cwd, environment=environment)
@@ -204,7 +204,7 @@ def terminal(
     columns: int = 80,
     rows: int = 24,
 ) -> Iterator[Terminal]:
-    """`knapper` with these arguments in a terminal; ended on leaving."""
+    """Run `knapper` with these arguments in a terminal; it ends on exit."""
     running = Knapper(arguments, cwd=cwd, environment=environment, columns=columns, rows=rows)
     try:
         yield running

@@ -1,4 +1,4 @@
-"""Tracked files above a size, for `make check`: what a repository once holds, everybody downloads for good.
+"""Tracked files above a size limit, for `make check`: once committed, every clone downloads them forever.
 
 Run: `python -m tests.kit.tracked`
 """
@@ -30,7 +30,7 @@ def too_large(root: Path, limit_bytes: int = LIMIT_BYTES) -> list[str]:
 
 
 def main(root: Path) -> int:
-    """Print what is too large; the exit code."""
+    """Print the files that are too large and return the exit code."""
     try:
         found = too_large(root)
     except LookupError as error:

@@ -1,4 +1,4 @@
-"""What differs between two texts is told as `difflib` tells it, and never takes long, whatever the lines are."""
+"""Differences between two texts agree with `difflib` and never take long, whatever the lines are."""
 
 import difflib
 from itertools import chain

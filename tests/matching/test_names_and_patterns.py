@@ -1,4 +1,4 @@
-"""The nearest names and the names that fit a pattern: as Python's own tools find them, in bounded time."""
+"""The nearest names and the names that match a pattern: as Python's own tools find them, in bounded time."""
 
 import difflib
 import fnmatch

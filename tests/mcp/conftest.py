@@ -1,4 +1,4 @@
-"""A workspace as an MCP server over pipes and over HTTP, and real clients of both eras."""
+"""A workspace as an MCP server over pipes and over HTTP, and real clients of both protocol eras."""
 
 import asyncio
 import socket
@@ -25,7 +25,7 @@ OpenPipe: TypeAlias = Callable[..., Awaitable[Client]]
 
 
 async def pipe_pair() -> tuple[tuple[asyncio.StreamReader, asyncio.StreamWriter], ...]:
-    """Two ends of a pipe."""
+    """Return the two ends of a pipe pair."""
     ours, theirs = socket.socketpair()
     return (
         await asyncio.open_connection(sock=ours, limit=MOST_LINE),
@@ -35,7 +35,7 @@ async def pipe_pair() -> tuple[tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 @asynccontextmanager
 async def piped(workspace: Workspace, era: Era = "auto", hear: Any = None) -> AsyncIterator[Client]:  # Any: the SDK's
-    """A client at the other end of a pipe."""
+    """Connect a client through a pipe."""
     (their_reader, their_writer), (reader, writer) = await pipe_pair()
     serving = asyncio.create_task(serve_streams(workspace, reader, writer, asyncio.Event()))
     try:
@@ -49,7 +49,7 @@ async def piped(workspace: Workspace, era: Era = "auto", hear: Any = None) -> As
 
 @asynccontextmanager
 async def over_http(served: Served, token: str, era: Era = "auto", hear: Any = None) -> AsyncIterator[Client]:
-    """A client of `/mcp`."""
+    """Connect a client to `/mcp`."""
     headers = {"Authorization": f"Bearer {token}"}
     async with httpx2.AsyncClient(headers=headers, timeout=60) as http:
         transport = streamable_http_client(f"{served.url}/mcp", http_client=http)
@@ -66,20 +66,20 @@ async def workspace(tmp_path: Path, one_sandbox: Sandbox) -> AsyncIterator[Works
 
 @pytest.fixture
 async def served(tmp_path: Path, scripted: Callable[..., ScriptedModel], one_sandbox: Sandbox) -> AsyncIterator[Served]:
-    """A server at a socket, which shows drafts: what the gate finds out in time depends on the load."""
+    """A server on a socket that shows drafts: what the gate detects in time depends on the load."""
     standings = ("draft", "trial", "trusted")
     async with server(tmp_path, scripted([]), one_sandbox, mcp__standings=standings) as running:
         yield running
 
 
 def text_of(result: wire.CallToolResult) -> str:
-    """The text of a result."""
+    """Return the text of a result."""
     (content,) = result.content
     assert isinstance(content, wire.TextContent)
     return content.text
 
 
 async def names(client: Client) -> set[str]:
-    """The tools that a client sees, without those that are always there."""
+    """Return the tools that a client sees, except those that are always there."""
     tools = (await client.list_tools(cache_mode="bypass")).tools
     return {tool.name for tool in tools} - {"find_functions", "describe_function", "call_function"}

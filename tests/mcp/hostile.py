@@ -1,6 +1,6 @@
-"""A hostile MCP server at an address, as a program of its own: `python hostile.py WHAT WHERE`. It prints its port.
+"""A hostile MCP server at an address, as a separate program: `python hostile.py WHAT WHERE`. It prints its port.
 
-It answers rightly, except to the requests of one method (WHERE), which get WHAT, such as `blanks`, `drip:a-body` or
+It answers correctly, except to the requests of one method (WHERE), which get WHAT, such as `blanks`, `drip:a-body` or
 `honest:progress`.
 """
 
@@ -20,7 +20,7 @@ Parts: TypeAlias = AsyncIterator[bytes]
 
 
 async def endless(part: bytes, pause_s: float = 0.0, first: bytes = b"") -> Parts:
-    """Send the same part without end."""
+    """Send the same part forever."""
     yield first
     while True:
         yield part
@@ -33,40 +33,40 @@ async def once(part: bytes) -> Parts:
 
 
 def head(kind: str = JSON, status: str = "200 OK", more: str = "") -> bytes:
-    """The head of an answer that ends with the connection."""
+    """Return the head of a response that ends with the connection."""
     return f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\n{more}Connection: close\r\n\r\n".encode()
 
 
 def event(message: dict[str, Any]) -> bytes:  # Any: JSON
-    """One event."""
+    """Return one event."""
     return b"data: " + json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n\n"
 
 
 def result(number: int | str, value: object) -> bytes:
-    """The answer to a request, as a body."""
+    """Return the body of the response to a request."""
     return json.dumps({"jsonrpc": "2.0", "id": number, "result": value}).encode()
 
 
 def listed(number: int | str, tools: list[dict[str, Any]], **more: Any) -> bytes:  # Any: JSON
-    """A page of tools as an answer."""
+    """Return a response with a page of tools."""
     return head() + result(number, {"tools": tools, **more})
 
 
 async def late(*parts: tuple[float, bytes]) -> Parts:
-    """Send each part so many seconds after the one before."""
+    """Send each part this many seconds after the previous one."""
     for pause_s, part in parts:
         await asyncio.sleep(pause_s)
         yield part
 
 
 def bomb(form: int = 31) -> bytes:
-    """400 MiB of blanks, packed: as gzip, or in another form of zlib."""
+    """Return 400 MiB of blanks, compressed: as gzip, or in another zlib format."""
     packer = zlib.compressobj(1, wbits=form)
     return b"".join([*(packer.compress(MIB) for _ in range(400)), packer.flush()])
 
 
 async def nested(levels: int) -> Parts:
-    """Send a tool whose schema is so deep."""
+    """Send a tool whose schema has this depth."""
     schema = '{"properties":{"a":' * levels + "{}" + "}}" * levels
     yield head() + b'{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"t","inputSchema":' + schema.encode() + b"}]}}"
 
@@ -180,7 +180,7 @@ WHAT: Final[dict[str, Callable[[Any], Parts]]] = {
     ),
 }
 FINE: Final = {"content": [{"type": "text", "text": "fine"}]}
-DRIPS: Final[dict[str, Callable[[Any], Parts]]] = {  # one byte, line or event a second, of which nothing comes
+DRIPS: Final[dict[str, Callable[[Any], Parts]]] = {  # one byte, line or event a second, without any result
     "a-head": lambda number: endless(b"X", 1.0, first=b"HTTP/1.1 200 OK\r\n"),
     "interim-heads": lambda number: endless(b"HTTP/1.1 100 Continue\r\n\r\n", 1.0),
     "blanks-before-a-body": lambda number: endless(b" ", 1.0, first=head()),
@@ -205,7 +205,7 @@ DRIPS: Final[dict[str, Callable[[Any], Parts]]] = {  # one byte, line or event a
     "what-no-protocol-has": lambda number: endless(event({"method": "x"}), 1.0, first=head(EVENTS)),
     "an-answer-to-another": lambda number: once(head() + result(77, FINE)),
 }
-HONEST: Final[dict[str, Callable[[Any], Parts]]] = {  # what works for long, and answers then
+HONEST: Final[dict[str, Callable[[Any], Parts]]] = {  # works for a long time, then answers
     "kept-open-for-a-while": lambda number: late(
         (0, head(EVENTS)),
         *[(0.3, b": ping\n\n")] * 10,
@@ -227,14 +227,14 @@ HONEST: Final[dict[str, Callable[[Any], Parts]]] = {  # what works for long, and
         (0, b"data: " + result(number, FINE) + b"\n\n"),
     ),
 }
-FOR_RESULTS: Final = {  # a schema that takes forever to compare with what comes back
+FOR_RESULTS: Final = {  # a schema that takes forever to validate a result
     **ECHO,
     "outputSchema": {"type": "object", "properties": {"x": {"type": "string", "pattern": "^(a+)+$"}}},
 }
 
 
 async def answer(body: dict[str, Any], method: str, what: str, where: str) -> Parts:  # Any: JSON
-    """Return the answer to a request, in parts."""
+    """Return the response to a request, in parts."""
     number = body.get("id")
     if where in (name := str(body.get("method", method)), "everything"):
         kind, _, rest = what.partition(":")
@@ -274,7 +274,7 @@ async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 
 async def main() -> None:
-    """Serve until this is killed."""
+    """Serve until killed."""
     server = await asyncio.start_server(serve, "127.0.0.1", 0, limit=32 << 20)
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()

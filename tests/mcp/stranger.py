@@ -1,6 +1,6 @@
-"""An MCP server of a stranger, as a program of its own: `python stranger.py FILE`. FILE says what it does.
+"""An untrusted MCP server, as a separate program: `python stranger.py FILE`. FILE defines its behavior.
 
-It is written by hand, so that it can do what no library lets it: it reads FILE at each message.
+It uses no library, so it can do what none allows; it rereads FILE at each message.
 """
 
 import json
@@ -14,7 +14,7 @@ def main() -> None:
     """Answer each message."""
     for line in sys.stdin:
         message, does = json.loads(line), json.loads(Path(sys.argv[1]).read_text())
-        if "method" not in message:  # what was asked of the other side is answered
+        if "method" not in message:  # the answer to one of its own requests
             with Path(f"{sys.argv[1]}.heard").open("a") as heard:
                 heard.write(line)
         if "id" not in message or "method" not in message:
@@ -46,7 +46,7 @@ def answer(message: dict[str, Any], does: dict[str, Any]) -> None:  # Any: JSON
 
 
 def behave(name: str) -> None:
-    """Misbehave, if a tool is for that."""
+    """Misbehave if the tool's name says so."""
     if name == "die":
         os._exit(3)
     if name == "garbage":
@@ -56,7 +56,7 @@ def behave(name: str) -> None:
 
 
 def called(name: str, arguments: dict[str, Any]) -> str:  # Any: JSON
-    """Return what a tool says."""
+    """Return the result of a tool."""
     if name != "look":
         return json.dumps({"arguments": arguments, "environment": dict(os.environ)})
     try:

@@ -1,4 +1,4 @@
-"""`knapper mcp` as a program started it, next to a prompt in a terminal at the same workspace."""
+"""`knapper mcp` as another program starts it, next to a prompt in a terminal at the same workspace."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""What hostile servers, clients and folders try by MCP, beside what the other modules here try: nothing comes of it."""
+"""Further attacks by hostile servers, clients and folders over MCP: none succeeds."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""What a server at an address sends without end or measure: the client stays small, comes to an end, and says why."""
+"""A server that sends too much or without end: the client stays small, stops in time, and reports why."""
 
 import json
 import subprocess
@@ -21,7 +21,7 @@ SERVER = Path(__file__).with_name("hostile.py")
 MOST_MIB = 300
 MOST_S = 30.0
 SLOW = {"slow-headers", "continue", "silence", "slowly", "slow-event", "slow-comments"}
-WHOLE = {"schemas", "a-long-session"}  # within the bounds, so it is read
+WHOLE = {"schemas", "a-long-session"}  # within the limits, so it is read
 READ = {
     *WHOLE,
     "descriptions",
@@ -31,7 +31,7 @@ READ = {
     "a-wide-schema",
     "a-schema-of-itself",
     "a-schema-of-nothing",
-}  # what is right in it is read
+}  # the valid part is read
 STREAMED = [
     "blanks-in-events",
     "comments",
@@ -45,7 +45,7 @@ STREAMED = [
 
 @dataclass(frozen=True)
 class Ran:
-    """What a program printed, its exit code, the most memory that it had, and its time."""
+    """A program's output, exit code, peak memory and duration."""
 
     said: str
     code: int | None
@@ -55,7 +55,7 @@ class Ran:
 
 @contextmanager
 def hostile(what: str, where: str) -> Iterator[str]:
-    """The address of a server that does this to requests of this method."""
+    """Yield the address of a server that does this to requests of this method."""
     with subprocess.Popen([sys.executable, str(SERVER), what, where], stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         try:
@@ -65,7 +65,7 @@ def hostile(what: str, where: str) -> Iterator[str]:
 
 
 def ran(root: Path, *arguments: str) -> Ran:
-    """The program run to its end, and measured."""
+    """Run the program to its end and measure it."""
     with TemporaryFile() as nothing, TemporaryFile() as out:
         streams = [nothing.fileno(), out.fileno(), out.fileno()]
         program = Program(arguments, streams, cwd=root, environment=surroundings({}))
@@ -80,7 +80,7 @@ def ran(root: Path, *arguments: str) -> Ran:
 
 
 def peak_mib(process: int) -> int:
-    """The most memory that a process has had so far."""
+    """Return a process's peak memory so far."""
     try:
         rows = Path(f"/proc/{process}/status").read_text().splitlines()
     except OSError:
@@ -89,13 +89,13 @@ def peak_mib(process: int) -> int:
 
 
 def added(root: Path, url: str) -> Ran:
-    """The server added."""
+    """Add the server."""
     (root / "knapper.toml").touch()
     return ran(root, "mcp", "add", "strange", url, "--json")
 
 
 def is_bounded(done: Ran) -> bool:
-    """Check the bounds that are promised, and that an error is one of ours."""
+    """Check the promised limits, and that the program ended without a traceback."""
     assert done.mib <= MOST_MIB
     assert done.seconds <= MOST_S
     assert "Traceback" not in done.said
@@ -134,7 +134,7 @@ def test_a_greeting_without_end_is_bounded(tmp_path: Path, what: str, where: str
 
 
 def called(root: Path, what: str) -> Ran:
-    """A call of an approved tool, to which the server answers like this."""
+    """Call an approved tool to which the server answers this way."""
     with hostile(what, "tools/call") as url:
         shown = json.loads(added(root, url).said)
         assert ran(root, "mcp", "approve", "strange", shown["digest"]).code == 0
@@ -173,7 +173,7 @@ def test_a_call_that_takes_long_and_says_so_now_and_then_returns(tmp_path: Path,
 
 
 def is_refused(root: Path, done: Ran) -> bool:
-    """Check that the reason is given, and that nothing is kept of the server."""
+    """Check that the reason is given, and that nothing of the server is stored."""
     message = json.loads(done.said)["error"]["message"]
     return bool(message.startswith("The MCP server `strange` cannot be used: ")) and not (root / "mcp.toml").exists()
 

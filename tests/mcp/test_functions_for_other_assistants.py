@@ -1,4 +1,4 @@
-"""What MCP clients of both eras see of a workspace, over a pipe and over HTTP, and what their calls do."""
+"""What MCP clients of both eras see of a workspace, over a pipe and over HTTP, and the effects of their calls."""
 
 import asyncio
 import json
@@ -64,7 +64,7 @@ async def saved(workspace: Workspace, name: str, text: str) -> None:
 
 async def arrives(condition: Any) -> None:  # Any: a callable that returns a bool, or waits for one
     async with asyncio.timeout(60):
-        while not await condition():  # noqa: ASYNC110 - it is another program that changes it
+        while not await condition():  # noqa: ASYNC110 - another program changes it
             await asyncio.sleep(0.01)
 
 
@@ -109,14 +109,14 @@ async def test_clients_see_call_and_follow_the_functions(served: Served, era: Er
 
 
 async def _following(client: Client, notices: list[object], stack: AsyncExitStack) -> list[set[str]]:
-    """Follow the list as a client of its era does; each list that was seen is added."""
+    """Follow the list as a client of its era does; each list seen is appended."""
     seen: list[set[str]] = []
 
     async def follow() -> None:
         async with client.listen(tools_list_changed=True) as events:
             ready.set()
             async for _ in events:
-                seen.append(await names(client))  # noqa: PERF401 - others look at it meanwhile
+                seen.append(await names(client))  # noqa: PERF401 - read by others in the meantime
 
     async def look() -> None:
         ready.set()
@@ -167,7 +167,7 @@ async def test_a_call_without_its_grant_says_what_to_do_and_its_question_waits(w
 
 
 async def _kinds(workspace: Workspace, name: str) -> set[str]:
-    """How calls ended that did not return."""
+    """Return the outcomes of calls that did not return."""
     return {kind.outcome for kind in (await workspace.functions.introspect(name)).statistics.kinds}
 
 

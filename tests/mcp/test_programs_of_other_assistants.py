@@ -1,4 +1,4 @@
-"""Other assistants, and programs that speak chat completions, run programs where they may make functions."""
+"""Other assistants, and chat completions clients, can run programs if they may create functions."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +19,7 @@ RUN = "run_program"
 
 
 async def ran(client: Client, code: str) -> tuple[bool, str]:
-    """Whether a program came to its end, and what it said."""
+    """Return whether a program finished, and its output."""
     result = await client.call_tool(RUN, {"code": code})
     return not result.is_error, text_of(result)
 

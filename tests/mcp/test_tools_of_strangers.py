@@ -1,4 +1,4 @@
-"""Tools of MCP servers as functions: what is approved is called, and what a hostile server tries comes to nothing."""
+"""Tools of MCP servers as functions: approved tools are called, and a hostile server's attempts fail."""
 
 import asyncio
 import json
@@ -44,7 +44,7 @@ def does(root: Path, *tools: dict[str, Any], **more: Any) -> Path:  # Any: JSON
 
 
 def approved(root: Path, *tools: dict[str, Any], confined: bool = False, **more: Any) -> None:  # Any: JSON
-    """Let the workspace have the server `strange`, with these tools approved."""
+    """Add the server `strange` to the workspace and approve these tools."""
     path = does(root, *tools, **more)
     command = (sys.executable, str(STRANGER), str(path))
     entry = ServerEntry(command=command, confined=confined, read=(str(path), str(STRANGER)) if confined else ())

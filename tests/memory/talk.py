@@ -1,4 +1,4 @@
-"""A conversation in a real store, said at times that the test chooses."""
+"""A conversation in a real store, at times that the test sets."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,14 +14,14 @@ from agent_core.storage import Entry, Post, Store, open_store
 
 @dataclass
 class Talk:
-    """What was said to one agent, and a clock that stands where it is put."""
+    """The conversation of one agent, and a clock that shows the time that was set."""
 
     store: Store
     clock: Clock
     at: list[float]
 
     async def say(self, when: str, *messages: tuple[str, str], calls: list[dict[str, Any]] | None = None) -> None:
-        """One turn at a time, of messages by their speakers."""
+        """Store one turn with these messages by their speakers."""
         self.at[0] = datetime.fromisoformat(when).timestamp()
         await self.store.post(Post("ann", "message", {"text": ""}))
         turn = await self.store.next("ann", "test")
@@ -30,11 +30,11 @@ class Talk:
         await self.store.finish(turn.id, turn.attempt)
 
     def recall(self, embedder: Embedder | None = None) -> Recall:
-        """The agent's recall, opened anew."""
+        """Reopen the agent's recall memory."""
         return Recall(self.store, "ann", embedder, self.clock)
 
     def archival(self, embedder: Embedder | None = None) -> Archival:
-        """The agent's archival memory, opened anew."""
+        """Reopen the agent's archival memory."""
         return Archival(self.store, "ann", embedder, self.clock)
 
 
@@ -47,7 +47,7 @@ def _entry(who: str, text: str, calls: list[dict[str, Any]] | None) -> Entry:
 
 
 def open_talk(folder: Path) -> Talk:
-    """A conversation in which nothing was said yet."""
+    """Return an empty conversation."""
     at = [datetime(2026, 5, 20, 12).timestamp()]
     clock = Clock(now=lambda: at[0])
     return Talk(open_store(folder / "state.db", clock=clock), clock, at)

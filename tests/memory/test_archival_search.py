@@ -1,4 +1,4 @@
-"""Archival: passages that were put aside are found, told with their tags and places, and deleted by their id."""
+"""Archival memory: passages are found, shown with their tags and places, and deleted by id."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A block may be large, and the texts that a model gives for it hostile: an edit ends soon, and holds nobody up."""
+"""Large blocks and hostile texts from a model: an edit ends quickly and does not block the event loop."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What becomes of a block's lines: nothing twice, nothing lost, and a mistake is answered with the lines there are."""
+"""Edits of a block's lines: nothing twice, nothing lost, and a mistake is answered with the existing lines."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""The bench of recall reads files of its two shapes and counts what is found."""
+"""The recall benchmark reads files of both formats and counts the hits."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Recall: what was said is found by words, meaning, speaker and time."""
+"""Recall: messages are found by words, meaning, speaker and time."""
 
 import asyncio
 import struct
@@ -14,7 +14,7 @@ from tests.memory.talk import Talk, open_talk
 
 
 class Lengths:
-    """Another embedding model, if a poor one: every text is alike."""
+    """A poor embedding model: all texts are alike."""
 
     space, recipe = "lengths/2", "endpoint"
     lexicon: Embedder | None = None
@@ -189,7 +189,7 @@ async def test_searches_at_the_same_time_find_as_much_as_one_by_one(
         await talk.say("2026-03-02 10:00", ("user", f"My dentist number {number} is in Lisbon."))
     recall, questions = talk.recall(), [f"dentist number {number}" for number in range(12)]
     alone = [await recall.search(question) for question in questions]
-    monkeypatch.setattr("agent_core.memory.recall._CACHED", 0)  # each search begins with an empty cache
+    monkeypatch.setattr("agent_core.memory.recall._CACHED", 0)  # each search starts with an empty cache
     assert await asyncio.gather(*map(recall.search, questions)) == alone
 
 

@@ -1,4 +1,4 @@
-"""Words are found by other forms of them in German, French and Spanish, also in what an older file holds."""
+"""Words are found by their other forms in German, French and Spanish, also in the contents of an older file."""
 
 import json
 from pathlib import Path
@@ -29,7 +29,7 @@ async def test_a_word_is_found_by_another_form_of_it(at_desk: OpenDesk, language
 
 
 NEWER = ("thread", "spending", "message", "paused", "block_access", "token", "state", "exposure", "tended", "seen")
-"""The tables that later versions made."""
+"""The tables that later versions created."""
 
 
 async def test_a_file_of_an_earlier_version_is_indexed_anew(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A search of a large memory leaves the event loop to others."""
+"""A search of a large memory does not block the event loop."""
 
 import asyncio
 import random
@@ -12,7 +12,7 @@ WORDS = [f"{first}{second}ing{number}" for first in "abcdefghij" for second in "
 
 
 async def longest_s(lexicon: Lexicon, question: list[str], texts: dict[int, list[str]]) -> float:
-    """The longest time for which others waited while the words of texts were compared with those of a question."""
+    """Return the longest time that comparing the words of texts with a question blocked the event loop."""
     waits, comparing = [0.0], asyncio.create_task(lexicon.likeness(question, texts))
     while not comparing.done():
         began = time.perf_counter()

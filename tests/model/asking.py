@@ -1,4 +1,4 @@
-"""Short ways to ask a scripted model, for the tests of this room."""
+"""Helpers to call a scripted model in these tests."""
 
 import json
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ ADD = FunctionShown(
 
 
 def to_wire(messages: Iterable[Message], dialect: Dialect | None = None) -> list[Entry]:
-    """The messages of a request, as the endpoint reads them."""
+    """Return the messages of a request as the endpoint reads them."""
     entries: list[Entry] = json.loads(RequestWriter(dialect).messages(tuple(messages)))
     return entries
 
@@ -33,7 +33,7 @@ async def ask(
     functions: tuple[FunctionShown, ...] = (ADD,),
     **settings: Any,  # Any: what ModelSettings takes
 ) -> list[Piece]:
-    """All pieces of one reply."""
+    """Return all pieces of one reply."""
     chosen = DiscoveredModel(server.base_url, "scripted", "key-12345", "scripted", context_tokens=32_000)
     model = await open_model(chosen, ModelSettings(**settings))
     try:
@@ -43,14 +43,14 @@ async def ask(
 
 
 async def ask_reply(server: ScriptedModel, *messages: Message, **settings: Any) -> Reply:
-    """The whole reply."""
+    """Return the whole reply."""
     reply = (await ask(server, *messages, **settings))[-1]
     assert isinstance(reply, Reply)
     return reply
 
 
 def chunks(*deltas: dict[str, Any], finish: str | None = "stop", end: bytes = b"data: [DONE]\n\n") -> Raw:
-    """A stream with these deltas, however odd."""
+    """Return a stream with these deltas, however odd."""
     choices: list[dict[str, Any]] = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
     if finish:
         choices.append({"index": 0, "delta": {}, "finish_reason": finish})

@@ -1,4 +1,4 @@
-"""An endpoint that sends what none should: the turn goes on or ends with a sentence, and nothing grows without end."""
+"""A misbehaving endpoint: the turn continues or ends with a message, and nothing grows without limit."""
 
 import gzip
 import json
@@ -33,7 +33,7 @@ Handler = Callable[[Request, Answer], Awaitable[None]]
 
 @pytest.fixture
 def serve() -> Iterator[Callable[[Handler], str]]:
-    """Start servers that answer in one way; the address of each."""
+    """Start servers with one fixed answer each; yields a function that returns the address."""
     servers: list[Server] = []
 
     def start(handler: Handler) -> str:
@@ -209,7 +209,7 @@ async def test_what_is_broken_is_told_with_its_address_and_what_to_do(
 
 
 async def watch(model: Model, show: Callable[[object], None]) -> None:
-    """Show the pieces of a reply as they come."""
+    """Show the pieces of a reply as they arrive."""
     async for piece in model.stream(ModelRequest((User("Hello."),))):
         show(piece)
 
@@ -271,7 +271,7 @@ def test_names_and_ids_without_end_are_cut_when_they_are_read() -> None:
     ],
 )
 def test_what_comes_is_read_in_time_that_grows_with_it(work: Callable[[], object]) -> None:
-    assert least_s(1.5, lambda: time_of(work)) <= 1.5  # each took from 3 s to hours, and grew with the square
+    assert least_s(1.5, lambda: time_of(work)) <= 1.5  # each took from 3 s to hours, growing quadratically
 
 
 def _refused(text: str) -> None:

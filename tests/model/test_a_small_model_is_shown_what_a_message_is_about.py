@@ -1,4 +1,4 @@
-"""Of many functions that share their words, a small model is shown first the one that the message is most about."""
+"""Among functions with shared words, a small model is shown first the one that fits the message best."""
 
 import pytest
 

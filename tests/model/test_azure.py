@@ -1,4 +1,4 @@
-"""Azure by the package's own client, where the variables that its users know are set."""
+"""Azure through the SDK's own client, when the variables that its users know are set."""
 
 import json
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ WHOLE = {"object": "response", "status": "completed", "output": [{"type": "messa
 
 @dataclass
 class Azure:
-    """A resource, and what it heard."""
+    """A resource and its requests."""
 
     url: str = ""
     heard: list[http.Request] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What a small model reads: a fixed beginning, its own steps as objects, and functions told of where they help."""
+"""The prompt of a small model: a fixed start, its own steps as objects, and functions shown where they help."""
 
 import asyncio
 import json
@@ -173,7 +173,7 @@ def test_the_demonstrated_function_does_what_its_answers_say() -> None:
     calls = [call for message in DEMONSTRATION if isinstance(message, Assistant) for call in message.calls]
     call = next(call for call in calls if call.name == "create_function")
     space: dict[str, object] = {}
-    exec(json.loads(call.arguments)["function_code_with_docstring"], space)  # our own text
+    exec(json.loads(call.arguments)["function_code_with_docstring"], space)  # the program's own text
     swap_ends = space["swap_ends"]
     assert callable(swap_ends)
     assert [swap_ends(text) for text in ("abc", "lamp", "garden")] == ["cba", "paml", "nardeg"]

@@ -1,4 +1,4 @@
-"""A model in constrained mode behind real HTTP: what is asked of the server, and what its text becomes."""
+"""A model in constrained mode behind real HTTP: the requests to the server, and the parsing of its text."""
 
 import json
 from collections.abc import Callable

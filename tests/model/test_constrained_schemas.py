@@ -1,4 +1,4 @@
-"""The schema of a step: what a small model may write, in words that every grammar engine knows."""
+"""The schema of a step: what a small model may write, with keywords that every grammar engine supports."""
 
 import json
 from typing import Any

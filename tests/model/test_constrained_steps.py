@@ -1,4 +1,4 @@
-"""A step on its way: written, read back whole or cut, and read while it grows."""
+"""A step in transit: written, read back whole or truncated, and read while it grows."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What endpoints do in their own way is data: ids, schemas, parameters, roles, and what goes back beside a call."""
+"""Differences between endpoints are data: ids, schemas, parameters, roles, and extra fields sent back with a call."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""A call that a model writes as text is read in every usual form, and never out of an example or a quotation."""
+"""A call that a model writes as text is read in every common format, but never from an example or a quotation."""
 
 import json
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""One connection for all steps, none left behind, and none of it through a proxy to this machine."""
+"""One connection for all steps, none leaked, and no proxy for addresses on this machine."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable

@@ -1,4 +1,4 @@
-"""Each way an endpoint fails has its course: another try, or one message that says what to do."""
+"""Each failure of an endpoint leads to a retry or to one message that says what to do."""
 
 import re
 from collections.abc import Callable

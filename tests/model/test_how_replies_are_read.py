@@ -1,4 +1,4 @@
-"""Whatever shape an endpoint gives its answer, one clear reply comes of it."""
+"""Every response format of an endpoint becomes one clear reply."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,6 +1,6 @@
-"""The engine's process: started, asked, given up, died, ended; and the fixed part of the prompt, read once.
+"""The engine's process: start, requests, cancellation, crash and end; the fixed part of the prompt is read once.
 
-The program that runs is the real one; only the package `xllamacpp` is stood in for.
+The program that runs is the real one; only the package `xllamacpp` is replaced.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""The size of the window by the memory that is free."""
+"""The window size derived from the free memory."""
 
 from pathlib import Path
 

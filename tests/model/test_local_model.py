@@ -1,4 +1,4 @@
-"""The local model with its real engine: what it is given, what stands in its way, and that it answers."""
+"""The local model with its real engine: its inputs, the obstacles, and that it answers."""
 
 import asyncio
 import json

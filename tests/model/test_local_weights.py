@@ -1,4 +1,4 @@
-"""Weights come from a file, an address or packages, whole and checked, or not at all."""
+"""Weights come from a file, an address or packages: complete and verified, or not at all."""
 
 import fcntl
 import hashlib
@@ -77,7 +77,7 @@ def partial(content: bytes) -> Path:
 def serving(
     content: bytes, *, with_ranges: bool = True, at_once: int = 1 << 20, kind: str = "application/octet-stream"
 ) -> Iterator[str]:
-    """An address of this content; the server breaks off after so many bytes at once."""
+    """Yield an address of this content; the server breaks off after `at_once` bytes."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -91,7 +91,7 @@ def serving(
             self.wfile.write(content[first : first + at_once])
 
         def log_message(self, *_: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))

@@ -1,4 +1,4 @@
-"""The local model as the program uses it, from the command to the answer; the engine's package is stood in for."""
+"""The local model as the program uses it, from the command to the answer; the engine's package is replaced."""
 
 import asyncio
 import os
@@ -25,7 +25,7 @@ SETTINGS = Settings(model=ModelSettings(name=NAME))
 
 @pytest.fixture(autouse=True)
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A machine with the weights, as far as anybody looks: a file of their size without anything in it."""
+    """A machine that appears to have the weights: an empty file of their size."""
     monkeypatch.syspath_prepend(str(STANDIN))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))

@@ -1,4 +1,4 @@
-"""Whatever a model writes: nothing crashes, nothing runs that was not asked for, and the next request is valid."""
+"""Whatever a model writes: nothing crashes, nothing unrequested runs, and the next request is valid."""
 
 import json
 from itertools import count
@@ -29,7 +29,7 @@ arguments = st.one_of(st.dictionaries(keys, values, max_size=3), values, values.
 
 @st.composite
 def objects(draw: st.DrawFn) -> str:
-    """One call in JSON, or something near it."""
+    """Draw one call in JSON, or something similar."""
     call: dict[str, Any] = {draw(st.sampled_from(["name", "function", "tool"])): draw(names)}
     call[draw(keys)] = draw(arguments)
     call = draw(st.sampled_from([call, {"type": "function", "function": call}, {"tool_calls": [call]}, [call, call]]))
@@ -40,7 +40,7 @@ def objects(draw: st.DrawFn) -> str:
 
 @st.composite
 def pythons(draw: st.DrawFn) -> str:
-    """One call in Python, or something near it."""
+    """Draw one call in Python, or something similar."""
     given = [
         draw(st.sampled_from(["", "a=", "text=", "**", "*"])) + repr(draw(values))
         for _ in range(draw(st.integers(0, 2)))
@@ -60,7 +60,7 @@ good = st.builds(lambda name, given: json.dumps({"name": name, "arguments": give
 
 @st.composite
 def replies(draw: st.DrawFn) -> str:
-    """Calls between marks of all kinds, or in their place, then perhaps hurt somewhere."""
+    """Draw calls between or instead of markers of all kinds, perhaps damaged somewhere."""
     parts = draw(st.lists(marks | calls | good | st.text(max_size=5), min_size=1, max_size=7))
     around = draw(st.lists(st.sampled_from(AROUND), min_size=1, max_size=2))
     placed = "\n".join(each.format(draw(good | calls)) for each in around)
@@ -71,7 +71,7 @@ def replies(draw: st.DrawFn) -> str:
 
 @st.composite
 def chunks(draw: st.DrawFn) -> list[dict[str, Any]]:
-    """The chunks of one reply: text, calls of its own, and an end, all of them odd."""
+    """Draw the chunks of one reply: text, native calls, and an end, all of them odd."""
     text, size = draw(replies()), draw(st.integers(1, 40))
     deltas: list[dict[str, Any]] = [{"content": text[at : at + size]} for at in range(0, len(text), size)]
     if draw(st.integers(0, 3)) == 0:
@@ -87,7 +87,7 @@ def chunks(draw: st.DrawFn) -> list[dict[str, Any]]:
 
 
 def assembled(script: list[dict[str, Any]]) -> tuple[str, Reply]:
-    """The text that was shown, and the reply."""
+    """Return the text that was shown, and the reply."""
     number = count()
     assembly = Assembly(shown=SHOWN, used_ids=(), new_id=lambda: f"call_{next(number)}")
     pieces = [piece for chunk in script for piece in assembly.add(chunk)] + assembly.close(TokenUsage(1, 1))
@@ -97,7 +97,7 @@ def assembled(script: list[dict[str, Any]]) -> tuple[str, Reply]:
 
 
 def check_reply(script: list[dict[str, Any]]) -> None:
-    """One reply, as it comes and as it is sent back."""
+    """Check one reply, as it arrives and as it is sent back."""
     shown, reply = assembled(script)
     assert shown.strip() == reply.text.strip()
     native = any("tool_calls" in chunk["choices"][0]["delta"] for chunk in script)

@@ -1,4 +1,4 @@
-"""A server that is found on this machine gets a message only if its port is this user's or root's, or after a yes."""
+"""A server found on this machine gets a message only if its port is owned by this user or root, or after approval."""
 
 import json
 import multiprocessing
@@ -36,7 +36,7 @@ def _serve(listener: socket.socket, user: int) -> None:
 
 @pytest.fixture
 def stranger() -> Iterator[ServerKind]:
-    """A server of another user, who lists a model."""
+    """A server of another user that lists a model."""
     ours, theirs = socket.socketpair()
     process = multiprocessing.get_context("fork").Process(target=_serve, args=(theirs, 65534))
     process.start()

@@ -1,6 +1,6 @@
-"""Models behind Ollama, LM Studio, llama.cpp and vLLM: their mode by evidence, remembered; progress; no repetition.
+"""Models behind Ollama, LM Studio, llama.cpp and vLLM: the detected mode, which is stored; progress; no repetition.
 
-The scripted server imitates each: what it tells of a model, its stream, and how a small model's call comes as text.
+The scripted server imitates each: its model information, its stream, and a small model's calls as text.
 """
 
 import json
@@ -46,7 +46,7 @@ def is_constrained(seen: Seen) -> bool:
 
 
 def offered(seen: Seen) -> set[str]:
-    """The functions that can be called at a step, in either mode."""
+    """Return the functions that can be called at a step, in either mode."""
     return set(seen.functions) | {
         name for name in NAMES if f'"const": "{name}"' in json.dumps(seen.body.get("response_format"))
     }

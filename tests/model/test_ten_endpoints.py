@@ -1,6 +1,6 @@
-"""Ten endpoints, each in its own wire shapes: text, calls, parallel and malformed ones, streams, overflow, 429.
+"""Ten endpoints, each with its own wire format: text, calls, parallel and malformed ones, streams, overflow, 429.
 
-The shapes in `shapes/` are made by hand; each file names where the ways of its endpoint are told.
+The files in `shapes/` were written for these tests; each names the source for its endpoint's behavior.
 """
 
 import json
@@ -36,7 +36,7 @@ EARLIER: tuple[Message, ...] = (System("Be brief."), User("Hello."), OLD, Answer
 
 
 def played(row: Shape) -> Raw | Fail:
-    """What the endpoint sends, byte for byte."""
+    """Return what the endpoint sends, byte for byte."""
     if "events" in row:
         lines = [event if str(event).startswith(":") else f"data: {_text(event)}" for event in row["events"]]
         return Raw("".join(f"{line}\n\n" for line in lines).encode())
@@ -50,7 +50,7 @@ def _text(event: object) -> str:
 
 
 class Asked:
-    """A model at an endpoint of one kind, played by the scripted server."""
+    """A model at an endpoint of one kind, simulated by the scripted server."""
 
     def __init__(self, server: ScriptedModel, shape: Shape) -> None:
         settings = ModelSettings(max_tokens=500, timeout_s=5, api="chat")
@@ -71,7 +71,7 @@ class Asked:
         return pieces
 
     def check(self, body: Shape) -> None:
-        """The request is one that this kind of endpoint takes."""
+        """Check that this kind of endpoint accepts the request."""
         assert not body.keys() & set(self.shape["refuses"])
         ids = [call["id"] for message in body["messages"] for call in message.get("tool_calls", ())]
         pattern = self.shape.get("id_pattern", "[a-zA-Z0-9_-]{1,40}")
@@ -101,7 +101,7 @@ async def test_every_reply_of_every_endpoint_is_understood(scripted: Scripted, n
 
 
 def streamed(body: Shape) -> Raw:
-    """The same answer as the events of a stream: text, thought and arguments in pieces, then the usage."""
+    """Return the same response as a stream: text, reasoning and arguments in pieces, then the usage."""
     (choice,) = body["choices"]
     message: Shape = dict(choice["message"])
     deltas: list[Shape] = [{"role": "assistant"}]

@@ -1,4 +1,4 @@
-"""The scripted model is as strict as real endpoints, and nothing off the script goes unnoticed."""
+"""The scripted model is as strict as real endpoints, and every departure from the script is noticed."""
 
 import json
 import urllib.error

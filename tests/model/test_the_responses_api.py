@@ -1,4 +1,4 @@
-"""The Responses API: the same replies as over chat completions, and the reasoning of a turn kept within it."""
+"""The Responses API: the same replies as over chat completions, and a turn's reasoning kept within the turn."""
 
 import json
 from collections.abc import Callable
@@ -34,12 +34,12 @@ def event(text: str) -> bytes:
 
 
 def reasoned(seen: Seen) -> list[str]:
-    """The items of reasoning in a request."""
+    """Return the reasoning items in a request."""
     return [item["id"] for item in seen.raw["input"] if item.get("type") == "reasoning"]
 
 
 def reply(seen: Seen) -> Step:
-    """Asks for a call after some reasoning, and replies to its answer."""
+    """Request a call after some reasoning; reply to its result."""
     return Say("Two.") if seen.answers else Ask(Wanted("count_vowels", {"text": "aha"}), thought="I count.")
 
 
@@ -232,6 +232,6 @@ async def test_reasoning_is_in_the_journal_and_leaves_it_with_what_is_forgotten(
 
 
 async def kept(desk: Desk) -> list[str]:
-    """The reasoning in the journal of the agent."""
+    """Return the reasoning in the agent's journal."""
     history = await desk.agent.history()
     return [item for each in history if isinstance(each, Assistant) for item in each.reasoning]

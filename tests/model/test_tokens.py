@@ -1,4 +1,4 @@
-"""Small things that must hold for all inputs: token estimates."""
+"""Properties of token estimates that hold for all inputs."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""Whole turns, above all under a schema: what is cut off, what repeats itself, what the window holds."""
+"""Whole turns, mostly under a schema: truncation, repetition, and the content of the window."""
 
 import json
 from typing import Any
@@ -26,7 +26,7 @@ def make(code: str) -> Say:
 
 
 def cut(step: Say, end: str) -> Say:
-    """The step as far as a text in it, where the limit cuts it off."""
+    """Return the step up to and including a text in it, as the token limit truncates it."""
     return Say(step.text[: step.text.index(end) + len(end)], finish="length")
 
 
@@ -35,7 +35,7 @@ def warned(events: list[Event]) -> str:
 
 
 def offered(seen: Seen) -> set[str]:
-    """The functions in the schema of a request."""
+    """Return the functions in the schema of a request."""
     schema = seen.body["response_format"]["json_schema"]["schema"]
     steps: list[dict[str, Any]] = schema.get("anyOf", [schema])
     calls = [each["properties"]["call"]["anyOf"] for each in steps if "call" in each["properties"]]
@@ -222,7 +222,7 @@ async def test_after_an_edit_of_memory_only_what_may_still_be_missing_in_it_is_o
     assert ended(await desk.say("I live in Bonn, no longer in Ulm.")).reply == "Hello."
     assert ended(await desk.say("In Bonn, really.")).reply == "Hello."
     _, added, replaced, _, held_already = desk.model.requests
-    assert offered(added) == {"core_memory_append"}  # no line stands near it that it could have made untrue
+    assert offered(added) == {"core_memory_append"}  # no similar line that it could contradict
     assert offered(replaced) == offered(held_already) == set()
 
 

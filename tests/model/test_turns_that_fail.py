@@ -1,4 +1,4 @@
-"""Each failure of an endpoint, in both modes: one sentence that says what to do, and a conversation that goes on."""
+"""Each failure of an endpoint, in both modes: one message that says what to do, and a conversation that continues."""
 
 import re
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from tests.model.asking import chunks
 
 BACK = {"native": Say("Back."), "constrained": Say('{"thought": "", "reply": "Back."}')}
 MODES = ["native", "constrained"]
-SILENT_S = 1.5  # long enough for an answer on a machine that has much to do
+SILENT_S = 1.5  # long enough for an answer on a busy machine
 BEGUN = {"native": "Once upon", "constrained": '{"thought": "", "reply": "Once upon'}
 
 
@@ -55,7 +55,7 @@ def warned(events: list[Event]) -> str:
 async def test_a_failure_is_one_sentence_that_says_what_to_do(
     at_desk: OpenDesk, step: Step, sentence: str, mode: str
 ) -> None:
-    times = 3 if sentence.startswith("Shorten") else 1  # with less of the conversation
+    times = 3 if sentence.startswith("Shorten") else 1  # retried with less of the conversation
     desk = await at_desk(
         [Repeat(step, times), BACK[mode]],
         model__mode=mode,

@@ -1,4 +1,4 @@
-"""The endpoint's next way to hold a reply to a schema: after a refusal, after prose, and when none is left."""
+"""The next way to make an endpoint follow a schema: after a rejection, after prose, and when none is left."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -25,7 +25,7 @@ PROSE = Say("Sure! To add two numbers, " * 40)
 FENCED = Say('```json\n{"thought": "t", "reply": "Held."}\n```')
 OTHER = Say('{"answer": "An object, but no step."}')
 
-# What servers say, as it is reported in their own trackers.
+# Server messages as reported in the servers' own issue trackers.
 OLD_LLAMA_CPP = Fail(500, 'response_format type must be one of "text" or "json_object", but got: json_schema')
 BAD_GRAMMAR = Fail(400, "Failed to initialize samplers: failed to parse grammar")
 LM_STUDIO_TEXT = Fail(400, b"""{"error": "'response_format.type' must be 'json_schema' or 'text'"}""")
@@ -37,7 +37,7 @@ OPENAI_ROOT = Fail(400, "Invalid schema for response_format 'step': schema must 
 
 
 def way_of(body: dict[str, Any]) -> str:
-    """The way that a request takes."""
+    """Return the way that a request uses."""
     match body:
         case {"response_format": {"type": "json_object", "schema": _}}:
             return "json_object_schema"
@@ -51,7 +51,7 @@ def way_of(body: dict[str, Any]) -> str:
 
 @asynccontextmanager
 async def constrained(server: ScriptedModel, url: str, **settings: Any) -> AsyncIterator[ConstrainedModel]:
-    """A model in constrained mode at an endpoint that is spoken to as the one at `url`."""
+    """Yield a model in constrained mode, treating the scripted endpoint like the one at `url`."""
     endpoint = Endpoint(server.base_url, "scripted", settings=ModelSettings(**settings))
     ways = dialect_of(url).constraints
     model = ConstrainedModel(endpoint, "scripted", 8_192, ModelSettings(**settings), ways=ways)
@@ -117,7 +117,7 @@ async def test_when_none_holds_the_human_reads_what_was_tried_and_what_to_do(
     scripted: Scripted, url: str, failing: Sequence[Step], says: str
 ) -> None:
     async with constrained(scripted([*failing, *failing]), url) as model:
-        for _ in range(2):  # the second time begins anew: the server may have been started in another way
+        for _ in range(2):  # the second try starts over: the server may have been restarted with other options
             with pytest.raises(ModelError, match=says) as caught:
                 await step(model)
             assert "set `model.mode` to native" in str(caught.value)

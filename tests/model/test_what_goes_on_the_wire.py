@@ -1,4 +1,4 @@
-"""Messages become what every server takes, and nothing else leaves."""
+"""Messages become what every server accepts, and nothing else leaves."""
 
 import json
 
@@ -18,7 +18,7 @@ calls = st.builds(Call, id=st.uuids().map(str), name=texts, arguments=texts | st
 
 @st.composite
 def exchanges(draw: st.DrawFn) -> list[Message]:
-    """A reply with its calls, each answered, in any order."""
+    """Draw a reply with its calls, each answered, in any order."""
     reply = draw(st.builds(Assistant, text=texts, calls=st.lists(calls, max_size=3).map(tuple)))
     answers: list[Message] = [Answer(call.id, call.name, draw(texts)) for call in reply.calls]
     return [reply, *draw(st.permutations(answers))]

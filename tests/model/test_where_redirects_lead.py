@@ -1,4 +1,4 @@
-"""A redirect of an endpoint to another origin gets neither the key nor the conversation."""
+"""An endpoint's redirect to another origin receives neither the key nor the conversation."""
 
 import httpx2
 import pytest
@@ -15,7 +15,7 @@ DONE = {"choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "a
 
 
 def connection(sent: list[httpx2.Request], to: str, status: int) -> Connection:
-    """A connection to a server that redirects its first request."""
+    """Return a connection to a server that redirects its first request."""
 
     def answer(request: httpx2.Request) -> httpx2.Response:
         sent.append(request)

@@ -1,4 +1,4 @@
-"""The order of choice: what is set, the environment, this machine's servers, stored weights, or three ways told."""
+"""The order of choice: settings, the environment, this machine's servers, stored weights, else three suggestions."""
 
 import asyncio
 from collections.abc import Callable
@@ -21,7 +21,7 @@ KEY = {"OPENAI_API_KEY": "sk-secret"}
 
 
 def here(name: str, server: ScriptedModel) -> ServerKind:
-    """A server of this kind, as it would be found on this machine."""
+    """Return a server of this kind, as if found on this machine."""
     return ServerKind(name, urlsplit(server.base_url).port or 0)
 
 
@@ -181,7 +181,7 @@ async def test_constrained_mode_can_be_asked_for_at_any_endpoint(scripted: Scrip
 
 
 async def opened(server: ScriptedModel, name: str, settings: ModelSettings) -> Model:
-    """The model there; it asks for nothing, so it holds no connection."""
+    """Return the model of the server; it sends no request, so it holds no connection."""
     model = await open_model(DiscoveredModel(server.base_url, name, "", "a test"), settings)
     await model.aclose()
     return model

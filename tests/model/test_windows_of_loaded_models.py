@@ -1,4 +1,4 @@
-"""A server that decides itself how large a window it loads a model with (Ollama) is asked, and believed."""
+"""A server that chooses the window of a loaded model itself (Ollama) is asked, and its answer is used."""
 
 from collections.abc import Callable
 from typing import Any, TypeAlias

@@ -1,4 +1,4 @@
-"""An index of wheels in a folder, which pip is configured for as a user would; no network."""
+"""A wheel index in a folder, configured for pip as a user would do it; no network."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +11,7 @@ from tests.packages.support import ABACUS, BEADS, opened, placed, wheel
 
 @pytest.fixture
 def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder that wheels are found in; `abacus` needs `beads`."""
+    """The folder of wheels; `abacus` needs `beads`."""
     folder = tmp_path / "index"
     folder.mkdir()
     for key, value in {"NO_INDEX": "1", "FIND_LINKS": str(folder), "CONFIG_FILE": "/dev/null"}.items():
@@ -39,6 +39,6 @@ def environment(index: Path, root: Path) -> Iterator[Environment]:
 
 @pytest.fixture
 def ready(index: Path, root: Path) -> Path:
-    """A workspace in which `abacus` was installed already, so that pip."""
+    """A workspace in which `abacus` is already installed, without pip."""
     placed(root, "abacus", files=ABACUS | BEADS)
     return root

@@ -1,7 +1,7 @@
-"""`python -m tests.packages.popular` does with twenty packages what people ask for, and writes docs/packages.md.
+"""`python -m tests.packages.popular` tries typical tasks with twenty packages and writes docs/packages.md.
 
 Each function of `tests/data/packages.toml` is saved in a new workspace, granted its package by the command, called by
-the command, and called twice more by one process. What is needed besides a package index is on this machine.
+the command, and called twice more by one process. Everything except the package index is on this machine.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ _WITHIN_S: Final = 600
 
 @dataclass(frozen=True)
 class Task:
-    """What a function does with a package, and what is there before and after it."""
+    """A function's use of a package, with the files before and after it."""
 
     name: str
     package: str
@@ -47,10 +47,10 @@ class Task:
     write: tuple[str, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
     hex: Mapping[str, str] = field(default_factory=dict)
-    begins: Mapping[str, str] = field(default_factory=dict)  # how the written files begin, in hexadecimal
-    fails: str = ""  # the error, of what a sandbox does not allow
-    why: str = ""  # what that is, in Markdown
-    serves: str = ""  # the answer of a host that is granted
+    begins: Mapping[str, str] = field(default_factory=dict)  # the first bytes of the written files, in hexadecimal
+    fails: str = ""  # the error, if the sandbox does not allow it
+    why: str = ""  # an explanation, in Markdown
+    serves: str = ""  # the response of a granted host
 
     @property
     def packages(self) -> tuple[str, ...]:
@@ -60,11 +60,11 @@ class Task:
 
 @dataclass(frozen=True)
 class Trial:
-    """What was seen of a task."""
+    """The result of a task."""
 
     task: Task
-    problem: str  # of the grant or of a call; empty if all went well
-    printed: tuple[str, ...]  # whatever was shown besides the value
+    problem: str  # with the grant or a call; empty if all went well
+    printed: tuple[str, ...]  # all output besides the value
     size_mb: float
     install_s: float
     first_s: float
@@ -72,12 +72,12 @@ class Trial:
 
 
 def tasks() -> list[Task]:
-    """All tasks, as the data has them."""
+    """Return all tasks of the data file."""
     return TypeAdapter(list[Task]).validate_python(tomllib.loads(DATA.read_text())["function"])
 
 
 def tried(task: Task, folder: Path) -> Trial:
-    """What comes of a task in a new workspace below a folder."""
+    """Run a task in a new workspace below a folder."""
     root = folder / "workspace"
     _command("init", str(root), folder=folder)
     (root / "functions" / f"{task.name}.py").write_text(task.source.lstrip())
@@ -103,7 +103,7 @@ def tried(task: Task, folder: Path) -> Trial:
 
 
 def _seen(task: Task, root: Path, called: subprocess.CompletedProcess[str]) -> tuple[str, tuple[str, ...]]:
-    """What is wrong with a call, and what was shown besides its value."""
+    """Return what is wrong with a call, and the output besides its value."""
     report: dict[str, Any] = (
         json.loads(called.stdout) if called.stdout else {"outcome": "nothing", "error": called.stderr}
     )
@@ -121,7 +121,7 @@ def _seen(task: Task, root: Path, called: subprocess.CompletedProcess[str]) -> t
 
 
 async def _timed(root: Path, folder: Path, name: str, arguments: dict[str, Any]) -> tuple[list[float], list[str]]:
-    """The seconds of the first and of the next call in one process, and what was asked of its user."""
+    """Return the seconds of the first and the next call in one process, and the questions to its user."""
     seconds: list[float] = []
     questions: list[str] = []
 
@@ -141,7 +141,7 @@ async def _timed(root: Path, folder: Path, name: str, arguments: dict[str, Any])
 
 @contextmanager
 def _host(text: str) -> Iterator[str]:
-    """A host with one answer; none where there is nothing to answer."""
+    """Run a host with one response; no host if there is none."""
 
     async def answer(_request: Request, answer: Answer) -> None:
         await answer.send(200, text.encode())
@@ -183,7 +183,7 @@ def _size_mb(root: Path) -> float:
 
 
 def table(trials: Sequence[Trial]) -> str:
-    """The table of what was tried, with its marks."""
+    """Return the table of results, with its marks."""
     rows = [_HEAD, "|---|---|---|---:|---:|---:|---:|", *map(_row, trials)]
     return "\n".join([BEGIN, "", *rows, "", END])
 
@@ -202,7 +202,7 @@ def _begin(task: Task, *, is_done: bool) -> str:
 
 
 def pattern(task: Task) -> re.Pattern[str]:
-    """The row of a task in the table, whatever was measured."""
+    """Return a pattern for the row of a task in the table, whatever was measured."""
     return re.compile(f"^{re.escape(_begin(task, is_done=not task.fails))}( [^|]*\\|){{4}}$", re.MULTILINE)
 
 
@@ -215,7 +215,7 @@ def _seconds(seconds: float) -> str:
 
 
 def main() -> int:
-    """Try the tasks that are named, or all, and write the table if it was all."""
+    """Try the named tasks, or all; write the table if all ran."""
     wanted = sys.argv[1:]
     trials = []
     for task in tasks():

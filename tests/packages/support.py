@@ -1,4 +1,4 @@
-"""What the tests of packages share: wheels written by hand, and an environment that finds them and nothing else."""
+"""Shared by the tests of packages: wheels built by the tests, and an environment that finds only those."""
 
 import base64
 import hashlib
@@ -17,7 +17,7 @@ BEADS = {"beads.py": "LIST = sum\n"}
 
 
 def wheel(folder: Path, name: str, version: str, files: Mapping[str, str], needs: Sequence[str] = ()) -> Path:
-    """A wheel of these files, with its metadata."""
+    """Build a wheel of these files, with its metadata."""
     stem = f"{name.replace('-', '_')}-{version}"
     info = f"{stem}.dist-info"
     head = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
@@ -35,7 +35,7 @@ def wheel(folder: Path, name: str, version: str, files: Mapping[str, str], needs
 
 
 def source(folder: Path, name: str, version: str, canary: Path) -> None:
-    """A source archive whose build would leave a file."""
+    """Build a source archive whose build would create the file `canary`."""
     text = (
         f"open({str(canary)!r}, 'w').close()\nfrom setuptools import setup\nsetup(name={name!r}, version={version!r})\n"
     )
@@ -46,7 +46,7 @@ def source(folder: Path, name: str, version: str, canary: Path) -> None:
 
 @asynccontextmanager
 async def nobody_else() -> AsyncIterator[None]:
-    """The right to change files, where there is one process."""
+    """Hold the right to change files, as if there were only one process."""
     yield
 
 
@@ -55,14 +55,14 @@ async def _imports(names: tuple[tuple[str, str], ...], name: str) -> bool:
 
 
 def opened(root: Path, most_mib: int = 64, tell: Callable[[str], None] | None = None) -> Environment:
-    """The packages of a workspace, with no sandbox to try them in."""
+    """Return the packages of a workspace, without a sandbox to test them in."""
     (root / "functions").mkdir(exist_ok=True)
     (root / ".knapper").mkdir(mode=0o700, exist_ok=True)
     return Environment(root, nobody_else, _imports, ("pydantic",), most_mib, tell=tell)
 
 
 def placed(root: Path, *requirements: str, files: Mapping[str, str] | None = None) -> Path:
-    """The folder of such a package as after an install, which pip has no part in; the lock pins it."""
+    """Return the folder of such a package as after an install, without pip; the lock pins it."""
     files = files or {f"{requirements[0]}.py": ""}
     names = dict.fromkeys((path.partition("/")[0].removesuffix(".py") for path in files), requirements[0])
     for needed in ("functions", ".knapper"):
@@ -79,7 +79,7 @@ def placed(root: Path, *requirements: str, files: Mapping[str, str] | None = Non
 
 
 async def put(environment: Environment, *requirements: str) -> Path:
-    """Resolve and install; the folder that it went to."""
+    """Resolve and install; return the target folder."""
     await environment.install(await environment.resolve(requirements))
     found = environment.find(tuple(sorted(requirements)))
     assert found is not None

@@ -1,4 +1,4 @@
-"""Wheels, locks and names that attack: nothing of them is put in place, and nothing of them runs."""
+"""Hostile wheels, locks and names: none of it is installed, and none of it runs."""
 
 import sys
 import zipfile
@@ -184,7 +184,7 @@ def test_a_lock_from_elsewhere_installs_nothing_and_lets_nothing_be_found(
 ) -> None:
     placed(root, "abacus")
     assert environment.find(("abacus",))
-    root.rename(tmp_path / "moved")  # as a folder that was unpacked: files and all, in another place
+    root.rename(tmp_path / "moved")  # like an unpacked folder: the same files in another place
     there = opened(tmp_path / "moved")
     assert there.sections()
     assert there.folders(("abacus",)) == ((), ())
@@ -294,5 +294,5 @@ async def test_what_a_package_that_is_imported_ahead_keeps_is_never_anothers(ind
         shop = workspace.functions
         calls = [("swap", "mine"), ("other", "yours"), ("swap", "done")]
         found = [(await shop.call(name, {"text": text})).value for name, text in calls]
-    assert "mine" in (found[1], found[2])  # the package does carry what it has from one call to another, …
+    assert "mine" in (found[1], found[2])  # the package does carry its state from one call to another, …
     assert found[1] != "mine"  # … but not to another function

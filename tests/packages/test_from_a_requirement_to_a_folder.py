@@ -1,4 +1,4 @@
-"""Requirements are resolved, shown, installed once, found again, and removed when nobody wants them."""
+"""Requirements are resolved, shown, installed once, found again, and removed when no function needs them."""
 
 import asyncio
 import os

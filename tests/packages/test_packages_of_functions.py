@@ -1,4 +1,4 @@
-"""The way of a package: a candidate needs it, a human sees what would be installed, its workers import it."""
+"""A package's way: a candidate needs it, a human sees what would be installed, its workers import it."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Packages look for files that may not be there: what is absent is absent, and what they do without is not told."""
+"""Packages probe for optional files: a missing file is just missing, and is not reported if the package copes."""
 
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
@@ -103,7 +103,7 @@ _ABSENT = {**dict.fromkeys(TESTS, "False"), **dict.fromkeys(RAISING, "FileNotFou
 
 @dataclass(frozen=True)
 class Room:
-    """A workspace with a function that may import `scout`, while `beads` is another function's."""
+    """A workspace with a function that may import `scout`; `beads` belongs to another function."""
 
     workspace: Workspace
     root: Path
@@ -112,7 +112,7 @@ class Room:
     other: Path
 
     async def look(self, ways: Iterable[str], *paths: Path | str, who: str = "package") -> CallReport:
-        """What comes of looks."""
+        """Return the report of a call that probes in these ways."""
         arguments = {"who": who, "ways": [*ways], "paths": [*map(str, paths)]}
         return await self.workspace.functions.call("look", arguments)
 
@@ -129,7 +129,7 @@ async def _room(root: Path, asked: Human | None) -> AsyncIterator[Room]:
 
 @pytest.fixture
 async def room(index: Path, root: Path) -> AsyncIterator[Room]:
-    """Nobody can be asked there."""
+    """A workspace in which nobody can be asked."""
     async with _room(root, None) as room:
         yield room
 

@@ -1,4 +1,4 @@
-"""The packages that people ask an assistant for most often, each doing what it is asked for, from the real index."""
+"""The packages that people request most often, each doing its typical task, from the real index."""
 
 import asyncio
 import subprocess
@@ -12,7 +12,7 @@ from tests.packages.popular import PAGE, Task, pattern, tasks, tried
 
 @pytest.fixture(scope="module")
 def registry(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Skip where packages cannot be fetched."""
+    """Skip if packages cannot be downloaded."""
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "tabulate"]
     fetched = subprocess.run(command, cwd=tmp_path_factory.mktemp("index"), capture_output=True, text=True, check=False)
     if fetched.returncode:

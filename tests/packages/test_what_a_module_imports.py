@@ -1,4 +1,4 @@
-"""What a module imports at its top is needed by each of its functions, used there or not, and every place says so."""
+"""Each function needs what its module imports at the top, used or not, and every report says so."""
 
 import os
 from pathlib import Path
@@ -64,7 +64,7 @@ FREE = [
 
 
 def saved(root: Path, text: str, name: str = "sounds") -> Path:
-    """A file that a human saved."""
+    """Save a file as a human does, and return it."""
     (root / "functions").mkdir(exist_ok=True)
     (root / "knapper.toml").touch()
     file = root / "functions" / f"{name}.py"
@@ -73,7 +73,7 @@ def saved(root: Path, text: str, name: str = "sounds") -> Path:
 
 
 async def asked_by_a_call(root: Path, *words: str, name: str = "shout") -> tuple[str, list[Grants], Human]:
-    """How a call ended, and what was asked before it."""
+    """Call a function; return its value, the missing grants that were asked for, and the human."""
     asked = human(*words)
     async with Workspace.open(root, approver=asked) as workspace:
         found = await workspace.functions.call(name, {"text": "a"})

@@ -1,4 +1,4 @@
-"""`functions import PACKAGE --wrap MODULE.NAME`: the package is granted, and what is named gets a thin wrapper."""
+"""`functions import PACKAGE --wrap MODULE.NAME`: grants the package and writes a thin wrapper for each name."""
 
 import json
 import os
@@ -72,7 +72,7 @@ renamed.__signature__._parameters = {"text": made}
 
 @pytest.fixture
 def words(root: Path) -> Path:
-    """A workspace in which packages of words were installed already."""
+    """A workspace in which packages of words are already installed."""
     placed(root, "my-words", files={"words/__init__.py": "", "words/text.py": WORDS, "hostile.py": HOSTILE})
     return root
 

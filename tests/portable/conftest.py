@@ -1,4 +1,4 @@
-"""One process that reads agents' files for the tests of this room; those of what ends it start one of their own."""
+"""One process that reads agents' files for these tests; tests that end it start their own."""
 
 from collections.abc import AsyncIterator
 
@@ -12,7 +12,7 @@ from tests.portable.support import SHARED
 
 @pytest_asyncio.fixture(scope="package", loop_scope="package", autouse=True)
 async def reader() -> AsyncIterator[ReaderProcess]:
-    """A reader of agents' files, whose process goes on from file to file."""
+    """A reader of agents' files whose process is reused from file to file."""
     async with reader_of_files() as reader:
         SHARED.append(reader)
         yield reader

@@ -1,4 +1,4 @@
-"""What the tests of moving agents share: agents drawn whole, and stores to move them between."""
+"""Shared by the tests of moving agents: generated agents, and stores to move them between."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -31,12 +31,12 @@ USED = ("text", "reason", "last", "upto", "preset", "memory_class", "paused_unti
 T = TypeVar("T")
 KNOWN = KnownNames({"direct", "memgpt"}, {"chat", "mine:Notes"})
 LONG = "a page and more"
-SHARED: list[ReaderProcess] = []  # the reader of the room, while its tests run
+SHARED: list[ReaderProcess] = []  # the shared reader while these tests run
 
 
 @asynccontextmanager
 async def moving(folder: Path | None = None, reader: ReaderProcess | None = None) -> AsyncIterator[tuple[Store, Moves]]:
-    """A store in a folder, and what moves agents in it, by default one of its own; read by the reader of the room."""
+    """Yield a store in a folder and what moves agents; by default it uses the shared reader."""
     with TemporaryDirectory() as own:
         store = open_store((folder or Path(own)) / "state.db", clock=Clock())
         async with store, reader_of_files() as fresh:
@@ -98,7 +98,7 @@ def turns(draw: st.DrawFn, number: int, before: int) -> WholeTurn:
 
 @st.composite
 def agents(draw: st.DrawFn) -> WholeAgent:
-    """An agent with a little of everything."""
+    """Draw an agent with some of everything."""
     said: list[WholeTurn] = []
     for number in range(draw(st.integers(0, 3))):
         said.append(draw(turns(number, sum(len(turn.entries) for turn in said))))

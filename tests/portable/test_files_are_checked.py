@@ -1,4 +1,4 @@
-"""A file is checked before anything is made of it: what is wrong is told with its place, and nothing is written."""
+"""A file is checked before it is used: an error names its place, and nothing is written."""
 
 import json
 import time
@@ -43,7 +43,7 @@ SIZE = f"a section of a file has at most {MOST:,} characters"
 
 
 def changed(path: str, value: Any) -> str:
-    """The good file with one thing in it different; `...` takes it out."""
+    """Return the good file with one value changed; `...` removes it."""
     document: Any = deepcopy(GOOD)
     holder, parts = document, [int(part) if part.isdigit() else part for part in path.split(".")]
     for part in parts[:-1]:

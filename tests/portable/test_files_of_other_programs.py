@@ -1,4 +1,4 @@
-"""Files that MemGPT and Letta wrote become agents, and what was left out is told."""
+"""Files from MemGPT and Letta become agents, and omissions are reported."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""No file of an agent holds up the event loop, takes memory without end, or becomes much more than it is."""
+"""No agent file blocks the event loop, uses unlimited memory, or grows far beyond its size."""
 
 import asyncio
 import json

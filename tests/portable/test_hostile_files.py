@@ -1,4 +1,4 @@
-"""Whatever stands in a file, it becomes a whole agent or is refused with a reason; nothing else comes of it."""
+"""Any file becomes a whole agent or is rejected with a reason; it has no other effect."""
 
 import json
 from contextlib import suppress
@@ -40,14 +40,14 @@ HARD: st.SearchStrategy[Any] = st.sampled_from(
 
 
 def places(holder: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Every place in a document."""
+    """Return every place in a document."""
     inner = holder.items() if isinstance(holder, dict) else enumerate(holder) if isinstance(holder, list) else ()
     return [path, *(place for key, value in inner for place in places(value, (*path, key)))][not path :]
 
 
 @st.composite
 def spoiled(draw: st.DrawFn) -> str:
-    """A good file of one of the three kinds with one to three places changed, taken out or doubled."""
+    """Draw a good file of one of the three kinds with one to three places changed, removed or doubled."""
     document = deepcopy(draw(st.sampled_from([GOOD, MEMGPT, LETTA])))
     for _ in range(draw(st.integers(1, 3))):
         *way, last = draw(st.sampled_from(places(document)))

@@ -1,4 +1,4 @@
-"""An agent that goes out and comes in is the same agent, in the same text."""
+"""An agent that is exported and imported is the same agent, with the same text."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The published schema says what the program checks."""
+"""The published schema matches the program's checks."""
 
 import json
 import runpy

@@ -1,4 +1,4 @@
-"""What stands in a file is nobody's order: no open turn goes on, no notice is the program's, no hash fetches a text."""
+"""A file's content gives no orders: no open turn resumes, no notice counts as the program's, no hash loads a text."""
 
 from typing import Any
 
@@ -81,7 +81,7 @@ async def test_a_user_message_that_is_packed_as_an_alert_of_the_system_is_reject
 
 
 def naming(name: str) -> list[dict[str, Any]]:
-    """Entries that name a text in every way that the format knows, and in one that it does not."""
+    """Return entries that name a text in every way that the format knows, and in an unknown one."""
     return [
         entry("user", text="Hi.", whole=name, chars=99),
         entry("request", instructions=name, sections=[name], versions={"keys": name}),

@@ -1,4 +1,4 @@
-"""What the tests of programs share: functions that compute, that write and that know their call, and a person."""
+"""Shared by the tests of programs: functions that compute, write and know their call, and a person."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -50,19 +50,19 @@ FILES = {"ping.py": PING, "letters.py": VOWELS, "notes.py": NOTES, "keys.py": KE
 
 @dataclass
 class Person:
-    """Somebody who answers every question alike, and remembers them."""
+    """A person who gives every question the same answer, and records the questions."""
 
     decision: Decision = field(default_factory=lambda: Decision("yes"))
     asked: list[Question] = field(default_factory=list)
 
     async def __call__(self, question: Question) -> Decision:
-        """Answer."""
+        """Record the question and answer it."""
         self.asked.append(question)
         return self.decision
 
 
 def lay_out(root: Path) -> None:
-    """The files of a workspace with these functions."""
+    """Write the files of a workspace with these functions."""
     (root / "functions").mkdir(parents=True, exist_ok=True)
     (root / "out").mkdir(exist_ok=True)
     for name, text in FILES.items():
@@ -70,7 +70,7 @@ def lay_out(root: Path) -> None:
 
 
 async def ready(at_desk: OpenDesk, *programs: str, person: Approver | None = None) -> Desk:
-    """A desk whose model asks for these programs, each in a turn of its own."""
+    """Return a desk whose model runs these programs, one per turn."""
     script = [step for code in programs for step in (Ask(Wanted("run_program", {"code": code})), Say("Done."))]
     desk = await at_desk([*script, Repeat(Say("Done."))])
     lay_out(desk.workspace.root)
@@ -80,13 +80,13 @@ async def ready(at_desk: OpenDesk, *programs: str, person: Approver | None = Non
 
 
 async def ran(at_desk: OpenDesk, *programs: str, person: Approver | None = None) -> tuple[list[str], Desk]:
-    """The answers to programs, each run in a turn of its own."""
+    """Return the results of programs, one run per turn."""
     desk = await ready(at_desk, *programs, person=person)
     told = [answer for _ in programs for answer in answers(await desk.say("Go."))]
     return told, desk
 
 
 def lines(root: Path, name: str = "notes.txt") -> list[str]:
-    """The lines that `note` has written, or those of another file."""
+    """Return the lines that `note` has written, or those of another file."""
     file = root / "out" / name
     return file.read_text("utf-8").splitlines() if file.exists() else []

@@ -23,7 +23,7 @@ IN_THE_MIDDLE = "one = note('a')\nkept = [keep(f'out/{name}.txt', name) for name
 
 
 def take_turn(argument: str, reports: Connection) -> None:
-    """One turn in a process of its own; who is asked there says yes, but to what the argument names never answers."""
+    """Take one turn in a subprocess whose user approves everything, but never answers what the argument names."""
     root, base_url, message, silent = json.loads(argument)
     asyncio.run(_take_turn(root, base_url, message, silent, reports))
 
@@ -60,7 +60,7 @@ def answer_of(reports: list[str]) -> str:
 
 
 def killed_while_it_asks(root: Path, model: ScriptedModel, moment: str) -> None:
-    """A turn whose process is killed when it has put a question of this moment to somebody."""
+    """Kill a turn's process after it has asked a question of this kind."""
     worker = turn(root, model, "Go.", moment)
     while not worker.next_report().startswith(f"asked {moment}"):
         pass
@@ -69,7 +69,7 @@ def killed_while_it_asks(root: Path, model: ScriptedModel, moment: str) -> None:
 
 
 async def answered(root: Path, decision: Decision) -> Question:
-    """The question that the killed process left, answered by its id."""
+    """Return the question that the killed process left, answered by its id."""
     async with Workspace.open(root) as workspace:
         (row,) = await workspace.questions()
         await workspace.answer(row.id, decision)

@@ -1,4 +1,4 @@
-"""A program that ran is kept as a function, whose examples are the calls and results that were seen."""
+"""A program that ran is kept as a function; its examples are the observed calls and results."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ WORDS = "Find the word with the most vowels.\n\nArgs:\n    words: The words to c
 
 
 async def kept(at_desk: OpenDesk, *programs: str, by: str = "run_program") -> tuple[list[str], str]:
-    """The answers to these programs and to keeping the last one, and the file that it made."""
+    """Return the results of these programs and of keeping the last one, and the resulting file."""
     keep = {"function_name": "most_vowels", "function_code_with_docstring": WORDS, "from_program": True}
     wanted: list[dict[str, Any]] = [{"code": code} for code in programs]
     if by == "call_function":
@@ -62,7 +62,7 @@ async def test_without_a_program_there_is_nothing_to_keep(at_desk: OpenDesk) -> 
 
 
 def a_def(name: str, signature: str, body: str, words: str, *calls: str) -> tuple[str, str, str]:
-    """A program with one `def` that is called: its name, its text, and the words with which it is kept."""
+    """Return a program with one `def` that is called: its name, its text, and the text with which it is kept."""
     shown = ", ".join(f"{name}({call})" for call in calls)
     return name, f"def {name}{signature}:\n    {body}\n\n[{shown}]", words
 

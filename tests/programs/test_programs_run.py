@@ -1,4 +1,4 @@
-"""A program calls functions by name: its value, what it printed, what is wrong with it, and what it leaves behind."""
+"""A program calls functions by name: its value, its output, its errors, and its effects."""
 
 import json
 
@@ -116,7 +116,7 @@ async def test_inner_calls_are_recorded_and_count_for_standing(at_desk: OpenDesk
 
 
 async def test_only_a_call_that_reaches_something_is_written_down_before_it_starts(at_desk: OpenDesk) -> None:
-    """What is written down together has the same time."""
+    """Entries written together have the same time."""
     _, desk = await ran(at_desk, "count_vowels('aha')\nnote('x')", person=Person())
     rows = await desk.workspace.store.history(desk.agent.name, kinds=("inner_call", "inner_result"))
     computes, reaches = ([row.at for row in rows if row.payload["name"] == name] for name in ("count_vowels", "note"))

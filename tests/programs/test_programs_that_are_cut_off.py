@@ -1,4 +1,4 @@
-"""A program that is killed goes on in the next turn: what it had called is answered from its journal."""
+"""A killed program resumes in the next turn: earlier calls get their results from its journal."""
 
 import asyncio
 import json
@@ -37,7 +37,7 @@ KILLS = range(200)
 
 
 def take_turn(argument: str, reports: Connection) -> None:
-    """One turn in a process of its own, with a person who says yes to all that is asked."""
+    """Take one turn in a subprocess whose user approves everything."""
     root, base_url, message = json.loads(argument)
     asyncio.run(_take_turn(Path(root), base_url, message, reports))
 
@@ -56,29 +56,29 @@ async def _take_turn(root: Path, base_url: str, message: str, reports: Connectio
 
 
 def turn(root: Path, model: ScriptedModel, message: str) -> Worker:
-    """A process that takes a turn."""
+    """Return a process that takes a turn."""
     return Worker(take_turn, json.dumps([str(root), model.base_url, message]))
 
 
 def ended(worker: Worker) -> list[str]:
-    """What a turn that came to its end told the model about its calls."""
+    """Wait for a turn to end; return what it told the model about its calls."""
     rows = [json.loads(row) for row in worker.reports() if row.startswith("{")]
     return [row["text"] for row in rows if row["type"] == "answer"]
 
 
 def program() -> Script:
-    """A model that asks for one program, and then only talks."""
+    """Return a script with one program, and only talk after it."""
     return [Ask(Wanted("run_program", {"code": CODE})), Repeat(Say("Done."))]
 
 
 async def journal(root: Path) -> list[Entry]:
-    """What the agent of a workspace has on disk of its programs."""
+    """Return the journal entries of the agent's programs."""
     async with open_store(str(root / ".knapper" / "state.db"), clock=Clock()) as store:
         return await store.history("main", kinds=("inner_call", "inner_result", "result"), with_removed=True)
 
 
 def of_calls(entries: Sequence[Entry], kind: str) -> dict[int, dict[str, Any]]:
-    """The entries of one kind, by the number of their call; it is there once, or it only computes."""
+    """Return the entries of one kind by the number of their call; each occurs once, or its function only computes."""
     rows: dict[int, dict[str, Any]] = {}
     for entry in entries:
         if entry.kind == kind:
@@ -91,7 +91,7 @@ def of_calls(entries: Sequence[Entry], kind: str) -> dict[int, dict[str, Any]]:
 @pytest.mark.sampled
 @pytest.mark.parametrize("seed", sampled(KILLS, 17))
 async def test_each_inner_call_is_made_once_and_each_that_was_answered_is_used(tmp_path: Path, seed: int) -> None:
-    """Killed within 15 ms of the start of the program, or of the answer to one of its calls."""
+    """Killed within 15 ms of the start of the program, or of the result of one of its calls."""
     lay_out(tmp_path)
     chance, after = random.Random(seed), seed % (CALLS + 1)
     with scripted(program()) as model:
@@ -115,7 +115,7 @@ async def test_each_inner_call_is_made_once_and_each_that_was_answered_is_used(t
     notes = [call["arguments"] for call in of_calls(entries, "inner_call").values() if call["name"] == "note"]
     assert written == [json.loads(text)["text"] for text in notes][: len(written)]
     assert len(notes) - len(written) <= len(lost)
-    if any(entry.kind == "result" for entry in before):  # it had come to its end
+    if any(entry.kind == "result" for entry in before):  # the program had ended
         assert told == []
     elif lost:
         assert "whether it took effect is unknown" in told[0], told

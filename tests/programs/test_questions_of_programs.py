@@ -1,4 +1,4 @@
-"""One question for one program: for this text, these functions and what they reach, and for so many calls."""
+"""One question for one program: for this text, these functions and what they reach, and for a number of calls."""
 
 from agent_core import Decision
 from agent_core.interfaces.render.grant_question import grant_lines

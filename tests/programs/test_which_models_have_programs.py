@@ -1,4 +1,4 @@
-"""Which models are offered programs: by the mode of their calls, or as the settings of each model say."""
+"""Which models are offered programs: by their mode of calls, or by the settings of each model."""
 
 import json
 from typing import Any
@@ -18,7 +18,7 @@ NATIVE, SMALL = "native", "constrained"
 
 
 def asks(mode: str, style: str) -> Step:
-    """A reply in a mode that asks for a program."""
+    """Return a reply that runs a program in this mode."""
     if mode == SMALL:
         return Say(json.dumps({"thought": "", "call": CALL}))
     more = {HEARTBEAT: True} if style == "memgpt" else {}
@@ -26,13 +26,13 @@ def asks(mode: str, style: str) -> Step:
 
 
 def offered(desk: Desk) -> bool:
-    """Whether the first request offers programs, to be called or to be chosen under its schema."""
+    """Check whether the first request offers programs, as a function or as a choice of its schema."""
     body: dict[str, Any] = desk.model.requests[0].body
     return '"run_program"' in json.dumps({**body, "messages": []})
 
 
 async def tried(at_desk: OpenDesk, mode: str, style: str, programs: str) -> tuple[Desk, list[str]]:
-    """A desk after a turn in which the model asked for a program, and the answers in it."""
+    """Return a desk after a turn in which the model ran a program, and the results in it."""
     end = Say('{"thought": "", "reply": "Done."}' if mode == SMALL else "Done.")
     flags = {"model__mode": mode, "model__programs": programs, "model__context_tokens": 16_384}
     desk = await at_desk([asks(mode, style), Repeat(end)], memory__preset=style, **flags)

@@ -1,4 +1,4 @@
-"""The real program, with every interpreter and every program of the system that it starts noting what it is given."""
+"""The real program; every interpreter and system program that it starts records its arguments and environment."""
 
 import os
 import pty
@@ -35,12 +35,12 @@ class Launched:
         self._launcher.write_text(f"import sys\nsys.executable = {str(python)!r}\n{started}")
 
     def run(self, *arguments: str, cwd: Path, **variables: str) -> subprocess.CompletedProcess[str]:
-        """One command to its end."""
+        """Run one command to its end."""
         around = {name: os.environ[name] for name in ("HOME", "LANG") if name in os.environ}
         path = {"PATH": f"{self._bin}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
         command = [sys.executable, str(self._launcher), *arguments]
         given: Mapping[str, str] = {**around, **path, **SECRETS, **variables}
-        screen, keyboard = pty.openpty()  # a terminal, without which no editor is opened
+        screen, keyboard = pty.openpty()  # a terminal: without one, no editor is opened
         try:
             return subprocess.run(
                 command, cwd=cwd, env=given, capture_output=True, text=True, timeout=50, stdin=keyboard
@@ -51,12 +51,12 @@ class Launched:
 
     @property
     def notes(self) -> list[str]:
-        """What each child was given."""
+        """Return what each child was given."""
         return [path.read_text() for path in self._notes.iterdir()]
 
     @property
     def leaks(self) -> list[str]:
-        """The secrets that a child was given, with the child."""
+        """Return the secrets that a child was given, with the child."""
         return [note.split("\n", 1)[0] for note in self.notes if "planted-000" in note]
 
     def _put(self, name: str, text: str) -> Path:

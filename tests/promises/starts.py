@@ -28,14 +28,14 @@ _STARTS = {
     "sys": "executable",
 }
 STARTS = frozenset(f"{module}.{name}" for module, names in _STARTS.items() for name in names.split())
-# Of whatever they are taken: an event loop, or a module that was handed about.
+# On any object: an event loop, or a module that was passed around.
 _METHODS = frozenset({"subprocess_exec", "subprocess_shell", "posix_spawn", "posix_spawnp"})
 _IMPORTERS = frozenset({"importlib.import_module", "__import__"})
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """One place: what starts, where, and the keywords that it is called with."""
+    """One place: what starts, where, and the keywords of the call."""
 
     name: str
     line: int
@@ -43,7 +43,7 @@ class Start:
 
 
 def starts(source: str) -> list[Start]:
-    """Every mention of what starts a program, called or not."""
+    """Return every mention of what starts a program, called or not."""
     tree = ast.parse(source)
     names = dict(_imported(tree))
     calls = {id(node.func): node for node in ast.walk(tree) if isinstance(node, ast.Call)}
@@ -58,7 +58,7 @@ def starts(source: str) -> list[Start]:
 
 
 def _imported(tree: ast.AST) -> Iterator[tuple[str, str]]:
-    """Each name in the source, and what it stands for."""
+    """Yield each imported name in the source with its full name."""
     for node in ast.walk(tree):
         match node:
             case ast.Import(names=aliases):
@@ -73,7 +73,7 @@ def _imported(tree: ast.AST) -> Iterator[tuple[str, str]]:
 
 
 def _modules(value: ast.expr) -> Iterator[str]:
-    """The module that an assignment gives a second name."""
+    """Yield the module to which an assignment gives a second name."""
     if isinstance(value, ast.Name) and value.id in _STARTS:
         yield value.id
     if isinstance(value, ast.Call) and value.args and isinstance(value.args[0], ast.Constant):
@@ -87,7 +87,7 @@ def _top(name: str) -> str:
 
 
 def _start(node: ast.AST, names: dict[str, str]) -> str:
-    """What starts a program by this node, or nothing."""
+    """Return what this node starts a program with, or an empty string."""
     name = ""
     match node:
         case ast.ImportFrom(module=str(module), level=0, names=aliases):

@@ -1,4 +1,4 @@
-"""Only `agent_core/base/programs.py` starts programs: isolated, in a folder and with an environment of their own."""
+"""Only `agent_core/base/programs.py` starts programs: isolated, in a separate folder and environment."""
 
 import inspect
 from pathlib import Path
@@ -11,18 +11,18 @@ from tests.promises.starts import starts
 
 ROOT = Path(__file__).resolve().parents[2]
 PLACE = "agent_core/base/programs.py"
-# A fork of the warm process, which is no program; and a trial that has to fail.
+# A fork of the warm process, which is no program; and a check that must fail.
 EXCEPTIONS = {
-    "sandbox/processes/launch.py": {"subprocess.Popen", "sys.executable"},  # stands alone, and keeps to the same rule
-    "agent_core/access/packages/failures.py": {"sys.executable"},  # a command to be typed
+    "sandbox/processes/launch.py": {"subprocess.Popen", "sys.executable"},  # stand-alone, and follows the same rule
+    "agent_core/access/packages/failures.py": {"sys.executable"},  # a command for the user to type
     "agent_core/base/own_installation.py": {"sys.executable"},  # the same
-    "agent_core/functions/mcp/connection.py": {"sys.executable"},  # a folder that what it starts may read
+    "agent_core/functions/mcp/connection.py": {"sys.executable"},  # a folder that the started program may read
     "agent_core/functions/mcp/confined.py": {"os.execvp"},  # becomes the server that the user approved
     "sandbox/processes/zygote.py": {"os.fork"},
     "sandbox/portable/children.py": {
         "sys.executable",
         "?.subprocess_exec",
-    },  # like `launch`, and says both
+    },  # like `launch`, in both respects
     "sandbox/portable/component.py": {"sys.executable", "subprocess.run"},  # the same, for the steps of a build
     "sandbox/confine/opened_grants.py": {"os.?"},  # constants that not every system has
     "sandbox/portable/memory_files.py": {"os.?"},  # in a component, where no program can be started
@@ -59,7 +59,7 @@ def test_who_has_a_program_started_has_to_say_both_too() -> None:
 
 
 def test_every_interpreter_is_isolated_from_the_folder_and_the_user() -> None:
-    zygote = getattr(launch, "_command")(3)  # noqa: B009 - what is exec'd, whatever it is called
+    zygote = getattr(launch, "_command")(3)  # noqa: B009 - what is exec'd, whatever its name
     assert programs.isolated_python()[1] == "-I"
     assert all({"-P", "-s"} <= {*command} for command in (programs.python(), zygote))
 

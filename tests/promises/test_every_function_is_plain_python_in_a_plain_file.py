@@ -1,4 +1,4 @@
-"""Promises 2 and 8: what joined has passed the gate, and is a file that Python runs without Knapper."""
+"""Promises 2 and 8: an admitted function has passed the gate and is a file that Python runs without Knapper."""
 
 import asyncio
 import subprocess
@@ -70,7 +70,7 @@ async def test_what_does_not_pass_the_gate_is_neither_written_nor_callable(at_de
         assert desk.workspace.functions.names() == []
         assert list(desk.functions.iterdir()) == []
     else:
-        assert verdict.fixes  # what can be known from the examples is fixed, and shown
+        assert verdict.fixes  # what follows from the examples is fixed, and shown
 
 
 async def test_a_file_changed_by_a_human_meanwhile_is_never_overwritten(at_desk: OpenDesk) -> None:

@@ -1,4 +1,4 @@
-"""The real program with planted keys and secrets: no process that it starts, or that a library starts, is given one."""
+"""The real program with planted keys and secrets: no process that it or a library starts is given one."""
 
 import os
 from pathlib import Path
@@ -77,7 +77,7 @@ def test_the_editor_has_the_users_variables_but_no_secret(launched: Launched, fo
 
 
 def test_the_program_itself_shows_none_to_its_processes_in_proc(launched: Launched, folder: Path) -> None:
-    """A child may read the environment that its parent began with."""
+    """A child may read its parent's initial environment."""
     program = folder.parent / "launched/bin/ed-of-mine"
     program.write_text(f"#!/bin/sh\ntr '\\0' '\\n' < /proc/$PPID/environ > {folder.parent}/launched/notes/parent\n")
     launched.run("functions", "edit", "count_vowels", cwd=folder, EDITOR="ed-of-mine")

@@ -1,4 +1,4 @@
-"""Promises 3 and 4: one snapshot a step decides what is shown, what can be called, and what is listed."""
+"""Promises 3 and 4: one snapshot per step defines what is shown, what can be called, and what is listed."""
 
 from agent_core.base.events import FunctionsChanged
 from tests.conftest import OpenDesk

@@ -1,4 +1,4 @@
-"""Fixing, on generated functions: once is enough, and what is computed stays the same."""
+"""Fixing generated functions is idempotent and preserves the results."""
 
 import ast
 from typing import Any
@@ -47,7 +47,7 @@ STYLES = {rest: "", google: "    Args:\n", bullet: "", numpy: "    Parameters\n 
 
 @st.composite
 def candidates(draw: st.DrawFn) -> str:
-    """A function `f(a, count, words)` with a docstring in some style, wrapped in some way."""
+    """Draw a function `f(a, count, words)` with a docstring in some style, wrapped in some way."""
     style = draw(st.sampled_from(list(STYLES)))
     described = draw(st.lists(st.sampled_from(NAMES), unique=True))
     entries = "".join(style(name, draw(TYPES), draw(WORDS)) for name in described)
@@ -67,7 +67,7 @@ def fixed(code: str) -> Draft:
 
 
 def computed(text: str) -> list[Any]:
-    """What the body gives, with what a fix may add taken from the test: these texts are our own."""
+    """Return the results of the body; names that a fix may add come from the test, since the texts are our own."""
     namespace: dict[str, Any] = {}
     exec("import math\nfrom collections import Counter\nfrom typing import *\n" + text, namespace)
     function = namespace["f"]

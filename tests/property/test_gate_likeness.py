@@ -1,4 +1,4 @@
-"""Forms, uses and neighbours, on generated modules: names and words decide over nothing, and nothing raises."""
+"""Forms, uses and neighbors of generated modules: names and words decide nothing, and nothing raises."""
 
 import ast
 from pathlib import Path
@@ -70,7 +70,7 @@ def function(name: str, words: str, body: str) -> str:
 
 
 def renamed(text: str, names: dict[str, str]) -> str:
-    """The text with names that it binds changed everywhere."""
+    """Return the text with the names that it binds renamed everywhere."""
     tree = ast.parse(text)
     for node in ast.walk(tree):
         for field in ("id", "arg", "name"):

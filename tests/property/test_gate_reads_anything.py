@@ -1,4 +1,4 @@
-"""Any text at all gets a verdict from the stages on text, never an exception."""
+"""Any text gets a verdict from the text stages, never an exception."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What holds for every text, every annotation, every value and every order of events in the registry."""
+"""Properties of the registry for every text, every annotation, every value and every order of events."""
 
 import ast
 import json
@@ -68,7 +68,7 @@ FRAGMENTS = st.sampled_from(
 
 
 def slices_of(text: str) -> st.SearchStrategy[str]:
-    """The text with one part cut out and another put in."""
+    """Return the text with one part replaced by another."""
     ends = st.integers(0, len(text))
     parts = st.tuples(ends, ends, st.lists(FRAGMENTS, max_size=6).map("".join))
     return parts.map(lambda cut: text[: min(cut[:2])] + cut[2] + text[max(cut[:2]) :])
@@ -104,7 +104,7 @@ def test_any_docstring_can_be_read(text: str) -> None:
     assert isinstance(docstring.read(text).text, str)
 
 
-# An annotation with the values that fit it.
+# An annotation with values that fit it.
 Typed = tuple[str, st.SearchStrategy[Any]]
 INTEGERS = st.integers(-(2**70), 2**70)
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
@@ -142,12 +142,12 @@ class Pair:
 
 
 def names(some: list[Typed]) -> str:
-    """The annotations, parted by commas."""
+    """Return the annotations, separated by commas."""
     return ", ".join(annotation for annotation, _ in some)
 
 
 def wrapped(inner: st.SearchStrategy[Typed]) -> st.SearchStrategy[Typed]:
-    """Annotations made of others, with the values that fit."""
+    """Return annotations made of others, with values that fit."""
     pairs = st.lists(inner, min_size=1, max_size=3)
     return st.one_of(
         inner.map(lambda one: (f"list[{one[0]}]", st.lists(one[1], max_size=3))),
@@ -171,14 +171,14 @@ JSON = st.recursive(
 
 
 def parameters_of(annotation: str) -> dict[str, Any]:
-    """The schema of one parameter `v` of a type."""
+    """Return the schema of one parameter `v` of a type."""
     (function,) = read_module(ModuleSource.of("probe", f"{PRELUDE}\ndef probe(v: {annotation}): ...\n")).functions
     assert function.unresolved == ()
     return function.parameters
 
 
 def identical(one: Any, other: Any) -> bool:
-    """Equal, and of the same types all the way down."""
+    """Check for equality, including types at every level."""
     return json.dumps(one) == json.dumps(other)
 
 
@@ -249,7 +249,7 @@ TOPS = st.sampled_from(
 
 @st.composite
 def modules(draw: st.DrawFn) -> str:
-    """A module's text, odd in layout but whole, with its last line ended."""
+    """Draw a module's text with an odd but complete layout and a final newline."""
     text = draw(TOPS) + "".join(f"{one}{draw(GAPS)}" for one in draw(STATEMENTS))
     text = text.rstrip() + "\n" if text.strip() else "x = 1\n"
     return text.replace("\n", "\r\n") if draw(st.booleans()) else text
@@ -276,7 +276,7 @@ def test_replacing_changes_nothing_outside_the_span(before: str, after: str) -> 
     kept_before, kept_after = module.split(old)
     tail = found.removeprefix(kept_before)
     if "__all__" in module:
-        return  # the list of public names is another edit, and has its own tests
+        return  # changing the list of public names is another edit, with its own tests
     assert tail == f"def f(): return 2{newline if kept_after.startswith(newline) else ''}" + kept_after.removeprefix(
         newline
     )

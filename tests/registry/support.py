@@ -1,4 +1,4 @@
-"""Short ways to read a text as a module of `functions/`."""
+"""Helpers to read a text as a module of `functions/`."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,12 +10,12 @@ from agent_core.registry.source import ModuleSource
 
 
 def read(text: str, module: str = "probe") -> ModuleReading:
-    """The reading of a text as a module."""
+    """Return the reading of a text as a module."""
     return read_module(ModuleSource.of(module, text))
 
 
 def only(text: str, modules: Mapping[str, str] | None = None) -> Function:
-    """The one function that a text offers, next to the modules of these texts."""
+    """Return the only function of a text, next to modules with these texts."""
     around = {name: ModuleSource.of(name, of, _path(name, modules)) for name, of in (modules or {}).items()}
     (function,) = read_module(ModuleSource.of("probe", text), modules=around).functions
     return function
@@ -27,7 +27,7 @@ def _path(name: str, modules: Mapping[str, str] | None) -> str:
 
 
 def schema_of(annotation: str, prelude: str = "") -> dict[str, Any]:  # Any: JSON Schema
-    """The schema of a parameter, without its description; the definitions under `$defs` where there are some."""
+    """Return the schema of a parameter without its description; any definitions are under `$defs`."""
     function = only(
         f'{prelude}\ndef probe(value: {annotation}):\n    """Probe.\n\n    Args:\n        value: It.\n    """\n'
     )
@@ -39,5 +39,5 @@ def schema_of(annotation: str, prelude: str = "") -> dict[str, Any]:  # Any: JSO
 
 
 def codes(problems: tuple[Problem, ...]) -> list[str]:
-    """The codes of problems, in their order."""
+    """Return the codes of problems, in order."""
     return [problem.code for problem in problems]

@@ -1,4 +1,4 @@
-"""Arguments of a model: fixed, coerced without loss, and explained where they do not fit."""
+"""A model's arguments: fixed, coerced without loss, and explained if they do not fit."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""A file that cannot be used is a problem with a place and a way out, never a crash."""
+"""An unusable file is a problem with a place and a fix, never a crash."""
 
 import os
 import unicodedata

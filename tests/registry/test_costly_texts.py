@@ -1,4 +1,4 @@
-"""Texts that are cheap to write and dear to read: each is read in no time, or costs itself alone."""
+"""Texts that are cheap to write and expensive to read: each is read quickly, or costs only itself."""
 
 import pytest
 

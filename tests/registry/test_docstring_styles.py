@@ -1,4 +1,4 @@
-"""Descriptions come out of every docstring style, and examples stay out of them."""
+"""Descriptions are extracted from every docstring style, without the examples."""
 
 import pytest
 

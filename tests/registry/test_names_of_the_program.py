@@ -1,4 +1,4 @@
-"""The listed names of the program's own functions, for which no module of theirs is loaded, are those there are."""
+"""The names of the program's own functions, listed without loading their modules, match the actual ones."""
 
 from agent_core.registry.loader_names import OF_THE_PROGRAM
 from agent_core.runtime import host_functions

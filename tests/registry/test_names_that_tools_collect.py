@@ -1,4 +1,4 @@
-"""A name by which a tool loads or calls code by itself names no module and no function; other names do."""
+"""Names that make a tool load or call code are not allowed for modules and functions; other names are."""
 
 from pathlib import Path, PurePosixPath
 

@@ -1,4 +1,4 @@
-"""Nothing in the program cuts a source into lines but the one place that does it as Python does."""
+"""Only one place in the program splits a source into lines, and it does so as Python does."""
 
 import ast
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 THE_PLACE = "sandbox/wire/lines.py"
 
-# What cuts at line ends elsewhere, and why that is no source: whole files, so that the list stays short.
+# Other uses of line splitting, with the reason why the text is no source: whole files, so that the list stays short.
 NO_SOURCES = {
     "agent_core/base/matching/mention.py": "texts of the record",
     "agent_core/functions/mcp/http_wire.py": "HTTP",
@@ -43,12 +43,12 @@ NO_SOURCES = {
 }
 
 
-# One of which is in each way of cutting; what holds none is not looked through.
+# Each way of splitting contains one of these; a text without them is not parsed.
 WORDS = ("splitlines", "readlines", "split(", "StringIO", "generate_tokens", "linecache", "open(")
 
 
 def cuts(text: str) -> Iterator[int]:
-    """The lines where a program cuts text at line ends in its own way."""
+    """Yield the lines where a program splits text at line ends in its own way."""
     if not any(word in text for word in WORDS):
         return
     tree = ast.parse(text)

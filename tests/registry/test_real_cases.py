@@ -1,4 +1,4 @@
-"""Other people's functions and calls, where they are at hand: `EVALUATION_DATA` names their folder."""
+"""Third-party functions and calls, if available: `EVALUATION_DATA` names their folder."""
 
 import json
 import os
@@ -37,6 +37,6 @@ def test_every_published_function_and_mutant_is_read() -> None:
 def test_the_gold_calls_of_published_schemas_come_through_unchanged_and_no_mistake_is_misread() -> None:
     figures = tool_schemas.measure(Path(DATA or "", "tool_schemas_dev.jsonl"))
     assert figures["gold"] > 1_000
-    # Some gold calls contradict their own schema; the standard's own validator is the judge of that.
+    # Some gold calls contradict their own schema; the standard's own validator decides.
     assert [row for row in figures["exceptions"] if row["fits"]] == []
     assert figures["wrong"] == []

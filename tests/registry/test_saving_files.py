@@ -1,4 +1,4 @@
-"""A module's file is written whole or not at all, and never over what somebody saved meanwhile."""
+"""A module's file is written atomically, and never over a save that someone else made in the meantime."""
 
 import os
 import resource

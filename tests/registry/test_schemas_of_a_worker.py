@@ -1,4 +1,4 @@
-"""A schema that a worker answers with is checked before anything of the host uses it."""
+"""A schema from a worker is checked before anything in the host uses it."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Schemas from the text are those that pydantic makes of the imported function, for generated signatures."""
+"""Schemas from source match those that pydantic makes from the imported function, for generated signatures."""
 
 import inspect
 import typing
@@ -103,7 +103,7 @@ class Names(RootModel[list[str]]):
     """Some names."""
 '''
 PRELUDE = LIBRARIES + SHAPES + PARTS_OF
-# The same, over several modules of a workspace, of which one passes on what another defines.
+# The same across several workspace modules; one passes on what another defines.
 MODULES = {
     "shapes.plain": LIBRARIES + SHAPES,
     "shapes": "from .plain import *\nfrom .plain import Color, Number as Counted, Point, Row\n",
@@ -112,7 +112,7 @@ MODULES = {
 }
 IMPORTS = f"{LIBRARIES}from functions.parts import Box, Camel, Named, Names, Open, Part\nfrom . import shapes as own\n"
 IMPORTS += "from .shapes.plain import MOST, Color, Labels, Level, Long, Number, Point, Row, Short, Spot, Weight\n"
-# An annotation, a default that fits it, and limits that do.
+# An annotation, a fitting default, and fitting limits.
 PARTS = [
     ("int", "3", ["ge=1", "lt=9, gt=-1", "multiple_of=3"]),
     ("float", "0.5", ["ge=0", "le=1.5"]),
@@ -162,7 +162,7 @@ PARTS = [
 
 @st.composite
 def parameters(draw: st.DrawFn) -> str:
-    """A parameter without its name, in one of the ways in which limits, texts and defaults are written."""
+    """Draw a parameter without its name, with one of the ways to write limits, texts and defaults."""
     annotation, default, limits = draw(st.sampled_from(PARTS))
     described = [f"{limit}, description='It.'" for limit in limits]
     said = draw(st.sampled_from(["", "description='What it is.'", *limits, *described]))
@@ -186,7 +186,7 @@ def parameters(draw: st.DrawFn) -> str:
 
 
 def reference(text: str) -> Any:  # Any: JSON Schema
-    """The schema of the function in a text of this test, by importing it."""
+    """Return the schema of the function in one of this test's texts, by importing it."""
     namespace: dict[str, Any] = {"__name__": __name__}
     exec(text, namespace)
     function = namespace["probe"]
@@ -196,14 +196,14 @@ def reference(text: str) -> Any:  # Any: JSON Schema
         name: (hints[name], ... if parameter.default is absent else parameter.default)
         for name, parameter in inspect.signature(function).parameters.items()
     }
-    # A default of `Annotated` alone counts only without another one.
+    # A default inside `Annotated` counts only if there is no other.
     fields = {name: pair[0] if pair[1] is ... else pair for name, pair in fields.items()}
-    model = pydantic.create_model("Arguments", **fields)  # type: ignore[call-overload] # names are not known before
+    model = pydantic.create_model("Arguments", **fields)  # type: ignore[call-overload] # the names are dynamic
     return model.model_json_schema()
 
 
 def even(schema: Any, definitions: dict[str, Any]) -> Any:
-    """A schema without titles, with its references written out; whether it is closed is our own choice."""
+    """Return a schema without titles, with references inlined; whether it is closed is our own choice."""
     if isinstance(schema, list):
         return [even(part, definitions) for part in schema]
     if not isinstance(schema, dict):

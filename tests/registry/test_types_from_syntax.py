@@ -1,4 +1,4 @@
-"""Which JSON Schema each annotation becomes, read by syntax alone."""
+"""The JSON Schema of each annotation, derived from syntax alone."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Every way in which a file of the folder changes is seen, at once or by looking."""
+"""Every kind of change to a file in the folder is noticed, at once or by a scan."""
 
 import asyncio
 import os
@@ -26,13 +26,13 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def watcher(root: Path) -> AsyncIterator[Watcher]:
-    async with Watcher(root, rescan_s=3600) as running:  # events alone have to do it
+    async with Watcher(root, rescan_s=3600) as running:  # events alone must suffice
         assert running.is_live
         yield running
 
 
 async def seen(watcher: Watcher, wanted: set[Path]) -> set[Path]:
-    """Everything that was seen until all that is wanted was."""
+    """Return everything that was reported until all of `wanted` was."""
     found: set[Path] = set()
     async with asyncio.timeout(10):
         while not wanted <= found:
@@ -159,7 +159,7 @@ def test_a_change_is_found_by_a_scan(root: Path, change: Callable[[Path], set[Pa
 async def test_what_no_event_told_is_found_by_looking(root: Path) -> None:
     async with Watcher(root, rescan_s=0.05) as watcher:
         watcher.is_live = True
-        watcher._observer.unschedule_all()  # as if the kernel had dropped everything
+        watcher._observer.unschedule_all()  # as if the kernel had dropped all events
         assert await seen(watcher, write_in_place(root)) == {root / "a.py"}
 
 
@@ -194,7 +194,7 @@ async def test_a_slow_writer_is_seen_when_it_has_closed_the_file(root: Path, wat
 
 
 def watching() -> int:
-    """How many threads of watchdog run; the event loop's own, for calls that block, come and go."""
+    """Return the number of watchdog threads; the event loop's own threads for blocking calls come and go."""
     return sum(type(thread).__module__.startswith("watchdog") for thread in threading.enumerate())
 
 
@@ -211,7 +211,7 @@ async def test_leaving_the_block_ends_the_iteration_and_the_threads(root: Path) 
 async def test_a_folder_that_comes_later_goes_and_comes_again_is_seen_each_time(tmp_path: Path) -> None:
     root = tmp_path / "later"
     async with Watcher(root, suffix=".toml", rescan_s=3600) as watcher:
-        for text in (f"x = {number}" for number in range(6)):  # the next one often has the number of the last one
+        for text in (f"x = {number}" for number in range(6)):  # the next folder often has the same inode
             root.mkdir()
             (root / "a.toml").write_text(text)
             (root / "a.py").write_text(text)

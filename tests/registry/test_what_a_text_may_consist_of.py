@@ -1,4 +1,4 @@
-"""A source holds what reads as it runs: all else is rejected with its line, its column and its name."""
+"""A source contains only what reads as it runs: anything else is rejected with its line, column and name."""
 
 import ast
 import io

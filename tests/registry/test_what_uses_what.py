@@ -1,4 +1,4 @@
-"""Which functions use which, and the hash of all the code that decides over a function's results."""
+"""Which functions use which, and the hash of all the code that determines a function's results."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""One sandbox for the tests of a module; each call has a worker of its own anyway."""
+"""One sandbox for the tests of a module; each call has its own worker anyway."""
 
 from collections.abc import AsyncIterator
 

@@ -1,7 +1,7 @@
 """Runs a command as an ordinary container would: `python -m tests.sandbox.container COMMAND …`.
 
-What Docker's default takes away is taken away: capabilities beyond its list, writing to control groups, and the calls
-that its filter refuses. Where the caller is no root there is nothing to take but the calls.
+It drops what Docker drops by default: capabilities beyond its list, writes to control groups, and the calls that its
+filter rejects. A caller that is not root has only the calls to drop.
 """
 
 import os
@@ -39,15 +39,15 @@ _REFUSED = {
     "io_uring_register": 427,
     "syslog": 103,
 }
-_CLONE3 = 435  # Docker answers that it is not there
+_CLONE3 = 435  # Docker reports that it does not exist
 _KEPT = {0, 1, 3, 4, 5, 6, 7, 8, 10, 13, 18, 27, 29, 31}  # capabilities of a container by default
 _NEW_MOUNTS, _PRIVATE, _READ_ONLY, _BIND, _REMOUNT = 0x20000, 16384 | 1 << 18, 1, 4096, 32
 
 
 def enter() -> None:
-    """Become as an unprivileged container is, in this process and all that it starts."""
+    """Restrict this process and its children like an unprivileged container."""
     if os.geteuid() == 0:
-        with suppress(PermissionError):  # in a container already
+        with suppress(PermissionError):  # already in a container
             _close_groups()
         _drop()
     lack([*[f"{number}:{_EPERM}" for number in _REFUSED.values()], f"{_CLONE3}:{_ENOSYS}"])

@@ -1,7 +1,8 @@
 """Runs a sandbox in a process whose kernel refuses some calls: `python -m tests.sandbox.lacking 444:38 272:1`.
 
-Each word is `number:errno`, `landlock`, or `namespaces`. Prints how the start went, as JSON. With `--` and a command it
-runs that instead: `python -m tests.sandbox.lacking landlock -- make test` is the suite on a machine without Landlock.
+Each word is `number:errno`, `landlock`, or `namespaces`. Prints the result of the start as JSON. With `--` and a
+command it runs that instead: `python -m tests.sandbox.lacking landlock -- make test` runs the suite as on a machine
+without Landlock.
 """
 
 import asyncio
@@ -19,7 +20,7 @@ _CLONE, _FLAGS, _NEW = 56, 16, 0x7E020000
 
 
 def lack(words: list[str]) -> None:
-    """Refuse the calls, in this process and all that it starts."""
+    """Refuse the calls in this process and its children."""
     program = Program()
     if "namespaces" in words:
         program.add(LOAD, 0)
@@ -40,7 +41,7 @@ def lack(words: list[str]) -> None:
 
 
 async def start(*, override: bool) -> dict[str, object]:
-    """What becomes of a start, and of one call."""
+    """Return the result of a start and of one call."""
     try:
         sandbox = await Sandbox.start(packages=(), override=override)
     except SandboxUnavailable as error:

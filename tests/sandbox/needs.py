@@ -1,7 +1,7 @@
-# Function code as people write it; a worker runs it, so that it is data here.
+# Function code as people write it; a worker runs it, so it is data here.
 # mypy: ignore-errors
 # ruff: noqa: B024, PTH123, SIM115
-"""What honest functions use of the standard library; each gives 1 where it works."""
+"""What honest functions use of the standard library; each returns 1 if it works."""
 
 import abc
 import asyncio

@@ -1,7 +1,7 @@
-"""Files within reach and just out of it: `python -m tests.sandbox.reaching full` tries everything as whoever starts it.
+"""Files within reach and just out of it: `python -m tests.sandbox.reaching full` tries everything as the current user.
 
-Prints JSON: of each attempt what it reached that it must not, of each honest need what it lacked; {"": why} where
-this user has no such level. Standard library only, so that any user's Python runs it.
+Prints JSON: for each attempt, what it reached but must not; for each honest need, what failed; {"": why} if this user
+has no such level. Standard library only, so that any user's Python runs it.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ FOLDER = Path(__file__).parent
 
 @contextmanager
 def world() -> Iterator[Path]:
-    """A folder with what is granted (in, out, one, two) and what is not (closed, beside)."""
+    """Yield a folder with granted (in, out, one, two) and closed parts (closed, beside)."""
     with tempfile.TemporaryDirectory(prefix="reach-") as name:
         root = Path(name)
         for folder in ("in/deep", "out", "closed", "beside"):
@@ -51,7 +51,7 @@ def _link(folder: Path) -> None:
 
 
 def _begin(root: Path) -> None:
-    """What may be written as it was at first."""
+    """Restore the writable parts."""
     wipe(root / "out")
     root.joinpath("out/sub").mkdir()
     root.joinpath("out/kept").write_text("1,2")
@@ -60,13 +60,13 @@ def _begin(root: Path) -> None:
 
 
 def access(root: Path) -> Access:
-    """What the functions of `attempts` may reach."""
+    """Return what the functions of `attempts` may reach."""
     return Access(readable=(f"{root}/in", f"{root}/one"), writable=(f"{root}/out", f"{root}/two"))
 
 
 @contextmanager
 def watched(root: Path) -> Iterator[list[str]]:
-    """What has changed that must not."""
+    """Yield a list that receives the forbidden changes when the block ends."""
     _begin(root)
     before, found = _look(root), list[str]()
     yield found
@@ -96,7 +96,7 @@ def _look(root: Path) -> dict[str, tuple[Any, ...]]:
 
 
 def breaches(outcome: Outcome) -> list[str]:
-    """What an outcome shows that it must not."""
+    """Return what an outcome shows but must not."""
     found = ["the secret came back"] if SECRET in repr(outcome) else []
     if isinstance(outcome, Returned) and "got in" in outcome.shown:
         found.append(f"it says: {outcome.shown}")
@@ -104,13 +104,13 @@ def breaches(outcome: Outcome) -> list[str]:
 
 
 def functions(file: str) -> list[str]:
-    """The names of the functions in a file of this folder."""
+    """Return the names of the functions in a file of this folder."""
     lines = FOLDER.joinpath(file).read_text().splitlines()
     return [line[4:].partition("(")[0] for line in lines if line.startswith("def ") and not line.startswith("def _")]
 
 
 async def tried(sandbox: Sandbox, root: Path, file: str, name: str) -> list[str]:
-    """One attempt or one need: what was wrong with it. Where no layer holds nothing need be granted."""
+    """Run one attempt or need and return what was wrong with it. Without layers, nothing needs to be granted."""
     granted = Access() if sandbox.level == "none" else access(root)
     module = code(file.removesuffix(".py"), FOLDER.joinpath(file).read_text())
     with watched(root) as found:
@@ -130,7 +130,7 @@ async def tried(sandbox: Sandbox, root: Path, file: str, name: str) -> list[str]
 
 @asynccontextmanager
 async def sandbox_at(level: Level) -> AsyncIterator[Sandbox | str]:
-    """A sandbox at just this level, or why there is none."""
+    """Yield a sandbox at exactly this level, or the reason why there is none."""
     scratch = str(Path(tempfile.gettempdir(), f"reach-scratch-{secrets.token_hex(8)}"))
     plan, missing = plan_for({}, slots=6, scratch_folder=scratch), list[str]()
     ground = await try_level(level, plan_at(level, plan), missing)
@@ -143,7 +143,7 @@ async def sandbox_at(level: Level) -> AsyncIterator[Sandbox | str]:
 
 @asynccontextmanager
 async def sandbox_without_layers() -> AsyncIterator[Sandbox]:
-    """No sandbox at all, to see that what gets out is noticed."""
+    """Yield a sandbox without any layer, to check that an escape is noticed."""
     scratch = str(Path(tempfile.gettempdir(), f"reach-scratch-{secrets.token_hex(8)}"))
     plan = replace(without_root(plan_for({}, slots=6, scratch_folder=scratch)), layers=(), user=None)
     async with Sandbox(StartedLevel("none", plan, Pool(plan), {}, ()), 1) as sandbox:
@@ -151,7 +151,7 @@ async def sandbox_without_layers() -> AsyncIterator[Sandbox]:
 
 
 async def run(level: Level) -> dict[str, list[str]]:
-    """Everything, at this level."""
+    """Run everything at this level."""
     async with sandbox_at(level) as sandbox:
         if isinstance(sandbox, str):
             return {"": [sandbox]}

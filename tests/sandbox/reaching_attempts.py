@@ -1,7 +1,7 @@
-# Function code that tries to get out of what it was granted; a worker runs it, so that it is data here.
+# Function code that tries to exceed its grants; a worker runs it, so it is data here.
 # mypy: ignore-errors
 # ruff: noqa: PTH101, PTH103, PTH104, PTH105, PTH108, PTH116, PTH123, PTH208, PTH211, SIM115
-"""`in` and `one` are granted for reading, `out` and `two` for writing; each attempt says "got in" where it worked."""
+"""`in` and `one` are granted for reading, `out` and `two` for writing; each attempt says "got in" if it worked."""
 
 import ctypes
 import mmap

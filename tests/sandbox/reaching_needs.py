@@ -1,7 +1,7 @@
-# Function code as people write it; a worker runs it, so that it is data here.
+# Function code as people write it; a worker runs it, so it is data here.
 # mypy: ignore-errors
 # ruff: noqa: PTH103, PTH105, PTH116, PTH123
-"""What honest functions do with the files that they were granted; each gives True where it works."""
+"""What honest functions do with the files granted to them; each returns True if it works."""
 
 import csv
 import os

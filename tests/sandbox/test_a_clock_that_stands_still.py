@@ -1,4 +1,4 @@
-"""While a human is asked, the clock of a call stands still, and so do those of the calls around it."""
+"""While a human is asked, the clock of a call is paused, and so are those of the enclosing calls."""
 
 import asyncio
 from typing import Any
@@ -29,7 +29,7 @@ THOUGHT_S = 2
 
 
 class Human:
-    """Takes a while, or answers no; `ask` is another function that asks."""
+    """Answers after a while, or says no; a call of any other function runs `ask`, which asks in turn."""
 
     def __init__(self, sandbox: Sandbox, *, patient: bool = True, word: str = "yes") -> None:
         self._sandbox = sandbox

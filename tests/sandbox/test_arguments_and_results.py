@@ -1,4 +1,4 @@
-"""Arguments become what annotations say, results are checked and taken apart: both in the worker."""
+"""The worker converts arguments to the annotated types, and checks and serializes results."""
 
 from typing import Any
 

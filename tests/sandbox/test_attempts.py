@@ -1,4 +1,4 @@
-"""Many attempts in one worker: in order, each by itself as far as one process can, and none at the cost of the host."""
+"""Many attempts in one worker: in order, as isolated as one process can be, and never at the host's expense."""
 
 import math
 import os
@@ -180,7 +180,7 @@ async def test_one_that_hangs_costs_only_itself_and_its_own_time(sandbox: Sandbo
 
 @pytest.fixture
 def busy_machine() -> Iterator[None]:
-    """Programs that leave a sixth of each processor, or less."""
+    """Run programs that leave at most a sixth of each CPU."""
     with ExitStack() as stack:
         for _ in range(5 * (os.cpu_count() or 1)):
             busy = stack.enter_context(subprocess.Popen([sys.executable, "-S", "-c", "while True: pass"]))
@@ -188,10 +188,10 @@ def busy_machine() -> Iterator[None]:
         yield
 
 
-@pytest.mark.slow  # on a machine with still more to do, it gets too little to end
+@pytest.mark.slow  # on an even busier machine, it gets too little CPU time to finish
 @pytest.mark.usefixtures("busy_machine")
 async def test_what_waits_for_a_processor_gets_that_time_back_if_it_is_patient(sandbox: Sandbox) -> None:
-    work = {"seconds": 0.2}  # of a processor
+    work = {"seconds": 0.2}  # of CPU time
     (outcome,) = await tries(sandbox, "reckon", work, each_s=0.25, limits=Limits(wall_s=4), is_patient=True)
     assert isinstance(outcome, Returned)
 

@@ -1,4 +1,4 @@
-"""An attempt that attacks: the host neither hangs nor grows nor crashes, and what comes after is tried all the same."""
+"""A hostile attempt: the host neither hangs nor grows nor crashes, and the attempts after it still run."""
 
 import json
 import resource

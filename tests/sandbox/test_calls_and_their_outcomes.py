@@ -1,4 +1,4 @@
-"""How calls end, and what the host is told of each end."""
+"""How calls end, and what the host learns of each end."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""The table of system calls for aarch64 as data: it was never run, so it is compared with the kernel's own."""
+"""The system call table for aarch64 as data: it was never run, so it is compared with the kernel's own."""
 
 import errno
 import os
@@ -23,7 +23,7 @@ PUBLISHED = {
     if not line.startswith("#")
     for number, name in [line.split()]
 }
-# What the new table leaves out; the C library calls openat, newfstatat, ppoll, renameat2 … for them.
+# Calls that the newer table omits; the C library uses openat, newfstatat, ppoll, renameat2 … instead.
 OLD = "open stat lstat access pipe dup2 getdents rename mkdir rmdir unlink readlink poll select alarm epoll_wait time"
 OLD_AHEAD = {"fork", "mkdir"}
 HEADER = Path("/usr/include/asm-generic/unistd.h")
@@ -32,12 +32,12 @@ EPERM = refuse(errno.EPERM)
 
 
 def on_arm(name: str, *arguments: int, architecture: int = ARM.architecture) -> int:
-    """What the filter of that machine would do with the call."""
+    """Return what the filter of that machine would do with the call."""
     return verdict(FILTER, PUBLISHED[name], *arguments, architecture=architecture)
 
 
 def named(table: SyscallTable) -> dict[str, int]:
-    """Every call of a table."""
+    """Return every call of a table."""
     return {**table.checked, **table.free, **table.ahead, **table.checked_ahead, **table.setup, **table.canaries}
 
 
@@ -121,14 +121,14 @@ def test_a_zygote_that_imports_packages_has_the_same_short_list_there() -> None:
 
 
 def machine(monkeypatch: pytest.MonkeyPatch, name: str, system: str = "linux") -> None:
-    """Be another machine."""
+    """Pretend to be another machine."""
     own = os.uname()
     monkeypatch.setattr(os, "uname", lambda: os.uname_result((own[0], own[1], own[2], own[3], name)))
     monkeypatch.setattr(sys, "platform", system)
 
 
 async def test_that_machine_may_try_and_the_self_test_decides(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(calls.TABLES, "aarch64", INTEL)  # so that what is tried holds here
+    monkeypatch.setitem(calls.TABLES, "aarch64", INTEL)  # so that the result applies here
     machine(monkeypatch, "aarch64")
     async with await Sandbox.start(packages=()) as sandbox:
         assert "aarch64 was never run before this, so the self-test alone decides" in sandbox.missing[0]

@@ -1,4 +1,4 @@
-"""Every cap that the worker keeps is kept by the host too: what arrives may be forged."""
+"""The host enforces every limit that the worker enforces, too: a message may be forged."""
 
 import time
 from textwrap import dedent

@@ -1,4 +1,4 @@
-"""Groups for memory, processes and processor time: where they are made, what they hold, that none stays."""
+"""Control groups for memory, processes and CPU time: where they are created, their limits, and their removal."""
 
 import os
 import subprocess
@@ -22,7 +22,7 @@ V2 = "41 23 0:9 / /cg rw - cgroup2 cgroup2 rw,nsdelegate\n"
 
 
 def system(tmp_path: Path, own: str, mounts: str, user: int = 0) -> CgroupTree:
-    """A machine whose control groups are folders."""
+    """Return a machine whose control groups are folders."""
     (tmp_path / "proc/self").mkdir(parents=True)
     (tmp_path / "proc/self/cgroup").write_text(own)
     (tmp_path / "proc/self/mountinfo").write_text(mounts)
@@ -30,7 +30,7 @@ def system(tmp_path: Path, own: str, mounts: str, user: int = 0) -> CgroupTree:
 
 
 def group(folder: Path, **files: str) -> Path:
-    """A group as a folder with the kernel's files; a double underscore stands for a dot."""
+    """Create a group as a folder with the kernel's files; a double underscore stands for a dot."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in ({"cgroup__procs": ""} | files).items():
         folder.joinpath(name.replace("__", ".")).write_text(text)
@@ -38,7 +38,7 @@ def group(folder: Path, **files: str) -> Path:
 
 
 def delegated(folder: Path) -> Path:
-    """The group, marked as its user's own."""
+    """Mark the group as delegated to its user."""
     try:
         os.setxattr(folder, "user.delegate", b"1")
     except OSError:
@@ -54,7 +54,7 @@ def _give(folder: Path, user: int) -> None:
 
 
 def settings(made: Group) -> dict[str, str]:
-    """What was written into a group's folders."""
+    """Return what was written into a group's folders."""
     return {file.name: file.read_text() for folder in made.folders for file in folder.iterdir()}
 
 
@@ -151,7 +151,7 @@ BOMB = modules(
 
 
 def here() -> list[CgroupFolder]:
-    """Where groups can be made on this machine."""
+    """Return where groups can be created on this machine."""
     places = list(cgroup.find())
     if not places:
         pytest.skip("no control group was delegated to this process")
@@ -159,7 +159,7 @@ def here() -> list[CgroupFolder]:
 
 
 def left(places: list[CgroupFolder], host: int) -> Iterator[Path]:
-    """The groups of a host."""
+    """Yield the groups of a host."""
     for place in places:
         yield from place.folder.glob(f"knapper-{host}-*")
 

@@ -1,4 +1,4 @@
-"""Granted files and folders: what is honest works, and nothing reaches further, at each level, for root and others."""
+"""Granted files and folders: honest use works, and nothing reaches further, at each level, for root and others."""
 
 import ctypes
 import json
@@ -22,7 +22,7 @@ from tests.sandbox import reaching
 from tests.sandbox.support import modules
 
 _NOBODY = 65534
-_ROOTS = ("make_a_device", "give_a_file_away")  # what the kernel refuses to everybody else, layers or not
+_ROOTS = ("make_a_device", "give_a_file_away")  # only root may do this, with or without layers
 _RENAMEAT2, _EXCHANGE = 316, 2
 REPOSITORY = Path(__file__).resolve().parents[2]
 FILES = modules(
@@ -40,7 +40,7 @@ FILES = modules(
 
 @cache
 def found(level: str, user: int | None) -> dict[str, list[str]]:
-    """What all attempts and needs came to, of one run as that user."""
+    """Return the results of all attempts and needs, from one run as that user."""
     as_user = [] if user is None else ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]
     python = sys.executable if user is None else _python_for_everybody()
     command = [*as_user, python, "-B", "-m", "tests.sandbox.reaching", level]
@@ -53,7 +53,7 @@ def found(level: str, user: int | None) -> dict[str, list[str]]:
 def _python_for_everybody() -> str:
     if os.geteuid() != 0:
         pytest.skip("the tests already run as an ordinary user")
-    # That it can start itself shows that nothing was read with what `setpriv` still held when it began.
+    # It can start itself, so it read nothing with the privileges that `setpriv` still held at first.
     code = "import sys; sys.path.insert(0, sys.argv[1]); import sandbox, subprocess"
     code += "; subprocess.run([sys.executable, '-c', ''], check=True); assert sys.version_info >= (3, 11)"
     for python in (sys.executable, "/usr/bin/python3", "/usr/local/bin/python3"):

@@ -1,4 +1,4 @@
-"""The number of a worker as the kernel tells it, and the look that stays open on it."""
+"""A worker's process id as the kernel reports it, and the usage counter that stays open on it."""
 
 import os
 import subprocess
@@ -33,7 +33,7 @@ def test_both_ways_to_ask_for_a_processs_number_agree(child: "subprocess.Popen[b
 def test_where_the_kernel_is_too_old_to_be_asked_its_text_is_read(
     child: "subprocess.Popen[bytes]", descriptor: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(usage, "_ASK", 0xC040FFFE)  # no such order
+    monkeypatch.setattr(usage, "_ASK", 0xC040FFFE)  # an unknown request
     assert number_of(descriptor) == child.pid
 
 
@@ -50,7 +50,7 @@ def test_what_is_no_process_has_no_number_at_all() -> None:
 
 def test_a_sight_tells_the_peak_of_the_process_that_it_was_opened_for(child: "subprocess.Popen[bytes]") -> None:
     while not Path(f"/proc/{child.pid}/cmdline").read_bytes().startswith(b"sleep\0"):
-        time.sleep(0.001)  # until the program is loaded, the kernel counts only what the fork brought along
+        time.sleep(0.001)  # until the program is loaded, the kernel counts only what the fork inherited
     sight = WorkerUsage.of(child.pid)
     assert (sight.used().memory or 0) > 1 << 16
     child.kill()

@@ -1,4 +1,4 @@
-"""How function code finds other modules of its workspace, and what it does not find."""
+"""How function code finds other modules of its workspace, and which ones it does not find."""
 
 from collections.abc import Iterator, Mapping
 
@@ -98,7 +98,7 @@ async def test_tracebacks_inside_show_the_source(sandbox: Sandbox) -> None:
 
 
 class Untouchable(Mapping[str, Code]):
-    """A workspace so large that nobody may walk through it."""
+    """A workspace so large that it must never be iterated."""
 
     def __getitem__(self, name: str) -> Code:
         return WORLD[name]

@@ -1,4 +1,4 @@
-"""In an ordinary unprivileged container functions run at level `core`, and `doctor` says what is missing."""
+"""In an ordinary unprivileged container, functions run at level `core`, and `doctor` reports what is missing."""
 
 import json
 import os
@@ -23,14 +23,14 @@ FUNCTION = '''def double(number: int) -> int:
 
 
 def inside(*command: str, cwd: Path) -> "subprocess.CompletedProcess[str]":
-    """A command of ours as it goes in a container, under the user of these tests."""
+    """Run our command as in a container, under the user of these tests."""
     around = [sys.executable, "-m", "tests.sandbox.container", sys.executable, "-m", "agent_core", *command]
     environment = {"PYTHONPATH": str(REPOSITORY), "PATH": os.environ["PATH"], "HOME": str(cwd), "NO_COLOR": "1"}
     return subprocess.run(around, cwd=cwd, capture_output=True, text=True, env=environment, timeout=100, check=False)
 
 
 def report(cwd: Path) -> Any:
-    """What doctor says there, as JSON."""
+    """Return doctor's report there, as JSON."""
     done = inside("doctor", "--json", cwd=cwd)
     assert done.returncode == 1, done.stderr  # there is no model
     report = json.loads(done.stdout)
@@ -50,7 +50,7 @@ def test_doctor_names_the_level_what_is_missing_and_what_holds_the_resources(tmp
     assert all(how.startswith("limits of each worker: ") for how in held.values()), held
 
 
-@pytest.mark.slow  # the same start again, for the same report in lines
+@pytest.mark.slow  # the same start again, for the same report as text
 def test_doctor_says_the_same_to_a_human_in_lines(tmp_path: Path) -> None:
     require_landlock("it is what holds in a container")
     said = inside("doctor", cwd=tmp_path).stdout

@@ -1,4 +1,4 @@
-"""What a start finds: the strongest level that holds, or a refusal that names what is missing and the choices."""
+"""The result of a start: the strongest level that works, or an error that names what is missing and the choices."""
 
 import json
 import os
@@ -21,7 +21,7 @@ NO_LANDLOCK, NO_NAMESPACES, NO_SECCOMP, NO_MOUNTS = "444:38", "272:1", "157:22",
 
 
 def started(*words: str) -> Any:
-    """What becomes of a start where the kernel refuses these calls."""
+    """Return the result of a start for which the kernel refuses these calls."""
     command = [sys.executable, "-m", "tests.sandbox.lacking", *words]
     done = subprocess.run(command, capture_output=True, text=True, cwd=REPOSITORY, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
@@ -96,7 +96,7 @@ async def test_the_self_test_sees_a_worker_that_is_not_confined() -> None:
 
 
 def _is_filtered() -> bool:
-    """Whether this process is behind a filter already, as what it starts is then, too."""
+    """Check whether this process is already behind a filter, which its children inherit."""
     return "Seccomp:\t2" in Path("/proc/self/status").read_text()
 
 

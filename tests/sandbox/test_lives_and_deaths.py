@@ -1,4 +1,4 @@
-"""Zygotes and workers that die, hosts that die, and what is left of them: nothing."""
+"""Zygotes, workers and hosts that die leave nothing behind."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Granted packages: imported ahead in a zygote of their own, read-only, and no more trusted than they must be."""
+"""Granted packages: imported ahead in a separate zygote, read-only, and trusted no more than necessary."""
 
 import asyncio
 import os
@@ -24,7 +24,7 @@ SLOW = "import importlib.metadata, os\nPID = os.getpid()\n__version__ = importli
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """An environment with a package and its metadata, and one beside that nobody granted."""
+    """An environment with a package and its metadata, and another next to it that was not granted."""
     for name in ("slow", "other"):
         info = tmp_path / f"{name}-1.2.dist-info"
         tmp_path.joinpath(name).mkdir()

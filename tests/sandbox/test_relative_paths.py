@@ -1,4 +1,4 @@
-"""A path of the workspace is found by its name there: a worker that was granted one stands in its folder."""
+"""A worker with a workspace grant runs in the workspace folder, so relative paths resolve there."""
 
 import os
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""JSON and TOML of others are read at one place, within bounds, and whatever is wrong with them is one error."""
+"""Foreign JSON and TOML are parsed in one place, within limits, and every defect is one error."""
 
 import ast
 import contextlib
@@ -37,7 +37,7 @@ ELSEWHERE = {
 
 
 def parsers_in(tree: ast.AST) -> Iterator[int]:
-    """The lines where something parses JSON or TOML by itself."""
+    """Yield the lines where something parses JSON or TOML by itself."""
     for node in ast.walk(tree):
         match node:
             case ast.Import(names=names) if {one.name for one in names} & MODULES:
@@ -55,7 +55,7 @@ def parsers_in(tree: ast.AST) -> Iterator[int]:
 
 
 def may_parse(text: str) -> bool:
-    """Whether it names anything that parses JSON or TOML; what does not is not looked through."""
+    """Check whether it names anything that parses JSON or TOML; other texts are skipped."""
     return any(word in text.lower() for word in ("json", "toml", "plistlib", "raw_decode"))
 
 

@@ -1,4 +1,4 @@
-"""Each branch of the seccomp filter, run on an interpreter of classic BPF: one allowed and one refused at least."""
+"""Each branch of the seccomp filter, run on a classic BPF interpreter: at least one allowed and one refused call."""
 
 import errno
 import struct
@@ -21,7 +21,7 @@ ABSENT |= {"pkey_mprotect": 329, "process_vm_readv": 310, "pidfd_getfd": 438, "s
 
 
 def verdict(program: bytes, number: int, *arguments: int, architecture: int = INTEL.architecture) -> int:
-    """What the kernel would do with this call."""
+    """Return what the kernel would do with this call."""
     padded = [*arguments, 0, 0, 0, 0, 0, 0][:6]
     data = struct.pack("=IIQ6Q", number, architecture, 0, *padded)
     instructions = [struct.unpack("=HBBI", program[at : at + 8]) for at in range(0, len(program), 8)]

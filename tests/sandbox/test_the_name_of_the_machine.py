@@ -1,4 +1,4 @@
-"""What a function is told when it asks for the machine's name."""
+"""The machine name that a function gets."""
 
 import socket
 

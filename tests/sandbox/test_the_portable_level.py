@@ -1,4 +1,4 @@
-"""Level `portable` itself, whatever level the other tests run at: its walls, its ends, and the code that it keeps."""
+"""Level `portable` itself, whatever level the other tests use: its isolation, its ends, and its stored code."""
 
 import asyncio
 import gc
@@ -130,7 +130,7 @@ async def called(sandbox: Sandbox, function: str, limits: Limits = DEFAULT, /, *
 
 
 def children() -> set[int]:
-    """The runners that this process has started and that have not ended."""
+    """Return the runners that this process has started and that are still running."""
     found = set()
     for place in Path("/proc").glob("[0-9]*"):
         try:
@@ -236,7 +236,7 @@ async def test_a_child_that_is_killed_ends_its_call_alone_and_none_outlives_the_
         for pid in children() - before:
             os.kill(pid, signal.SIGKILL)
         assert isinstance(await running, Killed)
-        await asyncio.sleep(0.5)  # until the host has heard that those which waited were killed, too
+        await asyncio.sleep(0.5)  # until the host has learned that the waiting ones were killed, too
         assert isinstance(await called(sandbox, "add", a=1, b=1), Returned)
     assert children() <= before
 
@@ -289,7 +289,7 @@ def test_who_is_killed_at_any_instant_leaves_nothing_and_makes_no_call_twice(
     instants = random.Random(44)
     environment = {**os.environ, "KNAPPER_SANDBOX_LEVEL": "portable"}
     killed = calls = 0
-    while killed < 100:  # the host dies of each kill; of its children, many
+    while killed < 100:  # the host dies with each kill; only some of its children do
         notes = tmp_path / str(killed)
         start = [sys.executable, "-c", HOST, str(notes)]
         with subprocess.Popen(start, cwd=REPOSITORY, env=environment, stdout=subprocess.PIPE) as host:
@@ -312,14 +312,14 @@ def test_who_is_killed_at_any_instant_leaves_nothing_and_makes_no_call_twice(
         made = notes.read_text().split() if notes.exists() else []
         assert made == sorted({*made}, key=int)
         calls += len(made)
-    assert calls > killed  # it was killed in the middle of calls, not before them
+    assert calls > killed  # the kills came during calls, not before them
 
 
 async def test_a_call_that_is_cancelled_while_its_child_starts_leaves_no_error(portable: Sandbox) -> None:
     told: list[dict[str, Any]] = []  # Any: as asyncio has it
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(lambda _loop, context: told.append(context))
-    for busy_s in (0, 3):  # the host is, until a child has greeted and nobody has heard it
+    for busy_s in (0, 3):  # the host is busy: a child has sent its greeting, and the host has not read it
         calls = [asyncio.ensure_future(called(portable, "nap")) for _ in range(4)]
         await asyncio.sleep(0.1)
         time.sleep(busy_s)  # noqa: ASYNC251 - as said
@@ -405,7 +405,7 @@ async def test_where_it_cannot_be_stored_that_is_said(tmp_path: Path) -> None:
 
 
 def _behind_one_wall(data: Path, *command: str) -> dict[str, Any]:  # Any: what starts a program
-    """How to start a command of ours where neither Landlock nor namespaces can be had."""
+    """Return how to start our command where neither Landlock nor namespaces are available."""
     around = [sys.executable, "-m", "tests.sandbox.lacking", "landlock", "namespaces", "--"]
     environment = {"PYTHONPATH": str(REPOSITORY), "PATH": os.environ["PATH"], "XDG_DATA_HOME": str(data)}
     return {"command": [*around, sys.executable, "-m", "agent_core", *command], "environment": environment}

@@ -1,4 +1,4 @@
-"""Properties: what crosses comes back the same, and whatever arrives never harms the host."""
+"""Properties: values cross unchanged, and no input harms the host."""
 
 import datetime
 import decimal

@@ -1,4 +1,4 @@
-"""Values whose hashes are chosen by a worker: the host puts none into a hash table, and never stands still."""
+"""Values with hashes chosen by a worker: the host puts none into a hash table and never blocks."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""`self` in a function: progress, scratch, calls of other functions, and what needs a grant."""
+"""`self` in a function: progress, scratch, calls of other functions, and requests that need a grant."""
 
 import time
 from typing import Any
@@ -41,7 +41,7 @@ ASKING = modules(
 
 
 class Handler:
-    """Answers like a host, and remembers."""
+    """Answers like a host and records the requests."""
 
     def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
@@ -106,7 +106,7 @@ async def test_scratch_is_a_folder_of_the_calls_own_and_empty_at_start(sandbox: 
 
 
 class Recorder:
-    """Says what it was asked, whatever it is."""
+    """Answers every request with a description of it."""
 
     async def __call__(self, name: str, arguments: dict[str, Any], /) -> Any:
         return repr((name, arguments))
@@ -202,7 +202,7 @@ async def test_requests_that_are_sent_ahead_hold_up_no_clock(sandbox: Sandbox) -
 
     async def slow(name: str, _arguments: dict[str, Any], /) -> None:
         answered.append(name)
-        time.sleep(0.005)  # noqa: ASYNC251 - work that the host does for each
+        time.sleep(0.005)  # noqa: ASYNC251 - the host's work for each
 
     outcome = await sandbox.run(
         Job(AHEAD, "ahead", FunctionCall("ahead", {"times": 4_000}), limits=Limits(wall_s=1.0), handler=slow)

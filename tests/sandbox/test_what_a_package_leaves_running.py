@@ -1,4 +1,4 @@
-"""A package that goes on after its import: it starts nothing that stays, and between calls nothing of it runs."""
+"""A package that continues after its import: it starts nothing that stays, and between calls nothing of it runs."""
 
 import asyncio
 import signal
@@ -20,7 +20,7 @@ from tests.sandbox.support import modules
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 QUIET_S = 0.6
-SETTLED_S = 0.6  # longer than a zygote or a spare takes until it stands still
+SETTLED_S = 0.6  # longer than a zygote or a spare takes to be paused
 CODE = modules(m="import noisy\n\ndef f() -> str:\n    return str(getattr(noisy, 'SAID', ''))\n")
 BEAT = """
 import os, signal, sys, threading, time
@@ -77,7 +77,7 @@ async def there(request: pytest.FixtureRequest) -> AsyncIterator[Sandbox]:
 
 
 def package(folder: Path, text: str) -> Access:
-    """A package that does this when it is imported, and the folder in which it may write."""
+    """Return a package that does this when imported, with access to a writable folder."""
     for name in ("site/noisy", "out"):
         (folder / name).mkdir(parents=True)
     out = str(folder / "out")
@@ -90,7 +90,7 @@ async def called(sandbox: Sandbox, access: Access) -> Outcome:
 
 
 async def is_quiet(folder: Path) -> bool:
-    """Whether nothing beats in the folder."""
+    """Check whether nothing beats in the folder."""
     beat = folder / "out/beat"
     before = beat.read_text() if beat.exists() else ""
     await asyncio.sleep(QUIET_S)

@@ -1,4 +1,4 @@
-"""What a worker may cost the host: processes for other needs end, and values that collide are not compared for ever."""
+"""What a worker may cost the host: surplus zygotes end, and colliding values do not block the event loop."""
 
 from pathlib import Path
 

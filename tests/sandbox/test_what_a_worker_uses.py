@@ -1,4 +1,4 @@
-"""Processor time and memory of a call: as the kernel tells the host, whatever the worker says or how it ends."""
+"""CPU time and memory of a call, as the kernel reports them, whatever the worker says or how it ends."""
 
 import pytest
 
@@ -51,7 +51,7 @@ WORLD = modules(
 
 
 async def used(sandbox: Sandbox, function: str, *, keep: str = "", wall_s: float = 20, **arguments: float) -> Outcome:
-    """How the call ended; it was measured."""
+    """Run a call; return its outcome, which must have been measured."""
     outcome = await sandbox.run(
         Job(WORLD, "use", FunctionCall(function, arguments), limits=Limits(wall_s=wall_s), keep=keep)
     )

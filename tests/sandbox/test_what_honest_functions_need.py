@@ -1,4 +1,4 @@
-"""What a sandbox must not take away: the standard library as people use it."""
+"""What a sandbox must not break: the standard library as people use it."""
 
 import ast
 import time

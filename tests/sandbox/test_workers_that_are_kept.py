@@ -1,4 +1,4 @@
-"""A stateful function's worker: it goes on for its own key, and ends with anything that is not plain success."""
+"""A stateful function's worker: it is reused for its own key, and ends after anything but plain success."""
 
 import asyncio
 import os
@@ -164,7 +164,7 @@ async def test_between_two_calls_a_worker_and_its_threads_stand_still(sandbox: S
 
 
 def _standing(processes: set[int]) -> set[int]:
-    """Those of them that were stopped."""
+    """Return those of the processes that are stopped."""
     states = {pid: Path(f"/proc/{pid}/stat") for pid in processes}
     return {
         pid for pid, stat in states.items() if stat.exists() and stat.read_text().rpartition(")")[2].split()[0] == "T"

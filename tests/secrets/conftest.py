@@ -1,4 +1,4 @@
-"""A workspace, and beside it a configuration folder of the user's own with no secret in it yet."""
+"""A workspace, and next to it the user's configuration folder without secrets."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from tests.secrets.support import KEY
 
 @pytest.fixture(autouse=True)
 def config(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The user's folders, outside of every workspace; where secrets are kept."""
+    """The user's folder for secrets, outside of every workspace."""
     home = tmp_path_factory.mktemp("home")
     monkeypatch.setenv("XDG_DATA_HOME", str(home / "data"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))
@@ -18,6 +18,6 @@ def config(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyP
 
 @pytest.fixture
 def key(monkeypatch: pytest.MonkeyPatch) -> str:
-    """A secret in the environment: its value."""
+    """The value of a secret in the environment."""
     monkeypatch.setenv("KNAPPER_SECRET_KEY", KEY)
     return KEY

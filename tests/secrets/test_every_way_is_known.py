@@ -1,6 +1,6 @@
-"""What can leave a worker is read from the code: a verb, a field or a kind of frame without a test of its own fails.
+"""What can leave a worker is read from the code: an untested request, field or kind of frame fails here.
 
-The ways themselves are in `ways`; here stands by which of them each verb is tried.
+The ways themselves are in `ways`; this file says which of them test each request.
 """
 
 import ast
@@ -51,7 +51,7 @@ BY_EVENT = {
 }
 BY_KIND = {
     "ready": "",  # before the worker has anything, …
-    "loaded": "",  # … and of one that makes no requests
+    "loaded": "",  # … and from a worker that makes no requests
     "tried": "a-reply-of-no-shape",
     "module": "a-module",
     "source": "a-module",
@@ -63,7 +63,7 @@ BY_KIND = {
 
 
 def words_of(part: object) -> set[str]:
-    """The texts that are matched, or compared with, in the source of a function or class."""
+    """Return the strings that are matched or compared in the source of a function or class."""
     source = inspect.getsource(part)  # type: ignore[arg-type]  # a function or a class
     tree = ast.parse(source if not source[0].isspace() else f"class _:\n{source}")
     return {word for node in ast.walk(tree) for word in _words(node)}
@@ -78,7 +78,7 @@ def _words(node: ast.AST) -> Iterator[str]:
 
 
 def kinds_of(*parts: object) -> set[str]:
-    """The kinds of frames that the host takes from a worker, by its patterns and comparisons."""
+    """Return the kinds of frames that the host accepts from a worker, from its patterns and comparisons."""
     kinds: set[str] = set()
     for part in parts:
         for node in ast.walk(ast.parse(inspect.getsource(part))):  # type: ignore[arg-type]  # a module
@@ -114,7 +114,7 @@ def test_each_kind_of_frame_is_told_a_secret_by() -> None:
 
 
 def poisoned(kind: Any) -> Any:  # Any: a type, as hints give it
-    """A value of a type, with a secret wherever one fits."""
+    """Return a value of a type, with a secret wherever one fits."""
     if dataclasses.is_dataclass(kind):
         hints = get_type_hints(kind)
         return kind(**{one.name: poisoned(hints[one.name]) for one in dataclasses.fields(kind)})  # type: ignore[operator]

@@ -1,4 +1,4 @@
-"""One hostile function tells its secrets by every way that leaves a worker, and nothing of them is found anywhere."""
+"""A hostile function leaks its secrets in every way that leaves a worker, and none is found anywhere."""
 
 import json
 import os
@@ -35,7 +35,7 @@ async def hostile(at_desk: OpenDesk, monkeypatch: pytest.MonkeyPatch) -> AsyncIt
 
 
 class Hostile:
-    """A workspace in which `leak` says its secrets by some ways, and `inner` has one of its own."""
+    """A workspace in which `leak` reveals its secrets in some ways; `inner` has its own secret."""
 
     def __init__(self, at_desk: OpenDesk, port: int) -> None:
         self._at_desk = at_desk
@@ -99,7 +99,7 @@ def leaks(text: str) -> list[str]:
 
 
 def in_state(root: Path) -> list[str]:
-    """The tables of the state file, each with a column, in which a form of a secret stands."""
+    """Return the tables and columns of the state file that contain a form of a secret."""
     held: list[str] = []
     db = apsw.Connection(str(root / ".knapper" / "state.db"), flags=apsw.SQLITE_OPEN_READONLY)
     tables = [row[0] for row in db.execute("select name from sqlite_master where type = 'table'")]
@@ -107,7 +107,7 @@ def in_state(root: Path) -> list[str]:
         try:
             cursor = db.execute(f'select * from "{table}"')
             rows = [*cursor]
-        except apsw.SQLError:  # a virtual table of a module that is not loaded here; its shadow tables are read
+        except apsw.SQLError:  # a virtual table of a module not loaded here; its shadow tables are read
             continue
         texts = [value.decode("latin-1") if isinstance(value, bytes) else str(value) for row in rows for value in row]
         held += [f"{table}: {form}" for form in leaks("\n".join(texts))]

@@ -1,4 +1,4 @@
-"""Only a file that nobody else can read is a file of secrets; values come in by a prompt or standard input alone."""
+"""A secrets file must be private to its owner; values come only from a prompt or standard input."""
 
 import json
 import os

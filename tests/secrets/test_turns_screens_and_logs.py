@@ -70,7 +70,7 @@ async def test_a_function_that_an_agent_makes_gets_it_by_a_humans_yes_alone(at_d
 
 @pytest.fixture
 async def folder(tmp_path: Path, key: str) -> Path:
-    """A workspace in which a function may tell, and fails with, a secret."""
+    """A workspace in which a function may print a secret and fails with one."""
     async with Workspace.open(tmp_path) as workspace:
         await put(workspace, "tell", TELLS, "KEY")
         await put(workspace, "fail", 'held = {"a": self.secret("KEY")}\nraise ValueError(f"no {held}")', "KEY")

@@ -1,4 +1,4 @@
-"""A secret reaches the one function that was granted it, in a real worker, and nothing of it comes out again."""
+"""A secret reaches the one function that was granted it, in a real worker, and no part of it comes out."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""Any secret in any of the forms, in any text, is gone; a text without one stays as it is."""
+"""Any secret in any form is masked in any text; a text without one is unchanged."""
 
 import html
 import json

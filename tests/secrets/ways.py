@@ -1,6 +1,6 @@
-"""The ways that leave a worker, each as a body that tells a secret by it: `key`, `number` and `word` hold one each.
+"""The ways out of a worker, each as a body that leaks a secret: `key`, `number` and `word` hold one each.
 
-`ask(name, arguments)` is a request as the channel carries it. What raises or returns stands at the end.
+`ask(name, arguments)` is a request as the channel carries it. Bodies that raise or return come last.
 """
 
 NUMBER = "4071823365"
@@ -54,7 +54,7 @@ REQUESTS = {
     "a-name-of-a-file": "import pathlib\nplace = pathlib.Path('out', word)\nplace.mkdir(exist_ok=True)\n"
     "for name in ('objects', 'refs'):\n    (place / name).mkdir(exist_ok=True)\n(place / 'HEAD').touch()",
 }
-"""Requests, by what they tell; each can be made before the call ends."""
+"""Requests, by what they leak; each can be made before the call ends."""
 
 ENDS = {
     "printed": 'print("printed", key, number, word, flush=True)',
@@ -77,6 +77,6 @@ ENDS = {
     ' [["functions/in_leak.py", int(number), "leak", [[key, key]]]]}, "was_handling": True})'
     "\nimport os\nos._exit(0)",
 }
-"""How the call ends."""
+"""Ends of the call."""
 
 WAYS = {**REQUESTS, **ENDS}

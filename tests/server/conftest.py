@@ -1,4 +1,4 @@
-"""A workspace behind a real socket, and clients of it."""
+"""A workspace behind a real socket, and its clients."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ Frames: TypeAlias = list[tuple[int | None, dict[str, Any] | None]]
 
 @dataclass
 class Served:
-    """A running server: its workspace, its address, and a client with a token of all scopes."""
+    """A running server: its workspace, its address, and a client whose token has all scopes."""
 
     workspace: Workspace
     url: str
@@ -35,23 +35,23 @@ class Served:
     clients: list[httpx2.AsyncClient] = field(default_factory=list)
 
     async def token(self, name: str, *scopes: Scope, agents: tuple[str, ...] = (), expires: str = "") -> str:
-        """A new token."""
+        """Return a new token."""
         return (await TokenBook(self.workspace.store, time.time).add(name, scopes, agents, expires)).token
 
     @property
     def key(self) -> str:
-        """The token of all scopes."""
+        """Return the token with all scopes."""
         return self.client.headers["Authorization"].removeprefix("Bearer ")
 
     async def as_(self, name: str, *scopes: Scope, agents: tuple[str, ...] = ()) -> httpx2.AsyncClient:
-        """A client with a token of its own."""
+        """Return a client with a new token."""
         token = await self.token(name, *scopes, agents=agents)
         client = httpx2.AsyncClient(base_url=self.url, headers={"Authorization": f"Bearer {token}"}, timeout=60)
         self.clients.append(client)
         return client
 
     async def logged_in(self) -> httpx2.AsyncClient:
-        """A browser whose page is logged in: it sends the cookie, and the page the key."""
+        """Return a browser with a logged-in page: the browser sends the cookie, and the page the key."""
         browser = httpx2.AsyncClient(base_url=self.url, timeout=60)
         self.clients.append(browser)
         answer = await browser.post("/login", json={"code": self.login.partition("code=")[2]})
@@ -62,7 +62,7 @@ class Served:
     async def frames(
         self, until: Callable[[Frames], bool], after: int = 0, agent: str = "main", last: int | None = None
     ) -> Frames:
-        """What an event stream sends until enough has come; a frame without data moves the number on."""
+        """Return an event stream's frames until `until` holds; a frame without data only advances the number."""
         frames: Frames = []
         headers = {} if last is None else {"Last-Event-ID": str(last)}
         path = f"/api/v1/agents/{agent}/events?after={after}"
@@ -83,7 +83,7 @@ class Served:
         return frames
 
     async def said(self, text: str, agent: str = "main", turns: int = 1) -> Frames:
-        """The events of a turn that a message begins; where it is empty, the last message, sent again."""
+        """Send a message and return the events of its turn; an empty text resends the last message."""
         before = await self.last(agent)
         heard = asyncio.create_task(self.frames(ends(turns), before, agent))
         verb, body = ("messages", {"text": text}) if text else ("retry", {})
@@ -92,20 +92,20 @@ class Served:
         return await heard
 
     async def last(self, agent: str = "main") -> int:
-        """The number of the last end of a turn."""
+        """Return the number of the last end of a turn."""
         ended = await self.workspace.store.ended_turns(agent, 0)
         return ended[-1].seq if ended else 0
 
 
 def end_of(frames: Frames) -> dict[str, Any]:  # Any: JSON
-    """The event at the end of the last turn."""
+    """Return the event at the end of the last turn."""
     (*_, last) = (data for _, data in frames if data is not None)
     assert last["type"] == "turn_ended"
     return last
 
 
 def ends(turns: int) -> Callable[[Frames], bool]:
-    """Whether so many turns have ended."""
+    """Return a condition that holds once this many turns have ended."""
     return lambda frames: sum(data is not None and data["type"] == "turn_ended" for _, data in frames) >= turns
 
 
@@ -114,7 +114,7 @@ Serve: TypeAlias = Callable[..., Awaitable[Served]]
 
 @pytest.fixture
 async def served(tmp_path: Path, scripted: Callable[..., ScriptedModel], one_sandbox: Sandbox) -> AsyncIterator[Serve]:
-    """Starts a server whose model is the scripted one; `turn__max_steps=3` sets `turn.max_steps`."""
+    """Start a server with the scripted model; `turn__max_steps=3` sets `turn.max_steps`."""
     async with AsyncExitStack() as stack:
 
         async def start(script: Script, options: ServeOptions | None = None, **flags: Any) -> Served:  # Any: settings
@@ -126,14 +126,14 @@ async def served(tmp_path: Path, scripted: Callable[..., ScriptedModel], one_san
 
 @pytest.fixture(scope="module")
 async def unchanged(tmp_path_factory: pytest.TempPathFactory, one_sandbox: Sandbox) -> AsyncIterator[Served]:
-    """One server for the tests of a file that change nothing and ask no model."""
+    """One server for those tests of a file that change nothing and ask no model."""
     with running([]) as model:
         async with server(tmp_path_factory.mktemp("unchanged"), model, one_sandbox) as started:
             yield started
 
 
 def port_of(url: str) -> str:
-    """The port in an address."""
+    """Return the port in a URL."""
     return url.rpartition(":")[2]
 
 
@@ -141,7 +141,7 @@ def port_of(url: str) -> str:
 async def server(
     root: Path, model: ScriptedModel, sandbox: Sandbox, options: ServeOptions | None = None, /, **flags: Any
 ) -> AsyncIterator[Served]:
-    """A server on a free port of this machine."""
+    """Run a server on a free port of this machine."""
     given = {name.replace("__", "."): value for name, value in flags.items()}
     settings = {"model.base_url": model.base_url, "model.name": "scripted", "model.context_tokens": 8_192, **given}
     async with Workspace.open(root, flags=settings, sandbox=sandbox) as workspace:
@@ -152,7 +152,7 @@ async def server(
         )
         url, login = await started
         running = Served(workspace, url, login, httpx2.AsyncClient(), model)
-        running.client = await running.as_(f"all-{secrets.token_hex(4)}", *SCOPES)  # a name of its own after a restart
+        running.client = await running.as_(f"all-{secrets.token_hex(4)}", *SCOPES)  # a new name after a restart
         try:
             yield running
         finally:

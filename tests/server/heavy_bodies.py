@@ -30,14 +30,14 @@ class Heavy:
 
 
 def cut(text: str, part: str, end: str) -> bytes:
-    """A body that begins with the text, repeats the part as often as there is room, and ends."""
+    """Return a body that starts with the text, repeats the part as often as it fits, and ends."""
     room = _MOST - len(text.encode()) - len(end.encode())
     count = room // len(part.encode())
     return (text + (part * count).rstrip(",") + end).encode()
 
 
 def keys(before: str, after: str, value: str = "0") -> bytes:
-    """A body with an object of as many keys as there is room."""
+    """Return a body with an object of as many keys as fit."""
     parts, size = [], len(before) + len(after)
     for number in range(1_000_000):
         part = f'"k{number}":{value},'
@@ -49,7 +49,7 @@ def keys(before: str, after: str, value: str = "0") -> bytes:
 
 
 def errors_by_the_hundred_thousand() -> Iterator[Heavy]:
-    """Bodies of which each element is wrong, at every door."""
+    """Yield bodies in which each element is wrong, for every endpoint."""
     chat = '{"model":"main","messages":[{"role":"user","content":['
     for part in ("{},", "0,", '"",', "[],", "null,"):
         yield Heavy(f"chat: content of {part}", CHAT, cut(chat, part, "]}]}"))
@@ -85,7 +85,7 @@ def errors_by_the_hundred_thousand() -> Iterator[Heavy]:
 
 
 def unknown_keys() -> Iterator[Heavy]:
-    """Objects of 180,000 keys that nobody knows."""
+    """Yield objects of 180,000 unknown keys."""
     for path in (
         CHAT, RESPONSES, A2A, MCP, MESSAGES, CALL, COMMANDS, IMPORT, "/api/v1/functions/check", "/api/v1/agents",
     ):  # fmt: skip
@@ -104,7 +104,7 @@ def unknown_keys() -> Iterator[Heavy]:
 
 
 def documents() -> Iterator[Heavy]:
-    """Agents' files whose parts are wrong, in a body of at most 2 MiB."""
+    """Yield agents' files with wrong parts, in a body of at most 2 MiB."""
     for list_name in ("blocks", "turns", "passages", "sections", "inbox", "documents"):
         for part in ("{},", "0,"):
             inner = f'{{"format":"knapper-agent-1","agent":{{"name":"a"}},"{list_name}":['
@@ -113,7 +113,7 @@ def documents() -> Iterator[Heavy]:
 
 
 def others() -> Iterator[Heavy]:
-    """What else JSON, Unicode and the rest of a request can hold."""
+    """Yield other tricks of JSON, Unicode and the rest of a request."""
     say = '{"model":"main","messages":[{"role":"user","content":"'
     yield Heavy("lists in lists", MESSAGES, b"[" * _MOST)
     yield Heavy("objects in objects", CHAT, b'{"a":' * (_MOST // 5))
@@ -139,7 +139,7 @@ def others() -> Iterator[Heavy]:
 
 
 def heads() -> Iterator[Heavy]:
-    """Requests whose heads are as long as they may be, and one whose body is a form."""
+    """Yield requests with heads of the maximum length, and one whose body is a form."""
     query = "&".join(f"k{n}=" for n in range(4_000))
     yield Heavy("parameters in an address", f"/api/v1/agents?{query}", b"", "GET")
     yield Heavy("headers", "/api/v1/agents", b"", "GET", tuple(f"x{n}: a" for n in range(3_000)))
@@ -151,7 +151,7 @@ def heads() -> Iterator[Heavy]:
 
 
 def tools() -> Iterator[Heavy]:
-    """Functions of clients with schemas of any size."""
+    """Yield client functions with schemas of any size."""
     begin = '{"model":"main","messages":[{"role":"user","content":"a"}],"tools":[{"type":"function","function":'
     properties = '{"name":"f","parameters":{"type":"object","properties":{'
     yield Heavy("tools: a schema of 100,000 properties", CHAT, keys(begin + properties, "}}}}]}", "{}"))
@@ -174,7 +174,7 @@ def tools() -> Iterator[Heavy]:
 
 
 def conversations() -> Iterator[Heavy]:
-    """Histories of clients, as long as they may be."""
+    """Yield client histories of the maximum length."""
     pairs = '{"role":"assistant","content":"' + "a" * 160 + '"},'
     yield Heavy("an assistant that said much", CHAT, _conversation([pairs] * 9_999))
     pairs = '{"role":"user","content":"a"},{"role":"assistant","content":"b"},'
@@ -199,7 +199,7 @@ def _conversation(rows: list[str]) -> bytes:
 
 @dataclass(frozen=True)
 class Crowd:
-    """Several of one request at once."""
+    """Several copies of one request at once."""
 
     name: str
     heavy: Heavy
@@ -207,7 +207,7 @@ class Crowd:
 
 
 def crowds() -> Iterator[Crowd]:
-    """Requests that are harmless alone."""
+    """Yield requests that are harmless one at a time."""
     ready = {heavy.name: heavy for heavy in (*others(), *conversations(), *unknown_keys(), *tools())}
     for name in ("open calls", "numbers of 4,300 digits", "mcp: arguments of unknown keys", "fractions", "a pattern"):
         heavy = ready.get(name) or ready[f"tools: {name}"]
@@ -235,7 +235,7 @@ PUT_MANY: Final = Heavy("put", "/api/v1/functions/many", json.dumps({"source": M
 
 
 def large_answers() -> Iterator[Heavy]:
-    """Small requests whose answers are large, at each door that calls functions; `many` has to be there."""
+    """Yield small requests with large responses, for each endpoint that calls functions; `many` must exist."""
     arguments = {"n": 100_000}
     for verb in ("call", "test", "trace"):
         path = f"/api/v1/functions/many/{verb}"
@@ -254,7 +254,7 @@ def large_answers() -> Iterator[Heavy]:
 
 
 def sources() -> Iterator[Heavy]:
-    """Texts of functions, as long as they may be; a verdict on one repeats it."""
+    """Yield function sources of the maximum length; a verdict on one repeats it."""
     most = 199_900
     texts = {
         "statements": "a=1\n" * (most // 4),
@@ -272,7 +272,7 @@ def sources() -> Iterator[Heavy]:
 
 
 def questions() -> Iterator[Heavy]:
-    """Questions that may name times in any language."""
+    """Yield questions that may name times in any language."""
     for part in ("\u12db\u122c 12 ", "\u00e9 1 2 3 ", "\u00e9.,:-/", "\u00e9 may march "):
         text = (part * 1_000)[:1_990]
         path = f"/api/v1/agents/main/search?where=both&query={quote(text)}"
@@ -282,7 +282,7 @@ def questions() -> Iterator[Heavy]:
 
 
 def all_of_them() -> list[Heavy]:
-    """Every one."""
+    """Return all of them."""
     return [
         *errors_by_the_hundred_thousand(),
         *unknown_keys(),

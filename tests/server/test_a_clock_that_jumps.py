@@ -1,4 +1,4 @@
-"""The wall clock of a server is set forward and back by hours, while it runs: only what is a date follows it."""
+"""A running server's wall clock is set forward and back by hours: only dates follow it."""
 
 import json
 import os
@@ -20,7 +20,7 @@ from .test_the_process import Process
 
 HOUR = 3600.0
 AGENTS = "/api/v1/agents"
-# The clock of a machine cannot be set for one process: there, Python reads how far off it is from a file.
+# The clock cannot be set for one process: there, Python reads the offset from a file.
 SITE = """
 import time
 from pathlib import Path
@@ -48,7 +48,7 @@ class Machine:
         new.replace(self._ahead)
 
     def new_token(self, name: str, *options: str) -> str:
-        """A token that may chat and read."""
+        """Return a token that may chat and read."""
         scopes = ("--scope", "chat", "--scope", "read", "--scope", "edit")
         made = knapper("tokens", "add", name, "--json", *scopes, *options, cwd=self.root)
         return str(json.loads(made.stdout)["token"])
@@ -67,17 +67,17 @@ class Machine:
 
 @pytest.fixture
 def machine(tmp_path: Path, scripted: Callable[..., ScriptedModel]) -> Machine:
-    """The machine; its model repeats what it is told."""
+    """The machine; its model repeats the message."""
     return Machine(tmp_path, scripted([Repeat(lambda seen: Say(f"You said: {said_last(seen)}"))]))
 
 
 def status(process: Process, token: str) -> int:
-    """What a client with a token is answered."""
+    """Return the status of a client's request with a token."""
     return httpx2.get(f"{process.told['url']}{AGENTS}", headers={"Authorization": f"Bearer {token}"}).status_code
 
 
 def replies(frames: Frames) -> list[str]:
-    """The replies of the turns."""
+    """Return the replies of the turns."""
     return [data["reply"] for _, data in frames if data is not None and data["type"] == "turn_ended"]
 
 
@@ -89,7 +89,7 @@ def test_tokens_follow_the_date_and_links_cookies_and_brakes_do_not(machine: Mac
         assert status(process, brief) == 401
         assert status(process, machine.token) == 200
         with httpx2.Client(base_url=process.told["url"]) as browser:
-            link = {"code": process.told["login"].partition("code=")[2]}  # good for ten minutes, which are not over
+            link = {"code": process.told["login"].partition("code=")[2]}  # valid for ten minutes, which have not passed
             browser.headers["Knapper-Key"] = browser.post("/login", json=link).json()["key"]
             machine.is_ahead_by(-30 * HOUR)
             assert browser.get(AGENTS).status_code == 200
@@ -142,12 +142,12 @@ def test_the_newest_conversations_of_programs_are_kept_and_not_those_with_the_la
 
 
 def chat(process: Process, text: str, *before: dict[str, str]) -> list[dict[str, str]]:
-    """Say something as a program that sends its whole history, and return that history."""
+    """Say something as a program that sends its whole history; return that history."""
     messages = [*before, {"role": "user", "content": text}]
     answer = process.client.post("/v1/chat/completions", json={"model": "main", "messages": messages})
     return [*messages, {"role": "assistant", "content": answer.json()["choices"][0]["message"]["content"]}]
 
 
 def names(process: Process) -> set[str]:
-    """The agents that there are."""
+    """Return the names of the agents."""
     return {row["name"] for row in process.client.get(AGENTS).json()["agents"]}

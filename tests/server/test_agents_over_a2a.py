@@ -20,13 +20,13 @@ BOTH = pytest.mark.parametrize("methods", [pytest.param(V1, id="1.0"), pytest.pa
 
 
 def sent(text: str, **besides: Any) -> Json:
-    """The parameters of a message."""
+    """Return the parameters of a message."""
     part = {"kind": "text", "text": text}
     return {"message": {"messageId": text, "role": "user", "kind": "message", "parts": [part], **besides}}
 
 
 async def rpc(client: httpx2.AsyncClient, method: str, params: Json, agent: str = "main") -> Json:
-    """The answer to a request."""
+    """Return the response to a request."""
     body = {"jsonrpc": "2.0", "id": 7, "method": method, "params": params}
     answer = await client.post(f"/a2a/{agent}", json=body)
     assert answer.status_code == 200, answer.text
@@ -36,7 +36,7 @@ async def rpc(client: httpx2.AsyncClient, method: str, params: Json, agent: str 
 
 
 async def task(client: httpx2.AsyncClient, method: str, params: Json) -> tuple[str, str, Json]:
-    """The id, the state and the whole of the task that comes back."""
+    """Return the id and the state of the resulting task, and the task itself."""
     result = (await rpc(client, method, params))["result"]
     whole: Json = result.get("task", result)
     state = whole["status"]["state"].removeprefix("TASK_STATE_").lower().replace("_", "-")
@@ -44,7 +44,7 @@ async def task(client: httpx2.AsyncClient, method: str, params: Json) -> tuple[s
 
 
 async def streamed(client: httpx2.AsyncClient, method: str, params: Json) -> list[Json]:
-    """The results of a stream."""
+    """Return the results of a stream."""
     body = {"jsonrpc": "2.0", "id": 7, "method": method, "params": params}
     async with asyncio.timeout(60), client.stream("POST", "/a2a/main", json=body) as answer:
         lines = [line async for line in answer.aiter_lines()]
@@ -52,7 +52,7 @@ async def streamed(client: httpx2.AsyncClient, method: str, params: Json) -> lis
 
 
 def bare(result: Json) -> Json:
-    """What is in a result, which 1.0 wraps and 0.3 does not."""
+    """Return the content of a result, which 1.0 wraps and 0.3 does not."""
     return next((result[kind] for kind in ("task", "statusUpdate", "artifactUpdate") if kind in result), result)
 
 
@@ -177,5 +177,5 @@ async def test_a_task_of_one_agent_is_not_there_for_another(served: Serve, tmp_p
 
 @pytest.fixture
 async def asked(served: Serve) -> Served:
-    """A server that is asked nothing of its model."""
+    """A server whose model is never called."""
     return await served([])

@@ -1,4 +1,4 @@
-"""More attacks, by bytes on the wire, by names, by numbers, and by other tokens: refused, and the server goes on."""
+"""More attacks, by raw bytes, names, numbers, and other tokens: each is rejected, and the server keeps running."""
 
 import asyncio
 import json
@@ -23,7 +23,7 @@ PATIENCE_S = 60.0
 
 
 async def raw(server: Served, text: bytes) -> bytes:
-    """What the server answers to bytes on a connection, until it closes or a whole head is there."""
+    """Return the server's answer to raw bytes, until it closes or a whole head has arrived."""
     place = urlsplit(server.url)
     reader, writer = await asyncio.open_connection(place.hostname, place.port)
     writer.write(text)
@@ -38,12 +38,12 @@ async def raw(server: Served, text: bytes) -> bytes:
 
 
 async def is_there(server: Served) -> bool:
-    """Whether the server still answers."""
+    """Check whether the server still answers."""
     return (await server.client.get("/api/v1/status")).status_code == 200
 
 
 def head(server: Served, *lines: str, method: str = "GET", path: str = AGENTS) -> bytes:
-    """A request with a valid token and these lines in its head."""
+    """Return a request with a valid token and these header lines."""
     auth = server.client.headers["authorization"]
     host = urlsplit(server.url).netloc
     rows = [f"{method} {path} HTTP/1.1", f"Host: {host}", f"Authorization: {auth}", *lines, "", ""]
@@ -68,7 +68,7 @@ async def test_a_head_that_two_readers_could_read_differently_is_refused(
     unchanged: Served, lines: tuple[str, ...]
 ) -> None:
     answer = await raw(unchanged, head(unchanged, *lines, method="POST"))
-    assert answer.split(b" ")[1:2] in ([b"400"], [b"401"]), answer  # 401: what was folded belongs to the token
+    assert answer.split(b" ")[1:2] in ([b"400"], [b"401"]), answer  # 401: a folded line became part of the token
     assert await is_there(unchanged)
 
 
@@ -186,7 +186,7 @@ async def test_a_listener_who_vanishes_or_never_reads_holds_up_nothing(
     monkeypatch.setattr(guard, "MOST_STREAMS", 2)
     server = await served([Repeat(Say("word " * 2_000))])
     listens = head(server, path=f"{AGENTS}/main/events")
-    for _ in range(4):  # more than a token may have at once
+    for _ in range(4):  # more than one token may have at once
         await vanishing(server, listens, b"HTTP/1.1 200 ")
     place = urlsplit(server.url)
     _, stuck = await asyncio.open_connection(place.hostname, place.port, limit=1)
@@ -197,7 +197,7 @@ async def test_a_listener_who_vanishes_or_never_reads_holds_up_nothing(
 
 
 async def vanishing(server: Served, text: bytes, until: bytes = b"") -> None:
-    """Send bytes, wait for those that answer them, and break the connection off without an end."""
+    """Send bytes, wait until they are answered, and abort the connection."""
     place = urlsplit(server.url)
     reader, writer = await asyncio.open_connection(place.hostname, place.port)
     writer.write(text)
@@ -209,7 +209,7 @@ async def vanishing(server: Served, text: bytes, until: bytes = b"") -> None:
 
 
 async def said(server: Served) -> list[dict[str, Any]]:  # Any: JSON
-    """The conversation of the usual agent."""
+    """Return the default agent's conversation."""
     answer = await server.client.get(f"{AGENTS}/main/messages")
     messages: list[dict[str, Any]] = answer.json()["messages"]
     return messages

@@ -1,4 +1,4 @@
-"""Programs that speak chat completions, by the real client of OpenAI."""
+"""Programs that use chat completions, with OpenAI's real client."""
 
 import asyncio
 from typing import Any
@@ -141,7 +141,7 @@ async def test_a_response_is_streamed_in_its_parts(served: Serve) -> None:
 
 
 async def conversations(server: Served) -> int:
-    """How many conversations without a name there are."""
+    """Return the number of unnamed conversations."""
     return len([name for name in await server.workspace.agent_names() if "--chat-" in name])
 
 
@@ -177,7 +177,7 @@ async def test_a_request_that_comes_again_is_answered_once(served: Serve) -> Non
         stream = await program.chat.completions.create(model="main", messages=messages, stream=True)
         async for _ in stream:
             break
-        await stream.close()  # the client leaves, and asks again
+        await stream.close()  # the client disconnects and asks again
         again = await program.chat.completions.create(model="main", messages=messages)
         assert again.choices[0].message.content == "One two three four."
     assert await conversations(server) == 1

@@ -1,4 +1,4 @@
-"""`knapper --server URL …`: commands and conversations with a workspace that is elsewhere."""
+"""`knapper --server URL …`: commands and conversations with a remote workspace."""
 
 import asyncio
 import json
@@ -26,7 +26,7 @@ class Elsewhere:
     folder: Path
 
     async def runs(self, *words: str, code: int = 0, token: str = "", typed: str = "") -> str:
-        """What a command prints on both streams; it ends with this code."""
+        """Run a command that must end with this code; return its output on both streams."""
         environment = {"KNAPPER_TOKEN": token or self.token}
         options = ("--server", self.server.url)
         ended = await asyncio.to_thread(
@@ -41,7 +41,7 @@ OpenElsewhere: TypeAlias = Callable[[Script], Awaitable[Elsewhere]]
 
 @pytest.fixture
 async def elsewhere(served: Serve, tmp_path_factory: pytest.TempPathFactory) -> OpenElsewhere:
-    """Starts a server, and gives a shell elsewhere."""
+    """Start a server and return a shell in another folder."""
 
     async def start(script: Script) -> Elsewhere:
         server = await served(script)
@@ -106,7 +106,7 @@ async def test_a_conversation_has_turns_commands_and_questions(elsewhere: OpenEl
 
 
 async def _answered(server: Served) -> None:
-    """Answer the first question with a no, elsewhere."""
+    """Answer the first question with no, from another client."""
     await server.frames(lambda frames: any(data is not None and data["type"] == "grant_asked" for _, data in frames))
     (question,) = (await server.client.get("/api/v1/approvals")).json()["approvals"]
     await server.client.post(f"/api/v1/approvals/{question['id']}", json={"answer": "no"})

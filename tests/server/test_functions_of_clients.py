@@ -1,4 +1,4 @@
-"""Functions of a client's own: the model calls them, the client answers, and the turn goes on with what it said."""
+"""A client's own functions: the model calls them, the client answers, and the turn continues with the result."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -19,17 +19,17 @@ ASKED = Ask(Wanted("weather", {"place": "Brindle"}, id="call_w"))
 
 
 def tool(name: str = "weather", **more: Any) -> Any:  # Any: a tool, whose type is the client's
-    """A function of a client."""
+    """Return a function of a client."""
     return {"type": "function", "function": {"name": name, "description": "Look out.", "parameters": SCHEMA, **more}}
 
 
 def answer(id: str, text: str) -> Any:  # Any: a message
-    """What a client says to a call."""
+    """Return a client's result of a call."""
     return {"role": "tool", "tool_call_id": id, "content": text}
 
 
 def answers(*texts: str) -> Callable[[Seen], str | None]:
-    """A request ends with these answers to calls."""
+    """Expect the request to end with these results of calls."""
     return lambda seen: None if seen.answers == [*texts] else f"the answers are {seen.answers}"
 
 
@@ -71,7 +71,7 @@ async def test_a_stream_ends_with_the_calls_and_ours_have_run(served: Serve) -> 
         ]
         assert happened == ["count_vowels", "count_vowels"]
         sent = {"id": "call_w", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
-        # As many clients do: no text where there are calls.
+        # As many clients do: no text next to calls.
         messages += [{"role": "assistant", "content": None, "tool_calls": [sent]}, answer("call_w", "rain")]
         second = await program.chat.completions.create(model="main", messages=messages, tools=[tool()])
     assert second.choices[0].message.content == "Five, and rain."
@@ -190,7 +190,7 @@ async def test_no_function_is_shown_where_none_is_chosen(served: Serve) -> None:
 
 
 def nested(levels: int) -> dict[str, Any]:  # Any: JSON
-    """A schema with many levels."""
+    """Return a schema with this many levels."""
     schema: dict[str, Any] = {"type": "object"}
     for _ in range(levels):
         schema = {"type": "object", "properties": {"a": schema}}

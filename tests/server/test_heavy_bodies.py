@@ -1,4 +1,4 @@
-"""A request of 2 MiB whose parts are wrong by the hundred thousand is refused, and others are answered meanwhile."""
+"""A 2 MiB request with hundreds of thousands of wrong parts is rejected while others are served."""
 
 import asyncio
 import json
@@ -20,20 +20,20 @@ from tests.kit.heartbeat import stall_of
 from .conftest import Served, server
 from .heavy_bodies import A2A, CHAT, COMMANDS, MESSAGES, RESPONSES, Heavy, all_of_them
 
-MOST_MS = 300.0  # of processor time in a row; the least of some tries, of which most take a tenth
+MOST_MS = 300.0  # CPU time without a break; the least of several tries, most of which take a tenth
 MOST_ANSWER = 32 << 10
 
 
 @pytest.fixture(scope="module")
 async def willing(tmp_path_factory: pytest.TempPathFactory, one_sandbox: Sandbox) -> AsyncIterator[Served]:
-    """A server whose model answers whatever it is asked."""
+    """A server whose model answers every request."""
     with scripted([Repeat(Say("done"))]) as model:
         async with server(tmp_path_factory.mktemp("willing"), model, one_sandbox) as started:
             yield started
 
 
 def request(served: Served, heavy: Heavy) -> bytes:
-    """The bytes of a request."""
+    """Return the bytes of a request."""
     lines = (
         f"{heavy.method} {heavy.path} HTTP/1.1",
         f"Host: {urlsplit(served.url).netloc}",
@@ -47,7 +47,7 @@ def request(served: Served, heavy: Heavy) -> bytes:
 
 
 async def sent(served: Served, request: bytes) -> bytes:
-    """The whole answer to a request."""
+    """Return the whole response to a request."""
     url = urlsplit(served.url)
     reader, writer = await asyncio.open_connection(url.hostname, url.port)
     writer.write(request)

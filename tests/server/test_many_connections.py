@@ -1,4 +1,4 @@
-"""Who opens many connections, sends long heads or guesses tokens keeps out only themselves."""
+"""A client that opens many connections, sends long heads or guesses tokens locks out only itself."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ EVENTS = f"{AGENTS}/main/events"
 
 
 def place(server: Served) -> tuple[str, int]:
-    """Where it listens."""
+    """Return the address on which the server listens."""
     url = urlsplit(server.url)
     assert url.hostname is not None
     assert url.port is not None
@@ -28,7 +28,7 @@ def place(server: Served) -> tuple[str, int]:
 
 
 async def status_of(server: Served, head: bytes) -> int:
-    """The status that answers a head."""
+    """Return the status of the response to a head."""
     reader, writer = await asyncio.open_connection(*place(server))
     try:
         async with asyncio.timeout(60):
@@ -39,7 +39,7 @@ async def status_of(server: Served, head: bytes) -> int:
 
 
 def head_of(server: Served, size: int, path: str = "/api/v1/status", fill: bytes = b"a") -> bytes:
-    """A request with the right token whose head has so many bytes."""
+    """Return a request with a valid token and a head of this many bytes."""
     lines = f"GET {path} HTTP/1.1\r\nHost: {urlsplit(server.url).netloc}\r\nAuthorization: Bearer {server.key}\r\n"
     begun = lines.encode() + b"X-Long: "
     count, rest = divmod(size - len(begun) - 5, len(fill))
@@ -152,7 +152,7 @@ async def test_a_token_has_no_more_streams_than_it_may_even_if_all_begin_at_once
 
 
 def large_head(server: Served, key: str, size: int, path: str = "/api/v1/functions/slugify/call") -> bytes:
-    """The head of a request with a large body."""
+    """Return the head of a request with a large body."""
     rows = (f"POST {path} HTTP/1.1", f"Host: {urlsplit(server.url).netloc}", f"Authorization: Bearer {key}")
     return "\r\n".join([*rows, f"Content-Length: {size}", "Connection: close", "", ""]).encode()
 
@@ -219,7 +219,7 @@ async def test_a_large_body_keeps_its_place_only_until_its_turn_has_begun(served
 
 
 def chunked(server: Served, key: str, pieces: bytes, path: str = CHAT) -> bytes:
-    """A request whose body comes in these pieces."""
+    """Return a request whose body is sent in these pieces."""
     lines = [f"POST {path} HTTP/1.1", f"Host: {urlsplit(server.url).netloc}", "Transfer-Encoding: chunked"]
     return "\r\n".join([*lines, *([f"Authorization: Bearer {key}"] if key else []), "", ""]).encode() + pieces
 
@@ -271,7 +271,7 @@ async def test_connections_of_a_token_end_only_each_other(served: Serve) -> None
         assert (await client.get("/api/v1/status")).status_code == 200
         assert (await client.get("/", headers={"Authorization": ""})).status_code == 200
     is_open = [reader.exception() is None and not reader._eof for reader, _ in crowd]  # type: ignore[attr-defined]
-    assert is_open[:2] == [True, True]  # strangers'
+    assert is_open[:2] == [True, True]  # other clients' connections
     assert sum(is_open[2:]) <= guard.MOST_REQUESTS
     for _, writer in crowd:
         writer.close()

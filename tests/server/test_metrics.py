@@ -1,4 +1,4 @@
-"""`/metrics`: numbers that move as turns run, in the format of Prometheus, for tokens that may read of all agents."""
+"""`/metrics`: numbers that change as turns run, in the Prometheus format, for tokens that may read all agents."""
 
 import pytest
 
@@ -35,7 +35,7 @@ async def test_numbers_move_as_turns_run(served: Serve) -> None:
     assert after["knapper_events_waiting"] == after["knapper_oldest_event_seconds"] == 0
     assert after["knapper_take_overs_total"] == after["knapper_lost_leases_total"] == 0
     assert after["process_resident_memory_bytes"] > 1 << 20
-    assert not {"knapper_agents_held", "knapper_processes_alive"} & after.keys()  # which a file does not know
+    assert not {"knapper_agents_held", "knapper_processes_alive"} & after.keys()  # a state file does not have these
 
 
 async def test_they_are_for_tokens_that_may_read_of_all_agents(served: Serve) -> None:

@@ -32,7 +32,7 @@ async def connected(
     scripted: Callable[..., ScriptedModel],
     one_sandbox: Sandbox,
 ) -> AsyncIterator[Connect]:
-    """Connects a client to a workspace whose model is the scripted one."""
+    """Connect a client to a workspace with the scripted model."""
     async with AsyncExitStack() as stack:
         (tmp_path / "functions").mkdir()
 
@@ -56,7 +56,7 @@ async def connected(
 
 
 class TestClient:
-    """What a client does, whatever way it takes."""
+    """The behavior of a client, whatever its transport."""
 
     @pytest.mark.parametrize("connected", ["in process", "asgi", "socket"], indirect=True)
     async def test_a_turn_is_heard_as_the_events_of_a_turn(self, connected: Connect) -> None:
@@ -215,7 +215,7 @@ class TestClient:
 
 
 async def _until_ends(client: Client, turns: int, after: int = 0, before: list[Any] | None = None) -> list[Any]:
-    """What is heard until so many turns have ended, with those that were heard before."""
+    """Return the events until this many turns have ended, after those already received."""
     heard: list[Any] = []
     ended = sum(isinstance(row.event, events.TurnEnded) for row in before or [])
     async with aclosing(client.events(after=after)) as stream:

@@ -1,4 +1,4 @@
-"""The page in a real browser: `make test-page` where Chromium and playwright are installed, else it is skipped."""
+"""The page in a real browser: `make test-page` where Chromium and playwright are installed, otherwise skipped."""
 
 import asyncio
 import base64
@@ -64,7 +64,7 @@ def page_title(self, path: str) -> str:
 
 
 def in_browser(test: Any) -> Any:  # Any: a test
-    """A test that needs a browser, and is skipped without one."""
+    """Mark a test that needs a browser; without one it is skipped."""
     return pytest.mark.page(pytest.mark.skipif(not HAS_BROWSER, reason="needs Chromium and playwright")(test))
 
 
@@ -85,7 +85,7 @@ async def test_the_page_is_small_and_loads_nothing_from_elsewhere(served: Serve)
             named = re.findall(r'(?:from|src=|href=)\s*"(/page/[\w.]+)"', answer.text)
             wanted += [name for name in named if name not in sizes and name not in wanted]
     assert len(sizes) > 5
-    assert sum(sizes.values()) < 160_000  # of it marked.js, which reads Markdown, 53,000
+    assert sum(sizes.values()) < 160_000  # of which marked.js, the Markdown parser, is 53,000
 
 
 @in_browser
@@ -145,7 +145,7 @@ async def test_what_an_agent_grows_is_shown_in_each_room_as_it_is_written(served
 
 
 async def shows_both_attempts(view: Any) -> None:  # Any: playwright's page
-    """What was rejected says why; what was made says what it is, and has its source folded."""
+    """Check that the rejected attempt gives the reason, and the created one its description and folded source."""
     rejected, made = view.locator("section.made").nth(0), view.locator("section.made").nth(1)
     assert await rejected.get_attribute("aria-label") == "rejected double"
     assert "0 of 2 examples" in await rejected.inner_text() or "1 of 2 examples" in await rejected.inner_text()
@@ -253,7 +253,7 @@ async def test_an_edit_of_a_refused_candidate_shows_its_lines_as_they_are_indent
         await send(view, "Make it.")
         await view.locator(".said", has_text="Done").wait_for()
         mended_card = view.locator("section.made").nth(1)
-        assert await mended_card.get_attribute("aria-label") == "made double"  # it was not there before
+        assert await mended_card.get_attribute("aria-label") == "made double"  # it did not exist before
         text = await mended_card.get_by_label("What is different").inner_text()
         assert [row for row in text.splitlines() if row] == [f"-{old}", f"+{new}"]
         await go(view, "Steps")
@@ -341,7 +341,7 @@ async def test_no_html_no_picture_and_no_address_of_another_kind_of_a_model_pass
         )
         addresses = await said.locator("a").evaluate_all("(links) => links.map((link) => link.href)")
         assert [text for text in addresses if not text.startswith(("https://evil.example", "https://user@evil"))] == []
-        assert len(addresses) == 2  # the picture, and the one that is an address of the web
+        assert len(addresses) == 2  # the picture, and the web address
         named = await said.evaluate(
             "(part) => [...part.querySelectorAll('*')].flatMap((one) => one.getAttributeNames())"
         )
@@ -544,7 +544,7 @@ async def test_a_command_of_the_prompt_is_not_sent_and_the_page_says_where_it_ha
         await send(view, "/etc is what?")
         await view.locator(".said.text", has_text="A folder.").wait_for()
         assert await said_in(view) == ["/etc is what?", "A folder."]
-        assert [text for text in seen if "400" not in text] == []  # the refusals, of which the browser tells
+        assert [text for text in seen if "400" not in text] == []  # the browser reports the rejections
 
 
 @in_browser
@@ -591,7 +591,7 @@ ATTACK = Path(__file__).with_name("elsewhere.html").read_text()
 
 @asynccontextmanager
 async def elsewhere(target: str) -> AsyncIterator[tuple[str, list[str]]]:
-    """A server at another port whose page attacks the one at `target`, and the cookies that it is sent."""
+    """Run a server at another port whose page attacks the one at `target`; yield the cookies it receives."""
     taken: list[str] = []
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -620,7 +620,7 @@ async def test_a_page_and_a_server_at_another_port_of_the_host_get_nothing(serve
         assert got["header"] == "blocked"
         assert {value for name, value in got.items() if "/" in name} <= {"blocked", "opaque"}, got
         assert got["own"] == "0,0"
-        assert "knapper_session" in taken[0]  # the browser gives it to every port
+        assert "knapper_session" in taken[0]  # the browser sends it to every port
         async with httpx2.AsyncClient(base_url=server.url, headers={"Cookie": taken[0], "Origin": server.url}) as thief:
             assert (await thief.get("/api/v1/agents")).status_code == 401
             assert (await thief.post("/login", json={"code": ""})).status_code == 403
@@ -702,7 +702,7 @@ async def test_what_was_typed_into_a_block_stays_with_a_change_from_elsewhere_be
         body = {"version": version, "value": "From elsewhere."}
         assert (await server.client.patch("/api/v1/agents/main/memory/human", json=body)).status_code == 200
         card = view.locator("section.card", has=box)
-        if await card.get_by_role("button", name="Save", exact=True).count():  # else it was told already
+        if await card.get_by_role("button", name="Save", exact=True).count():  # otherwise it was already reported
             await card.get_by_role("button", name="Save", exact=True).click()
         await card.get_by_label("human as it is now").wait_for()
         assert await card.get_by_label("human as it is now").inner_text() == "From elsewhere."
@@ -733,7 +733,7 @@ async def test_memory_follows_each_change_and_no_change_is_taken_back_unseen(ser
         await until(view, "document.querySelectorAll('textarea')[1].value.includes('Likes trains.')")
 
         await view.route(f"**{path}", lambda route: route.abort() if route.request.method == "GET" else None)
-        await view.route("**/agents/main/memory", lambda route: route.abort())  # this tab sees nothing for a while
+        await view.route("**/agents/main/memory", lambda route: route.abort())  # this tab receives nothing for a while
         version = (await server.client.get(path)).json()["version"]
         assert (await server.client.patch(path, json={"version": version, "value": "Unseen."})).is_success
         await card.get_by_role("button", name="Undo the last change").click()
@@ -1092,26 +1092,26 @@ async def test_every_room_fits_the_screen_and_is_usable_by_a_screen_reader(
 
 
 async def axe_problems(view: Any) -> list[str]:  # Any: playwright's page
-    """What axe-core finds on the page that is serious."""
+    """Return the serious problems that axe-core finds on the page."""
     found = await view.evaluate(f"async () => {{ {AXE}; return (await axe.run()).violations; }}")
     serious = [row for row in found if row["impact"] in ("serious", "critical")]
     return [f"{row['id']}: {[node['html'][:160] for node in row['nodes'][:3]]}" for row in serious]
 
 
 async def send(view: Any, text: str) -> None:  # Any: playwright's page
-    """Send a message by the keyboard."""
+    """Send a message from the keyboard."""
     await view.fill("form textarea", text)
     await view.keyboard.press("Enter")
 
 
 async def said_in(view: Any) -> list[str]:  # Any: playwright's page
-    """What the user and the agent said, in the order in which it is shown."""
+    """Return the user's and the agent's messages in the displayed order."""
     texts = await view.locator(".log > .said.user, .log > .said.text").all_inner_texts()
     return [text.partition("\n")[2].strip() for text in texts]
 
 
 async def opened_beside(view: Any, server: Served) -> Any:  # Any: playwright's page
-    """A further tab of the same browser, in the conversation."""
+    """Return a second tab of the same browser, in the conversation."""
     tab = await view.context.new_page()
     tab.set_default_timeout(WAIT_MS)
     await tab.goto(server.url)
@@ -1120,27 +1120,27 @@ async def opened_beside(view: Any, server: Served) -> Any:  # Any: playwright's 
 
 
 async def go(view: Any, room: str) -> None:  # Any: playwright's page
-    """Go to a room by its address."""
+    """Open a room by its address."""
     await view.evaluate("(room) => { location.hash = '#/' + room.split('/').map(encodeURIComponent).join('/'); }", room)
     await view.locator(f"main[aria-label='{room.split('/')[0]}']").wait_for()
 
 
 async def until(view: Any, expression: str) -> None:  # Any: playwright's page
-    """Wait until an expression is true; the page's own policy forbids playwright's way to wait for one."""
+    """Wait until an expression is true; the page's own policy blocks playwright's way to wait."""
     async with asyncio.timeout(WAIT_MS / 1000):
         while not await view.evaluate(expression):  # noqa: ASYNC110  (a page cannot set an event)
             await asyncio.sleep(0.05)
 
 
 async def settled(view: Any, seen: "Seen") -> None:  # Any: playwright's page
-    """Wait until a room has what it asked for."""
+    """Wait until a room's requests are done."""
     async with asyncio.timeout(WAIT_MS / 1000):
         while seen.pending or not (await view.inner_text("main")).strip():  # noqa: ASYNC110  (the same)
             await asyncio.sleep(0.05)
 
 
 class Seen(list[str]):
-    """What a page's console said or it asked elsewhere for; `pending` is what it waits for."""
+    """The page's console messages and foreign requests; `pending` holds its unfinished requests."""
 
     def __init__(self, url: str) -> None:
         super().__init__()
@@ -1148,7 +1148,7 @@ class Seen(list[str]):
         self.pending = set[str]()
 
     def hear(self, view: Any) -> None:  # Any: playwright's page
-        """Note what it does."""
+        """Record the page's activity."""
         view.on("console", lambda message: self.append(message.text))
         view.on("pageerror", lambda error: self.append(str(error)))
         view.on("request", self._asked)
@@ -1166,7 +1166,7 @@ class Seen(list[str]):
 async def page(
     server: Served, width: int = 1024, scheme: str = "light", before: dict[str, Any] | None = None
 ) -> AsyncIterator[tuple[Any, Seen]]:  # Any: playwright's page, answers in place of the server's
-    """The page, logged in, and what was seen of it."""
+    """Yield the logged-in page and what was seen of it."""
     api = import_module("playwright.async_api")
     async with api.async_playwright() as programs:
         browser = await programs.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])

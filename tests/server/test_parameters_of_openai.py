@@ -1,4 +1,4 @@
-"""Each parameter of the two OpenAI doors acts or is refused by name, and a reply has the shape that was asked for."""
+"""Each parameter of the two OpenAI interfaces works or is rejected by name; a reply has the requested format."""
 
 import itertools
 import json
@@ -38,7 +38,7 @@ def test_the_table_has_every_parameter_of_the_packages_types(ours: Mapping[str, 
 
 
 KEPT = {"messages[tool].name", "messages[assistant].tool_calls[function].index"}
-"""What clients send back within messages, and the types do not have."""
+"""Fields that clients send back within messages and that the types do not have."""
 
 
 @pytest.mark.parametrize(
@@ -54,13 +54,13 @@ def test_the_table_has_all_that_is_within_the_parameters_of_the_packages_types(
     known = {place for name, effect in ours.items() for place in places_in(effect, name)}
     theirs_in = {place for name, kind in get_type_hints(theirs).items() for place in types_in(ours[name], kind, name)}
     assert len(theirs_in) > 30
-    # A text may be sent by any of its three names at both doors.
+    # A text may be sent under any of its three names at both endpoints.
     assert {place for place in known - theirs_in - KEPT if "content[" not in place and "output[" not in place} == set()
     assert theirs_in - known == set()
 
 
 def places_in(effect: Effect, place: str) -> Iterator[str]:
-    """The places within a parameter, by the table."""
+    """Yield the places within a parameter, from the table."""
     parts = effect.parts if isinstance(effect, Acts) else None
     tables = parts.kinds.items() if isinstance(parts, Kinds) else [("", parts or {})]
     for kind, table in tables:
@@ -70,7 +70,7 @@ def places_in(effect: Effect, place: str) -> Iterator[str]:
 
 
 def types_in(effect: Effect, kind: Any, place: str) -> Iterator[str]:  # Any: a type
-    """The same, by the package's types, as far as the table takes an object of this kind."""
+    """Yield the same from the SDK's types, as far as the table accepts an object of this kind."""
     parts = effect.parts if isinstance(effect, Acts) else None
     if parts is None:
         return
@@ -87,7 +87,7 @@ def types_in(effect: Effect, kind: Any, place: str) -> Iterator[str]:  # Any: a 
 
 
 def typed_dicts(kind: Any) -> Iterator[Any]:  # Any: types
-    """The kinds of objects that a type allows."""
+    """Yield the kinds of objects that a type allows."""
     if hasattr(kind, "__total__"):
         yield kind
     elif get_origin(kind) is not Literal:
@@ -104,7 +104,7 @@ IN_LISTS: Mapping[str, Callable[[Any], Any]] = {
     "input[message].content": lambda it: {"input": [{"role": "user", "content": [it]}]},
     "input[function_call_output].output": lambda it: {"input": [{**OUTPUT, "output": [it]}]},
 }
-WITHIN: Mapping[str, tuple[Callable[[Any], Any], dict[str, Any]]] = {  # an object at a place, and what it is put into
+WITHIN: Mapping[str, tuple[Callable[[Any], Any], dict[str, Any]]] = {  # an object at a place, and its surrounding value
     **{
         f"messages[{role}].": (lambda it: {"messages": [it, user("a")]}, {"role": role, "content": "a"})
         for role in ("system", "developer", "user", "assistant", "tool")
@@ -189,14 +189,14 @@ async def test_an_object_of_a_kind_that_is_not_known_is_a_400_that_names_it_and_
 
 
 def within(parts: Mapping[str, Effect]) -> Iterator[tuple[str, Effect]]:
-    """All that is within the parameters, by its place."""
+    """Yield everything within the parameters, by its place."""
     for name, effect in parts.items():
         for place in places_in(effect, name):
             yield place, effect_at(place.split("."), parts)
 
 
 def effect_at(steps: Sequence[str], parts: Mapping[str, Effect]) -> Effect:
-    """What the table says of a place."""
+    """Return the table's entry for a place."""
     name, _, kind = steps[0].rstrip("]").partition("[")
     effect = parts[name]
     if len(steps) == 1:
@@ -427,7 +427,7 @@ SHAPES: Mapping[str, tuple[dict[str, Any] | None, dict[str, Any], dict[str, Any]
     "any object": (None, {"a": [1, {"b": None}]}, {}),
 }
 Behavior = Callable[[str, str], list[Step]]
-BEHAVIORS: Mapping[str, tuple[Behavior, bool]] = {  # the model's replies, from a right and a wrong one; and how it ends
+BEHAVIORS: Mapping[str, tuple[Behavior, bool]] = {  # replies, made of a right and a wrong one; does it end well
     "rightly": (lambda right, _: [Say(right)], True),
     "rightly in pieces": (lambda right, _: [Say(right, pause_s=0.001)], True),
     "in a fence": (lambda right, _: [Say(f"```json\n{right}\n```")], True),
@@ -469,7 +469,7 @@ async def test_a_shaped_reply_is_the_value_or_an_error(
 
 
 def shaped_request(path: str, schema: dict[str, Any] | None, *, streamed: bool) -> dict[str, Any]:
-    """A request for a reply of this shape, or for any object."""
+    """Return a request for a reply in this format, or for any object."""
     body = {**DOORS[path][1], "stream": streamed}
     described = {"name": "thing", "schema": schema, "strict": True}
     if path.endswith("responses"):
@@ -480,7 +480,7 @@ def shaped_request(path: str, schema: dict[str, Any] | None, *, streamed: bool) 
 
 
 def read_answer(path: str, answer: httpx2.Response, *, streamed: bool) -> tuple[str, str]:
-    """The text of a reply, and its error."""
+    """Return the text of a reply and its error."""
     is_chat = path.endswith("completions")
     if not streamed:
         body = answer.json()

@@ -1,4 +1,4 @@
-"""The receipt of a turn over HTTP, over A2A, for clients of chat completions, and on the page."""
+"""A turn's receipt over HTTP, over A2A, for chat completions clients, and on the page."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,14 +33,14 @@ def place(tmp_path: Path) -> Iterator[str]:
 
 
 def texts_of(place: str) -> list[str]:
-    """The receipts of the conversation, as sentences."""
+    """Return the receipts of the conversation, as sentences."""
     beyond = f"wrote out/report.txt; reached {place} ×2; was refused {REFUSED}"
     grown = "created vowels_of, vowels_in"
     return [NOTHING, grown, f"{beyond}; called report", f"{beyond}; called report, reporter"]
 
 
 async def receipts(server: Served) -> list[dict[str, Any]]:  # Any: JSON
-    """The receipts next to the messages of the conversation."""
+    """Return the receipts next to the messages of the conversation."""
     answer = await server.client.get("/api/v1/agents/main/messages")
     found: list[dict[str, Any]] = answer.json()["receipts"]
     return found

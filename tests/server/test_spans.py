@@ -1,4 +1,4 @@
-"""`serve --spans`: a turn is part of the trace of the request that began it, if that had one."""
+"""`serve --spans`: a turn is part of the trace of the request that started it, if there is one."""
 
 import pytest
 

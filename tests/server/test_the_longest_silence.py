@@ -1,4 +1,4 @@
-"""A server in a process of its own answers others while heavy requests are sent to it."""
+"""A server process answers others while it receives heavy requests."""
 
 import os
 import socket
@@ -27,9 +27,9 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 @dataclass
 class Listener:
-    """Somebody who asks the server for a trifle again and again: the longest time without an answer.
+    """Sends the server trivial requests all the time and records the longest time without an answer.
 
-    A time in which the server had no processor is not its own: of each wait it counts as much as it computed.
+    Time without CPU is not the server's fault: each wait counts only as far as the server computed.
     """
 
     url: str
@@ -38,7 +38,7 @@ class Listener:
     _is_over: threading.Event = field(default_factory=threading.Event)
 
     def listen(self) -> None:
-        """Ask until told to stop."""
+        """Send requests until stopped."""
         place = urlsplit(self.url)
         question = f"GET /page/none HTTP/1.1\r\nHost: {place.netloc}\r\n\r\n".encode()
         while not self._is_over.is_set():
@@ -53,7 +53,7 @@ class Listener:
                         self.longest_s = max(self.longest_s, min(waited, self._computed_s() - computed))
 
     def stop(self) -> None:
-        """End the listening."""
+        """Stop."""
         self._is_over.set()
 
     def _computed_s(self) -> float:
@@ -63,13 +63,13 @@ class Listener:
 
 @dataclass
 class Silence:
-    """A server, and how to hear how long it is silent."""
+    """A server, and how to measure its longest silence."""
 
     process: Process
     key: str
 
     def while_asked(self, ask: Callable[[], object]) -> float:
-        """The longest silence, in seconds, while something is asked."""
+        """Return the longest silence, in seconds, while `ask` runs."""
         listener = Listener(self.process.told["url"], self.process.pid)
         with ThreadPoolExecutor(1) as beside:
             listening = beside.submit(listener.listen)
@@ -81,7 +81,7 @@ class Silence:
         return listener.longest_s
 
     def send(self, heavy: Heavy) -> int:
-        """The status that answers a request."""
+        """Return the status of the response to a request."""
         place = urlsplit(self.process.told["url"])
         lines = (
             f"{heavy.method} {heavy.path} HTTP/1.1",

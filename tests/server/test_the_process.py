@@ -1,4 +1,4 @@
-"""The server as a process: its first line, its end by a signal, and a kill in mid-turn."""
+"""The server process: its first line of output, its end by a signal, and a kill in mid-turn."""
 
 import json
 import os
@@ -24,7 +24,7 @@ from .conftest import Frames, ends
 
 
 class Process:
-    """A running `knapper serve`: forked from one that has imported it, or started from nothing."""
+    """A running `knapper serve`: forked from a process that has imported it, or started from scratch."""
 
     def __init__(
         self, root: Path, model: ScriptedModel, token: str, more: tuple[str, ...] = (), *, from_nothing: bool = False
@@ -45,7 +45,7 @@ class Process:
 
     @property
     def pid(self) -> int:
-        """Its number."""
+        """The process id."""
         return self._process.pid
 
     def end(self, how: int) -> int:
@@ -57,7 +57,7 @@ class Process:
         return code
 
     def interrupt(self) -> None:
-        """Do what Ctrl-C does."""
+        """Send what Ctrl-C sends."""
         os.kill(self._process.pid, signal.SIGINT)
 
     def say(self, text: str) -> None:
@@ -65,7 +65,7 @@ class Process:
         assert self.client.post("/api/v1/agents/main/messages", json={"text": text}).status_code == 202
 
     def frames(self, until: Callable[[Frames], bool], after: int = 0) -> Frames:
-        """What the stream sends until enough has come."""
+        """Return the stream's frames until `until` holds."""
         frames: Frames = []
         with self.client.stream("GET", f"/api/v1/agents/main/events?after={after}") as answer:
             number: int | None = None
@@ -84,13 +84,13 @@ class Process:
 
 
 def writes(text: str) -> Callable[[Frames], bool]:
-    """Whether the model has begun to answer with this, so that no later turn gets this step of the script."""
+    """Return a condition: the model has begun this answer, so no later turn gets that step of the script."""
     return lambda frames: any(data is not None and str(data.get("text", "")).startswith(text) for _, data in frames)
 
 
 @pytest.fixture
 def place(tmp_path: Path) -> tuple[Path, str]:
-    """A workspace, and a token for it."""
+    """A workspace and a token for it."""
     Workspace.create(tmp_path)
     made = knapper("tokens", "add", "me", "--json", "--scope", "chat", "--scope", "read", cwd=tmp_path)
     return tmp_path, json.loads(made.stdout)["token"]
@@ -98,7 +98,7 @@ def place(tmp_path: Path) -> tuple[Path, str]:
 
 @contextmanager
 def ended(process: Process, how: int = signal.SIGTERM) -> Iterator[Process]:
-    """The process, which ends with the block."""
+    """Yield the process and end it with the block."""
     try:
         yield process
     finally:
@@ -133,7 +133,7 @@ def test_knapper_login_prints_a_link_of_the_running_server_and_says_if_there_is_
         assert answer.status_code == 200
     far = knapper("--server", process.told["url"], "--token", token, "login", cwd=root)
     assert (far.returncode, "all scopes" in far.stderr) == (1, True)
-    process.end(signal.SIGKILL)  # its file stays, and nobody is asked who has its port now
+    process.end(signal.SIGKILL)  # its file remains; whoever has its port now is not asked
     assert knapper("login", cwd=root).returncode == 2
 
 
@@ -190,7 +190,7 @@ def test_an_answer_does_not_wait_until_its_head_is_acknowledged(
 
 
 def _answer_s(client: socket.socket, host: str, token: str) -> float:
-    """How long an answer takes for a client that is late, by 40 ms or more, to acknowledge what it got."""
+    """Return the response time for a client that delays its acknowledgments by 40 ms or more."""
     began = time.monotonic()
     client.sendall(f"GET /api/v1/agents HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {token}\r\n\r\n".encode())
     got = b""

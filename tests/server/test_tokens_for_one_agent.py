@@ -1,5 +1,7 @@
-"""A token for one agent sees and changes nothing of another's: every operation, command and door, as the catalog has
-them, with what each would take, before a workspace in which the other agent has a secret wherever one can be kept.
+"""A token for one agent sees and changes nothing of another agent.
+
+Every operation, command and endpoint of the catalog is tried, with values that it accepts, on a workspace in which the
+other agent has a secret in every possible place.
 """
 
 import asyncio
@@ -40,7 +42,7 @@ from .test_what_the_page_asks import DOUBLE, create
 Json = dict[str, Any]
 MINE, OTHER, TALK, GROUP, THIRD = "mine", "vexlomir", "vexlomir--private", "crew", "quillthrax"
 NO_TALK: Final = "mine--apart"
-"""An agent that is named as a conversation of one's own, and is none."""
+"""An agent named like a conversation of `mine`, but not one."""
 SECRET: Final = "zorblaxquiver"
 DROP: Final = '''
 def drop(text: str) -> str:
@@ -117,7 +119,7 @@ TEXTS: Final[Mapping[str, str]] = {
     "version": "1",
     "where": "both",
 }
-"""What stands for a text, by the name of its field; anything else names the other agent."""
+"""The value of a text field, by name; other fields name the other agent."""
 
 
 @dataclass
@@ -127,18 +129,18 @@ class Neighbors:
     server: Served
     mine: httpx2.AsyncClient
     places: Mapping[str, tuple[str, ...]]
-    """What stands in the paths of operations, by parameter: what is the other's first."""
+    """Values for the path parameters of operations; those of the other agent come first."""
     planted: tuple[str, ...]
-    """What no answer may hold: a word that only the other agent knows, the names of agents and of a turn."""
+    """What no response may contain: a word that only the other agent knows, the names of agents and of a turn."""
     asked: set[str] = field(default_factory=set)
-    """The paths that the token for one agent asked for."""
+    """The paths that the token for one agent requested."""
 
     @property
     def all(self) -> httpx2.AsyncClient:
         return self.server.client
 
     async def state(self) -> Json:
-        """All that the other agent has."""
+        """Return all that the other agent has."""
         paths = [
             f"agents/{OTHER}{rest}" for rest in ("/export", "/messages?count=1000", "/memory", "/sources", "/steps")
         ]
@@ -151,9 +153,9 @@ class Neighbors:
     async def asks(
         self, method: str, path: str, query: Json | None = None, body: Json | None = None
     ) -> httpx2.Response:
-        """The answer to a request of the token for one agent, in which nothing of the other's may be.
+        """Return the response to a request with the token for one agent; check that it reveals nothing of the other.
 
-        One that came too soon after others is sent again: it has not been looked at.
+        A rate-limited request is repeated.
         """
         answer = await self._asks(method, path, query, body)
         while answer.status_code == 429 and answer.json()["error"]["message"].startswith("Too many requests at once"):
@@ -181,7 +183,7 @@ class Neighbors:
 async def neighbors(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, one_sandbox: Sandbox
 ) -> AsyncIterator[Neighbors]:
-    """Two agents whose state is in a file, and in a database, which knows besides which process has which agent."""
+    """Two agents, with their state in a file or in a database; a database also records which process has an agent."""
     shared = {"storage__url": request.getfixturevalue("lasting_database")} if request.param == "database" else {}
     root = tmp_path_factory.mktemp("neighbors")
     files = {"functions/kept.py": FUNCTIONS, f"groups/{GROUP}.toml": CREW, "helpers/twice.toml": HELPER}
@@ -214,10 +216,10 @@ async def neighbors(
 
 
 async def _planted(server: Served) -> dict[str, tuple[str, ...]]:
-    """Let the other agent keep its secret everywhere; what stands in paths after that."""
+    """Let the other agent store its secret everywhere; return the path values that result."""
     await server.client.post(f"{API}/agents/{THIRD}/pause", json={})
     await server.said(f"Remember {SECRET}, and shout it.", agent=OTHER)
-    for _ in range(100):  # at a database an agent that was just used may still be let go of
+    for _ in range(100):  # with a database, an agent may still be held briefly after its use
         if (await server.client.post(f"{API}/agents/{OTHER}/conversations", json={"name": "private"})).is_success:
             break
         await asyncio.sleep(0.1)
@@ -247,7 +249,7 @@ async def _planted(server: Served) -> dict[str, tuple[str, ...]]:
 
 
 def _paths(operation: Operation, places: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
-    """The paths of an operation: to what is the other's, to what is shared, and to what is one's own."""
+    """Yield the paths of an operation: to the other agent's, shared, and own things."""
     named: tuple[str, ...] = ("twice", "newer")
     if "/functions/" in operation.path or "/grants/" in operation.path:
         named = ("pick", "shout", "drop") if operation.method != "DELETE" else ("double",)
@@ -262,7 +264,7 @@ def _paths(operation: Operation, places: Mapping[str, tuple[str, ...]]) -> Itera
 
 
 def _given(part: type[Part]) -> Iterator[Json]:
-    """Values for a part of a request: what it needs, and all that it takes, with the other agent's name in both."""
+    """Yield values for a part of a request: the required ones, then all, naming the other agent in both."""
     schema = part.model_json_schema()
     fields, needed = schema.get("properties", {}), schema.get("required", [])
     whole = {name: _value(name, field) for name, field in fields.items()}
@@ -288,7 +290,7 @@ def _value(name: str, schema: Json) -> Any:  # Any: JSON
 
 
 async def test_all_of_it_is_there_for_a_token_for_all_agents(neighbors: Neighbors) -> None:
-    """Without this the tests below would show nothing: what is hidden there is in the answers to the same requests."""
+    """Check that the tests below mean something: a token for all agents gets what they must not find."""
     hidden = set()
     for operation in OPERATIONS:
         if operation.method != "GET" or operation.streams:
@@ -322,7 +324,7 @@ async def test_all_of_it_is_there_for_a_token_for_all_agents(neighbors: Neighbor
 
 
 async def test_what_others_do_changes_no_answer(neighbors: Neighbors) -> None:
-    """Numbers have no words that could be looked for: counts and sums tell of others, too."""
+    """Numbers cannot be searched for words: counts and sums could reveal others, too."""
 
     async def answers() -> dict[str, object]:
         found = {}
@@ -330,10 +332,10 @@ async def test_what_others_do_changes_no_answer(neighbors: Neighbors) -> None:
             if operation.method == "GET" and not operation.streams:
                 for path, query in product(_paths(operation, neighbors.places), _given(operation.query)):
                     answer = await neighbors.asks("GET", path, query)
-                    found[f"{path} {query}"] = json.loads(answer.content, parse_float=lambda _: 0.0)  # but for clocks
+                    found[f"{path} {query}"] = json.loads(answer.content, parse_float=lambda _: 0.0)  # no clocks
         return found
 
-    await answers()  # asked for the first time, its own words are indexed
+    await answers()  # the first time, its own words are indexed
     before = await answers()
     for name in ("once", "twice"):
         await neighbors.all.post(f"{API}/agents/{OTHER}/conversations", json={"name": name})
@@ -357,15 +359,15 @@ async def test_the_calls_of_its_own_agent_are_listed_shown_and_run_again(neighbo
         assert answer.json()["lines"]
     called = await neighbors.asks("POST", f"{API}/functions/shout/call", body={"arguments": {"text": "b"}})
     assert called.json()["value"] == "bb"
-    assert (await neighbors.asks("GET", f"{API}/calls")).json()["calls"] == mine  # one outside of turns is nobody's
+    assert (await neighbors.asks("GET", f"{API}/calls")).json()["calls"] == mine  # outside of turns: no agent's
     assert (await neighbors.asks("GET", f"{API}/status")).json()["agent"] == GROUP  # the first of its own
 
 
 async def test_of_failures_of_others_the_kind_is_told_and_of_its_own_the_message(neighbors: Neighbors) -> None:
-    """The other agent let `drop`, `snip` and `clip` fail twice, and this one's call was the third."""
+    """The other agent let `drop`, `snip` and `clip` fail twice; this agent's call is the third failure."""
     said = (await neighbors.asks("GET", f"{API}/agents/{MINE}/messages")).json()["messages"]
     told = " ".join(str(row.get("text")) for row in said)
-    assert "ValueError (3 ×)" in told  # of `pick`, which only the other one called
+    assert "ValueError (3 ×)" in told  # of `pick`, which only the other agent called
     assert "ValueError (2 ×)" in told
     assert "ValueError: there is no colon in a" in told
     third = await neighbors.asks("POST", f"{API}/functions/snip/call", body={"arguments": {"text": "a"}})
@@ -421,7 +423,7 @@ async def test_no_other_door_shows_or_changes_anything_of_another_agent(
 
 
 async def _unasked(neighbors: Neighbors, root: Path, sandbox: Sandbox) -> set[str]:
-    """The routes of a server that are no operation and were not asked for; pages and logging in have no agent."""
+    """Return the server's routes that are no operations and were not requested; pages and login have no agent."""
     async with Workspace.open(root, sandbox=sandbox) as workspace, opened_rooms(workspace, 1) as rooms:
         routes = application(rooms, LoginDoor(Sessions(time.monotonic, 1)), HttpDoor(workspace)).routes
     apart = {operation.path for operation in OPERATIONS} | {"/"}
@@ -446,7 +448,7 @@ async def _mcp(neighbors: Neighbors, method: str, params: Json) -> httpx2.Respon
 
 
 def _commands() -> Iterator[tuple[str, str, Verb]]:
-    """All commands that a server runs; what deletes something comes last."""
+    """Yield all commands that a server runs; those that delete come last."""
     groups = [(noun, group) for noun, group in NOUNS.items() if isinstance(group, click.Group)]
     rows = [(noun, name) for noun, group in groups for name in group.commands]
     for noun, name in sorted(rows, key=lambda row: (row[1] in ("delete", "remove", "revoke"), row)):
@@ -455,7 +457,7 @@ def _commands() -> Iterator[tuple[str, str, Verb]]:
 
 
 def _words(command: click.Command, call: str, name: str) -> Iterator[list[str]]:
-    """A command's words: those that it needs, and with all that it takes besides."""
+    """Yield a command's words: only the required ones, then all."""
     arguments, options = list[str](), list[str]()
     for param in command.params:
         text = {"name": name, "call": call}.get(param.name or "", TEXTS.get(param.name or "", OTHER))
@@ -506,7 +508,7 @@ async def test_no_operation_shows_or_changes_anything_of_another_agent(neighbors
     order = ("GET", "POST", "PUT", "PATCH", "DELETE")
     for operation in sorted(OPERATIONS, key=lambda row: (order.index(row.method), len(row.path))):
         if operation.path == f"{API}/commands":
-            continue  # each command by itself, below
+            continue  # each command separately, below
         codes = set[str]()
         for path in _paths(operation, neighbors.places):
             for query, body in product(_given(operation.query), _given(operation.body)):
@@ -560,7 +562,7 @@ async def test_members_are_checked_when_the_turn_of_a_group_begins(served: Serve
     assert end_of(await heard)["reason"] == "replied"
     (request,) = server.model.requests
     assert "what have you heard?" in request.text
-    assert "what do you know?" not in request.text  # those who were not asked do not hear of it later
+    assert "what do you know?" not in request.text  # a rejected message is not delivered later
 
 
 async def test_a_stream_of_a_group_ends_when_others_join_it(served: Serve) -> None:

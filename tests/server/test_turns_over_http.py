@@ -1,4 +1,4 @@
-"""Messages and events over HTTP: what a client hears, once, in order, also after it was cut off."""
+"""Messages and events over HTTP: a client receives each once and in order, even after a disconnect."""
 
 import asyncio
 import json
@@ -211,7 +211,7 @@ async def test_turns_go_on_after_the_state_file_was_taken_away(
         with rooms.host.listen("main") as listening:
             await rooms.host.agent("main")
             (tmp_path / ".knapper" / "state.db").unlink()
-            ring(prepare_state_dir(tmp_path))  # nobody but the runner uses it now
+            ring(prepare_state_dir(tmp_path))  # only the runner uses it now
             warned = await listening.next(30)
             assert isinstance(warned, events.Warned)
             assert "was taken away" in warned.message
@@ -242,7 +242,7 @@ async def test_who_hears_late_hears_a_text_before_the_calls_that_follow_it(
         await stream.aclose()
     told = [json.loads(line[6:]) for frame in heard for line in frame.decode().split("\n") if line.startswith("data: ")]
     kinds = [event["type"] for event in told if event["type"] in ("text", "call", "answer")]
-    kinds = [kind for at, kind in enumerate(kinds) if kinds[at - 1 : at] != [kind]]  # pieces of a text as one
+    kinds = [kind for at, kind in enumerate(kinds) if kinds[at - 1 : at] != [kind]]  # chunks of a text count as one
     assert kinds == ["text", "call", "answer", "text", "call", "answer", "text"]
 
 

@@ -1,4 +1,4 @@
-"""The API of what one looks at and steers: steps, growth, cost, versions, sources, agents at work."""
+"""The API for inspection and control: steps, growth, cost, versions, sources, agents at work."""
 
 import base64
 from collections.abc import Callable
@@ -37,7 +37,7 @@ async def get(server: Served, path: str, **query: Any) -> Any:  # Any: JSON
 
 
 def create(source: str, name: str = "double") -> Ask:
-    """A reply that asks for a new function."""
+    """Return a reply that creates a function."""
     return Ask(Wanted("create_function", {"function_name": name, "function_code_with_docstring": source}))
 
 

@@ -1,4 +1,4 @@
-"""Attacks on the server's surface: each is refused with a clear error, and leaves a line in the log."""
+"""Attacks on the server's surface: each is rejected with a clear error and leaves a line in the log."""
 
 import asyncio
 import gzip
@@ -26,7 +26,7 @@ MESSAGES = f"{AGENTS}/main/messages"
 
 
 def code(answer: httpx2.Response) -> str:
-    """The code of an error, whose shape is always the same."""
+    """Return the code of an error, which always has the same shape."""
     error = answer.json()["error"]
     assert error.keys() == {"code", "message", "fix", "problems"}
     return str(error["code"])
@@ -83,13 +83,13 @@ async def test_an_open_stream_ends_with_its_token(served: Serve, monkeypatch: py
 
 async def test_tokens_that_cannot_be_read_are_told_in_the_one_shape(served: Serve) -> None:
     server = await served([])
-    await server.client.get(AGENTS)  # nobody else reads now, and hears of it first
+    await server.client.get(AGENTS)  # afterwards no other reader is active that could notice first
     (server.workspace.root / ".knapper" / "state.db").unlink()
     answer = await server.client.get(AGENTS)
     assert (answer.status_code, code(answer)) == (503, "storage")
 
 
-NARROW: list[tuple[Scope, str, str]] = [  # a scope, and what it is not enough for
+NARROW: list[tuple[Scope, str, str]] = [  # a scope, and a request that it does not allow
     ("read", "POST", MESSAGES),
     ("chat", "PATCH", f"{AGENTS}/main/memory/human"),
     ("read", "PUT", "/api/v1/functions/f"),
@@ -278,7 +278,7 @@ async def test_a_login_link_and_a_login_end_with_their_time(served: Serve, monke
 
 
 async def test_a_cookie_alone_is_worth_nothing(served: Serve) -> None:
-    """A server at another port of the host gets the cookie with each request there, and may send what it likes."""
+    """A server at another port of the host gets the cookie with each request, and may send anything."""
     server = await served([])
     browser = await server.logged_in()
     stolen = "; ".join(f"{cookie.name}={cookie.value}" for cookie in browser.cookies.jar)
@@ -300,7 +300,7 @@ async def test_a_cookie_alone_is_worth_nothing(served: Serve) -> None:
 
 @pytest.mark.parametrize("place", ["query", "body", "cookie", "path", "bearer", "basic", "twice", "other-name"])
 async def test_a_key_counts_in_its_header_only(served: Serve, place: str) -> None:
-    """What can be put into a link, a form or an image's address is not taken from there."""
+    """A key in a place that a link, a form or an image's address can set is not accepted."""
     server = await served([])
     browser = await server.logged_in()
     key = browser.headers.pop("Knapper-Key")
@@ -373,7 +373,7 @@ async def test_a_key_alone_is_worth_nothing_nor_is_that_of_another_login(served:
     assert [(await browser.get(AGENTS)).status_code for browser in (first, second)] == [200, 200]
 
 
-EMBEDDED = [  # what is asked for, and how and as what a page asks for it
+EMBEDDED = [  # a request, and how a page makes it
     (("GET", AGENTS), "no-cors", "script"),
     (("GET", AGENTS), "cors", "empty"),
     (("GET", f"{AGENTS}/main/events"), "cors", "empty"),

@@ -1,4 +1,4 @@
-"""With `growth.create` off, agents are not offered what makes and changes functions; a person can do it."""
+"""With `growth.create` off, agents are not offered functions that create or change functions; people still can."""
 
 from pathlib import Path
 

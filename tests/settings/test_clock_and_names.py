@@ -1,4 +1,4 @@
-"""The clock that is handed in: time, randomness, and names that are uuid7."""
+"""The injected clock: time, randomness, and uuid7 names."""
 
 import uuid
 

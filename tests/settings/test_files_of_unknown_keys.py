@@ -1,4 +1,4 @@
-"""A file or folder that holds far more than anybody writes costs a command next to nothing, and is one sentence."""
+"""A file or folder with absurdly many entries costs a command next to nothing and produces one message."""
 
 import json
 import os
@@ -57,7 +57,7 @@ COMMANDS = (("functions", "list"), ("helpers", "list"), ("agents", "list"), ("ag
 
 
 def processor_s(root: Path, home: Path, command: tuple[str, ...]) -> float:
-    """What a command takes of the processor."""
+    """Return the CPU seconds of a command."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     environment = {"PATH": os.environ["PATH"], "HOME": str(home)}
     program = [sys.executable, "-m", "agent_core", *command]
@@ -202,7 +202,7 @@ def test_a_folder_has_room_for_400_files_and_not_for_as_many_that_are_full(
 
 
 def problems_of(root: Path, folder: str, command: tuple[str, str], texts: Sequence[str]) -> list[dict[str, str]]:
-    """What a command says of a folder of these files."""
+    """Return a command's problems with a folder of these files."""
     (root / folder).mkdir(parents=True)
     (root / "knapper.toml").touch()
     for number, text in enumerate(texts):

@@ -1,4 +1,4 @@
-"""Files of a workspace that are pipes, links or endless stop nobody: they are not read, and it is said."""
+"""Workspace files that are pipes, links or endless block nothing: they are not read, and that is reported."""
 
 import os
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Whatever writes into a workspace: a link in a stranger's folder never leads it to another place."""
+"""Writes into a workspace: a link in an untrusted folder never redirects them."""
 
 import os
 from collections.abc import Callable
@@ -79,7 +79,7 @@ def test_init_takes_a_folder_that_a_link_names_within_the_workspace(root: Path) 
 def test_init_writes_over_nothing_that_is_put_there_meanwhile(
     root: Path, outside: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The place was looked at; at the moment of writing it is a link."""
+    """The place was checked; at the moment of writing it is a link."""
     opened = os.open
 
     def swap(path: str, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:

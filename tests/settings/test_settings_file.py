@@ -1,4 +1,4 @@
-"""Writing single values into the settings file: everything else stays as its owner wrote it."""
+"""Writing single values into the settings file leaves everything else as its owner wrote it."""
 
 import tomllib
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Where a setting comes from, which source wins, and what is said when it does not fit."""
+"""Where a setting comes from, which source wins, and the error if it is invalid."""
 
 from pathlib import Path
 
@@ -50,7 +50,7 @@ def test_a_false_or_empty_flag_counts_as_given(root: Path) -> None:
     assert (found.model.stream, found.instructions) == (False, "")
 
 
-_EITHER = ("model.stream", "gate.fixes", "turn.first_thought")  # whose value is the default's all the same
+_EITHER = ("model.stream", "gate.fixes", "turn.first_thought")  # whose value equals the default
 
 
 def test_every_setting_has_a_variable_that_reaches_it(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

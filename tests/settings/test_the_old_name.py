@@ -1,4 +1,4 @@
-"""What has the old name, Toolwright, becomes Knapper's once, with a line; nothing is lost, and nothing asked again."""
+"""Names with the old name, Toolwright, are changed to Knapper once, with a message; nothing is lost or asked again."""
 
 import asyncio
 import fcntl
@@ -42,12 +42,12 @@ def length_of_secret(self) -> int:
 
 
 def homes(folder: Path) -> dict[str, str]:
-    """Variables for the folders of a user who has none yet."""
+    """Return variables for the folders of a new user."""
     return {f"XDG_{kind.upper()}_HOME": str(folder / kind) for kind in OF_HOME}
 
 
 def old(root: Path, home: Path) -> None:
-    """Give a workspace and a home the names that they had; what is in them is as it was then."""
+    """Give a workspace and a home their old names, with the contents of that time."""
     (root / ".knapper").rename(root / ".toolwright")
     (root / "knapper.toml").rename(root / "toolwright.toml")
     for kind in OF_HOME:
@@ -58,7 +58,7 @@ def old(root: Path, home: Path) -> None:
 def test_a_seal_of_the_old_program_still_holds(tmp_path: Path) -> None:
     (tmp_path / "grants.key").write_bytes(bytes(range(32)))
     (tmp_path / "grants.key").chmod(0o600)
-    sealed = "5fd5090d2198d8a80d51eef0b27ef0e8bc39c8af5b49bfa7893e249f8bffe351"  # as that program made it
+    sealed = "5fd5090d2198d8a80d51eef0b27ef0e8bc39c8af5b49bfa7893e249f8bffe351"  # as that program wrote it
     assert Sealer(None, tmp_path).holds(sealed, "a", "b")
 
 

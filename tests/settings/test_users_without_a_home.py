@@ -1,4 +1,4 @@
-"""Without a home folder every door says so and how to fix it, as no error of the program; nothing lands elsewhere."""
+"""Without a home folder every command reports it with a fix, without a traceback; nothing is written elsewhere."""
 
 import os
 import subprocess
@@ -34,7 +34,7 @@ UNKNOWN = [
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A workspace that somebody with a home has made."""
+    """A workspace made by a user with a home."""
     root = tmp_path_factory.mktemp("made")
     done = knapper("init", cwd=root, environment={"HOME": str(tmp_path_factory.mktemp("home"))})
     assert done.returncode == 0, done.stderr

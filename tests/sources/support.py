@@ -1,4 +1,4 @@
-"""What the tests of sources share: an agent's sources over a real store, and PDFs made by hand."""
+"""Shared by the tests of sources: an agent's sources in a real store, and PDFs built by the tests."""
 
 import zlib
 from collections.abc import AsyncIterator, Sequence
@@ -20,14 +20,14 @@ class Desk:
     sources: Sources
 
     async def passages(self) -> list[PassageRow]:
-        """All of them, in the order of their place."""
+        """Return all passages in order of their place."""
         _, rows = await self.store.list_passages("main", "", 0, 100_000)
         return sorted(rows, key=lambda row: (row.document, row.n))
 
 
 @asynccontextmanager
 async def desk(folder: Path, *, meaning: bool = False) -> AsyncIterator[Desk]:
-    """The sources of `main`, kept in a state file in this folder."""
+    """Yield the sources of `main`, stored in a state file in this folder."""
     clock = Clock()
     async with open_store(folder / "state.db", clock=clock) as store:
         archival = Archival(store, "main", embedder("wordllama" if meaning else "none"), clock)
@@ -35,7 +35,7 @@ async def desk(folder: Path, *, meaning: bool = False) -> AsyncIterator[Desk]:
 
 
 def pdf(pages: Sequence[str], *, packed: bytes = b"") -> bytes:
-    """A PDF with these pages, or with one page whose packed content is this."""
+    """Return a PDF with these pages, or with one page that has this compressed content."""
     streams = [packed or zlib.compress(f"BT /F1 12 Tf 72 720 Td ({text}) Tj ET".encode()) for text in pages]
     kids = " ".join(f"{4 + 2 * n} 0 R" for n in range(len(streams)))
     objects = [

@@ -1,4 +1,4 @@
-"""Chunks hold all of a text, are of a good size, and say truly where they stand."""
+"""Chunks contain the whole text, have a good size, and give their true place."""
 
 import re
 from collections import Counter
@@ -12,7 +12,7 @@ from agent_core.memory.sources.cutting import LONGEST, Cut
 from agent_core.memory.sources.kinds import read
 
 _WORD = st.text(st.characters(exclude_categories=("Cc", "Cf", "Cs", "Z", "Cn", "Co")), min_size=1, max_size=30).map(
-    lambda word: re.sub(f"[{UNSEEN}]", "x", word)  # which is no part of a word that can be seen
+    lambda word: re.sub(f"[{UNSEEN}]", "x", word)  # which is not part of a visible word
 )
 _GLUE = st.sampled_from(
     [" ", " ", " ", "\n", "\n\n", ". ", "\n# ", "\n## ", "\n```\n", "\n---\n", "\n    ", "\ndef ", "\n\n\n"]
@@ -48,7 +48,7 @@ def test_chunks_stand_in_the_lines_that_their_place_names(name: str, text: str) 
         found = re.search(r"lines? (\d+)(?:–(\d+))?$", chunk.place)
         assert found is not None
         within = lines[int(found[1]) - 1 : int(found[2] or found[1])]
-        # A chunk that goes on begins with its heading, which stands above.
+        # A continued chunk starts with its heading, which precedes it in the text.
         said = [line for line in chunk.text.split("\n")[1:] if line.strip()]
         assert [line.strip() for line in said if line.strip() not in "\n".join(within)] == []
 

@@ -1,4 +1,4 @@
-"""What is made to harm the reader ends as an error, in bounded time, and harms nothing beside."""
+"""Input made to harm the reader ends as an error, in bounded time, and harms nothing else."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from .support import desk, pdf
 
 
 def repeated(piece: bytes, times: int) -> bytes:
-    """What unpacks to so many pieces; only one of them is packed, for all would take seconds in each process."""
+    """Return data that unpacks to this many pieces; only one is compressed, since all would take seconds."""
     packer, checksum = zlib.compressobj(9, wbits=-zlib.MAX_WBITS), 1
     block = packer.compress(piece) + packer.flush(zlib.Z_FULL_FLUSH)
     for _ in range(times):

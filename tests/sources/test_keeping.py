@@ -1,4 +1,4 @@
-"""Sources are kept once for each content, replaced where they changed, and gone on with where they stopped."""
+"""Sources are stored once per content, replaced when they change, and resumed where they stopped."""
 
 import asyncio
 import sys
@@ -28,7 +28,7 @@ asyncio.run(main())
 
 
 def rows_of(folder: Path, rows: int = 30_000) -> Path:
-    """A table that makes some thousand passages."""
+    """Write a table that makes some thousand passages."""
     path = folder / "people.csv"
     path.write_text("name,city\n" + "".join(f"Person number {n} of all,City {n % 97}\n" for n in range(rows)))
     return path

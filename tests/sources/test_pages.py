@@ -1,4 +1,4 @@
-"""A page is fetched from where the human said, and from nowhere that a page or a name could lead to."""
+"""A page is fetched from where the human said, and never from where a page or a name could lead."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,7 +21,7 @@ def page(_request: Request) -> bytes:
 
 
 def leading(**answers: Sequence[str]) -> Broker:
-    """A broker for which names are these addresses."""
+    """Return a broker that resolves names to these addresses."""
 
     async def resolve(host: str, port: int) -> Sequence[str]:
         return answers[host.partition(".")[0]]

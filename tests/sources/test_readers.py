@@ -1,4 +1,4 @@
-"""What each kind of source is cut into, and which place an answer cites."""
+"""How each kind of source is split, and the place that an answer cites."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Functions that fail on demand, and what calls them."""
+"""Functions that fail on demand, and their callers."""
 
 from pathlib import Path
 from typing import Any
@@ -57,22 +57,22 @@ FEW = {"standing__quarantine_failures": 3, "standing__trusted_calls": 3, "standi
 
 
 def part(whole: int, among: int) -> Wanted:
-    """A call of it: `among=0` fails, a negative whole raises what is documented."""
+    """Return a call of it: `among=0` fails, a negative `whole` raises the documented error."""
     return Wanted("part", {"whole": whole, "among": among})
 
 
 def failing(times: int) -> list[Wanted]:
-    """So many calls that fail, each with other arguments."""
+    """Return this many failing calls, each with other arguments."""
     return [part(number + 1, 0) for number in range(times)]
 
 
 def hides(name: str) -> Predicate:
-    """The request does not show this function."""
+    """Expect the request not to show this function."""
     return lambda seen: f"`{name}` is shown" if name in seen.functions else None
 
 
 async def workplace(at_desk: OpenDesk, script: Script, **flags: Any) -> Desk:  # Any: settings
-    """A desk with the functions above and rules of small numbers."""
+    """Return a desk with the functions above and rules with small numbers."""
     desk = await at_desk([*script, Repeat(Say("Done."))], **{**FEW, **flags})
     for name, text in FILES.items():
         desk.put(name, text)
@@ -81,13 +81,13 @@ async def workplace(at_desk: OpenDesk, script: Script, **flags: Any) -> Desk:  #
 
 
 async def standing_of(desk: Desk, name: str = "part") -> str:
-    """Where it stands now."""
+    """Return the function's current standing."""
     rows = (await desk.workspace.functions.list()).functions
     return str(next(row.standing for row in rows if row.name == name))
 
 
 def put(root: Path, **settings: str) -> Path:
-    """The function and the rules as files, for programs in processes of their own."""
+    """Write the function and the rules as files, for subprocesses."""
     (root / "functions").mkdir(exist_ok=True)
     (root / "functions" / "parts.py").write_text(PART, "utf-8")
     rules = {"quarantine_failures": "3", **settings}

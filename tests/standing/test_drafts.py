@@ -1,4 +1,4 @@
-"""What a draft returns is marked as unproven, until calls or an example prove it."""
+"""A draft's results are marked as unproven until calls or an example prove it."""
 
 from agent_core.base.events import CallAnswered
 from agent_core.functions.answers import DISPROVEN, UNPROVEN

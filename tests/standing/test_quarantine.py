@@ -1,4 +1,4 @@
-"""A function that keeps failing leaves the model's sight, and the human is told once."""
+"""A function that keeps failing is hidden from the model, and the human is notified once."""
 
 import pytest
 
@@ -12,7 +12,7 @@ from tests.standing.support import PART_OTHERWISE, failing, hides, part, standin
 
 
 async def in_quarantine(at_desk: OpenDesk, *script: object) -> tuple[Desk, Quarantined]:
-    """A desk after a turn in which the function failed once too often, and the event that told of it."""
+    """Return a desk after a turn in which the function failed once too often, and the event that reported it."""
     desk = await workplace(at_desk, [Ask(*failing(3)), Say("Hm."), *script])  # type: ignore[list-item]
     (news,) = of(Quarantined, await desk.say("Go."))
     return desk, news

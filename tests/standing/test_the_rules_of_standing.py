@@ -1,4 +1,4 @@
-"""Where a function stands, at every boundary of the rules."""
+"""A function's standing at every boundary of the rules."""
 
 from dataclasses import replace
 
@@ -14,7 +14,7 @@ NONE = Stats("f", "v", 0, 0, 0, 0, 0, 0.0, 0.0, 0.0)
 
 
 def calls(holding: int = 0, days: float = 0, worst: int = 0) -> Stats:
-    """What holds in a row, over so many days, and the longest row of failures."""
+    """Return the statistics of `holding` successes in a row, over `days` days, with `worst` failures in a row."""
     since, worked = (1000.0, 1000.0 + days * DAY) if holding else (None, None)
     return replace(NONE, calls=holding + worst, holding=holding, worst=worst, since=since, worked=worked)
 

@@ -1,4 +1,4 @@
-"""What a human thinks of a function's results counts beside its examples and calls."""
+"""A human's rating of a function's results counts along with its examples and calls."""
 
 import json
 from pathlib import Path
@@ -22,7 +22,7 @@ TOLD = f"(the user found a result of it wrong: {WRONG})"
 
 
 def guess(seen: Seen) -> Ask:
-    """Predict nonsense for all that is asked."""
+    """Predict nonsense for all requested results."""
     calls = str(seen.messages[-1]["content"]).count("\n- ")
     return Ask(Wanted("confirm_function", {"function_name": "shipping", "expected": ["77"] * calls}))
 

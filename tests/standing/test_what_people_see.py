@@ -1,4 +1,4 @@
-"""Standing, statistics, quarantine and retirement at the doors: commands, the prompt, one shot, meta-functions."""
+"""Standing, statistics, quarantine and retirement in commands, the prompt, one-shot runs and meta-functions."""
 
 import json
 import re

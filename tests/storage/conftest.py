@@ -1,4 +1,4 @@
-"""The contract tests run against both databases; without a server to start, PostgreSQL is skipped."""
+"""The contract tests run on both databases; PostgreSQL is skipped if no server can be started."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
@@ -19,7 +19,7 @@ def clock() -> ManualClock:
 
 @pytest.fixture(params=BACKENDS)
 def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Where an empty store is."""
+    """The address of an empty store."""
     if request.param == "sqlite":
         return str(tmp_path / "state.db")
     return str(request.getfixturevalue("database"))
@@ -27,7 +27,7 @@ def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 async def open_again(address: str, clock: ManualClock) -> AsyncIterator[Callable[[], Store]]:
-    """Opens one more handle on the same state, as another process would."""
+    """Open another handle on the same state, as another process would."""
     async with AsyncExitStack() as handles:
 
         def open_one() -> Store:
@@ -45,6 +45,6 @@ def store(open_again: Callable[[], Store]) -> Store:
 
 @pytest.fixture
 async def comparing(store: Store) -> None:
-    """Skips a test whose server has no pgvector, so that vectors cannot be compared."""
+    """Skip a test if its server has no pgvector, so vectors cannot be compared."""
     if trouble := await store.vector_trouble():
         pytest.skip(trouble)

@@ -1,6 +1,6 @@
-"""A program for a folder that is too small or cannot be written: says as JSON what the store said and kept.
+"""A program for a folder that is too small or read-only: prints as JSON what the store reported and kept.
 
-Started by `test_cramped_places.py` in a mount namespace of its own, with a small disk on the folder.
+`test_cramped_places.py` starts it in a separate mount namespace, with a small disk on the folder.
 """
 
 import asyncio
@@ -19,14 +19,14 @@ Report = dict[str, object]
 
 
 def full_disk(folder: Path) -> Report:
-    """The disk fills up, and then somebody deletes something."""
+    """Fill the disk, then free space."""
     filler = folder / "filler"
     filler.write_bytes(b"x" * 300_000)
     return asyncio.run(_until_it_fails(folder, filler.unlink))
 
 
 def size_limit(folder: Path) -> Report:
-    """No file may grow past a limit, and then the limit is lifted."""
+    """Limit the file size, then lift the limit."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (600_000, resource.RLIM_INFINITY))
     unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
     return asyncio.run(_until_it_fails(folder, lambda: resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)))
@@ -60,13 +60,13 @@ async def _fill(store: Store, turn: ClaimedTurn) -> tuple[int, str]:
 
 
 def read_only_from_start(folder: Path) -> Report:
-    """The folder cannot be written and has no state file."""
+    """Use a read-only folder without a state file."""
     _make_read_only(folder)
     return _open(folder)
 
 
 def read_only_with_file(folder: Path) -> Report:
-    """The folder cannot be written and has a state file."""
+    """Use a read-only folder with a state file."""
     asyncio.run(open_store(folder / "state.db", clock=ManualClock()).close())
     _make_read_only(folder)
     return _open(folder)

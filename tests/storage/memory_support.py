@@ -1,4 +1,4 @@
-"""What the tests of passages and searches share: rows that are quickly made, and plain scores to compare with."""
+"""Shared by the tests of passages and searches: quickly made rows, and plain scores for comparison."""
 
 import struct
 from collections import defaultdict
@@ -27,13 +27,13 @@ def floats(*values: float) -> bytes:
 
 
 async def found(store: Store, hits: Sequence[Hit]) -> list[str]:
-    """The ids of the passages that were hit, best first."""
+    """Return the ids of the passages found, best first."""
     names = {row.seq: row.id for row in await store.passages([hit.seq for hit in hits])}
     return [names[hit.seq] for hit in hits]
 
 
 def rarity(rows: Sequence[str], asked: Sequence[str]) -> dict[int, float]:
-    """Return the score of each row that has one: BM25 with each word counted once, whatever the length."""
+    """Return the score of each row that has one: BM25 with each word counted once, regardless of length."""
     scores: dict[int, float] = defaultdict(float)
     for word in set(asked):
         holding = [place for place, row in enumerate(rows) if word in row.split()]

@@ -1,4 +1,4 @@
-"""What the storage tests share: a clock that stands still, and the first moves of a turn."""
+"""Shared by the storage tests: a clock under the test's control, and the first steps of a turn."""
 
 from dataclasses import dataclass, field
 from itertools import count
@@ -8,7 +8,7 @@ from agent_core.storage import ClaimedTurn, Entry, Post, SaveVersion, SetManifes
 
 @dataclass
 class ManualClock:
-    """Time that moves only when a test says so; names that count."""
+    """Time that advances only on request; counted names."""
 
     time: float = 1_000_000.0
     names: "count[int]" = field(default_factory=lambda: count(1))
@@ -22,7 +22,7 @@ class ManualClock:
 
 
 async def begin(store: Store, agent: str = "main", owner: str = "here") -> ClaimedTurn:
-    """A claimed turn of a fresh event."""
+    """Return a claimed turn of a new event."""
     await store.post(Post(agent, "user", {"text": "hello"}))
     turn = await store.next(agent, owner)
     assert turn is not None
@@ -30,7 +30,7 @@ async def begin(store: Store, agent: str = "main", owner: str = "here") -> Claim
 
 
 async def say(store: Store, *texts: str, agent: str = "main") -> ClaimedTurn:
-    """A finished turn with these entries."""
+    """Store a finished turn with these entries."""
     turn = await begin(store, agent)
     await store.append(turn.id, turn.attempt, 0, [user(text) for text in texts])
     await store.finish(turn.id, turn.attempt)
@@ -46,6 +46,6 @@ def texts(entries: list[Entry]) -> list[str]:
 
 
 def saving(module: str, source: str, expected: str | None = None) -> list[Write]:
-    """A module's new version, and the manifest that points at it."""
+    """Return the writes of a module's new version and of the manifest that points to it."""
     version = content_hash(source)
     return [SaveVersion(module, version, source), SetManifest(module, expected, version)]

@@ -1,4 +1,4 @@
-"""A state file that came with somebody's folder is not opened; one that was tampered with does nothing."""
+"""A state file that came with a foreign folder is not opened; a tampered one has no effect."""
 
 import os
 import shutil
@@ -25,7 +25,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def stranger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
-    """Makes everything that follows another user's, or one's own again."""
+    """Make all further files another user's, or this user's again."""
     own = os.environ.get("XDG_DATA_HOME", "")
 
     def become(is_stranger: bool) -> None:
@@ -69,7 +69,7 @@ def put_aside(path: Path, reason: str) -> list[Path]:
 
 
 def hot_journal(path: Path, victim: Path) -> bytes:
-    """A rollback journal that makes an older SQLite delete the victim as its super-journal."""
+    """Return a rollback journal that makes an older SQLite delete the victim as its super-journal."""
     name, magic = bytes(victim), bytes.fromhex("d9d505f920a163d7")
     head = magic + struct.pack(">IIIII", 0, 1, path.stat().st_size // PAGE, 512, PAGE)
     lock = (0x40000000 // PAGE) + 1
@@ -169,7 +169,7 @@ async def test_a_strangers_file_in_the_place_of_ones_own_is_not_covered_by_its_s
     await fill(path, clock)
     other = tmp_path / "other.db"
     await fill(other, clock, "theirs")
-    shutil.copy(other, path)  # as `git pull` writes over what is ignored
+    shutil.copy(other, path)  # as `git pull` overwrites ignored files
     told, said = await history(path, clock)
     assert said == []
     assert "was replaced by another" in told

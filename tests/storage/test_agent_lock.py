@@ -1,4 +1,4 @@
-"""One process per agent, and a second one is told whom to look for."""
+"""One process per agent; a second one is told which process has it."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Entries, posts, writes and takes of one append happen together, or none of them does."""
+"""The entries, posts, writes and takes of one append happen together or not at all."""
 
 import pytest
 

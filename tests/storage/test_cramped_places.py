@@ -1,4 +1,4 @@
-"""A full disk, a folder that cannot be written, a file that is kept locked: said in words, nothing lost."""
+"""A full disk, a read-only folder, a locked file: a clear message, and nothing lost."""
 
 import json
 import subprocess

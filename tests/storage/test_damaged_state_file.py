@@ -1,4 +1,4 @@
-"""A damaged state file is put aside and said, and the program goes on."""
+"""A damaged state file is moved aside and reported, and the program continues."""
 
 import sqlite3
 from collections.abc import Callable

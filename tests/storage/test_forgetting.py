@@ -1,4 +1,4 @@
-"""Forgetting in the store: it is done or not, whatever ends it, and every table with words is looked through."""
+"""Forgetting in the store: it is done or not, even if interrupted, and every table with text is searched."""
 
 import asyncio
 import json
@@ -67,7 +67,7 @@ async def claimed(store: Store, text: str) -> tuple[str, int, int]:
 
 
 def dumped(path: Path) -> str:
-    """All rows of all tables, those that hold the index of words and of signs among them."""
+    """Return all rows of all tables, including those of the word and character indexes."""
     db = apsw.Connection(str(path))
     names = [
         row[0] for row in db.execute("select name from sqlite_schema where type = 'table' and sql not like '%virtual%'")
@@ -140,10 +140,10 @@ async def test_a_preview_is_not_disturbed_by_what_its_own_process_writes_meanwhi
     path = tmp_path / "state.db"
     async with open_store(path, clock=Clock()) as store:
         await store.apply([SaveSaid((RecallMessage(1, "main", 1, f"I met {NAME}", "met quillon", 1.0, "user"),))])
-        other = apsw.Connection(str(path))  # the session of an agent in the same process has one of its own
+        other = apsw.Connection(str(path))  # an agent's session in the same process has its own connection
 
         def meanwhile(text: str, at: float | None, tags: Sequence[str]) -> str:
-            with suppress(apsw.BusyError):  # it waits, if it has the patience, until the preview is done
+            with suppress(apsw.BusyError):  # it waits, within its timeout, until the preview is done
                 other.execute("update said set at = at + 1")
             return words.indexed(text, at, tags)
 
@@ -183,7 +183,7 @@ async def test_a_reader_that_goes_on_is_named_and_the_next_opening_empties_the_l
 
 
 def reading(path: Path) -> apsw.Connection:
-    """A connection in the middle of reading the state as it is now."""
+    """Return a connection in the middle of reading the current state."""
     db = apsw.Connection(str(path))
     list(db.execute("begin"))
     list(db.execute("select * from passage"))

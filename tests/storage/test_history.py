@@ -1,4 +1,4 @@
-"""What an agent's conversation holds, in order, across turns and starts."""
+"""The contents of an agent's conversation, in order, across turns and starts."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Events are posted once, wait in order, and are taken once."""
+"""Events are posted once, wait in order, and are claimed once."""
 
 import asyncio
 from collections.abc import Callable
@@ -125,7 +125,7 @@ async def test_open_turns_are_due_before_events_that_wait(store: Store) -> None:
 async def test_what_waits_is_counted_with_the_age_of_the_oldest_but_not_of_paused_agents(
     store: Store, clock: ManualClock
 ) -> None:
-    clock.time = round(await store.now())  # a database goes by its own clock
+    clock.time = round(await store.now())  # a database uses its own clock
     assert await store.backlog() == Backlog(0, 0.0)
     await store.post(Post("paused", "user", {}))
     clock.time += 400
@@ -178,7 +178,7 @@ async def test_a_post_that_fails_does_not_take_those_with_it_that_came_at_once(s
 
 @pytest.mark.parametrize("address", ["sqlite"], indirect=True)
 async def test_a_fault_of_the_program_in_one_post_leaves_those_that_came_with_it(store: Store) -> None:
-    wrong = replace(event("wrong"), due=object())  # type: ignore[arg-type]  # no storage error comes of it
+    wrong = replace(event("wrong"), due=object())  # not a storage error
     posts = [event("one"), event("two"), wrong, event("three")]
     one, two, failed, three = await asyncio.gather(*map(store.post, posts), return_exceptions=True)
     assert isinstance(failed, TypeError)

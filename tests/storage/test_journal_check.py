@@ -1,4 +1,4 @@
-"""The check of the journal: each call has one start and one answer, and whatever else is there is told."""
+"""The check of the journal: each call has one start and one result; anything else is reported."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Whatever JSON a model or a function makes comes back as it was."""
+"""Any JSON from a model or a function comes back unchanged."""
 
 import asyncio
 import tempfile

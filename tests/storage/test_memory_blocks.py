@@ -1,4 +1,4 @@
-"""Blocks, their versions and history, and who has which; sections; what an agent is."""
+"""Blocks, their versions, history and owners; sections; the identity of an agent."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Passages, sources and the index of what was said, by number, place, time and tag."""
+"""Passages, sources and the index of messages, by number, place, time and tag."""
 
 from dataclasses import replace
 

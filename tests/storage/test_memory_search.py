@@ -1,4 +1,4 @@
-"""Searches by words and by meaning: exact, per agent, and true of what anybody wrote a moment ago."""
+"""Searches by words and by meaning: exact, per agent, and current to the last write."""
 
 import random
 import subprocess
@@ -155,7 +155,7 @@ async def test_vectors_find_the_nearest_by_angle_and_tell_the_cosine(store: Stor
 
 @pytest.mark.usefixtures("comparing")
 async def test_among_many_vectors_the_nearest_are_those_of_an_exact_search(store: Store, address: str) -> None:
-    many = EXACT + 1000 if address.endswith(".db") else 600  # PostgreSQL compares all, however many there are
+    many = EXACT + 1000 if address.endswith(".db") else 600  # PostgreSQL compares all, whatever their number
     chance = random.Random(3)
     centres = [[chance.gauss(0, 1) for _ in range(32)] for _ in range(40)]
     vectors = {n: [x + chance.gauss(0, 0.7) for x in chance.choice(centres)] for n in range(1, many + 1)}

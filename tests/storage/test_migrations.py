@@ -1,4 +1,4 @@
-"""Migrations run once, in order, whole or not at all."""
+"""Migrations run once, in order, each completely or not at all."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ def db(tmp_path: Path) -> apsw.Connection:
     return apsw.Connection(str(tmp_path / "x.db"))
 
 
-# A statement that has rows stands in the middle: apsw stops there unless the rows are read.
+# A statement that returns rows is in the middle: apsw stops there unless the rows are read.
 SECOND = "alter table a add column y;\nselect x from a;\ninsert into a values ('second', 2);\n"
 
 

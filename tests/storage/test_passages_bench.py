@@ -1,4 +1,4 @@
-"""The bench of searches says of itself whether what is found is what an exact search finds."""
+"""The search benchmark checks its own results against an exact search."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""What PostgreSQL alone can do to a store: refuse it, restart under it, lack an extension, and rank as SQLite does."""
+"""What only PostgreSQL can do to a store: reject it, restart under it, miss an extension; it ranks as SQLite does."""
 
 import asyncio
 import hashlib
@@ -61,7 +61,7 @@ def test_an_address_that_leads_nowhere_is_refused_with_a_reason(
 
 @pytest.fixture
 def with_tls() -> Iterator[int]:
-    """The port of a server that takes TLS, and gets no further: the client must read its certificates then."""
+    """Yield the port of a TLS server that goes no further: the client must read its certificates then."""
 
     class Accepting(socketserver.BaseRequestHandler):
         def handle(self) -> None:
@@ -196,7 +196,7 @@ async def test_a_program_that_stood_still_in_a_transaction_does_it_again(
 async def test_a_step_that_posts_what_is_posted_at_the_same_moment_is_written(
     store: Store, open_again: Callable[[], Store]
 ) -> None:
-    """A post is not serializable in PostgreSQL: it may come between the look for a key in a step and its insert."""
+    """A post is not serializable in PostgreSQL: it may come between a step's lookup of a key and its insert."""
     turn, other = await begin(store), open_again()
     for n in range(40):
         post = Post("other", "user", {}, key=str(n))
@@ -260,7 +260,7 @@ async def test_who_comes_back_after_a_restart_keeps_what_is_theirs_and_who_died_
             late.send_signal(signal.SIGSTOP)
             dead.kill()
             server.stop()
-            await asyncio.sleep(3.5)  # nobody was heard of for longer than it takes to count as dead
+            await asyncio.sleep(3.5)  # longer than the silence after which a process counts as dead
             server.start()
             asyncio.get_running_loop().call_later(0.5, late.send_signal, signal.SIGCONT)
             with pytest.raises(AgentBusy):
@@ -318,18 +318,18 @@ async def test_a_copy_is_whole_in_both_directions_and_goes_on_where_it_broke_off
         for store in (first, middle, last):
             assert await store.read_agent("main") == whole
             assert len(await store.search_words("archival", "main", ["pie"], 5)) == 1
-            await begin(store)  # numbers go on after those that came
+            await begin(store)  # numbers continue after the restored ones
 
 
 def base(url: str) -> str:
-    """The name of a database."""
+    """Return the name of a database."""
     name = re.search(r"/(base\w+)", url)
     assert name
     return name[1]
 
 
 def once(server: Server, url: str, table: str, action: str, moment: str) -> None:
-    """Have something happen at a change of a table, the first time alone: a sequence counts on after a rollback."""
+    """Run an action at the first change of a table only: a sequence keeps counting after a rollback."""
     server.execute("create sequence knapper.times", base(url))
     body = f"begin if nextval('knapper.times') = 1 then perform {action}; end if; return new; end"
     server.execute(f"create function knapper.act() returns trigger language plpgsql as $act$ {body} $act$", base(url))
@@ -360,7 +360,7 @@ asyncio.run(hold(*sys.argv[1:]))
 
 
 def held_by_another_process(url: str, folder: Path, agent: str) -> subprocess.Popen[str]:
-    """A process that has an agent by now."""
+    """Return a process that has claimed an agent."""
     child = subprocess.Popen([sys.executable, "-c", _HOLDER, url, folder, agent], stdout=subprocess.PIPE, text=True)
     assert child.stdout is not None
     assert child.stdout.readline() == "held\n"
@@ -368,7 +368,7 @@ def held_by_another_process(url: str, folder: Path, agent: str) -> subprocess.Po
 
 
 async def fill(store: Store) -> None:
-    """A little of everything that is easily made."""
+    """Store some of everything that is easily made."""
     turn = await begin(store)
     await store.append(turn.id, 1, 0, [user("a\0b"), user("later")], writes=saving("one.py", "x = 1"))
     await store.finish(turn.id, 1)
@@ -437,7 +437,7 @@ async def test_those_who_listen_are_told_of_a_message(database: str, clock: Manu
         open_store(database, clock=clock) as other,
         other.heard(told.put_nowait),
     ):
-        assert await told.get() == ""  # what came before nobody has told
+        assert await told.get() == ""  # earlier changes were not announced
         await store.post(Post("main", "message", {"text": "hello"}))
         async with asyncio.timeout(10):
             assert await told.get() == WORK
@@ -453,8 +453,8 @@ async def test_those_who_listen_are_not_told_of_what_concerns_nobody(
         other.heard(told.put_nowait),
     ):
         assert await told.get() == ""
-        await store.apply([ResumeAgent("main")])  # which was not paused
-        async with store.hold(tmp_path, "main"):  # it begins by forgetting processes of long ago, and there are none
+        await store.apply([ResumeAgent("main")])  # it was not paused
+        async with store.hold(tmp_path, "main"):  # claiming starts by removing dead processes, and there are none
             await store.post(Post("main", "message", {"text": "hello"}))
             await store.apply(saving("odd.py", "x = 1"))
             async with asyncio.timeout(10):
@@ -464,7 +464,7 @@ async def test_those_who_listen_are_not_told_of_what_concerns_nobody(
 
 
 class Listener:
-    """A process at the database that notes what it hears to run turns."""
+    """A process at the database that records the notifications to run turns."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -481,7 +481,7 @@ class Listener:
 
 async def heard(is_so: Callable[[], bool]) -> None:
     async with asyncio.timeout(10):
-        while not is_so():  # noqa: ASYNC110  (of another process, nobody tells)
+        while not is_so():  # noqa: ASYNC110  (another process sends no notification)
             await asyncio.sleep(0.01)
 
 
@@ -529,9 +529,9 @@ async def test_who_runs_turns_and_shows_those_of_others_hears_that_another_let_a
         async with other.hold(tmp_path, "main"):
             await other.post(Post("main", "message", {"text": "hello"}))
             await heard(lambda: shown == [WORK])
-            assert listener.told == []  # who has it runs it
+            assert listener.told == []  # the process that has the agent runs it
         await heard(lambda: shown == [WORK, WORK])
-        await heard(lambda: listener.told == [WORK])  # it was let go, and something waits
+        await heard(lambda: listener.told == [WORK])  # it was released, and something waits
 
 
 async def test_an_agent_that_was_lent_is_taken_back_as_it_was_or_not_at_all(
@@ -554,7 +554,7 @@ async def test_an_agent_that_was_lent_is_taken_back_as_it_was_or_not_at_all(
             assert not await store.take_back("main")
         async with store.hold(tmp_path, "main"):
             await store.lend("main")
-            await other.apply([PinFunction("main", "count")])  # by who does not have it
+            await other.apply([PinFunction("main", "count")])  # from a process that does not have it
             assert not await store.take_back("main")
         async with other.hold(tmp_path, "main"):
             pass
@@ -573,7 +573,7 @@ async def test_who_had_an_agent_last_is_told_of_its_next_messages(
             await stores[0].post(Post("main", "message", {"text": "hello"}))
         await heard(lambda: len(last.told) == 5)
         assert listeners[0].told + listeners[2].told == []
-        for name in ("one", "two"):  # it has no room
+        for name in ("one", "two"):  # the last process has no free slot left
             await stack.enter_async_context(last.store.hold(tmp_path, name))
         await stores[0].post(Post("main", "message", {"text": "hello"}))
         await heard(lambda: listeners[0].told + listeners[2].told == [WORK])
@@ -589,12 +589,12 @@ async def test_who_has_an_agent_alone_is_told_of_its_messages(
             for _ in range(5):
                 await stores[0].post(Post("main", "message", {"text": "hello"}))
             await heard(lambda: len(listeners[1].told) == 5)
-        await heard(lambda: listeners[0].told + listeners[2].told == [WORK])  # it was let go, and something waits
+        await heard(lambda: listeners[0].told + listeners[2].told == [WORK])  # it was released, and something waits
         assert len(listeners[1].told) == 5
 
 
 async def test_claims_that_met_a_conflict_leave_their_connections_fit_for_more(database: str) -> None:
-    for attempt in range(6):  # what a new connection has run so far decides whether a conflict can harm it
+    for attempt in range(6):  # whether a conflict does harm depends on what a new connection has run so far
         async with open_store(database, clock=Clock()) as store, open_store(database, clock=Clock()) as other:
             for number in range(20):
                 turn = await begin(store, f"agent-{attempt}-{number}")

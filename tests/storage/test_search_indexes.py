@@ -1,4 +1,4 @@
-"""The indexes of words and vectors: derived, so that nothing is lost where they are missing, damaged or somebody's."""
+"""The indexes of words and vectors are derived: nothing is lost if they are missing, damaged or foreign."""
 
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -65,7 +65,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def many(path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Store]:
-    """A store in which a hundred vectors are many."""
+    """Yield a store with a limit of a hundred vectors."""
     monkeypatch.setattr(vector_index, "EXACT", 50)
     async with open_store(path, clock=clock) as store:
         await fill(store)
@@ -118,7 +118,7 @@ async def test_words_that_are_damaged_are_indexed_anew_and_nothing_is_lost(
 
 
 def theirs(path: Path) -> Path:
-    """Make it somebody else's file, put aside, with indexes that nobody should read."""
+    """Make it another user's file, moved aside, with indexes that must not be read."""
     aside = path.rename(path.with_name("theirs.db"))
     with raw(aside) as db:
         for table in [name for name in tables(aside) if name.endswith("chunks")]:

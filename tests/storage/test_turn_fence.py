@@ -1,4 +1,4 @@
-"""A turn has one writer: who knows its attempt and its place; everyone else is refused."""
+"""A turn has one writer, which knows its attempt and its position; all others are rejected."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""message_llm asks the model by itself, and what MemGPT called it is understood."""
+"""message_llm queries the model directly, and MemGPT's names for it are understood."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A new agent's first reply must have a thought and a message; it is asked for again, but not for ever."""
+"""A new agent's first reply must have a thought and a message; it is requested again, but not forever."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a host function writes into memory is told once it is on disk; what others change is told to the model."""
+"""A host function's memory writes are reported once on disk; changes by others are reported to the model."""
 
 from collections.abc import Mapping
 
@@ -34,7 +34,7 @@ CALL = Ask(Wanted("note", {"label": "human", "text": "Ada"}))
 
 
 def agent_of(desk: Desk, host: HostFunction, memory: Remembering | None = None, **aliases: Alias) -> Agent:
-    """An agent with one function of the host, which stands for all of memory."""
+    """Return an agent with one host function, which stands in for all of memory."""
     workspace, functions = desk.workspace, {host.function.name: host}
     sandbox, store = workspace._sandbox, workspace._store
     shop, settings = workspace.functions, workspace.settings.turn
@@ -58,7 +58,7 @@ def agent_of(desk: Desk, host: HostFunction, memory: Remembering | None = None, 
 
 
 def noting(agent: str, heard: list[str], versions: Mapping[str, int]) -> HostFunction:
-    """A function of the host that writes a block at the version after the one that is known."""
+    """Return a host function that writes a block at the version after the known one."""
     known = dict(versions)
 
     async def note(_: Agent, label: str, text: str) -> PlannedEdit:
@@ -113,7 +113,7 @@ async def test_older_names_of_a_function_and_its_arguments_are_understood(at_des
 
 
 class Elsewhere:
-    """Memory that another hand changes once."""
+    """Memory that someone else changes once."""
 
     def __init__(self) -> None:
         self.news = ["`human` was changed by hand: it reads now: Bea."]

@@ -1,4 +1,4 @@
-"""Presets, personas and humans are files: those that come along, and one's own in the workspace."""
+"""Presets, personas and humans are files: built-in ones, and the user's own in the workspace."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`knapper run` chooses preset, persona and human, and who speaks first."""
+"""`knapper run` chooses the preset, persona and human, and who speaks first."""
 
 import json
 from pathlib import Path
@@ -16,7 +16,7 @@ HELLO = send("Hello.", thought="A new face.")
 
 
 def knapper(*arguments: str, cwd: Path, **given: Any) -> CompletedProcess[str]:  # Any: what `program` takes
-    """The program, for a model with a window of some size."""
+    """Run the program for a model with a known window."""
     environment = {"KNAPPER_MODEL_CONTEXT_TOKENS": str(WINDOW), **given.pop("environment", {})}
     return program(*arguments, cwd=cwd, environment=environment, **given)
 

@@ -1,4 +1,4 @@
-"""A model under a schema writes a thought and a reply at each step: the reply is the message, and calls go on."""
+"""A model under a schema writes a thought and a reply at each step: the reply is the message, and calls continue."""
 
 from agent_core.base.events import Text, Thought, Warned
 from tests.conftest import OpenDesk

@@ -1,4 +1,4 @@
-"""In the MemGPT style the user is shown what send_message is given; text is inner, and is never lost."""
+"""In the MemGPT style the user sees the argument of send_message; other text is private and is never lost."""
 
 from typing import Any
 

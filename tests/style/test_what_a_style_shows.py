@@ -1,4 +1,4 @@
-"""A style adds to schemas what it asks for, takes it out of arguments, and makes nothing twice."""
+"""A style adds its parameters to schemas, removes them from arguments, and does no work twice."""
 
 from typing import Any
 

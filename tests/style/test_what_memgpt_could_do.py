@@ -16,7 +16,7 @@ PIES = [f"I like pie number {number}." for number in range(4)]
 
 
 def call(name: str, **arguments: Any) -> Ask:  # Any: JSON
-    """A reply that calls a function and asks for another step."""
+    """Return a reply that calls a function and requests another step."""
     return Ask(Wanted(name, {**arguments, "request_heartbeat": True}))
 
 

@@ -1,4 +1,4 @@
-"""The MemGPT style works natively at every window from 8,192: what is needed least is not shown, the style stays."""
+"""The MemGPT style works natively at every window from 8,192: the least needed is hidden, the style remains."""
 
 import json
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ SEARCH = Wanted("conversation_search", {"query": "cherry pie", "count": 1, "requ
 
 
 def schemas(request: Seen) -> Mapping[str, Any]:  # Any: JSON Schema
-    """The properties of each function that a request showed, by name."""
+    """Return the properties of each function that a request showed, by name."""
     shown = [tool["function"] for tool in request.body.get("tools", ())]
     return {each["name"]: each["parameters"]["properties"] for each in shown}
 

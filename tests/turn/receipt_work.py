@@ -1,4 +1,4 @@
-"""What the tests of receipts share: a workspace whose functions reach out, and a model that asks for all of it."""
+"""Shared by the tests of receipts: a workspace whose functions have effects, and a model that uses all of them."""
 
 import os
 import signal
@@ -38,14 +38,14 @@ NOTHING = "nothing outside this conversation"
 
 
 class Place(str):
-    """The `host:port` of a site, and how often it was asked for something."""
+    """The `host:port` of a site, and the number of its requests."""
 
     heard = 0
 
 
 @contextmanager
 def a_site(*, is_silent: bool = False) -> Iterator[Place]:
-    """A site that says hello, or that never answers."""
+    """Run a site that says hello, or that never answers."""
     ended = threading.Event()
 
     class Hello(BaseHTTPRequestHandler):
@@ -56,11 +56,11 @@ def a_site(*, is_silent: bool = False) -> Iterator[Place]:
             self.send_response(200)
             self.send_header("Content-Length", "5")
             self.end_headers()
-            with suppress(OSError):  # who asked was killed meanwhile
+            with suppress(OSError):  # the client was killed in the meantime
                 self.wfile.write(b"hello")
 
         def log_message(self, *_: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Hello) as server:
         place = Place(f"127.0.0.1:{server.server_port}")
@@ -76,20 +76,20 @@ def a_site(*, is_silent: bool = False) -> Iterator[Place]:
 
 @contextmanager
 def prepared_place(root: Path) -> Iterator[Place]:
-    """A site that `report` in a workspace may reach."""
+    """Run a site that `report` in a workspace may reach."""
     with a_site() as place:
         prepared(root, place)
         yield place
 
 
 def kill(screen: Terminal) -> None:
-    """End a program as a power cut would."""
+    """Kill a program as a power failure would."""
     os.kill(screen.process.pid, signal.SIGKILL)
     screen.process.wait()
 
 
 def killed(root: Path, script: Script) -> None:
-    """A prompt whose user says no to the one question, and that is killed when its model has all of the script."""
+    """Run a prompt whose user rejects the one question, and kill it when its model has played the whole script."""
     with scripted(script) as model, terminal("run", *flags(model), cwd=root) as screen:
         screen.wait_for("sandbox")
         screen.line("Go.")
@@ -100,7 +100,7 @@ def killed(root: Path, script: Script) -> None:
 
 
 def prepared(root: Path, place: str) -> None:
-    """A workspace with `report`, which was granted what it needs, and with a helper that has it, too."""
+    """Create a workspace with `report`, which has its grants, and with a helper that can call it."""
     (root / "knapper.toml").touch()
     (root / "functions").mkdir()
     (root / "functions" / "words.py").write_text(VOWELS, "utf-8")
@@ -111,12 +111,12 @@ def prepared(root: Path, place: str) -> None:
 
 
 def reporting(place: str) -> Ask:
-    """The call that fetches twice, is refused a third time, and writes a file."""
+    """Return the call that fetches twice, is refused a third time, and writes a file."""
     return Ask(Wanted("report", {"url": f"http://{place}/", "elsewhere": f"http://{REFUSED}/"}))
 
 
 def growing() -> Ask:
-    """The calls that make two functions."""
+    """Return the calls that create two functions."""
     return Ask(*(_create(name) for name in ("vowels_of", "vowels_in")))
 
 
@@ -126,12 +126,12 @@ def _create(name: str) -> Wanted:
 
 
 def helping(place: str) -> Script:
-    """The call of a helper, which calls `report` and gives its result."""
+    """Return the call of a helper, which calls `report` and returns its result."""
     return [Ask(Wanted("reporter", {"text": "sky"})), reporting(place), give(["written"])]
 
 
 def reported(place: str) -> dict[str, object]:
-    """The receipt of `reporting`."""
+    """Return the receipt of `reporting`."""
     return {
         "wrote": ["out/report.txt"],
         "reached": {place: 2},
@@ -144,11 +144,11 @@ GROWN = {"created": ["vowels_of", "vowels_in"]}
 
 
 def by_helper(place: str) -> dict[str, object]:
-    """The receipt of `helping`."""
+    """Return the receipt of `helping`."""
     return {**reported(place), "called": {"report": 1, "reporter": 1}}
 
 
 def conversation(place: str) -> Script:
-    """Four turns: one that does nothing, whatever it says, and those that do something."""
+    """Return a script of four turns: one that does nothing, whatever it says, and three that do something."""
     claims = Say("I have emailed your boss.")
     return [claims, growing(), Say("Two."), reporting(place), Say("Written."), *helping(place), Say("Done.")]

@@ -1,4 +1,4 @@
-"""What the model does with a function's past in a turn: looks, goes back, adds an example, settles a candidate."""
+"""A model uses a function's history in a turn: inspect, roll back, add an example, settle a candidate."""
 
 import pytest
 

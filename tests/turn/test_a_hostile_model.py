@@ -1,4 +1,4 @@
-"""Whatever a model asks for, and however it writes it: an answer that it can read, and a conversation that goes on."""
+"""Whatever a model requests, and however it writes it: it gets a readable answer, and the conversation continues."""
 
 import pytest
 
@@ -10,7 +10,7 @@ HALF = "\ud800"  # half of a surrogate pair: JSON can write it, UTF-8 cannot
 
 
 def creating(**arguments: str) -> Wanted:
-    """A call that makes a function."""
+    """Return a call that creates a function."""
     given = {"function_name": "count_vowels", "function_code_with_docstring": VOWELS, **arguments}
     return Wanted("create_function", given)
 

@@ -1,4 +1,4 @@
-"""`[models.maker]`: another model writes what an agent asks for, and the agent's own calls it."""
+"""`[models.maker]`: another model writes the functions that an agent requests, and the agent's own model calls them."""
 
 import json
 from collections.abc import Callable
@@ -17,7 +17,7 @@ FENCED = f"```python\n{VOWELS}```"
 
 
 def maker_at(model: ScriptedModel) -> dict[str, Any]:
-    """The table of the settings."""
+    """Return the settings table."""
     return {"models": {"maker": {"name": "strong", "base_url": model.base_url}}}
 
 
@@ -33,7 +33,7 @@ async def test_the_maker_writes_what_the_agent_asks_for_and_the_agent_calls_it(
     assert "How many vowels are in queueing?" in seen.text
     assert "return len(text)" in seen.text
     assert [row.model for row in await desk.workspace._store.function_history("count_vowels")] == ["strong"]
-    assert len(maker.readings) == 1  # the description was read by the same model, in a fresh context
+    assert len(maker.readings) == 1  # the same model read the description, in a fresh context
 
 
 async def test_a_refused_attempt_is_shown_to_the_maker_with_the_reason(

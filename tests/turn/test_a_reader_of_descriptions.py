@@ -1,4 +1,4 @@
-"""A reader sees the description of a function that the agent makes, and what follows from what it says."""
+"""A reader sees the description of a function that the agent makes; its answer has consequences."""
 
 import json
 from typing import Any
@@ -65,12 +65,12 @@ async def test_a_promise_beyond_the_code_is_refused_with_two_ways_out(at_desk: O
     assert "say in the docstring what it really does" in said[0]
     assert "has to reach the network" in said[1]
     assert "joined" in said[2]
-    assert len(desk.model.readings) == 2  # the same description is read once, a new one anew
+    assert len(desk.model.readings) == 2  # the same description is read once, a new one again
     assert (await verdict_on(desk, "send_mail")).standing == "trial"
 
 
 def by_description(seen: Seen) -> Step:
-    """A reader that tells doing from wording."""
+    """Answer as a reader that distinguishes action from wording."""
     return reading("nothing" if "Word the line" in seen.text else "network")(seen)
 
 

@@ -1,4 +1,4 @@
-"""A workspace that came from somebody else: it opens or says why not, and nothing outside of it is touched."""
+"""A workspace from someone else opens or gives a reason, and nothing outside of it is touched."""
 
 import os
 import sqlite3
@@ -17,7 +17,7 @@ FIRST, SECOND = VOWELS, VOWELS.replace("count_vowels", "count_others")
 
 
 async def opened(root: Path) -> tuple[list[str], list[str]]:
-    """The functions and the codes of what is rejected, after opening and an agent."""
+    """Return the functions and the codes of the rejections, after opening the workspace and an agent."""
     async with Workspace.open(root) as workspace:
         await workspace.agent()
         return list(workspace.functions.names()), [each.code for each in workspace.functions.rejected()]
@@ -86,10 +86,10 @@ async def test_folders_deeper_than_the_stack_do_not_keep_it_shut(
     (tmp_path / "functions/letters.py").write_text(VOWELS)
     monkeypatch.chdir(tmp_path / "functions")
     for _ in range(1_100):
-        os.mkdir("a")  # noqa: PTH102 - a path of them all is too long
+        os.mkdir("a")  # noqa: PTH102 - the absolute path is too long
         os.chdir("a")
     assert (await opened(tmp_path))[0] == ["count_vowels"]
-    for _ in range(1_100):  # as shutil's recursion cannot
+    for _ in range(1_100):  # shutil's recursion cannot
         os.chdir("..")
         os.rmdir("a")  # noqa: PTH106
 
@@ -169,7 +169,7 @@ async def test_comments_above_a_function_outlive_an_edit_of_it(at_desk: OpenDesk
 
 
 def asking(name: str, request: str) -> str:
-    """A function that asks the host for something odd."""
+    """Return a function that makes an unusual request to the host."""
     return f'def {name}(self, a: int) -> str:\n    """Ask.\n\n    Args:\n        a: A number.\n    """\n    {request}\n'
 
 

@@ -1,4 +1,4 @@
-"""An agent is open as long as somebody holds it; then its lock is free, for this process and others."""
+"""An agent stays open while someone uses it; then its lock is free, for this process and others."""
 
 from pathlib import Path
 

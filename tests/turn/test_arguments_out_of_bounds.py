@@ -1,4 +1,4 @@
-"""Arguments that are nested without end, or hold what JSON has not: an ordinary answer, and the turn goes on."""
+"""Arguments with endless nesting or non-JSON values: an ordinary answer, and the turn continues."""
 
 import json
 from typing import Any

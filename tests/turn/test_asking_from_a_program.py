@@ -1,4 +1,4 @@
-"""`agent.ask` and `agent_core.ask`: a reply as a text, or an error that says why there is none."""
+"""`agent.ask` and `agent_core.ask`: a reply as text, or an error that says why there is none."""
 
 import inspect
 import json
@@ -45,7 +45,7 @@ async def test_a_turn_without_a_reply_is_an_error_that_says_why(tmp_path: Path) 
 
 
 async def asked(workspace: Workspace, way: str) -> str:
-    """The reply to a question, on the way of a program's choice."""
+    """Return the reply to a question, asked in one of the ways."""
     if way == "agent":
         return await (await workspace.agent()).ask("Hello?")
     async with await agent_core.connect(workspace) as client:
@@ -172,7 +172,7 @@ async def test_an_agent_is_imported_from_a_text_bytes_or_the_object_in_them_and_
         for name, document in {"a": text, "b": text.encode(), "c": json.loads(text)}.items():
             assert (await workspace.import_agent(document, name)).name == name
         with pytest.raises(AgentFileError, match="expected its text, bytes, or the object in it, got list") as caught:
-            await workspace.import_agent([text], "d")  # type: ignore[arg-type]  # what a program without types does
+            await workspace.import_agent([text], "d")  # type: ignore[arg-type]  # as an untyped program does
         assert "load(path)" in caught.value.fix
         with pytest.raises(AgentFileError, match=r"expected an object of JSON: .*set"):
             await workspace.import_agent({"agent": {1}}, "d")
@@ -195,7 +195,7 @@ def test_asking_without_a_model_shows_the_line_that_asked_and_one_of_ours(tmp_pa
 
 
 class Lucky(ChatMemory):
-    """A conversation, and a number."""
+    """A conversation with a number."""
 
     def lucky(self) -> str:
         """Return the number."""

@@ -1,4 +1,4 @@
-"""A damaged or cramped workspace: a clear message, and nothing lost."""
+"""A damaged or full workspace: a clear message, and nothing lost."""
 
 import asyncio
 import os
@@ -147,7 +147,7 @@ async def test_a_turn_whose_end_did_not_fit_on_the_disk_is_closed_before_the_nex
 
 
 def alter(postgres: Server, database: str, table: str) -> None:
-    """Let a table take no more rows of some kind, or again."""
+    """Make a table reject some kind of new rows, or accept them again."""
     postgres.execute(f"alter table knapper.{table}", name_of(database))
 
 

@@ -1,4 +1,4 @@
-"""Who watches a turn sees a call's arguments while the model writes them; only what came whole is called."""
+"""An observer of a turn sees a call's arguments while the model writes them; only complete calls run."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Every call of a reply gets exactly one answer, whatever happens to it, and no request is ever refused."""
+"""Every call of a reply gets exactly one result, whatever happens to it, and no request is ever rejected."""
 
 import pytest
 

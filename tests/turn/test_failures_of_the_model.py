@@ -1,4 +1,4 @@
-"""What goes wrong with an endpoint ends in one sentence for the human, and never in a lost conversation."""
+"""An endpoint failure ends in one message for the human, and never in a lost conversation."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The dispatcher knows no kind of functions: those of another source are called like all others."""
+"""The dispatcher treats all functions alike: those of another source are called like any other."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ async def look_up(self, word: str) -> str:
 
 @dataclass(frozen=True)
 class Foreign:
-    """The source of all of a server's functions, of which there is one."""
+    """The source of all functions of a server; it has one."""
 
     function: Function
 
@@ -53,7 +53,7 @@ class Foreign:
 
 
 def agent_of(desk: Desk) -> Agent:
-    """An agent with the functions of the workspace and those of a server."""
+    """Return an agent with the functions of the workspace and those of a server."""
     workspace, settings = desk.workspace, desk.workspace.settings.turn
     shop, store = workspace.functions, workspace._store
     (function,) = read_module(ModuleSource("words", "words.py", SOURCE, "0")).functions

@@ -1,4 +1,4 @@
-"""The main job: a function is lacked, made, fixed, and used in the same turn."""
+"""The main job: a missing function is created, fixed, and used in the same turn."""
 
 from agent_core.base.events import CallStarted, FunctionsChanged, Text
 from tests.conftest import OpenDesk

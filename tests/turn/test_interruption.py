@@ -1,4 +1,4 @@
-"""The user can end a turn at any time, or speak while it runs; the history stays valid."""
+"""The user can end a turn at any time, or send a message while it runs; the history stays valid."""
 
 import asyncio
 from collections.abc import Callable
@@ -27,7 +27,7 @@ def sleeper(seconds: float) -> float:
 
 
 async def say_until(desk: Desk, message: str, seen: Callable[[Event], bool], then: str = "") -> list[Event]:
-    """One turn that is interrupted, or spoken to, when an event is seen."""
+    """Run one turn; when `seen` holds for an event, interrupt it or send a message."""
     events = []
     async for event in desk.agent.turn(message):
         events.append(event)

@@ -1,4 +1,4 @@
-"""What the model calls to look at, prove, choose and undo its functions; each answer says what to do next."""
+"""How the model inspects, proves, selects and reverts its functions; each result says what to do next."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from tests.kit.desk import VOWELS, Desk, another, answers
 
 
 async def ask(at_desk: OpenDesk, *calls: Wanted, files: dict[str, str] | None = None) -> tuple[list[str], Desk]:
-    """The answers to some calls, each asked for in a step of its own."""
+    """Return the results of some calls, each made in a separate step."""
     desk = await at_desk([*(Ask(call) for call in calls), Repeat(Say("Done."))])
     for name, text in (files or {"letters.py": VOWELS}).items():
         desk.put(name, text)

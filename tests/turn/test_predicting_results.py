@@ -1,4 +1,4 @@
-"""A function whose examples leave much open: its author predicts the results of other calls before it joins."""
+"""The examples of a function leave much open: its author predicts the results of other calls before admission."""
 
 import json
 import re
@@ -18,7 +18,7 @@ Guess = Callable[[str], str]
 
 
 def asked(seen: Seen) -> list[str]:
-    """The calls about which the last answer asks."""
+    """Return the calls that the last answer asks about."""
     return ASKED.findall(str(seen.messages[-1]["content"]))
 
 
@@ -27,7 +27,7 @@ def create(code: str, mode: str = "native") -> Ask | Say:
 
 
 def step(mode: str, name: str, **arguments: Any) -> Ask | Say:
-    """One call, as a model of this mode writes it."""
+    """Return one call as a model in this mode writes it."""
     if mode == "native":
         return Ask(Wanted(name, arguments))
     return Say(json.dumps({"thought": "So.", "call": {"name": name, "arguments": arguments}}))
@@ -43,7 +43,7 @@ def reply(text: str, mode: str) -> Say:
 
 
 async def made(desk: Desk) -> tuple[list[str], str]:
-    """What the model read, and the file that there is then."""
+    """Return what the model read, and the resulting file."""
     said = answers(await desk.say("Make a function for the price of a parcel."))
     file = desk.functions / "grown.py"
     return said, file.read_text() if file.exists() else ""

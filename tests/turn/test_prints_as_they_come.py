@@ -1,4 +1,4 @@
-"""What a function prints is told while it runs: whole, masked, and not too often."""
+"""A function's output is reported while it runs: complete, masked, and not too often."""
 
 from pathlib import Path
 
@@ -39,7 +39,7 @@ def key(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactor
 
 
 async def heard(at_desk: OpenDesk, body: str, *secrets: str) -> tuple[list[Printed], CallAnswered]:
-    """What was told before the answer, and the answer; nothing is told after it."""
+    """Return the output reported before the result, and the result; no output may follow it."""
     desk = await at_desk(SCRIPT)
     await put(desk.workspace, "tell", body, *secrets)
     events = await desk.say("tell me")

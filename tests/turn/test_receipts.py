@@ -1,4 +1,4 @@
-"""A turn ends with what the program knows that it did, whatever its reply says: at every door the same."""
+"""A turn ends with the program's own record of its actions, whatever its reply says: the same in every interface."""
 
 import json
 from collections.abc import Iterator
@@ -45,7 +45,7 @@ def end_of(done: Any) -> dict[str, Any]:  # Any: a process that has ended; JSON
 
 
 def turn(root: Path, model: ScriptedModel, *arguments: str) -> dict[str, Any]:  # Any: JSON
-    """The end of one turn of `knapper run --json`."""
+    """Return the end of one turn of `knapper run --json`."""
     return end_of(knapper("run", "--json", *flags(model), *(arguments or ("--message", "Go.")), cwd=root))
 
 

@@ -1,4 +1,4 @@
-"""`growth.trigger`: the model that made a function is asked for which requests it would call it, by its line alone."""
+"""`growth.trigger`: the author model must say for which requests it would call a function, given only its line."""
 
 import json
 from typing import Any
@@ -18,7 +18,7 @@ ASKED = "How many vowels are in queueing?"
 
 
 def chosen(for_request: str = NAME, near_miss: str = "none", **more: Any) -> Step:
-    """The answer to a trigger test."""
+    """Return the answer to a trigger test."""
     rewordings = [{"request": f"vowels of {word}, please", "function": NAME} for word in ("rhythm", "aha")]
     near = [{"request": "How many syllables has queueing?", "function": near_miss}]
     near += [{"request": "Which vowel comes first?", "function": "none"}]
@@ -27,7 +27,7 @@ def chosen(for_request: str = NAME, near_miss: str = "none", **more: Any) -> Ste
 
 
 async def made(at_desk: OpenDesk, *script: Step, **flags: Any) -> tuple[Desk, list[str], list[Usage]]:
-    """A desk after a turn that makes a function, the answers in it, and what each model used."""
+    """Return a desk after a turn that makes a function, the results in it, and each model's usage."""
     desk = await at_desk([MADE, *script], growth__trigger=True, **flags)
     events = await desk.say(ASKED)
     return desk, answers(events), [event for event in events if isinstance(event, Usage)]

@@ -1,4 +1,4 @@
-"""Two processes at one workspace: who was told that a function joined has it, and the other is told why not."""
+"""Two processes at one workspace: the one whose function was admitted has it, and the other learns why not."""
 
 import asyncio
 import json

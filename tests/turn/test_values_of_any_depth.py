@@ -1,4 +1,4 @@
-"""Values that a worker sends by itself, as deep as it likes: an answer, and the turn goes on."""
+"""Values of any depth that a worker sends on its own: an answer, and the turn continues."""
 
 import pytest
 
@@ -28,7 +28,7 @@ def nested(kind: str, depth: int) -> str:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("depth", sampled([100, 99, 150, 101, 202, 300], 3))  # in the suite at both sides of the limit
+@pytest.mark.parametrize("depth", sampled([100, 99, 150, 101, 202, 300], 3))  # in the suite on both sides of the limit
 @pytest.mark.parametrize("kind", KINDS)
 async def test_a_value_of_any_depth_is_returned_or_rejected(at_desk: OpenDesk, kind: str, depth: int) -> None:
     desk = await at_desk([Ask(Wanted("send", {})), Say("Done."), Say("Still here.")])

@@ -1,4 +1,4 @@
-"""What a function gets at besides its arguments is said to the model that may call it, and to people."""
+"""What a function accesses besides its arguments is shown to the model that may call it, and to people."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""A workspace whose functions are worked on, without an agent: a new one for each test, one sandbox for each file."""
+"""A workspace for work on functions, without an agent: a new one per test, one sandbox per file."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -13,7 +13,7 @@ from tests.workshop.support import Room, a_cage, room
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def sandbox() -> AsyncIterator[SandboxClient]:
-    """The sandbox of all the tests of a file."""
+    """The sandbox for all tests of a file."""
     async with a_cage() as opened:
         yield opened
 
@@ -27,5 +27,5 @@ async def here(tmp_path: Path, sandbox: SandboxClient) -> AsyncIterator[Room]:
 
 @pytest.fixture
 def shop(here: Room) -> FunctionService:
-    """Its workshop."""
+    """The function service of the workspace."""
     return here.shop

@@ -1,4 +1,4 @@
-"""A workshop with its folder and its store: nobody watches the folder, so each test says itself what is seen when."""
+"""A function service with its folder and its store; nothing watches the folder, so each test triggers the scans."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -70,7 +70,7 @@ def total(numbers: list[int]) -> int:
 
 @dataclass(frozen=True)
 class Room:
-    """One process at a workspace, as far as it works on functions; several may stand in one folder."""
+    """A process at a workspace that works on functions; several may use one folder."""
 
     root: Path
     shop: FunctionService
@@ -79,16 +79,16 @@ class Room:
 
     @property
     def letters(self) -> Path:
-        """The file that most tests are about."""
+        """The file that most tests use."""
         return self.root / "functions" / "letters.py"
 
     async def save(self, text: str, file: Path | None = None) -> None:
-        """A save by hand, and the look at it."""
+        """Save a file as a human does, and scan it."""
         (file or self.letters).write_text(text)
         await self.shop.saved([file or self.letters])
 
     async def held(self, name: str) -> dict[str, Any]:
-        """What the store has of a function: who made its newest version and its verdict, and what is pending."""
+        """Return what the store has on a function: its versions' authors, its verdict, and what is pending or open."""
         function = self.shop.registry.snapshot().functions.get(name)
         verdict = await self.store.verdict(function.body_hash, name) if function else None
         history = await self.store.module_history("letters")
@@ -100,13 +100,13 @@ class Room:
         }
 
     def leftovers(self) -> Sequence[str]:
-        """The files of the folder."""
+        """Return the files of the folder."""
         return sorted(path.name for path in (self.root / "functions").rglob("*") if path.is_file())
 
 
 @asynccontextmanager
 async def a_cage() -> AsyncIterator[SandboxClient]:
-    """A sandbox that several workshops may use; a call ends after two seconds."""
+    """Yield a sandbox that several function services may use; a call ends after two seconds."""
     settings = load(Path("/"), FLAGS)
     sandbox = SandboxClient(settings.sandbox, settings.turn.parallel)
     try:
@@ -117,7 +117,7 @@ async def a_cage() -> AsyncIterator[SandboxClient]:
 
 @asynccontextmanager
 async def room(root: Path, sandbox: SandboxClient) -> AsyncIterator[Room]:
-    """Open a workshop in a folder."""
+    """Open a function service in a folder."""
     (root / "functions").mkdir(exist_ok=True)
     store = open_store(prepare_state_dir(root) / "state.db", clock=Clock())
     try:
@@ -129,7 +129,7 @@ async def room(root: Path, sandbox: SandboxClient) -> AsyncIterator[Room]:
 
 
 def named(name: str, text: str = VOWELS) -> str:
-    """A function like the example, under another name; it counts the name's capitals too, so it is no copy."""
+    """Return the example function under another name; it also counts the name's capitals, so it is not a duplicate."""
     return another(name) if text == VOWELS else text.replace("count_vowels", name)
 
 

@@ -1,4 +1,4 @@
-"""A process that was killed between the file and its rows: the next start finishes what was done, under its name."""
+"""A process was killed between the file and its rows: the next start finishes the change, under its author's name."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +18,7 @@ BOTH = f"{VOWELS}\n\n{OTHER}"
 
 
 async def crashed(root: Path, sandbox: SandboxClient, before: str | None, after: str | None) -> None:
-    """A workspace as a kill leaves it: the intent is there, the file is written, the rows are not."""
+    """Create a workspace as a kill leaves it: the intent exists, the file is written, the rows are missing."""
     file = root / "functions" / "letters.py"
     file.parent.mkdir(exist_ok=True)
     if before is not None:

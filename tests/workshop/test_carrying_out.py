@@ -1,4 +1,4 @@
-"""What happens between a plan and its carrying out: nobody's save is lost, and file, rows and registry agree."""
+"""Between planning and applying a change, no save is lost, and file, rows and registry agree."""
 
 import asyncio
 import os
@@ -52,7 +52,7 @@ async def carried_out(here: Room, plan: PlannedChange) -> PlannedChange:
 
 
 async def agree(here: Room) -> None:
-    """What is in the file, in the rows and in the registry is one text, and no write is open."""
+    """Check that the file, the rows and the registry have the same text, and no write is open."""
     text = here.letters.read_text() if here.letters.exists() else None
     held = here.shop.registry.snapshot().modules.get("letters")
     manifest = (await here.store.manifest()).get("letters")

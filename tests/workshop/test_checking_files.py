@@ -1,4 +1,4 @@
-"""`functions check FILE` judges without admitting, and names the places as those of FILE."""
+"""`functions check FILE` judges without admitting, and reports places in FILE."""
 
 import json
 from dataclasses import replace

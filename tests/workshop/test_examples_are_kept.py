@@ -1,4 +1,4 @@
-"""Examples as a ratchet: what goes is named and needs a reason, what is added holds, what was confirmed is marked."""
+"""Examples are a ratchet: a removal is named and needs a reason, an added one must hold, a confirmed one is marked."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from tests.workshop.support import Room
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 TALLY = VOWELS.replace("count_vowels", "tally").replace(
     "Count the vowels in a text.", "Count the open sounds in a text."
-)  # promises no certain results
+)  # promises no definite results
 AGENT = Author("agent", turn="t1", model="m1")
 FIVE = '    >>> tally("queueing")\n    5\n'
 THREE = '    >>> tally("rhythms")\n    0\n    >>> tally("banana")\n    3\n'
@@ -72,7 +72,7 @@ async def test_with_a_reason_it_goes_and_the_history_shows_both(here: Room, code
 async def test_only_the_version_that_dropped_an_example_is_said_to_have_done_so(here: Room) -> None:
     await here.save(TALLY.replace(FIVE, THREE))
     await here.save(TALLY.replace(FIVE, FIVE + THREE))
-    await here.save(TALLY.replace(FIVE, THREE))  # the first one again, with its hash
+    await here.save(TALLY.replace(FIVE, THREE))  # the first version again, with its hash
     found = (await here.shop.history.history("tally")).versions
     assert [len(one.dropped) for one in found] == [0, 0, 1]
 

@@ -1,4 +1,4 @@
-"""What an example printed stands apart from what it returned, for the human, the model and a script."""
+"""An example's output is separate from its result, for the human, the model and a script."""
 
 from agent_core.context import presentation
 from agent_core.interfaces.render.verdicts import examples_lines

@@ -1,4 +1,4 @@
-"""`functions export`: a package that works, and proves itself, where there is no Knapper."""
+"""`functions export`: a package that works and tests itself without Knapper."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Modules that need one another come in any order, and at once."""
+"""Modules that depend on each other can arrive in any order, or together."""
 
 from pathlib import Path
 

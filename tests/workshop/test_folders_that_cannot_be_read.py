@@ -1,4 +1,4 @@
-"""A folder that cannot be looked at deletes nothing: what was in it stays, and it is said why."""
+"""An unreadable folder deletes nothing: its functions stay, and the reason is reported."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +15,7 @@ from tests.kit.drawing import sampled
 from tests.kit.program import knapper
 from tests.workshop.support import named
 
-# What root may without being asked is taken away, as an ordinary user does not have it.
+# Drop the privileges of root that an ordinary user does not have.
 ORDINARY = """
 import ctypes
 header, data = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()
@@ -34,7 +34,7 @@ def run(root: Path, *words: str) -> tuple[int, str]:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A workspace that knows a function in the folder and one in a folder below it."""
+    """A workspace that knows a function in the folder and one in a subfolder."""
     web = tmp_path / "functions" / "web"
     web.mkdir(parents=True)
     (tmp_path / "knapper.toml").touch()

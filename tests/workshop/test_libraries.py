@@ -1,4 +1,4 @@
-"""`functions import`: a library comes whole, each function is judged in its place, and it can be run again."""
+"""`functions import`: a library is imported whole, each function is judged in its place, and a rerun is possible."""
 
 import json
 from pathlib import Path

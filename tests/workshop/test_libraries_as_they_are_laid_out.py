@@ -1,4 +1,4 @@
-"""Libraries whose modules hang together in ways of packages: by the package's name, behind it, or by other packages."""
+"""Libraries with package-style imports between modules: by the package's name, below it, or through other packages."""
 
 import subprocess
 import sys
@@ -328,6 +328,6 @@ async def test_functions_of_a_package_are_changed_deleted_brought_back_and_expor
 
 
 def printed(folder: Path, line: str) -> str:
-    """What another Python prints for a line, with a folder on its path."""
+    """Return what another Python prints for a line, with a folder on its path."""
     code = f"import sys; sys.path.insert(0, {str(folder)!r}); {line}"
     return subprocess.run([sys.executable, "-I", "-c", code], text=True, capture_output=True, check=True).stdout

@@ -1,4 +1,4 @@
-"""A return ends a line for Python, so it does wherever a source is shown, compared or numbered."""
+"""A carriage return ends a line in Python, so it does wherever a source is shown, compared or numbered."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Several hands at one module: each change is planned anew on what the others made, and none is lost."""
+"""Several authors at one module: each change is replanned on top of the others, and none is lost."""
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 def created(root: Path, name: str) -> tuple[int, str]:
-    """`knapper functions create` in a process of its own: its exit code and what it said."""
+    """Run `knapper functions create` in a subprocess; return its exit code and output."""
     words = ("functions", "create", "--module", "letters", "--file", "-", name)
     done = knapper(*words, cwd=root, given=named(name))
     return done.returncode, done.stdout + done.stderr

@@ -1,6 +1,6 @@
-"""What becomes of the ten functions that every MemGPT agent has; the table in docs/gate.md says the same.
+"""The import results for the ten functions of every MemGPT agent; the table in docs/gate.md must match.
 
-Names and parameters are MemGPT's, the bodies are written here in its manner.
+The names and parameters are MemGPT's; the bodies were written for this test in its style.
 """
 
 import re
@@ -152,7 +152,7 @@ ROW = re.compile(r"^\| (`.+`) \| (.+) \|$", re.MULTILINE)
 
 
 def told() -> dict[str, str]:
-    """The table of the documentation: what it says of each name."""
+    """Return the table in the documentation: its result for each name."""
     text = Path(__file__).parents[2].joinpath("docs", "gate.md").read_text()
     table = text.partition("| MemGPT's function | here |")[2].partition("\n\n")[0]
     rows = [(names, says.replace("it also takes", "they also take")) for names, says in ROW.findall(table)]
@@ -160,7 +160,7 @@ def told() -> dict[str, str]:
 
 
 def became(row: ImportedFunction) -> str:
-    """What the import says became of a function, in the words of the table."""
+    """Return the result that the import reports for a function, in the words of the table."""
     (first, *_), codes = row.problems, {problem.code for problem in row.problems}
     if row.outcome == "skipped":
         shown, _, difference = first.message.partition(" is ")[2].partition(": a function of the agent itself; ")

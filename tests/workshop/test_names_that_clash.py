@@ -1,4 +1,4 @@
-"""A definition that a name clash keeps out leaves nothing with the function of that name that stays."""
+"""A definition rejected for a name clash leaves no trace on the existing function of that name."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ def file(here: Room, name: str) -> Path:
 
 
 async def heard(here: Room, text: str, name: str) -> list[FunctionsChanged]:
-    """What listeners hear of one save."""
+    """Return the events that listeners receive for one save."""
     events: list[FunctionsChanged] = []
     quiet = here.shop.on_change(events.append)
     await here.save(text, file(here, name))
@@ -34,7 +34,7 @@ async def heard(here: Room, text: str, name: str) -> list[FunctionsChanged]:
 
 
 async def versions(here: Room, name: str = "count_vowels") -> list[tuple[str, str]]:
-    """The module and the standing of each version of a function."""
+    """Return the module and the standing of each version of a function."""
     found = await here.shop.history.history(name)
     return [(entry.version.row.module, entry.standing) for entry in found.versions]
 

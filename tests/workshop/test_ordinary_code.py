@@ -1,4 +1,4 @@
-"""Ordinary code of a library: what runs and is not hollow joins, as a draft if too little shows that it works."""
+"""Ordinary library code: what runs and is not hollow is admitted, as a draft if too little proves that it works."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A library is read as texts whatever its archive holds: nothing leaves it, nothing is followed, all is capped."""
+"""A library is read as texts, whatever its archive contains: no path escapes, no link is followed, all is limited."""
 
 import gzip
 import io

@@ -1,4 +1,4 @@
-"""Behind a save: what its examples miss, what it repeats and what breaks it is told later, as a warning."""
+"""Checks after a save: gaps in the examples, duplicates and failing inputs are reported later, as warnings."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -20,7 +20,7 @@ BOTH = STRONG + "\n\n" + CLAMP
 
 
 class Saves:
-    """A workspace that somebody edits, and what its listeners are told of functions behind the saves."""
+    """A workspace that someone edits, and the later reports on functions that its listeners receive."""
 
     def __init__(self, workspace: Workspace) -> None:
         self.shop: FunctionService = workspace.functions
@@ -29,25 +29,25 @@ class Saves:
         self.shop.on_change(self._heard.put_nowait)
 
     def put(self, text: str, name: str = "mine.py") -> None:
-        """A save, which the watcher sees."""
+        """Save a file; the watcher sees it."""
         (beside := self._folder / f".{name}.swp").write_text(text)
         beside.replace(self._folder / name)
 
     async def taken(self, *names: str) -> None:
-        """Wait until functions are taken."""
+        """Wait until functions are loaded."""
         left = set(names)
         while left:
             event = await self._heard.get()
             left -= {*event.loaded, *event.changed}
 
     async def told(self) -> FunctionsChanged:
-        """The next that is told behind a save."""
+        """Return the next report on an earlier save."""
         while not (event := await self._heard.get()).noted or event.loaded or event.changed:
             pass
         return event
 
     def rest(self) -> list[FunctionsChanged]:
-        """What was heard and nobody waited for."""
+        """Return the reports that no test step waited for."""
         return [self._heard.get_nowait() for _ in range(self._heard.qsize())]
 
 
@@ -101,7 +101,7 @@ async def test_what_a_save_is_not_held_up_for_is_told_behind_it(
 async def test_what_was_found_is_kept_with_the_verdict_and_of_what_is_good_nothing_is_said(tmp_path: Path) -> None:
     async with edited(tmp_path) as desk:
         desk.put(BOTH)
-        assert list((await desk.told()).noted) == ["clamp"]  # after `total`, which stands above it
+        assert list((await desk.told()).noted) == ["clamp"]  # after `total`, which is above it
         seen = {name: await judged(desk, name) for name in ("total", "clamp")}
         assert {"duplicate", "mutation", "robust"} < {one.stage for one in seen["total"].stages}
         problems = {name: [(one.code, one.where.line) for one in each.problems] for name, each in seen.items()}
@@ -123,7 +123,7 @@ async def test_a_hint_that_is_still_true_is_not_told_again_after_another_edit(tm
         assert [*(await desk.told()).noted, *(await desk.told()).noted] == ["clamp", "initials"]
         desk.put(f"{CLAMP}\n\n{CRASH}".replace("Give the", "Say the"))
         await desk.taken("initials")
-        desk.put(CLAMP.replace("clamp", "bound").replace("<", ">"), "other.py")  # looked at after it
+        desk.put(CLAMP.replace("clamp", "bound").replace("<", ">"), "other.py")  # checked after it
         assert list((await desk.told()).noted) == ["bound"]
         assert RAISING in "\n".join(problem.message for problem in (await judged(desk, "initials")).problems)
 
@@ -134,7 +134,7 @@ async def test_weak_examples_are_told_once_whichever_change_of_the_body_they_mis
         assert list((await desk.told()).noted) == ["clamp"]
         desk.put(CLAMP.replace("value < low", "low > value"))
         await desk.taken("clamp")
-        desk.put(CLAMP.replace("clamp", "bound").replace("<", ">"), "other.py")  # looked at after it
+        desk.put(CLAMP.replace("clamp", "bound").replace("<", ">"), "other.py")  # checked after it
         assert list((await desk.told()).noted) == ["bound"]
 
 
@@ -142,7 +142,7 @@ async def test_a_newer_version_takes_the_place_of_the_one_that_is_being_looked_a
     async with edited(tmp_path) as desk:
         desk.put("import time\n\n\n" + LONG)
         await desk.taken("initials")
-        await asyncio.sleep(0.6)  # its look has begun, and takes longer
+        await asyncio.sleep(0.6)  # its check has begun, and takes longer
         desk.put(CLAMP.replace("clamp", "initials"))
         desk.put(CLAMP.replace("<", ">"), "other.py")
         assert "where `value` equals `low`" in (await desk.told()).noted["initials"]
@@ -159,7 +159,7 @@ async def test_a_save_of_another_file_puts_off_what_is_being_looked_at_and_loses
 
 
 async def test_a_close_while_looking_leaves_no_process_and_no_word(tmp_path: Path) -> None:
-    before, tasks = children(), asyncio.all_tasks()  # those of other tests in the same loop among them
+    before, tasks = children(), asyncio.all_tasks()  # includes those of other tests in the same loop
     async with edited(tmp_path) as desk:
         desk.put("import time\n\n\n" + LONG)
         await desk.taken("initials")
@@ -188,6 +188,6 @@ async def test_of_many_functions_at_once_the_first_are_looked_at_and_the_rest_is
 
 
 def children() -> frozenset[str]:
-    """The processes that this one has started."""
+    """Return the processes that this one has started."""
     found = [path.read_text() for path in Path("/proc/self/task").glob("*/children")]
     return frozenset(number for text in found for number in text.split())

@@ -1,4 +1,4 @@
-"""The changes of a function's body that none of its examples noticed are kept with its version, and shown."""
+"""Mutations of a function's body that none of its examples detected are stored with its version and shown."""
 
 import asyncio
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""A text that reads otherwise than it runs comes in by no door; one that came in earlier goes on without grants."""
+"""A text that reads differently from how it runs is rejected everywhere; an older one keeps running without grants."""
 
 import json
 import re
@@ -81,14 +81,14 @@ async def test_a_comment_that_moves_to_the_top_declares_no_encoding(here: Room, 
 
 
 def run(folder: Path, code: str) -> str:
-    """What the code prints in a Python of its own."""
+    """Return what the code prints in a separate Python."""
     return subprocess.run(
         [sys.executable, "-I", "-c", code], cwd=folder, capture_output=True, text=True, check=True
     ).stdout
 
 
 async def taken_before(here: Room, text: str, *, instead_of: str | None = None) -> None:
-    """What an older release left in the state: the text is the manifest's, and has been read."""
+    """Write the state as an older release left it: the text is the manifest's, and has been read."""
     source, plain = ModuleSource.of("letters", text), read_module(ModuleSource.of("letters", VOWELS))
     reading = replace(plain, source=source).to_json()
     await here.store.apply(

@@ -1,4 +1,4 @@
-"""What a human's save does to the functions is told to the model and to the listeners of its turn."""
+"""A human's save of functions is reported to the model and to the listeners of its turn."""
 
 from agent_core.base.events import FunctionsChanged
 from tests.conftest import OpenDesk

@@ -1,4 +1,4 @@
-"""A function that a human and an agent work on at once: both versions are kept and shown, and either can be taken."""
+"""A human and an agent edit one function at once: both versions are kept and shown, and either can be chosen."""
 
 import re
 from collections.abc import Awaitable, Callable
@@ -22,7 +22,7 @@ APART = '-    """Tell the vowels in a text.\n+    """Number the vowels in a text
 
 
 async def replaced(here: Room, author: Author, *, save: str = "", late: str = "") -> PlannedChange:
-    """The agent replaces the function; what is saved before, or between plan and deed, nobody was told of."""
+    """Plan a replacement by the agent, with unreported saves before it or after the plan."""
     if save:
         here.letters.write_text(save)
     plan = await here.shop.plans.replace("count_vowels", YOURS, "asked", author)
@@ -39,7 +39,7 @@ async def carried_out(here: Room, plan: PlannedChange, author: Author) -> Planne
 
 
 async def told(here: Room) -> Author:
-    """An agent that was told that the function changed, and has not read it."""
+    """Return an agent that was notified of the change of the function and has not read it."""
     unread = StaleView()
     quiet = here.shop.on_change(unread.heard)
     await here.save(THEIRS)

@@ -1,4 +1,4 @@
-"""What a type of another module looks like to a model follows the text of that module."""
+"""The schema of a type from another module follows the text of that module."""
 
 from pathlib import Path
 from typing import Any
@@ -69,7 +69,7 @@ def write(root: Path, **modules: str) -> list[Path]:
 
 
 def fields(workspace: Workspace, name: str, parameter: str) -> list[str]:
-    """The keys of an object that a function takes, or takes a list of."""
+    """Return the keys of an object, or of a list of objects, that a function takes."""
     whole: Any = workspace.functions.registry.snapshot().functions[name].parameters
     schema = whole["properties"][parameter]
     schema = schema.get("items", schema)

@@ -1,4 +1,4 @@
-"""Functions that were written for a MemGPT agent: what has an equivalent is mapped, all else is named with its line."""
+"""Functions written for a MemGPT agent: uses with an equivalent are mapped, all others are named with their line."""
 
 import ast
 from typing import Any

@@ -1,4 +1,4 @@
-"""Each verb on functions: its good course, each refusal, and what the file and the store hold after it."""
+"""Each operation on functions: its success, each rejection, and the resulting file and store."""
 
 from pathlib import Path
 from typing import Any

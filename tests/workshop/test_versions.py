@@ -1,4 +1,4 @@
-"""A function's versions: who changed what and why, the way back, and what a call sees while they change."""
+"""A function's versions: who changed what and why, rollbacks, and what a call sees during changes."""
 
 import asyncio
 
@@ -40,7 +40,7 @@ def halve(number: float) -> float:
 
 
 async def grown(here: Room) -> None:
-    """Three versions: a human's and two of an agent's."""
+    """Create three versions: a human's and two of an agent's."""
     await here.save(f"# mine\n{VOWELS}")
     await here.shop.replace("count_vowels", MORE, reason="umlauts count", author=AGENT)
     await here.shop.edit("count_vowels", "Count the vowels", "Number the vowels", author=AGENT)
@@ -122,7 +122,7 @@ async def test_what_a_person_brings_back_is_still_by_the_agent_that_wrote_it(her
 
 
 async def writer(here: Room) -> str:
-    """Who wrote the text that is in force, as lists say it."""
+    """Return the author of the current text, as lists show it."""
     return next(row.source for row in (await here.shop.list()).functions if row.name == "count_vowels")
 
 

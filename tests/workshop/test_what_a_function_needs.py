@@ -1,4 +1,4 @@
-"""A function is taken with what it needs of its module, and nothing else; what stays is kept word for word."""
+"""A function is extracted with what it needs of its module, and nothing else; kept text is unchanged."""
 
 import ast
 

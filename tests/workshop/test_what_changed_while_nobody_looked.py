@@ -1,4 +1,4 @@
-"""Files that were saved, broken or removed while no program ran are told of at the next start, once."""
+"""Files saved, broken or removed while no program ran are reported at the next start, once."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from tests.workshop.support import named
 
 
 async def opened(folder: Path) -> FunctionsChanged | None:
-    """What a start finds changed since the program before it."""
+    """Return what a start finds changed since the previous program."""
     async with Workspace.open(folder) as workspace:
         return workspace.functions.changed_since()
 
@@ -20,7 +20,7 @@ def letters(folder: Path) -> Path:
 
 
 async def begun(folder: Path) -> None:
-    """A workspace that knows two functions."""
+    """Create a workspace that knows two functions."""
     letters(folder).parent.mkdir()
     letters(folder).write_text(VOWELS)
     (folder / "functions" / "more.py").write_text(named("count_more"))

@@ -1,4 +1,4 @@
-"""What a human's save does to the functions is said: to listeners, at the prompt, and to the model."""
+"""A human's save of functions is reported to listeners, at the prompt, and to the model."""
 
 from pathlib import Path
 
@@ -33,7 +33,7 @@ RAISING = VOWELS.replace("return sum", "return 1 / 0 + sum")
 
 
 async def save(shop: FunctionService, folder: Path, text: str) -> list[FunctionsChanged]:
-    """What listeners hear of one save."""
+    """Return the events that listeners receive for one save."""
     heard: list[FunctionsChanged] = []
     quiet = shop.on_change(heard.append)
     file = folder / "functions" / "letters.py"
@@ -44,7 +44,7 @@ async def save(shop: FunctionService, folder: Path, text: str) -> list[Functions
 
 
 def shown(event: FunctionsChanged) -> str:
-    """The lines at the prompt."""
+    """Return the lines at the prompt."""
     return "\n".join("".join(text for _, text in line) for line in changed_lines(event))
 
 

@@ -1,4 +1,4 @@
-"""An edit by an agent loses no check and no use of a grant in silence: what goes is named, and needs a reason."""
+"""An agent's edit never silently loses a check or a use of a grant: a loss is named and needs a reason."""
 
 import pytest
 

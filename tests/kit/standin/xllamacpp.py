@@ -1,7 +1,7 @@
-"""Stands in for the package of this name in engines of tests: its tokens are words, and a message says what it does.
+"""A stand-in for the package of this name in engine tests. Its tokens are words; each message is an instruction.
 
-The file of weights holds one word: what happens when it is loaded. A message `die 9` ends the process by that
-signal, `fail` raises, `slow` takes long to read and `endless` for ever, `environment` is answered with the variables.
+The weights file holds one word: what happens on load. The message `die 9` ends the process with that signal, `fail`
+raises, `slow` takes long to read, `endless` never ends, and `environment` returns the environment variables.
 """
 
 import json
@@ -90,7 +90,7 @@ class Server:
             else:
                 with self._one:
                     self._stream(body, connection)
-            connection.recv(1)  # as its server may do: a second request finds the connection closed
+            connection.recv(1)  # as the real server may do: a second request finds the connection closed
 
     def _stream(self, body: dict[str, Any], connection: socket.socket) -> None:
         begun: list[bool] = []

@@ -17,7 +17,7 @@ OpenBlocks: TypeAlias = Callable[..., Awaitable[Blocks]]
 
 @dataclass(frozen=True)
 class By:
-    """Who edits."""
+    """The author of edits."""
 
     by: str = "agent"
     agent: str = "a"
@@ -45,5 +45,5 @@ async def blocks_of(store: Store) -> OpenBlocks:
 
 
 async def edit(blocks: Blocks, function: str, **arguments: str) -> str:
-    """A call as the dispatcher makes it, outside of a turn: the answer."""
+    """Call a function as the dispatcher does, outside of a turn, and return the result."""
     return (await blocks.commit(await blocks.call(function, arguments, By()))).text

@@ -1,4 +1,4 @@
-"""A memory class as a user writes one, with blocks and functions of its own."""
+"""A memory class as a user writes one, with its own blocks and functions."""
 
 from typing import Annotated, ClassVar, Literal
 

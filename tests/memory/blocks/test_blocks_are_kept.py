@@ -1,4 +1,4 @@
-"""Blocks outlive the process; each edit is in the history and can be taken back."""
+"""Blocks outlive the process; each edit is in the history and can be undone."""
 
 import re
 

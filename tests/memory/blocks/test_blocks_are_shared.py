@@ -1,4 +1,4 @@
-"""Agents that share a block see one another's edits, and lose none."""
+"""Agents that share a block see each other's edits and lose none."""
 
 from agent_core.base.clock import Clock
 from agent_core.memory.block import Block
@@ -11,7 +11,7 @@ B = By(agent="b")
 
 
 async def _pair(blocks_of: OpenBlocks) -> tuple[Blocks, Blocks]:
-    """Two agents with one block between them."""
+    """Return the blocks of two agents that share one block."""
     one = await blocks_of("a", Memory(blocks=[Block(label="team", value="Ann leads", shared=True, limit=100_000)]))
     other = await blocks_of("b", ChatMemory())
     await other.commit(await other.attach("team", HUMAN))

@@ -1,4 +1,4 @@
-"""A conversation that made MemGPT lose or double facts, at the level of the functions of memory."""
+"""A conversation in which MemGPT lost or doubled facts, replayed with the memory functions."""
 
 from collections import Counter
 

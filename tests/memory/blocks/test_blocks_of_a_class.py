@@ -1,4 +1,4 @@
-"""Blocks and memory classes as a human's code sees them, and their methods as the model does."""
+"""Blocks and memory classes as user code sees them, and their methods as the model sees them."""
 
 import copy
 from pathlib import Path
@@ -14,7 +14,7 @@ from agent_core.registry.methods import read_methods
 from tests.memory.blocks.conftest import HUMAN, By, OpenBlocks, edit
 from tests.memory.blocks.own_class import TaskMemory
 
-LONG = "\n".join(f"Fact {n}" for n in range(38_000))  # to compare each of its lines with all others takes minutes
+LONG = "\n".join(f"Fact {n}" for n in range(38_000))  # comparing each line with all others would take minutes
 
 
 def test_a_block_is_looked_up_by_its_label_in_both_ways() -> None:

@@ -1,4 +1,4 @@
-"""Two processes, two agents, one block between them: every edit is in the history, and in the block."""
+"""Two processes, two agents, one shared block: every edit is in the history and in the block."""
 
 import asyncio
 import sys

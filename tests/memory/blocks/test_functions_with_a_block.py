@@ -1,4 +1,4 @@
-"""`self.memory` in a function: a granted block is read and edited by the host, any other is refused."""
+"""`self.memory` in a function: the host reads and edits a granted block, and rejects any other."""
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -68,7 +68,7 @@ def flood(self) -> None:
 
 @pytest.fixture(autouse=True)
 def notes(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The functions, and the user's own data folder outside of the workspace."""
+    """The functions, and the user's data folder outside of the workspace."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("home")))
     (tmp_path / "functions").mkdir()
     (tmp_path / "functions" / "notes.py").write_text(NOTES)
@@ -101,7 +101,7 @@ async def test_a_block_without_a_grant_is_refused_with_the_way_to_it(at_desk: Op
 
 
 async def _while_it_runs(desk: Desk, act: Callable[[], Awaitable[object]]) -> CallAnswered | None:
-    """Act at the moment when the function has edited and has not returned."""
+    """Run `act` after the function's edit and before its return."""
     answered = None
     async for event in desk.agent.turn("Call it."):
         if isinstance(event, Progress):

@@ -1,4 +1,4 @@
-"""The answer of an edit shows the lines that stand nearest to what was written, in any language."""
+"""The result of an edit shows the lines most similar to the new text, in any language."""
 
 import json
 
@@ -21,7 +21,7 @@ def _append(content: str) -> Ask:
 
 
 async def _answers(at_desk: OpenDesk, human: list[str], *asked: Ask | Expect) -> tuple[list[str], list[str]]:
-    """The answers of the calls, and the lines that are left."""
+    """Return the results of the calls, and the remaining lines."""
     desk = await at_desk([*asked, Say("All right.")])
     agent = await desk.workspace.agent("blank", memory=ChatMemory(human="\n".join(human)))
     answers = [answer.text for answer in of(CallAnswered, [event async for event in agent.turn("Listen.")])]

@@ -1,4 +1,4 @@
-"""The functions of memory in the real loop: shown, called, answered, kept, and before the model in the next turn."""
+"""The memory functions in the real loop: shown, called, answered, stored, and in the next turn's prompt."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
@@ -99,7 +99,7 @@ async def test_older_names_are_understood_and_never_shown(
 
 
 class Labeled(ChatMemory):
-    """A memory whose function has an argument of an older name."""
+    """A memory whose function has an argument with an older name."""
 
     def core_memory_append(self, label: str, text: str) -> str:
         """Add a text to a block.

@@ -1,4 +1,4 @@
-"""An agent's own parts of its system message."""
+"""An agent's own sections of its system message."""
 
 import pytest
 

@@ -12,7 +12,7 @@ from tests.memory.blocks.conftest import By
 
 
 async def write(path: Path, agent: str, count: int) -> None:
-    """So many edits, each of which has to come out as made."""
+    """Make this many edits; each must succeed."""
     store = open_store(path, clock=Clock())
     blocks = Blocks(store, agent, Memory(), Clock())
     await blocks.load()
