@@ -54,7 +54,7 @@ def test_a_message_of_which_something_was_forgotten_is_not_sent_again(tmp_path: 
         agree_in_full(screen)
         screen.wait_for("✓ forgot message")
         screen.line("/retry")
-        screen.wait_for("Something of the last message was forgotten, so it is not sent again.")
+        screen.wait_for("Part of the last message was forgotten, so it is not sent again.")
         assert leave(screen) == 0
 
 

@@ -220,7 +220,7 @@ def test_a_short_call_opens_the_pager_too_and_q_alone_is_no_message(workspace: P
         screen.type("q")
         screen.wait_gone("Esc leaves")
         screen.line("q")
-        screen.wait_for("Nothing is open that q closes.")
+        screen.wait_for("There is nothing for q to close.")
 
 
 def test_the_full_form_shows_source_and_hints_once(workspace: Path) -> None:

@@ -45,7 +45,7 @@ _WORDS: dict[str, Key] = {"once": "o", "yes": "y", "folder": "f", "no": "n"}
 CONFIRMED: tuple[Key, ...] = ("o", "y", "f")
 """The keys that count once Enter confirms them."""
 ANSWERS: dict[str, Answer] = {"o": "once", "y": "yes", "f": "yes", "n": "no"}
-UNSEEN = "That is no answer yet: not all of it has been shown."
+UNSEEN = "That cannot be an answer yet: not all of it has been shown."
 PAGED = "This is not all of it. Enter shows more; n: no, or w and a word; then Enter: "
 _TITLES = {
     "join": (" asks to join, and to", " asks to join"),
@@ -273,7 +273,7 @@ async def answered(question: Question, show: Callable[[Iterable[Line]], None], a
                 return decision
             if not is_last and not typed.strip():
                 break
-            show([line(("warn", f"That answers nothing. {explained(question)}" if is_last else UNSEEN))])
+            show([line(("warn", f"That is not an answer. {explained(question)}" if is_last else UNSEEN))])
     return Decision("no")
 
 
