@@ -135,8 +135,8 @@ class Conversation:
         """End the conversation: another process went on with the agent while this one stood still."""
         if not self.left:
             self.left = self.failed = True
-            what = f"Another process has taken over {self.agent.name} while this one stood still."
-            self.voice.lines(fault_lines(what, "Leave with Ctrl-D, and start again: what was said is kept."))
+            what = f"Another process took over {self.agent.name} while this one was suspended."
+            self.voice.lines(fault_lines(what, "Press Ctrl-D and start again; the conversation is kept."))
 
     def _poke(self) -> None:
         if self._runner is not None:
@@ -195,7 +195,7 @@ class Conversation:
         """Resume a turn that was cut off, and take up the messages that no turn has taken."""
         is_cut = _was_cut_off(await self.agent.history())
         if not (is_cut or await self.agent.waiting()):
-            self.voice.aloud([line(("dim", "Nothing was cut off, and no message waits."))])
+            self.voice.aloud([line(("dim", "Nothing was interrupted, and no message is waiting."))])
         elif is_cut:
             await self.turn(GO_ON, listener)
         while not (self.left or self.failed) and await self.agent.waiting():
@@ -310,7 +310,7 @@ class Conversation:
         """Show what the model keeps of what was said, and what it tidied, at the end of a conversation."""
         if texts := await self.agent.keep_unsaved(self.waiting):
             kept = [line(("ok", "✓ "), "kept in memory: ", ("strong", one_line(text))) for text in texts]
-            self.voice.lines([*kept, line(("dim", "  /undo, or knapper memory undo human, takes it back"))])
+            self.voice.lines([*kept, line(("dim", "  to undo: /undo, or knapper memory undo human"))])
         full = self.agent.memory.full_blocks() if self.workspace.settings.memory.tidy else []
         for label in full if not self.busy else []:
             try:
@@ -319,7 +319,7 @@ class Conversation:
             except ModelError:  # nobody asked for it: the block stays as it is until it is written again
                 return
             tidied = line(("ok" if edit.outcome == "returned" else "dim", "✓ "), edit.text.partition("\n")[0])
-            self.voice.lines([tidied, line(("dim", f"  knapper memory undo {one_line(label)} takes it back"))])
+            self.voice.lines([tidied, line(("dim", f"  to undo: knapper memory undo {one_line(label)}"))])
 
     @contextmanager
     def waiting(self, what: str) -> Iterator[None]:
@@ -420,8 +420,8 @@ async def opened(
     ):
         had = agent.session.style.preset
         if options.preset not in (None, had):
-            message = f"The agent {agent.name} has been of the preset {had} since its first use."
-            raise UsageError(message, fix=f"For another agent: knapper run --preset {options.preset} --agent NAME")
+            message = f"The agent {agent.name} was created with the preset {had}, which cannot be changed."
+            raise UsageError(message, fix=f"Create another agent: knapper run --preset {options.preset} --agent NAME")
         conversation = Conversation(workspace, agent, voice, run_command)
         quiet = conversation.agent.on_change(conversation.announce)
         try:
@@ -476,7 +476,7 @@ def chosen(approve: str | None, human: Approver | None) -> Approver | None:
         UsageError: nobody can be asked, or the file cannot be taken.
     """
     if approve == ASK and human is None:
-        fix = "Give --approve deny, or a file of what may be granted."
+        fix = "Use --approve deny, or --approve FILE with what may be granted."
         raise UsageError("There is no terminal for the question.", fix=fix)
     if approve in (None, ASK):
         return human
@@ -501,5 +501,7 @@ def listed(file: Path) -> Listed:
 
 def _grants(name: str, table: object) -> Grants:
     if not isinstance(table, dict):
-        raise WorkspaceError(f"`{one_line(name, 60)}` is no entry.", fix="An entry is [FUNCTION] and lines below it.")
+        raise WorkspaceError(
+            f"`{one_line(name, 60)}` is not a table.", fix="Write [FUNCTION], and its grants below it."
+        )
     return checked({key: value for key, value in table.items() if key not in _NOTES})

@@ -163,7 +163,7 @@ def test_what_was_not_forgotten_is_still_undone(tmp_path: Path) -> None:
             agree(screen)
             screen.wait_count("removed from the context", number)
         screen.line("/undo")
-        screen.wait_for("✗ Nothing is left to undo in this session: what /forget took out cannot be brought back.")
+        screen.wait_for("✗ Nothing is left to undo in this session: what /forget removed cannot be restored.")
         assert leave(screen) == 0
 
 

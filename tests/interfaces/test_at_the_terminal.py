@@ -288,7 +288,7 @@ def test_all_that_a_session_changed_is_listed_and_undone_at_once(tmp_path: Path)
         screen.wait_for("Type y and Enter for yes.")
         agree(screen)
         screen.wait_for("✓ deleted count_vowels")
-        screen.wait_for("the block human is as it was when the session began")
+        screen.wait_for("restored the block human as it was when the session began")
         screen.line("/undo all")
         screen.wait_for("Nothing was made or changed in this session.")
 

@@ -359,7 +359,7 @@ class AgentHost:
     def _warn_all(self, agent: str, error: KnapperError) -> None:
         """Tell all who listen why no turn can begin; of one that failed, who listens to its agent has heard."""
         if not agent:
-            _log.error("No turn can begin, and it is tried again: %s", error)
+            _log.error("Cannot start a turn; trying again: %s", error)
         for name in () if agent else tuple(self._listening):
             self._warn(name, error)
 
@@ -400,7 +400,7 @@ class AgentHost:
 
 KEEP_ALIVE_S: Final = 15.0
 _PIECES: Final = (events.Text, events.Thought)
-_BEHIND: Final = "You were too slow: live pieces were left out. What is on disk follows."
+_BEHIND: Final = "You were too slow, so live events were left out. The saved events follow."
 
 
 async def event_stream(host: AgentHost, store: TurnStore, agent: str, after: int) -> AsyncGenerator[bytes, None]:
