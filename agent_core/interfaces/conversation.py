@@ -476,7 +476,7 @@ def chosen(approve: str | None, human: Approver | None) -> Approver | None:
         UsageError: nobody can be asked, or the file cannot be taken.
     """
     if approve == ASK and human is None:
-        fix = "Use --approve deny, or --approve FILE with what may be granted."
+        fix = "Give --approve deny, or a file of what may be granted."
         raise UsageError("There is no terminal for the question.", fix=fix)
     if approve in (None, ASK):
         return human

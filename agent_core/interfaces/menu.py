@@ -94,7 +94,7 @@ def _taken_over(functions: Path) -> list[Line]:
     few = ", ".join(one_line(name, 40) for name in names[:_SHOWN_FILES]) + (" …" if len(names) > _SHOWN_FILES else "")
     count = f"{len(names)} Python file{'s' * (len(names) != 1)}" if len(names) < _MOST_FILES else "many Python files"
     files = f"with {count} ({few})" if names else "without a Python file"
-    starters = "Its functions would become the assistant's, and the starters would be added to them."
+    starters = "Its functions would become the assistant's, and the starters would be put beside them."
     return [line(("warn", f"functions/ already exists, {files}. {starters}"))]
 
 
@@ -259,7 +259,7 @@ def prepare(name: str) -> None:
     """
     if find_spec("xllamacpp") is None:
         return
-    say([line(("dim", "Caching the fixed part of the prompt: only once, for up to a minute."))])
+    say([line(("dim", "The model reads the fixed part of its prompt, and stores it: up to a minute, once."))])
     try:
         with StatusLine() as bar:
             asyncio.run(_prepare(name, bar))

@@ -322,7 +322,7 @@ async def _last_changes(
         )
     undo = partial(_restore, conversation, kind, name, before, steps)
     change = f"change {what} back to version {before.number} (by {_hand(before)}, {before.when})"
-    bring = f"restore {what}, deleted by {by} ({last.when})"
+    bring = f"bring {what} back, which {by} deleted ({last.when})"
     return UndoableAction(
         last.row.at, f"{by} {'changed' if here else 'deleted'} {what}", change if here else bring, undo
     )

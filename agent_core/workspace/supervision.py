@@ -86,7 +86,7 @@ class Supervision:
             return waiting
         self.check(name)
         hint = did_you_mean(name, [ask.recipient for ask in asks], "Type: knapper agents tree")
-        raise UsageError(f"Nobody waits for an answer from `{one_line(name, 64)}`.", fix=hint)
+        raise UsageError(f"Nobody waits for an answer of `{one_line(name, 64)}`.", fix=hint)
 
     async def answer(self, name: str, text: str) -> int:
         """Answer in place of an agent what others ask it, and return how many asks that were."""

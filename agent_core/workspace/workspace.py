@@ -538,7 +538,7 @@ class Workspace:
                 try:
                     await self._models.chosen()
                 except KnapperError as error:
-                    return f"Cannot run turns yet: {error.message}\n{error.fix}"
+                    return f"No turn can be taken yet: {error.message}\n{error.fix}"
         return ""
 
     def _deps(self) -> "WorkspaceDeps":

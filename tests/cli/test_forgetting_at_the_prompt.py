@@ -143,7 +143,7 @@ def test_a_line_that_forgets_what_no_record_holds_is_not_found_again_either(tmp_
     (tmp_path / "functions").mkdir()
     with prompt([], tmp_path, columns=110) as (screen, _):
         screen.line("/forget giraffe77")
-        screen.wait_for("Nothing in the record holds “giraffe77”.")
+        screen.wait_for("The record does not contain “giraffe77”.")
         screen.line("/clear")
         screen.wait_gone("Nothing in the record")
         screen.type(UP + UP)
@@ -210,5 +210,5 @@ def test_the_lines_that_go_are_bounded(tmp_path: Path) -> None:
         screen.wait_for("1 step")
         screen.line("/forget giraffe")
         screen.wait_for("To forget:")
-        screen.wait_for("The lines that go, the first:")
+        screen.wait_for("The first lines to remove:")
         assert len(re.findall(r"giraffe\s+\d", screen.scrolled().split("To forget:")[1])) == 8

@@ -125,7 +125,7 @@ def test_a_file_grants_nothing_that_it_does_not_list(tmp_path: Path, place: str,
     with scripted([made(place), told, DONE]) as model:
         run = "run", *flags(model), "--message", "go", "--approve", file
         done = knapper(*run, cwd=tmp_path, environment=home(tmp_path))
-    assert done.stderr.count("! denied, for nobody can be asked here: weather") == 1
+    assert done.stderr.count("! denied because nobody can be asked here: weather") == 1
 
 
 def test_a_file_that_lists_what_cannot_be_granted_is_a_wrong_option(tmp_path: Path) -> None:

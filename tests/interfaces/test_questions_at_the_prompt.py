@@ -70,7 +70,7 @@ def test_a_no_is_told_to_the_model_and_not_asked_again_in_this_turn(tmp_path: Pa
     ) as screen:
         press(screen, "n")
         ended(screen)
-        assert "denied, for you already said no in this turn: rain to fetch from" in screen.scrolled()
+        assert "denied because you already said no in this turn: rain to fetch from" in screen.scrolled()
         assert screen.scrolled().count("asks to join") == 1
 
 
@@ -253,7 +253,7 @@ def test_only_new_content_asks_again_with_its_difference_and_one_key(tmp_path: P
         file.write_text(file.read_text().replace(".text()", ".text().upper()"))
         screen.wait_for("weather was changed outside")
         screen.line("and now?")
-        screen.wait_for("? weather is another version now, and asks again to:")
+        screen.wait_for("? weather is a different version now and asks again to:")
         screen.wait_for('│ +    return self.fetch(f"http://')
         press(screen, "y")
         screen.wait_for("As it was.")

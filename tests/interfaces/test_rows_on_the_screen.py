@@ -88,7 +88,7 @@ def workspace(tmp_path: Path) -> Path:
             [
                 r"✗ count_vowels refused: 1 problem · 1 of 2 examples agree · goes back to the model · /show 1",
                 r"  for `count_vowels\(\"xyz\"\)` you wrote `7`, it returned `0`",
-                r"✓ made count_vowels\(text\) -> int · 2 of 2 examples, 1 now says what came back · .*/show 2",
+                r"✓ made count_vowels\(text\) -> int · 2 of 2 examples, 1 updated to the result · .*/show 2",
                 r"  - count_vowels\(\"xyz\"\) → 7",
                 r"  \+ count_vowels\(\"xyz\"\) → 0",
             ],
@@ -100,7 +100,7 @@ def workspace(tmp_path: Path) -> Path:
             [
                 r"✗ count_vowels refused: 1 problem · 1 of 2 examples agree · goes back to the model · /show 1",
                 r"  for `count_vowels\(\"xyz\"\)` you wrote `7`, it returned `0`",
-                r"✓ made count_vowels\(text, .*… · 2 of 2 examples, 1 now says what came back · computes only.*/show 2",
+                r"✓ made count_vowels\(text, .*… · 2 of 2 examples, 1 updated to the result · computes only.*/show 2",
                 r"  - count_vowels\(\"xyz\"\) → 7",
                 r"  \+ count_vowels\(\"xyz\"\) → 0",
             ],

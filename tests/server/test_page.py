@@ -534,9 +534,9 @@ async def test_a_command_of_the_prompt_is_not_sent_and_the_page_says_where_it_ha
     server = await served([Say("A folder.")])
     async with page(server) as (view, seen):
         for typed, told in (
-            ("/memory", "On this page: the room Memory."),
-            ("/edit count_vowels", "It is not available on this page."),
-            ("=count_vowels('a')", "On this page: the function's form in the room Functions."),
+            ("/memory", "Here it is: the room Memory."),
+            ("/edit count_vowels", "This page does not have it."),
+            ("=count_vowels('a')", "Here it is: the function's form in the room Functions."),
         ):
             await send(view, typed)
             await view.locator(".fault", has_text=told).wait_for()

@@ -265,6 +265,6 @@ def test_a_server_without_a_model_says_so_and_how_to_set_one_and_which_files_are
         served.stdout.readline()
         served.send_signal(signal.SIGINT)
         _, said = served.communicate(timeout=60)
-    assert "Cannot run turns yet: No model is set and none was found." in said
+    assert "No turn can be taken yet: No model is set and none was found." in said
     assert "knapper configure" in said
     assert "✗ rejected: functions/broken.py:1" in said

@@ -172,14 +172,14 @@ async def test_what_steers_needs_its_scope_and_an_agent_that_is_not_the_tokens_i
 
 
 FOR_PROMPTS = {
-    "/memory": "On this page: the room Memory.",
-    "/edit double": "It is not available on this page.",
+    "/memory": "Here it is: the room Memory.",
+    "/edit double": "This page does not have it.",
     "/rolback double 1": "Did you mean /rollback?",
     "/typo": "There is no command /typo.",
-    "=double(4)": "On this page: the function's form in the room Functions.",
-    "?double": "On this page: the function in the room Functions.",
-    "!ls -l": "It is not available on this page.",
-    "Sum up @notes.txt, please.": "On this page: the sources in the room Memory, or paste its text.",
+    "=double(4)": "Here it is: the function's form in the room Functions.",
+    "?double": "Here it is: the function in the room Functions.",
+    "!ls -l": "This page does not have it.",
+    "Sum up @notes.txt, please.": "Here it is: the sources in the room Memory, or paste its text.",
 }
 MESSAGES = ("/etc is what?", "/ and //", "= is a sign", "! and ?", "Ask @ann, or @nobody.txt.", " !ls -l")
 

@@ -14,7 +14,7 @@ _ONLY_SOURCE = "Packages that would have to run a build of their own are never i
 _MEANINGS = (
     (
         r"No module named pip",
-        "pip is not installed for the Python that runs Knapper.",
+        "pip is not there for the Python that runs Knapper.",
         NO_PIP,
     ),
     (

@@ -152,7 +152,7 @@ class PackageGrants:
         if listing.problem:
             return {"ok": False, "problem": listing.problem}
         if find_spec("pip") is None:
-            return {"ok": False, "problem": "pip is not installed, so no package can be.", "fix": NO_PIP}
+            return {"ok": False, "problem": "pip is not there, so none can be installed.", "fix": NO_PIP}
         size = f"{sum(installed) / 1e6:.1f} MB"
         return {"ok": True, "why": f"{len(installed)} of {len(listing.packages)} sets are installed ({size})"}
 

@@ -54,11 +54,11 @@ def mcp(context: CliContext, *, grow: bool) -> int | None:
 
 @verb(mcp, opens=Opens.NOTHING)
 @click.argument("target", nargs=-1, required=True, metavar="COMMAND… | URL")
-@click.option("--secret", "secrets", multiple=True, metavar="NAME", help="A secret that the server gets as a variable.")
-@click.option("--bearer", default="", metavar="NAME", help="The secret to send to the URL as its token.")
-@click.option("--read", multiple=True, metavar="PATH", help="A path that the server may read, besides system files.")
-@click.option("--write", multiple=True, metavar="PATH", help="A path that the server may read and write.")
-@click.option("--unconfined", is_flag=True, help="Let the server reach all files that you can.")
+@click.option("--secret", "secrets", multiple=True, metavar="NAME", help="A secret that it gets, as a variable.")
+@click.option("--bearer", default="", metavar="NAME", help="The secret that is sent to a URL as the token.")
+@click.option("--read", multiple=True, metavar="PATH", help="A path that it may read, in addition to the system.")
+@click.option("--write", multiple=True, metavar="PATH", help="A path that it may read and write.")
+@click.option("--unconfined", is_flag=True, help="Let it reach all files that you can.")
 async def add(door: Door, name: str, target: tuple[str, ...], **options: Any) -> Result:  # Any: the options above
     """Add an MCP server, and show its tools. They can be used once you approve them.
 
@@ -226,7 +226,7 @@ def _entry_to_approve(name: str, entry: "ServerEntry", digest: str, given: str) 
         "connects to": entry.url,
         "starts": shlex.join(entry.command),
         "gets the secrets": ", ".join(entry.secrets),
-        "sends as its token this secret": entry.bearer,
+        "sends as its token the secret": entry.bearer,
         "reads, in addition": ", ".join(entry.read),
         "reads and writes": ", ".join(entry.write),
         "reaches": "all files that you can" if entry.command and not entry.confined else "",

@@ -46,7 +46,7 @@ _OF_WORKSPACE = (
     "--model",
     metavar="NAME",
     type=MODEL,
-    help="A model of the endpoint, local or local/NAME (downloaded on first use), or tour (scripted).",
+    help="A model of the endpoint, local or local/NAME (fetched at first), or tour (scripted).",
 )
 @click.option(
     "--maker",

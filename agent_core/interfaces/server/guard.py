@@ -123,7 +123,7 @@ class Shares:
         def take() -> None:
             nonlocal is_taken
             if self._had[name] >= self._most:
-                raise ApiRefusal(429, "too-many", f"A token may have at most {self._most} {self._what} at once.")
+                raise ApiRefusal(429, "too-many", f"A token may have {self._most} {self._what} at once.")
             self._had[name] += 1
             is_taken = True
 
