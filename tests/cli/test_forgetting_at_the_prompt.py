@@ -145,7 +145,7 @@ def test_a_line_that_forgets_what_no_record_holds_is_not_found_again_either(tmp_
         screen.line("/forget giraffe77")
         screen.wait_for("The record does not contain “giraffe77”.")
         screen.line("/clear")
-        screen.wait_gone("Nothing in the record")
+        screen.wait_gone("The record does not")
         screen.type(UP + UP)
         screen.wait_for("› /clear")
         screen.type(CTRL_C + CTRL_R + "giraffe")
