@@ -45,7 +45,7 @@ _OF_PROMPT: Final = (
     CommandEntry("/exit", "Leave; so does Ctrl-D. The conversation is kept.", shows=ALWAYS),
     CommandEntry(
         "/functions [TEXT]",
-        "Browse the functions, or find those for TEXT; `unused`: those that nobody calls.",
+        "Browse the functions, or find those for TEXT; `unused`: those not called for a long time.",
         takes="unused",
         shows=ALWAYS,
         page="the room Functions",
@@ -197,7 +197,7 @@ def check_source(name: str, words: str, *, is_trusted: bool) -> None:
     typed = one_line(f"/{name} {words}".strip(), 60)
     if re.fullmatch(BY_NAME[name].needs_user, words):
         raise UsageError(f"`{typed}` needs a user at a terminal, and came from a pipe.", fix="Type it at a prompt.")
-    raise UsageError(f"`{typed}` does more than show something, and came from a pipe.", fix="Give -y to have it done.")
+    raise UsageError(f"`{typed}` does more than show something, and came from a pipe.", fix="Add -y to run it.")
 
 
 def nearest(name: str) -> str:
@@ -242,4 +242,4 @@ def check_message(text: str) -> None:
         page = BY_NAME[name].page if name else "the sources in the room Memory, or paste its text"
         where = f"Here it is: {page}." if page else "This page does not have it."
         what = f"`{one_line(typed if name else f'@{file}', 60)}` is for the prompt in a terminal (knapper run)"
-        raise UsageError(f"{what}, and nothing was sent.", fix=f"{where} {TO_MODEL}")
+        raise UsageError(f"{what}, so nothing was sent.", fix=f"{where} {TO_MODEL}")

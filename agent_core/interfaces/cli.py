@@ -141,7 +141,7 @@ def main(arguments: Sequence[str]) -> int:
     as_json = "--json" in arguments
     for at, argument in enumerate(arguments, start=1):
         if whole_characters(argument) != argument:
-            fix = "Give it in UTF-8; a text can also come from a file that is."
+            fix = "Encode it in UTF-8, or give the text in a UTF-8 file."
             tell("usage", f"Argument {at} is not text in UTF-8: {argument!r:.80}.", fix, as_json=as_json)
             return USAGE
     tell_of_variables()

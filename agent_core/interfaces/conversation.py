@@ -139,8 +139,8 @@ class Conversation:
         """End the conversation: another process took over the agent while this one was suspended."""
         if not self.left:
             self.left = self.failed = True
-            what = f"Another process has taken over {self.agent.name} while this one stood still."
-            self.voice.lines(fault_lines(what, "Leave with Ctrl-D, and start again: what was said is kept."))
+            what = f"Another process took over {self.agent.name} while this one was suspended."
+            self.voice.lines(fault_lines(what, "Press Ctrl-D and start again; the conversation is kept."))
 
     def _poke(self) -> None:
         if self._runner is not None:
@@ -197,7 +197,7 @@ class Conversation:
         """Resume a turn that was cut off, and process the waiting messages."""
         is_cut = _was_cut_off(await self.agent.history())
         if not (is_cut or await self.agent.waiting()):
-            self.voice.aloud([line(("dim", "Nothing was cut off, and no message waits."))])
+            self.voice.aloud([line(("dim", "Nothing was interrupted, and no message is waiting."))])
         elif is_cut:
             await self.turn(GO_ON, listener)
         while not (self.left or self.failed) and await self.agent.waiting():
@@ -312,7 +312,7 @@ class Conversation:
         """At the end of a conversation, let the model store unsaved facts and tidy full blocks, and show both."""
         if texts := await self.agent.keep_unsaved(self.waiting):
             kept = [line(("ok", "✓ "), "kept in memory: ", ("strong", one_line(text))) for text in texts]
-            self.voice.lines([*kept, line(("dim", "  /undo, or knapper memory undo human, takes it back"))])
+            self.voice.lines([*kept, line(("dim", "  to undo: /undo, or knapper memory undo human"))])
         full = self.agent.memory.full_blocks() if self.workspace.settings.memory.tidy else []
         for label in full if not self.busy else []:
             try:
@@ -321,7 +321,7 @@ class Conversation:
             except ModelError:  # optional work: the block stays unchanged until its next edit
                 return
             tidied = line(("ok" if edit.outcome == "returned" else "dim", "✓ "), edit.text.partition("\n")[0])
-            self.voice.lines([tidied, line(("dim", f"  knapper memory undo {one_line(label)} takes it back"))])
+            self.voice.lines([tidied, line(("dim", f"  to undo: knapper memory undo {one_line(label)}"))])
 
     @contextmanager
     def waiting(self, what: str) -> Iterator[None]:
@@ -422,8 +422,8 @@ async def opened(
     ):
         had = agent.session.style.preset
         if options.preset not in (None, had):
-            message = f"The agent {agent.name} has been of the preset {had} since its first use."
-            raise UsageError(message, fix=f"For another agent: knapper run --preset {options.preset} --agent NAME")
+            message = f"The agent {agent.name} was created with the preset {had}, which cannot be changed."
+            raise UsageError(message, fix=f"Create another agent: knapper run --preset {options.preset} --agent NAME")
         conversation = Conversation(workspace, agent, voice, run_command)
         quiet = conversation.agent.on_change(conversation.announce)
         try:
@@ -503,5 +503,7 @@ def listed(file: Path) -> Listed:
 
 def _grants(name: str, table: object) -> Grants:
     if not isinstance(table, dict):
-        raise WorkspaceError(f"`{one_line(name, 60)}` is no entry.", fix="An entry is [FUNCTION] and lines below it.")
+        raise WorkspaceError(
+            f"`{one_line(name, 60)}` is not a table.", fix="Write [FUNCTION], and its grants below it."
+        )
     return checked({key: value for key, value in table.items() if key not in _NOTES})

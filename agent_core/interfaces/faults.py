@@ -48,7 +48,7 @@ def fault_lines(message: str, fix: str = "") -> list[Line]:
 
 def turn_fault(agent: str, error: KnapperError) -> Line:
     """Return a line that says why an agent's turn ended or, without an agent, why no turn can begin."""
-    return line(("bad", f"{agent or 'No turn can begin'}: {with_options(str(error))}"))
+    return line(("bad", f"{agent or 'Cannot start a turn'}: {with_options(str(error))}"))
 
 
 def report(error: KnapperError, *, as_json: bool) -> int:

@@ -77,7 +77,7 @@ def make_workspace(options: RunOptions, error: NoWorkspace) -> RunOptions | None
 def set_state_aside(options: RunOptions, error: ForeignState) -> RunOptions | None:
     """Set the state file aside and return the options, or return None if the user does not want that."""
     say(fault_lines(error.message))
-    if not agreed("Set it aside as it is, and begin a new one, with no conversation, memory or grant?"):
+    if not agreed("Set it aside, and begin a new one without conversations, memory or grants?"):
         say([line("Nothing was changed. ", error.fix)])
         return None
     name = set_aside(prepare_state_dir(Workspace.find(options.root)) / STATE_FILE, Clock())
@@ -95,7 +95,7 @@ def _taken_over(functions: Path) -> list[Line]:
     count = f"{len(names)} Python file{'s' * (len(names) != 1)}" if len(names) < _MOST_FILES else "many Python files"
     files = f"with {count} ({few})" if names else "without a Python file"
     starters = "Its functions would become the assistant's, and the starters would be put beside them."
-    return [line(("warn", f"functions/ is here already, {files}. {starters}"))]
+    return [line(("warn", f"functions/ already exists, {files}. {starters}"))]
 
 
 def tested_lines(tested: Tested) -> list[Line]:
@@ -135,7 +135,7 @@ def _to_fetch(model: dict[str, Any]) -> str:
 def _take(typed: str, options: RunOptions) -> RunOptions | None:
     ways: dict[str, Callable[[RunOptions], RunOptions]] = {"1": _key_or_address, "2": _local, "3": _tour}
     if typed not in ways and "://" not in typed:
-        say(fault_lines(f"`{one_line(typed, 40)}` is not one of 1, 2 and 3, and no address."))
+        say(fault_lines(f"`{one_line(typed, 40)}` is not 1, 2, 3 or an address."))
         return None
     try:
         return ways[typed](options) if typed in ways else _address(options, check_new_address(typed))
@@ -311,7 +311,7 @@ def settle_address(options: RunOptions, *, can_ask: bool) -> None:
 def address_lines(settings: Settings, url: str) -> list[Line]:
     """Return lines that explain what a yes means: the address and everything that is sent to it."""
     is_named = settings.model.base_url == url
-    head = f"{FILE_NAME} names " if is_named else "A server that may be another user's answers at "
+    head = f"{FILE_NAME} names " if is_named else "A server that may belong to another user answers at "
     why = "The file may come from someone else." if is_named else "Its port belongs neither to you nor to root."
     embeds = settings.memory.embedding == "endpoint"
     texts = "; the texts that it remembers, to search them by meaning" if embeds else ""

@@ -83,7 +83,7 @@ async def carried_out(client: Client, words: Sequence[str], voice: Voice | None 
                 is_sure = True
             else:
                 raise
-    raise UsageError("The server asks for ever more.", fix="Is it Knapper?")
+    raise UsageError("The server keeps asking for more.", fix="Check that it is a Knapper server.")
 
 
 def _asked_for(refusal: ApiRefusal, words: Sequence[str]) -> str:
@@ -91,7 +91,7 @@ def _asked_for(refusal: ApiRefusal, words: Sequence[str]) -> str:
     name = str(refusal.problems[0].get("file", "")) if refusal.problems else ""
     typed = {part for word in words for part in (word, word.partition("=")[2])}
     if name != "-" and name not in typed:
-        raise UsageError("The server asks for a file that was not named.", fix="Do not trust it.")
+        raise UsageError("The server asked for a file that you did not name.", fix="Do not trust this server.")
     return name
 
 

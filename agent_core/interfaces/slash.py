@@ -61,9 +61,7 @@ _WIDE = re.compile(r"[／∕⁄](?=[A-Za-z])(\w+)(?![／∕⁄/\w])")  # slash l
 _MOST_OUTPUT: Final = 20_000  # characters of a command's output that the model gets
 _MOST_KEPT: Final = 1_000_000
 _QUIET_S: Final = 0.5
-_LITERALS = (
-    'Arguments are literals, such as =slugify("A b", 3, sep="-"), and results that are kept: `_` is the last one.'
-)
+_LITERALS = 'Arguments are literals, such as =slugify("A b", 3, sep="-"), or saved results; `_` is the last one.'
 _POST_MORTEM = ("%debug", "%pdb", "%pm")
 _LEAVES_A_PAGER = "q"  # typed although no pager is open, such as on a screen too low for one
 _LISTS: Final = ("tuple", "set", "frozenset")
@@ -89,11 +87,11 @@ def long_form(conversation: Conversation, text: str) -> str:
     if wide := _WIDE.match(text):
         meant = nearest(wide[1].lower())
         fix = f"Did you mean /{meant}?" if meant else "Type /help for the list."
-        raise UsageError(f"A command begins with /, and this with {text[0]}.", fix=f"{fix} {TO_MODEL}")
+        raise UsageError(f"A command begins with /, not with {text[0]}.", fix=f"{fix} {TO_MODEL}")
     if text.rstrip() in _POST_MORTEM:
         raise UsageError(f"{text.strip()} is a command of IPython.", fix=f"Type /debug last. {TO_MODEL}")
     if text.rstrip() == _LEAVES_A_PAGER:
-        raise UsageError("Nothing is open that q closes.", fix=f"To leave Knapper, type /exit. {TO_MODEL}")
+        raise UsageError("There is nothing for q to close.", fix=f"To leave Knapper, type /exit. {TO_MODEL}")
     return f"/shell {text[1:].strip()}" if SHELL.match(text) else text
 
 
@@ -111,7 +109,7 @@ def _looked_up(conversation: Conversation, sign: str, typed: str) -> str:
         fix = matching.did_you_mean(
             typed, conversation.names(), f"Type =NAME(…), or =x = NAME(…) to keep a result. {TO_MODEL}"
         )
-        raise UsageError(f"There is no result that is kept as `{typed}`, and no function of that name.", fix=fix)
+        raise UsageError(f"There is no saved result or function named `{typed}`.", fix=fix)
     raise UsageError("That is not a call.", fix=f'Type =NAME(…), such as =slugify("A b", sep="-"). {TO_MODEL}')
 
 
@@ -134,7 +132,7 @@ async def _call(conversation: Conversation, words: str) -> None:
     named = _NAMED.fullmatch(words)
     kept_as, words = named.groups() if named else ("", words)
     if keyword.iskeyword(kept_as):
-        raise UsageError(f"`{kept_as}` is a word of Python's, and no name.", fix="Type =x = NAME(…).")
+        raise UsageError(f"`{kept_as}` is a Python keyword and cannot be a name.", fix="Type =x = NAME(…).")
     async with conversation.command():
         text = "  checking saved files first…"
         told = asyncio.get_running_loop().call_later(_QUIET_S, conversation.voice.lines, [line(("dim", text))])
@@ -192,14 +190,14 @@ def _arguments(node: ast.Call, function: Function, conversation: Conversation) -
     node = _gather_rest(node, names, function.rest, conversation)
     if len(node.args) > len(names):
         count = f"{len(names)} argument{'' if len(names) == 1 else 's'}"
-        raise UsageError(f"{function.name} takes {count}, and {len(node.args)} came.", fix=f"Type ?{function.name}.")
+        raise UsageError(f"{function.name} takes {count}, but got {len(node.args)}.", fix=f"Type ?{function.name}.")
     pairs = [*zip(names, node.args, strict=False), *((keyword.arg, keyword.value) for keyword in node.keywords)]
     values: dict[str, Any] = {}
     for name, value in pairs:
         if name is None or isinstance(value, ast.Starred):
-            raise UsageError("Arguments are given one by one, without `*`.", fix=_LITERALS)
+            raise UsageError("Give each argument separately, without `*`.", fix=_LITERALS)
         if name in values:
-            raise UsageError(f"`{name}` came twice.", fix=f"Type ?{function.name}.")
+            raise UsageError(f"`{name}` was given twice.", fix=f"Type ?{function.name}.")
         values[name] = _value(value, conversation)
     return values
 
@@ -220,7 +218,7 @@ def _value(node: ast.expr, conversation: Conversation) -> Any:  # Any: values of
     if isinstance(node, ast.Name):
         if node.id not in conversation.results:
             kept = ", ".join(f"`{name}`" for name in conversation.results) or "none yet"
-            raise UsageError(f"`{node.id}` is not a literal, and no result that is kept: {kept}.", fix=_LITERALS)
+            raise UsageError(f"`{node.id}` is neither a literal nor a saved result. Saved: {kept}.", fix=_LITERALS)
         return _plain(conversation.results[node.id].value, node.id)
     if isinstance(node, ast.List | ast.Tuple):
         return [_value(item, conversation) for item in node.elts]
@@ -229,7 +227,7 @@ def _value(node: ast.expr, conversation: Conversation) -> Any:  # Any: values of
         try:
             return whole[place]
         except (LookupError, TypeError) as error:
-            raise UsageError(f"`{one_line(ast.unparse(node), 80)}`: there is no such part.", fix=_LITERALS) from error
+            raise UsageError(f"`{one_line(ast.unparse(node), 80)}` does not exist.", fix=_LITERALS) from error
     return _literal(node)
 
 
@@ -247,7 +245,7 @@ def _plain(value: Any, name: str) -> Any:  # Any: tagged JSON, and JSON as argum
     if tag is None:
         return {key: _plain(item, name) for key, item in value.items()}
     if tag not in (*_LISTS, *_TEXTS):
-        raise UsageError(f"`{name}` has a {tag} in it, which cannot be an argument.", fix="Hand on a part of it.")
+        raise UsageError(f"`{name}` contains a {tag}, which cannot be an argument.", fix="Pass only a part of it.")
     return _plain(value[BODY], name)
 
 
@@ -294,7 +292,7 @@ async def _shell(conversation: Conversation, words: str) -> None:
         fix = "Run it in your shell: COMMAND | knapper run --once -f - --message TEXT"
         raise UsageError("A command of the shell runs only for a user at a terminal.", fix=fix)
     if own := _OF_SHELL.fullmatch(command):
-        message = f"{own[1]} would change nothing: each ! is a shell of its own, and begins in {Path.cwd()}."
+        message = f"{own[1]} would have no effect: each ! starts a new shell in {Path.cwd()}."
         raise UsageError(message, fix=f"Type !{one_line(command, 60)} && COMMAND.")
     async with conversation.command():
         with conversation.at_files("while that ran"):
@@ -362,7 +360,7 @@ _KEYS = "Alt-Enter: new line · Tab: complete · Ctrl-R: search · Ctrl-C: end t
 _SAME = "The model is the same as before."
 _MOST_MODELS = 30
 _SHOWN = 20  # lines shown of a message that is sent again: it may include the text of files
-_NOBODY = "No human is at a debugger here: breakpoints record values, and the answer includes them."
+_NOBODY = "No debugger is attached here: breakpoints record values, and the answer includes them."
 
 
 async def _break(conversation: Conversation, words: str) -> None:
@@ -372,7 +370,7 @@ async def _break(conversation: Conversation, words: str) -> None:
             _list(conversation)
         case "now" if not arguments:
             if conversation.workspace.debugging.seat.debugger is None:
-                raise UsageError("No human is at a debugger here, so nothing is stopped.")
+                raise UsageError("No debugger is attached here, so nothing can be stopped.")
             reached = conversation.workspace.debugging.break_now()
             message = f"stopping {', '.join(reached)} at its next line" if reached else "No function is running."
             conversation.voice.lines([line(("dim", f"  {message}"))])
@@ -516,7 +514,7 @@ async def command(conversation: Conversation, text: str) -> None:
     beside, conversation.commanded = conversation.commanded, frozenset(text.split()[1:])
     try:
         if words and " " not in BY_NAME[name].typed:
-            raise UsageError(f"/{name} takes nothing after it, so it was not run.", fix=f"Type /{name} alone.")
+            raise UsageError(f"/{name} takes no arguments, so it was not run.", fix=f"Type /{name} alone.")
         check_source(name, words, is_trusted=conversation.voice.is_trusted)
         await run(conversation, words)
         conversation.undo_log.touch(text.split()[1:2])
@@ -589,7 +587,7 @@ async def _exit(conversation: Conversation, words: str) -> None:
 async def _show(conversation: Conversation, words: str) -> None:
     calls, forgot = conversation.log.calls, conversation.log.forgot
     if not calls:
-        fix = "" if forgot else "Calls of before are in /log, and in the shell: knapper calls list"
+        fix = "" if forgot else "For earlier calls: /log, or in the shell: knapper calls list"
         raise UsageError(f"No call was made {'since /forget' if forgot else 'in this session'}.", fix=fix)
     first, last = calls[0].number, calls[-1].number
     if words and not (words.isdecimal() and first <= int(words) <= last):
@@ -631,10 +629,10 @@ async def _new(conversation: Conversation, words: str) -> None:
 
 async def _retry(conversation: Conversation, words: str) -> None:
     if await conversation.agent.ends_with_a_file():
-        raise UsageError("The last message came with an agent's file.", fix="Type it yourself to send it.")
+        raise UsageError("The last message was imported with an agent's file.", fix="Type it yourself to send it.")
     if MARK in (await conversation.agent.user_texts() or [""])[-1]:
-        what = "Something of the last message was forgotten, so it is not sent again."
-        raise UsageError(what, fix="Type anew what you want to say.")
+        what = "Part of the last message was forgotten, so it is not sent again."
+        raise UsageError(what, fix="Type your message again.")
     removed = await pop_last_turn(conversation)
     while removed is not None and not removed.is_message:  # also removes a later turn that an event began
         conversation.voice.lines([removed_line(removed)])
@@ -664,7 +662,7 @@ async def _dump(conversation: Conversation, words: str) -> None:
 
 async def _model(conversation: Conversation, words: str) -> None:
     if " " in words:
-        raise UsageError("A model's name has no space.", fix=f"Type {BY_NAME['model'].typed}.")
+        raise UsageError("A model's name cannot contain a space.", fix=f"Type {BY_NAME['model'].typed}.")
     if not words:
         await _show_models(conversation)
         return
@@ -693,7 +691,7 @@ async def _show_models(conversation: Conversation) -> None:
     current = {now, *(name for name, model in models.items() if model.name == now)}
     rows = [["*" if name in current else "", one_line(name, 100), price] for name, price in prices]
     left_out = len(endpoint_names) - len(shown)
-    more = f"and {left_out:,} more that the endpoint has. " if left_out else ""
+    more = f"and {left_out:,} more at the endpoint. " if left_out else ""
     none = "Its endpoint does not say which models it has. " if listed == [] else ""
     hint = f"{more}{none}/model NAME switches to another."
     model = [line(line_of_model), *warned(conversation.agent.window_warning())]

@@ -319,7 +319,7 @@ RUNS: Final[Mapping[str, Callable[[Conversation, str], Awaitable[None]]]] = {
 
 # Reloading the session's copies of what was said after something was forgotten, so that they match the record.
 
-_RAN_IS_GONE = "What you ran with ! since your last message does not go along with the next one: run it again."
+_RAN_IS_GONE = "The output of ! commands since your last message was dropped. Run them again to send it."
 
 
 async def read_anew(conversation: Conversation) -> None:

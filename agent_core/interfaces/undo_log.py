@@ -140,7 +140,7 @@ def message_says(message: str) -> str:
 
 _Scope: TypeAlias = Literal["step", "author", "session"]
 """The versions that one undo covers: the last one, the latest run by the same author, or all in the session."""
-_NOT_ALL = "Nothing is left to undo in this session: what /forget took out cannot be brought back."
+_NOT_ALL = "Nothing is left to undo in this session: what /forget removed cannot be restored."
 _OLDER = "For older changes: /rollback NAME, /memory undo, /pop."
 
 
@@ -394,7 +394,7 @@ def _state_since_start(conversation: "Conversation", rows: Sequence[StateRow]) -
 
 async def _restore_state(conversation: "Conversation", row: StateRow, base: StateRow | None = None) -> None:
     await conversation.workspace.functions.restore_state(row, base)
-    conversation.voice.lines([line(("ok", "✓ "), f"the state of {row.function} is as it was")])
+    conversation.voice.lines([line(("ok", "✓ "), f"restored the state of {row.function}")])
 
 
 async def _not_undone(conversation: "Conversation", since: float) -> list[Line]:
@@ -416,7 +416,7 @@ async def _not_undone(conversation: "Conversation", since: float) -> list[Line]:
             back = kind.rollback.format(" ".join([name, *before]))
             newer.append((versions[-1].row.at, what, f"{back} goes back to the version before"))
     at, action, how = max(newer, default=(0.0, "", ""))
-    return [line(("warn", f"{action} came last and is not undone here: {how}."))] if at > now else []
+    return [line(("warn", f"{action} is newer and cannot be undone here: {how}."))] if at > now else []
 
 
 async def _unmake(conversation: "Conversation", kind: _Kind, name: str, steps: int) -> None:
@@ -449,7 +449,7 @@ async def _restore_block(conversation: "Conversation", label: str, base_change: 
     edit = await write_block(conversation.agent.memory.blocks, label, text)
     if edit.outcome != "returned":
         raise UsageError(edit.text)
-    conversation.voice.lines([line(("ok", "✓ "), f"the block {label} is as it was when the session began")])
+    conversation.voice.lines([line(("ok", "✓ "), f"restored the block {label} as it was when the session began")])
 
 
 async def _unsay(conversation: "Conversation") -> None:

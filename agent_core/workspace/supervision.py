@@ -124,7 +124,7 @@ class Supervision:
         if not stopped:
             self.check(name)
             fix = "Type: knapper agents tree"
-            raise UsageError(f"`{one_line(name, 64)}` is at work in no thread.", fix=fix)
+            raise UsageError(f"`{one_line(name, 64)}` is not at work in any thread.", fix=fix)
         await self._store.apply([SetThread(id, "stopped", why) for id in stopped])
         return stopped
 

@@ -34,7 +34,7 @@ async def test_a_question_says_who_asks_and_for_whom(tmp_path: Path) -> None:
         assert not asked
         await agents.work()
         assert [(question.asker, question.whom) for question in asked] == [("editor", "main")]
-        assert "The agent editor asks, at work for main" in plain(grant_lines(asked[0]))
+        assert "The agent editor asks on behalf of main" in plain(grant_lines(asked[0]))
         await agents.say("And you?", to="editor")
         assert asked[1].whom == ""
 

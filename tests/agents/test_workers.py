@@ -300,7 +300,7 @@ async def test_a_server_whose_database_fails_says_so_and_goes_on_when_it_is_well
             postgres.execute(f"alter database {name} allow_connections false")
             postgres.execute(f"select pg_terminate_backend(pid) from pg_stat_activity where datname = '{name}'")
             try:
-                await until(logged, lambda text: "No turn can begin, and it is tried again" in text)
+                await until(logged, lambda text: "Cannot start a turn; trying again" in text)
             finally:
                 postgres.execute(f"alter database {name} allow_connections true")
             assert "is not currently accepting connections" in caplog.text

@@ -54,7 +54,7 @@ def test_a_message_of_which_something_was_forgotten_is_not_sent_again(tmp_path: 
         agree_in_full(screen)
         screen.wait_for("✓ forgot message")
         screen.line("/retry")
-        screen.wait_for("Something of the last message was forgotten, so it is not sent again.")
+        screen.wait_for("Part of the last message was forgotten, so it is not sent again.")
         assert leave(screen) == 0
 
 
@@ -143,9 +143,9 @@ def test_a_line_that_forgets_what_no_record_holds_is_not_found_again_either(tmp_
     (tmp_path / "functions").mkdir()
     with prompt([], tmp_path, columns=110) as (screen, _):
         screen.line("/forget giraffe77")
-        screen.wait_for("Nothing in the record holds “giraffe77”.")
+        screen.wait_for("The record does not contain “giraffe77”.")
         screen.line("/clear")
-        screen.wait_gone("Nothing in the record")
+        screen.wait_gone("The record does not")
         screen.type(UP + UP)
         screen.wait_for("› /clear")
         screen.type(CTRL_C + CTRL_R + "giraffe")
@@ -163,7 +163,7 @@ def test_what_was_not_forgotten_is_still_undone(tmp_path: Path) -> None:
             agree(screen)
             screen.wait_count("removed from the context", number)
         screen.line("/undo")
-        screen.wait_for("✗ Nothing is left to undo in this session: what /forget took out cannot be brought back.")
+        screen.wait_for("✗ Nothing is left to undo in this session: what /forget removed cannot be restored.")
         assert leave(screen) == 0
 
 
@@ -210,5 +210,5 @@ def test_the_lines_that_go_are_bounded(tmp_path: Path) -> None:
         screen.wait_for("1 step")
         screen.line("/forget giraffe")
         screen.wait_for("To forget:")
-        screen.wait_for("The lines that go, the first:")
+        screen.wait_for("The first lines to remove:")
         assert len(re.findall(r"giraffe\s+\d", screen.scrolled().split("To forget:")[1])) == 8

@@ -101,7 +101,7 @@ def test_the_last_message_of_a_file_is_not_sent_again(kept: Path) -> None:
         agree_in_full(screen)
         screen.wait_for("continues: you wrote 1 message")
         screen.line("/retry")
-        screen.wait_for("The last message came with an agent's file.")
+        screen.wait_for("The last message was imported with an agent's file.")
 
 
 def test_a_file_that_is_wrong_is_not_loaded_and_the_agent_stays(kept: Path) -> None:

@@ -219,12 +219,12 @@ def test_undo_takes_a_state_back_call_by_call_and_all_at_once(folder: Path) -> N
         screen.line("/undo")
         screen.wait_for("take the state of count back")
         screen.line("y")
-        screen.wait_for("the state of count is as it was")
+        screen.wait_for("restored the state of count")
         assert shown(folder)["value"] == {"ada": 1}
         screen.line("/undo all")
         screen.wait_for("as it was when the session began")
         screen.line("y")
-        screen.wait_count("the state of count is as it was", 2)
+        screen.wait_count("restored the state of count", 2)
     assert shown(folder)["value"] == {}
 
 

@@ -61,8 +61,8 @@ def folder(tmp_path: Path) -> Path:
 
 AS_IN_PYTHON = {
     '=slugify("A b c", sep="_")': "a_b_c",
-    '=slugify("A b", "_", "x")': "slugify takes 2 arguments, and 3 came.",
-    '=slugify(text="a", text="b")': "`text` came twice.",
+    '=slugify("A b", "_", "x")': "slugify takes 2 arguments, but got 3.",
+    '=slugify(text="a", text="b")': "`text` was given twice.",
     '=slugify(open("x"))': "is not a literal.",
     '=slugfy("A")': "Did you mean `slugify`?",
     '=slugify("A") + "b"': "That is not a call of one function.",
@@ -73,7 +73,7 @@ AS_IN_PYTHON = {
     '=slugify("a", sep=["_"])': "sep: expected string, got",
     "=slugify()": "slugify was not called: text: expected string, got nothing.",
     "=slugify": "def slugify(text: str, sep: str='-') -> str",
-    "=y": "There is no result that is kept as `y`, and no function of that name.",
+    "=y": "There is no saved result or function named `y`.",
     '=slugify "x"': "That is not a call.",
     "=": "That is not a call.",
     "?": "`?` shows one function.",
@@ -100,17 +100,17 @@ def test_functions_are_called_and_shown_as_in_python(folder: Path) -> None:
 
 
 KEPT = {
-    "=slugify(_)": "`_` is not a literal, and no result that is kept: none yet.",
+    "=slugify(_)": "`_` is neither a literal nor a saved result. Saved: none yet.",
     '=slugify("A b c")': "a-b-c",
     '=slugify(_, sep="_")': "slugify(text='a-b-c', sep='_')",
     '=x = slugify("M n", sep="/")': "m/n",
-    "=slugify(text=x, sep=y)": "`y` is not a literal, and no result that is kept: `_`, `x`.",
+    "=slugify(text=x, sep=y)": "`y` is neither a literal nor a saved result. Saved: `_`, `x`.",
     '=slugify("Q")': "q",
     "=x": "m/n",
     "=words(x)": "('m/n', 'M/N')",
     "=words(_[-1])": "('M/N', 'M/N')",
-    "=words(_[7])": "`_[7]`: there is no such part.",
-    '=lambda = slugify("a")': "`lambda` is a word of Python's, and no name.",
+    "=words(_[7])": "`_[7]` does not exist.",
+    '=lambda = slugify("a")': "`lambda` is a Python keyword and cannot be a name.",
 }
 
 
@@ -240,7 +240,7 @@ def test_a_command_that_changes_only_its_own_shell_is_refused(folder: Path) -> N
     with prompt([], folder, columns=200) as (screen, _):
         for command in ("cd /", "cd", "export A=1", ". ./env"):
             screen.line(f"!{command}")
-            screen.wait_for(f"{command.split()[0]} would change nothing: each ! is a shell of its own")
+            screen.wait_for(f"{command.split()[0]} would have no effect: each ! starts a new shell")
             screen.wait_for(f"Type !{command} && COMMAND.")
         screen.line("!cd / && pwd")
         screen.wait_for("  it goes along with your next message")
@@ -288,7 +288,7 @@ def test_all_that_a_session_changed_is_listed_and_undone_at_once(tmp_path: Path)
         screen.wait_for("Type y and Enter for yes.")
         agree(screen)
         screen.wait_for("✓ deleted count_vowels")
-        screen.wait_for("the block human is as it was when the session began")
+        screen.wait_for("restored the block human as it was when the session began")
         screen.line("/undo all")
         screen.wait_for("Nothing was made or changed in this session.")
 
@@ -331,7 +331,7 @@ def test_pop_says_what_it_removed_after_a_heartbeat(tmp_path: Path) -> None:
         screen.line("/heartbeat look around")
         screen.wait_count("∙ 1 step", 2)
         screen.line("/pop 2")
-        screen.wait_for("/pop takes nothing after it, so it was not run.")
+        screen.wait_for("/pop takes no arguments, so it was not run.")
         screen.line("/pop")
         screen.wait_for("removed from the context: a turn that no message began: Heartbeat")
         screen.line("/pop")

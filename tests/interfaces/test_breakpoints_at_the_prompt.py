@@ -150,7 +150,7 @@ def test_where_nobody_sits_at_a_debugger_what_is_seen_is_told(tmp_path: Path) ->
     with scripted([Ask(CALL), seen]) as model:
         lines = f"/break scale:{LOOP_LINE} if number == 3\n/break now\nuse it\n"
         done = knapper("run", "-y", *flags(model), cwd=tmp_path, given=lines)
-    assert "No human is at a debugger here" in done.stdout
+    assert "No debugger is attached here" in done.stdout
     assert done.stdout.endswith("Done.\n")
 
 

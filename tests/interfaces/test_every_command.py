@@ -35,7 +35,7 @@ TYPED = {
     "reload": ("/reload", "othing changed"),
     "memory": ("/memory", "human"),
     "attach": ("/attach", "Type /attach PATH|URL."),
-    "forget": ("/forget zeppelin", "Nothing in the record holds “zeppelin”."),
+    "forget": ("/forget zeppelin", "The record does not contain “zeppelin”."),
     "summarize": ("/summarize", "othing"),
     "agents": ("/agents", "main"),
     "switch": ("/switch main", "You are already talking to main."),

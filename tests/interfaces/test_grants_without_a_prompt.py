@@ -30,7 +30,7 @@ def test_one_message_denies_and_says_so_to_the_model_and_once_to_the_human(tmp_p
     with scripted([made(place), told, DONE, DONE]) as model:
         done = knapper("run", *flags(model), "--message", "go", cwd=tmp_path, environment=home(tmp_path))
     assert (done.returncode, done.stdout) == (0, "That is all.\n" * 2)
-    denied = f"! denied, for nobody can be asked here: weather to fetch from {place}\n  to grant it: {how}\n"
+    denied = f"! denied because nobody can be asked here: weather to fetch from {place}\n  to grant it: {how}\n"
     assert done.stderr.count(denied) == 1
     assert not (tmp_path / "functions" / "grants.toml").exists()
 

@@ -95,7 +95,7 @@ def test_resume_with_nothing_to_go_on_with_asks_no_model(tmp_path: Path) -> None
         knapper("run", *flags(model), "--message", "hi", cwd=tmp_path)
         done = knapper("run", *flags(model), "--resume", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, "")
-    assert "Nothing was cut off" in done.stderr
+    assert "Nothing was interrupted" in done.stderr
 
 
 def test_the_prompt_resumes_by_itself_where_that_was_asked(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_a_file_grants_nothing_that_it_does_not_list(tmp_path: Path, place: str,
     with scripted([made(place), told, DONE]) as model:
         run = "run", *flags(model), "--message", "go", "--approve", file
         done = knapper(*run, cwd=tmp_path, environment=home(tmp_path))
-    assert done.stderr.count("! denied, for nobody can be asked here: weather") == 1
+    assert done.stderr.count("! denied because nobody can be asked here: weather") == 1
 
 
 def test_a_file_that_lists_what_cannot_be_granted_is_a_wrong_option(tmp_path: Path) -> None:
@@ -196,7 +196,7 @@ def test_a_user_is_asked_before_a_state_of_another_key_is_set_aside(tmp_path: Pa
     with scripted([]) as model:
         for answer, shows, many in (("n", "Nothing was changed.", 0), ("y", "/help lists", 1)):
             with terminal("run", *flags(model), cwd=tmp_path, environment=elsewhere, columns=120) as screen:
-                screen.wait_for("Set it aside as it is, and begin a new one")
+                screen.wait_for("Set it aside, and begin a new one")
                 assert set_aside(tmp_path) == []
                 screen.line(answer)
                 screen.wait_for(shows)

@@ -63,7 +63,7 @@ def test_a_script_that_gives_too_few_results_is_told_how_many_are_asked_for(fold
     calls = created(folder)["challenges"]
     done = knapper("functions", "confirm", "shipping", "--expected", right(calls[0]), cwd=folder)
     assert done.returncode == 2
-    assert f"{len(calls)} results are asked for, and 1 came." in done.stderr
+    assert f"Expected {len(calls)} results, but got 1." in done.stderr
     assert ", ".join(calls) in done.stderr
 
 

@@ -70,7 +70,7 @@ def test_a_no_is_told_to_the_model_and_not_asked_again_in_this_turn(tmp_path: Pa
     ) as screen:
         press(screen, "n")
         ended(screen)
-        assert "denied, for you already said no in this turn: rain to fetch from" in screen.scrolled()
+        assert "denied because you already said no in this turn: rain to fetch from" in screen.scrolled()
         assert screen.scrolled().count("asks to join") == 1
 
 
@@ -82,7 +82,7 @@ def test_a_word_with_a_no_reaches_the_model_and_the_draft_stays(tmp_path: Path, 
     script: Script = [made(place), Expect(DONE, contains("They say: “only for Norway”.\nChange it as they say")), DONE]
     with asked(script, tmp_path) as screen:
         screen.type("\x1b[200~half a thought\x1b[201~")
-        screen.wait_for("That answers nothing.")
+        screen.wait_for("That is not an answer.")
         press(screen, "w")
         screen.wait_for("word ›")
         screen.type("only for Norway" + ENTER)
@@ -102,7 +102,7 @@ def test_escape_and_ctrl_c_are_a_no_and_the_turn_goes_on(tmp_path: Path, place: 
 def test_enter_and_other_keys_answer_nothing_and_explain(tmp_path: Path, place: str) -> None:
     with asked([made(place), *REFUSED], tmp_path) as screen:
         screen.type(ENTER)
-        screen.wait_for("Enter answers nothing. Press o (once), y (always), n (no) or w (no, with a")
+        screen.wait_for("Enter is not an answer. Press o (once), y (always), n (no) or w (no, with a")
         screen.type("x")
         screen.wait_for("That was typed text")
         screen.type("\x7f")
@@ -140,7 +140,7 @@ def test_whoever_types_slowly_answers_nothing(tmp_path: Path, place: str, before
         for key in f"{'hi'[len(before) :]} {ENTER}":
             time.sleep(0.8)
             screen.type(key)
-        screen.wait_for("“hi” was begun before" if before else "“hi” answers nothing, and was not sent")
+        screen.wait_for("You began typing “hi” before" if before else "“hi” is not an answer and was not sent")
         time.sleep(1)
         assert "→" not in screen.scrolled().split("? weather")[1]
         press(screen, "n")
@@ -158,7 +158,7 @@ def test_a_yes_takes_enter_and_a_letter_takes_it_back(tmp_path: Path, place: str
         screen.wait_for("› ye")
         assert "→" not in screen.scrolled().split("? weather")[1]
         screen.type(ENTER)
-        screen.wait_for("“ye” answers nothing, and was not sent")
+        screen.wait_for("“ye” is not an answer and was not sent")
         press(screen, "n")
         ended(screen)
         screen.wait_gone("› ye")
@@ -195,7 +195,7 @@ def test_a_line_that_is_no_answer_is_told_and_does_not_come_back(tmp_path: Path,
         screen.wait_for("› maybe")
         time.sleep(0.1)
         screen.type(ENTER)
-        screen.wait_for("“maybe” answers nothing, and was not sent (↑ has it). Press o (once)")
+        screen.wait_for("“maybe” is not an answer and was not sent (↑ recalls it). Press o (once)")
         press(screen, "n")
         ended(screen)
         screen.line("next")
@@ -253,7 +253,7 @@ def test_only_new_content_asks_again_with_its_difference_and_one_key(tmp_path: P
         file.write_text(file.read_text().replace(".text()", ".text().upper()"))
         screen.wait_for("weather was changed outside")
         screen.line("and now?")
-        screen.wait_for("? weather is another version now, and asks again to:")
+        screen.wait_for("? weather is a different version now and asks again to:")
         screen.wait_for('│ +    return self.fetch(f"http://')
         press(screen, "y")
         screen.wait_for("As it was.")

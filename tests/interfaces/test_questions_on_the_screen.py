@@ -212,7 +212,7 @@ def test_packages_that_cannot_be_had_are_not_told_as_forbidden() -> None:
         word="No\x1b.",
     )
     told = plain(denied_lines([event]))
-    assert told == "! denied, for what it needs is not available: f to import the package x\n  No\\x1b.\n"
+    assert told == "! denied because what it needs is not available: f to import the package x\n  No\\x1b.\n"
 
 
 @pytest.mark.parametrize(
@@ -221,10 +221,10 @@ def test_packages_that_cannot_be_had_are_not_told_as_forbidden() -> None:
         pytest.param("join", False, "", "? f asks to join, and to:", id="before it joins"),
         pytest.param("call", False, "", "? f asks, before it runs, to:", id="before a call"),
         pytest.param("call", False, "g", "? f, called by g, asks, before it runs, to:", id="before a function's call"),
-        pytest.param("call", True, "g", "? f, called by g, is another version now, and asks again to:", id="again"),
+        pytest.param("call", True, "g", "? f, called by g, is a different version now and asks again to:", id="again"),
         pytest.param("run", False, "g", "? f, called by g, runs, and asks to:", id="while it runs for another"),
         pytest.param("grant", False, "", "? You grant f:", id="by hand"),
-        pytest.param("grant", True, "", "? You grant f as it is now, another version:", id="by hand to a new version"),
+        pytest.param("grant", True, "", "? You grant f again, now a different version:", id="by hand to a new version"),
     ],
 )
 def test_the_first_line_says_who_asks_and_when(moment: Moment, is_again: bool, caller: str, head: str) -> None:
@@ -246,4 +246,4 @@ def test_what_was_denied_is_told_once_with_its_command() -> None:
     )
     by_human = GrantAnswered(turn="t", question="2", function="g", says=("read x",), answer="no")
     told = plain(denied_lines([one, one, by_human]))
-    assert told == "! denied, for nobody can be asked here: f\\x1b[5m to fetch from a.b\n  to grant it: do it\n"
+    assert told == "! denied because nobody can be asked here: f\\x1b[5m to fetch from a.b\n  to grant it: do it\n"

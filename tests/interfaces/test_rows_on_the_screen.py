@@ -88,7 +88,7 @@ def workspace(tmp_path: Path) -> Path:
             [
                 r"✗ count_vowels refused: 1 problem · 1 of 2 examples agree · goes back to the model · /show 1",
                 r"  for `count_vowels\(\"xyz\"\)` you wrote `7`, it returned `0`",
-                r"✓ made count_vowels\(text\) -> int · 2 of 2 examples, 1 now says what came back · .*/show 2",
+                r"✓ made count_vowels\(text\) -> int · 2 of 2 examples, 1 updated to the result · .*/show 2",
                 r"  - count_vowels\(\"xyz\"\) → 7",
                 r"  \+ count_vowels\(\"xyz\"\) → 0",
             ],
@@ -100,7 +100,7 @@ def workspace(tmp_path: Path) -> Path:
             [
                 r"✗ count_vowels refused: 1 problem · 1 of 2 examples agree · goes back to the model · /show 1",
                 r"  for `count_vowels\(\"xyz\"\)` you wrote `7`, it returned `0`",
-                r"✓ made count_vowels\(text, .*… · 2 of 2 examples, 1 now says what came back · computes only.*/show 2",
+                r"✓ made count_vowels\(text, .*… · 2 of 2 examples, 1 updated to the result · computes only.*/show 2",
                 r"  - count_vowels\(\"xyz\"\) → 7",
                 r"  \+ count_vowels\(\"xyz\"\) → 0",
             ],
@@ -220,7 +220,7 @@ def test_a_short_call_opens_the_pager_too_and_q_alone_is_no_message(workspace: P
         screen.type("q")
         screen.wait_gone("Esc leaves")
         screen.line("q")
-        screen.wait_for("Nothing is open that q closes.")
+        screen.wait_for("There is nothing for q to close.")
 
 
 def test_the_full_form_shows_source_and_hints_once(workspace: Path) -> None:

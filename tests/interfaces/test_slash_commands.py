@@ -207,7 +207,7 @@ def test_help_names_every_command_and_a_wrong_one_is_forgiven(tmp_path: Path) ->
         screen.line("/model")
         screen.wait_for("scripted at http://127.0.0.1")
         screen.line("/model two words")
-        screen.wait_for("A model's name has no space.")
+        screen.wait_for("A model's name cannot contain a space.")
         screen.line("/model scirpted")
         screen.wait_for("has no model `scirpted`")
         screen.wait_for("It has `scripted`. The model is the same as before.")

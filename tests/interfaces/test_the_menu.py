@@ -153,7 +153,7 @@ def test_what_cannot_be_used_is_said_and_the_choice_comes_back(tmp_path: Path) -
 def test_the_third_choice_takes_the_tour_on_a_dumb_terminal_too(tmp_path: Path) -> None:
     with menu(tmp_path, {"TERM": "dumb"}) as screen:
         screen.line("7")
-        screen.wait_for("✗ `7` is not one of 1, 2 and 3")
+        screen.wait_for("✗ `7` is not 1, 2, 3 or an address.")
         assert screen.scrolled().count("Which model should answer you?") == 1
         screen.wait_count(CHOICE, 2)  # input typed before a question is not its answer
         screen.line("3")

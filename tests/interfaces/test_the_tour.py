@@ -181,7 +181,7 @@ def test_a_tour_that_nobody_types_plays_by_itself_to_its_end_and_touches_nothing
     assert [text for text in done.stdout.splitlines() if text.startswith("› ")] == [
         f"› {typed.text}" for typed in script().typed
     ]
-    for part in ('In "rhythm" it is 1 now', "initials refused: 1 problem", "denied, for nobody can be asked here"):
+    for part in ('In "rhythm" it is 1 now', "initials refused: 1 problem", "denied because nobody can be asked here"):
         assert part in done.stdout + done.stderr, part
     assert "not follow my script" not in done.stdout
     assert list(empty.iterdir()) == []

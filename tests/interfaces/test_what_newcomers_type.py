@@ -132,7 +132,7 @@ def test_model_lists_what_the_endpoint_has(tmp_path: Path) -> None:
     ):
         screen.wait_for("/help lists")
         screen.line("/model")
-        screen.wait_for("and 11 more that the endpoint has.")
+        screen.wait_for("and 11 more at the endpoint.")
         assert "*  scripted" in screen.screen()
         assert "   cap-0" in screen.screen()
 

@@ -175,7 +175,7 @@ def test_a_value_as_an_argument_is_not_taken(tmp_path: Path, config: Path) -> No
 def test_nothing_is_seen_of_a_value_that_is_typed(tmp_path: Path) -> None:
     folders = {name: os.environ[name] for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME")}
     with terminal("secrets", "set", "KEY", cwd=tmp_path, environment=folders) as screen:
-        screen.wait_for("nothing of it is shown")
+        screen.wait_for("not shown as you type")
         screen.line(KEY)
         screen.wait_for("KEY is set")
         assert KEY not in screen.sent.decode()

@@ -98,7 +98,7 @@ def test_at_the_prompt_the_last_call_is_rated(tmp_path: Path) -> None:
         screen.wait_for("count_vowels(text='yes') → 1")
         screen.wait_for("Once.")
         screen.line("/bad")
-        screen.wait_for("count_vowels is rated bad; its standing is draft; the agent is told")
+        screen.wait_for("count_vowels is rated bad; its standing is draft; the agent is notified")
         screen.line("/good")
         screen.wait_for("count_vowels is rated good; its standing is trial")
         screen.line("And now?")

@@ -33,7 +33,7 @@ def test_one_shot_tells_of_a_quarantine_once_and_how_to_get_out(place: Path) -> 
         first, second = (knapper("run", *flags(model), "--message", "go", cwd=place).stderr for _ in range(2))
     assert "✗ part kept failing and is quarantined: the model no longer sees it" in first
     assert "lately: ZeroDivisionError: division by zero (3 ×)" in first
-    assert "to let the model see it all the same: knapper functions release part" in first
+    assert "to show it to the model anyway: knapper functions release part" in first
     assert "quarantined" not in second
     assert document("list", "--standing", "quarantined", cwd=place)["functions"][0]["name"] == "part"
 
@@ -44,11 +44,11 @@ def test_the_prompt_tells_of_a_quarantine_shows_it_and_releases(tmp_path: Path) 
         screen.line("go")
         screen.wait_for("part kept failing and is quarantined")
         screen.wait_for("last worked: this version, ")
-        screen.wait_for("all the same: /release part")
+        screen.wait_for("to the model anyway: /release part")
         screen.wait_for("3 steps")
         screen.line("/functions")
         screen.wait_for("parts   quarantined")
-        screen.wait_for("1 function nobody has called for a long time: /functions unused")
+        screen.wait_for("1 function not called for a long time: /functions unused")
         screen.line("/introspect part")
         screen.wait_for("return whole / among")
         screen.wait_count("called 4 ×: 1 returned, 3 failed", 1)
@@ -113,7 +113,7 @@ def test_what_nobody_calls_is_offered_with_the_command_and_never_removed(tmp_pat
     knapper("init", ".", cwd=tmp_path)
     put(tmp_path, retire_days=SHORT_WHILE)
     listed = knapper("functions", "list", cwd=tmp_path)
-    assert "1 function nobody has called for a long time: knapper functions list --unused" in listed.stderr
+    assert "1 function not called for a long time: knapper functions list --unused" in listed.stderr
     unused = knapper("functions", "list", "--unused", cwd=tmp_path).stdout
     assert unused.startswith("part  no calls on record since it was added ")
     assert unused.endswith("  knapper functions delete part\n")

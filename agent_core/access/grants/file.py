@@ -168,7 +168,7 @@ def _listing(data: Mapping[str, Any], text: str, stamp: Stamp) -> Listing:  # An
             message = f"{result} in the entry {fence(function, 60)}, which therefore grants nothing"
             problems.append(_problem(message, lines.get(function, 1)))
             if len(problems) == _MOST_PROBLEMS:
-                problems.append(_problem("may have more that is not understood: what follows grants nothing, too"))
+                problems.append(_problem("may have more problems: the entries that follow grant nothing either"))
                 break
     return Listing(entries, tuple(problems), text, stamp)
 
@@ -176,9 +176,9 @@ def _listing(data: Mapping[str, Any], text: str, stamp: Stamp) -> Listing:  # An
 def _entry(function: str, table: object) -> GrantEntry | str:
     """Return an entry, or a description of its fault."""
     if name(function) != function:
-        return f"has what is no function's name{_holding('functions', [function])}"
+        return f"has an invalid function name{_holding('functions', [function])}"
     if not isinstance(table, dict):
-        return "has a value that stands in no entry,"
+        return "has a value instead of a table"
     data: dict[str, Any] = {}
     for key, value in table.items():
         data[key] = _value(key, value)

@@ -46,7 +46,7 @@ class Vault:
         except NoHome as error:
             raise Unsafe(error.message, fix=error.fix) from error
         if self.workspace is not None and folder.resolve().is_relative_to(self.workspace.resolve()):
-            message = f"Secrets are never kept in a workspace, and {shown(folder)} lies in this one."
+            message = f"Secrets are never kept in a workspace, but {shown(folder)} is inside this one."
             raise Unsafe(message, fix="Set XDG_CONFIG_HOME to a folder outside, or use KNAPPER_SECRET_… variables.")
         return folder / FILE
 

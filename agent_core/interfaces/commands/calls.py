@@ -19,7 +19,7 @@ def calls() -> None:
 
 
 @verb(calls, opens=Opens.READABLE, scope="read")
-@click.option("--failed", is_flag=True, help="Only calls that raised or were ended.")
+@click.option("--failed", is_flag=True, help="Only calls that raised an error or were stopped.")
 async def list_(door: Door, function: FunctionName = "", *, failed: bool) -> Result:
     """List the calls that can be replayed, newest first."""
     records = await door.functions.replays.of(door.owners).calls(function, failed=failed)

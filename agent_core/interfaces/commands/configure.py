@@ -46,7 +46,7 @@ _WINDOW = "model.context_tokens"
     "--context-tokens",
     type=click.IntRange(512),
     metavar="N",
-    help="The size of the model's window, if nothing tells it.",
+    help="The size of the model's window, if it cannot be detected.",
 )
 @click.option("--agent", metavar="NAME", type=AGENT, help="The agent that `run` talks to; skips the question.")
 @click.option("--preset", metavar="NAME", help="The preset of new agents; skips the question.")

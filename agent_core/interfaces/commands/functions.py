@@ -99,7 +99,7 @@ def functions() -> None:
 @click.option(
     "--unused",
     is_flag=True,
-    help="Only functions that nobody has called for a long time, with the command to delete them.",
+    help="Only functions not called for a long time, with the command to delete them.",
 )
 async def list_(door: Door, pattern: str = "", *, module: str, standing: str | None, unused: bool) -> Result:
     """List what can be called, and what was rejected. PATTERN is part of a name or description, or a wildcard like
@@ -164,7 +164,7 @@ async def good(door: Door, name: FunctionName) -> Result:
     return _rating_result(await door.functions.rate(name, is_good=True))
 
 
-@slash("bad [NAME [NOTE]]", "Say that its result was wrong: it becomes a draft, and the agent is told.")
+@slash("bad [NAME [NOTE]]", "Say that its result was wrong: it becomes a draft, and the agent is notified.")
 @verb(functions, scope="edit")
 async def bad(door: Door, name: FunctionName, note: str = "") -> Result:
     """Say that a function's result was wrong, with a NOTE for the agent. It is a draft until it is changed, or called
@@ -174,7 +174,7 @@ async def bad(door: Door, name: FunctionName, note: str = "") -> Result:
 
 
 def _rating_result(rated: "Rated") -> Result:
-    told = "" if rated.thumb == "good" else "; the agent is told"
+    told = "" if rated.thumb == "good" else "; the agent is notified"
     mark: Span = ("ok", "✓ ") if rated.thumb == "good" else ("warn", "~ ")
     return Result(
         rated, [line(mark, ("name", rated.name), f" is rated {rated.thumb}; its standing is {rated.standing}{told}")]
@@ -424,7 +424,7 @@ async def add_example(door: Door, name: FunctionName, *, call: str, expected: st
 
 @slash(
     "confirm NAME [REASON | = RESULT, …]",
-    "Admit a rejected candidate with the results that came back, or say which ones must.",
+    "Admit a rejected candidate with the results that it returned, or give the correct ones.",
 )
 @verb(functions, scope="edit")
 @click.option("--expected", multiple=True, help="The result of a call that was asked about, one for each.")
@@ -435,8 +435,8 @@ async def confirm(door: Door, name: CandidateName, *, expected: tuple[str, ...],
     candidate = (await door.functions.all_pending()).get(name)
     if expected and candidate and candidate.asked and len(candidate.asked) != len(expected):
         calls = ", ".join(one_line(call, 200) for call in candidate.asked)
-        given = f"{len(candidate.asked)} results are asked for, and {len(expected)} came"
-        raise UsageError(f"{given}.", fix=f"Give those of {calls}, in this order.")
+        given = f"Expected {len(candidate.asked)} results, but got {len(expected)}"
+        raise UsageError(f"{given}.", fix=f"Give the results of {calls}, in this order.")
     verdict = await door.functions.confirm(name, expected=expected, reason=reason)
     return judged(door, verdict, "" if verdict.admitted else challenge_hint(door, verdict))
 

@@ -113,7 +113,8 @@ async def propose(door: Door) -> Result:
     from ..render.agent_view import proposal_lines
 
     data = await door.workspace.helper_proposals()
-    hint = "" if data else "No functions were used together often enough: in three turns, and in half of one's turns."
+    least = "in three turns, and in half of the turns of the less used one"
+    hint = "" if data else f"No functions were used together often enough: {least}."
     return Result({"proposals": data}, proposal_lines(data), hint)
 
 

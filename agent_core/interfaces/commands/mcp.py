@@ -237,7 +237,7 @@ def _entry_to_approve(name: str, entry: "ServerEntry", digest: str, given: str) 
         line(f"To start it and see its tools: knapper mcp approve {name} {digest}"),
     ]
     if given:
-        lines.insert(1, line(("bad", "  The digest is not that of the entry as it now is.")))
+        lines.insert(1, line(("bad", "  The digest does not match the current entry.")))
     data = {"name": name, "entry": entry.text, "digest": digest, "started": False}
     return Result(data, lines, code=1 if given else 0)
 

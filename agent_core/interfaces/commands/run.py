@@ -52,7 +52,7 @@ _OF_WORKSPACE = (
     "--maker",
     metavar="NAME",
     type=MODEL,
-    help="The model that writes the functions that are made in this run, for the agent's own to call; off for none.",
+    help="The model that writes new functions in this run, for the agent's model to call; off for none.",
 )
 @click.option("--base-url", metavar="URL", help="An endpoint that speaks chat completions.")
 @click.option("--message", metavar="TEXT", help="Run one turn with this message; - reads it from standard input.")
@@ -71,7 +71,7 @@ _OF_WORKSPACE = (
     "--yes",
     "-y",
     is_flag=True,
-    help="Create a workspace if there is none, and have all commands of a pipe done, and what they ask.",
+    help="Create a workspace if there is none; run all commands from a pipe, and answer yes to their questions.",
 )
 @click.option("--max-steps", type=click.IntRange(1), metavar="N", help="Maximum number of model replies per turn.")
 @click.option("--resume", is_flag=True, help="Continue an interrupted turn and waiting messages.")

@@ -99,7 +99,7 @@ def _value(name: str) -> str:
     from ..question import ask_hidden
 
     if sys.stdin.isatty():
-        typed = ask_hidden(f"The value of {name} (nothing of it is shown):")
+        typed = ask_hidden(f"The value of {name} (not shown as you type):")
     else:
         try:
             typed = sys.stdin.buffer.read().decode().removesuffix("\n").removesuffix("\r")

@@ -51,8 +51,8 @@ async def vacuum(door: Door) -> Result:
 
 @click.command()
 @click.option("--from", "source", required=True, metavar="URL", help="sqlite:///PATH or postgresql://…")
-@click.option("--to", "target", required=True, metavar="URL", help="An empty one; a file is made.")
-@click.option("--resume", is_flag=True, help="Go on with a copy that was broken off.")
+@click.option("--to", "target", required=True, metavar="URL", help="An empty state; a file is created.")
+@click.option("--resume", is_flag=True, help="Resume an interrupted copy.")
 @workspace_command
 def copy(context: CliContext, source: str, target: str, resume: bool) -> None:  # noqa: FBT001  (click passes it)
     """Copy a whole state, and compare the two row by row. No other program may write meanwhile."""

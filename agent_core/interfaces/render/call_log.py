@@ -45,10 +45,10 @@ _ENDINGS = {
     "failed": "The turn failed.",
     "cancelled": "The turn was cancelled.",
     "limits": "A limit was reached.",
-    "parked": "It waits for the answer, and goes on by itself.",
-    "client_calls": "A program that talks to it has calls to answer.",
+    "parked": "Waiting for an answer; the turn will continue by itself.",
+    "client_calls": "Waiting for the client program to answer its function calls.",
     "length": "The reply was cut off at the length that a client asked for.",
-    "handed_off": "Another agent goes on with it.",
+    "handed_off": "Handed off to another agent.",
     "stuck": "A person has to decide: /agents shows who waits.",
 }
 _CONFIRM = "confirm_function"  # changes only the results of examples
@@ -192,7 +192,7 @@ def _made_line(judgment: Judgment, rest: str, columns: int) -> Line:
     facts = ["a draft"] if judgment.standing == "draft" else []
     taken_over = len(judgment.taken_over)
     earlier = len(judgment.confirmed) - taken_over
-    now = f", {taken_over} now say{'s' * (taken_over == 1)} what came back" if taken_over else ""
+    now = f", {taken_over} updated to the result" if taken_over else ""
     facts += [f"{examples_note(judgment).removesuffix(' agree')}{now}"] if judgment.agreed else []
     facts += [f"{counted(earlier, 'result')} as returned"] if earlier else []
     facts += [one_line(reach_words(judgment.reach))] if judgment.reach is not None else []

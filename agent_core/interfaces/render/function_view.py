@@ -197,7 +197,7 @@ def row_lines(rows: Iterable[SourceRow]) -> list[Line]:
 
 
 _KINDS, _VERSIONS, _SHORT = 5, 5, 8
-_WAYS = {"rollback": "to go back", "release": "to let the model see it all the same"}
+_WAYS = {"rollback": "to go back", "release": "to show it to the model anyway"}
 
 
 def quarantine_lines(quarantined: "Quarantined", typed: str = COMMAND) -> list[Line]:
@@ -245,7 +245,7 @@ def unused_lines(listing: "FunctionListing", typed: str = COMMAND) -> list[Line]
 def unused_hint(listing: "FunctionListing", typed: str) -> list[Line]:
     """Return a line about unused functions, to show below a list."""
     many = listing.unused
-    hint = f"{many} function{_s(many)} nobody has called for a long time: {typed}"
+    hint = f"{many} function{_s(many)} not called for a long time: {typed}"
     return [line(("dim", hint))] if many else []
 
 

@@ -45,7 +45,7 @@ _WORDS: dict[str, Key] = {"once": "o", "yes": "y", "folder": "f", "no": "n"}
 CONFIRMED: tuple[Key, ...] = ("o", "y", "f")
 """The keys that Enter has to confirm."""
 ANSWERS: dict[str, Answer] = {"o": "once", "y": "yes", "f": "yes", "n": "no"}
-UNSEEN = "That is no answer yet: not all of it has been shown."
+UNSEEN = "That cannot be an answer yet: not all of it has been shown."
 PAGED = "This is not all of it. Enter shows more; n: no, or w and a word; then Enter: "
 _TITLES = {
     "join": (" asks to join, and to", " asks to join"),
@@ -55,7 +55,7 @@ _TITLES = {
     "helper": ("", ": an agent asks to change the helpers"),
     "program": (" asks, for the functions that it calls, to", " asks to run"),
 }
-_AGAIN = {"grant": " as it is now, another version"}
+_AGAIN = {"grant": " again, now a different version"}
 _SAID: dict[Answer, Span] = {
     "once": ("ok", "once"),
     "yes": ("ok", "yes, kept in functions/grants.toml"),
@@ -128,14 +128,14 @@ def title_of(question: Question) -> str:
 def grant_lines(question: Question) -> list[Line]:
     """Return lines about who asks and everything that a yes gives."""
     asker, whom = one_line(question.asker, 80), one_line(question.whom, 80)
-    behind = line("  ", ("dim", "The agent "), ("name", asker), ("dim", " asks, at work for "), ("name", whom))
+    behind = line("  ", ("dim", "The agent "), ("name", asker), ("dim", " asks on behalf of "), ("name", whom))
     return [*_asked_lines(question), *([behind] if whom else [])]
 
 
 def _asked_lines(question: Question) -> list[Line]:
     name, (title, without) = one_line(question.function, 80), _TITLES[question.moment]
     if question.is_again:
-        title = _AGAIN.get(question.moment, " is another version now, and asks again to")
+        title = _AGAIN.get(question.moment, " is a different version now and asks again to")
     caller = line(", called by ", ("name", one_line(question.caller, 80)), ",") if question.caller else ()
     sentences, whose = question.missing.sentences(), "You grant " if question.moment == "grant" else ""
     if question.moment == "run" and (question.missing.read or question.missing.write):
@@ -273,7 +273,7 @@ async def answered(question: Question, show: Callable[[Iterable[Line]], None], a
                 return decision
             if not is_last and not typed.strip():
                 break
-            show([line(("warn", f"That answers nothing. {explained(question)}" if is_last else UNSEEN))])
+            show([line(("warn", f"That is not an answer. {explained(question)}" if is_last else UNSEEN))])
     return Decision("no")
 
 
@@ -297,7 +297,9 @@ def denied_lines(denied: Iterable["GrantAnswered"]) -> list[Line]:
 def _denial_lines(answered: "GrantAnswered") -> Sequence[Line]:
     request = "; ".join(answered.says) or "join"
     name, why = one_line(answered.function, 80), _BECAUSE[answered.by]
-    head = line(("warn", "! "), "denied, for ", why, ": ", ("name", name), " to ", one_line(request, _LONGEST_DENIED))
+    head = line(
+        ("warn", "! "), "denied because ", why, ": ", ("name", name), " to ", one_line(request, _LONGEST_DENIED)
+    )
     why_not = (
         [line(one_line(answered.word, 1_000))] if answered.by in ("never", "unavailable") and answered.word else []
     )

@@ -289,22 +289,23 @@ def _page_lines(results: ResultPage, query: str) -> list[str]:
 def forget_lines(report: ForgetReport, *, is_done: bool = False) -> list[Line]:
     """Return lines about what is forgotten in which place, and where it remains."""
     if not report.places:
-        head = line(("dim", f"Nothing in the record holds {report.subject}."))
+        head = line(("dim", f"The record does not contain {report.subject}."))
     else:
         head = line(("ok", "✓ "), f"forgot {report.subject}") if is_done else line("To forget: ", report.subject)
     places = columns([(f"  {place}", f"{count:,}") for place, count in report.places.items()], ("", "strong"))
     longer = [line(("warn", f"Also within: {', '.join(report.longer[:_COUNT])}. --word leaves these."))]
     stays = [line(("warn", "Stays in "), one_line(place), ("dim", f": {why}")) for place, why in report.stays.items()]
     gone = [line("  ", ("dim", f"{one_line(row.place, 60)}: "), one_line(row.text, _HIT)) for row in report.lines]
+    which = "The first lines" if len(gone) == MOST_LINES else "Lines"
     near = [line("  ", one_line(row.place, 60), " still says: ", one_line(row.text, _HIT)) for row in report.nearest]
     return [
         head,
         *places,
-        *([line(("dim", f"The lines that go{', the first' if len(gone) == MOST_LINES else ''}:"))] if gone else []),
+        *([line(("dim", f"{which} {'removed' if is_done else 'to remove'}:"))] if gone else []),
         *gone,
         *(longer if report.longer and not is_done else []),
         *stays,
-        *([line(("warn", "Stays, nearest by its words (memory edit LABEL changes it):"))] if near else []),
+        *([line(("warn", "Stays, though its words are similar (to change it: memory edit LABEL):"))] if near else []),
         *near,
     ]
 

@@ -376,11 +376,11 @@ def audit_lines(report: "AuditReport", typed: str) -> list[Line]:
 
 
 _DONE = {
-    "merge": "now stands for",
-    "mend": "was mended",
+    "merge": "now replaces",
+    "mend": "was fixed",
     "archive": "was archived: search finds it, and it can be called",
-    "generalize": "was written, and stands for",
-    "keep": "was made of a program",
+    "generalize": "was written, and replaces",
+    "keep": "was made from a program",
     "reword": "was reworded",
 }
 
@@ -405,19 +405,22 @@ def tending_lines(report: "TendingReport", typed: str) -> list[Line]:
     )
     lines.append(line(("dim", f"{len(done)} done, {len(open_steps)} proposed, {report.tokens:,} tokens")))
     if report.stopped:
-        lines.append(line(("warn", f"It ended before all was looked at: {report.stopped}.")))
-    ways = ["tend --undo takes all of it back"] if done else ["tend --apply does it"] if open_steps else []
-    return [*lines, *(line(("strong", f"{typed} {way}".lstrip())) for way in ways)]
+        lines.append(line(("warn", f"Stopped before everything was checked: {report.stopped}.")))
+    command = f"{typed} tend".lstrip()
+    ways = (
+        [f"To undo all of it: {command} --undo"] if done else [f"To apply it: {command} --apply"] if open_steps else []
+    )
+    return [*lines, *(line(("strong", way)) for way in ways)]
 
 
 def undone_lines(steps: "list[UndoneStep]") -> list[Line]:
     """Return the steps that were undone, and those that were not."""
     if not steps:
-        return [line(("dim", "There is nothing to take back."))]
+        return [line(("dim", "There is nothing to undo."))]
     return [
-        line(("ok", "✓ "), ("name", step.function), " is as it was")
+        line(("ok", "✓ "), ("name", step.function), " was restored")
         if step.undone
-        else line(("bad", "✗ "), ("name", step.function), f" was not taken back: {one_line(step.why_not, 300)}")
+        else line(("bad", "✗ "), ("name", step.function), f" was not undone: {one_line(step.why_not, 300)}")
         for step in steps
     ]
 

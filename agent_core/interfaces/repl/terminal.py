@@ -90,7 +90,7 @@ _STYLES: dict[Role, str] = {
     "strong": "bold",
     "alarm": "bold",
 }
-_ANSWERS = "answers with your line, if it is an answer; it is not sent."
+_ANSWERS = "answers with your line if it is an answer; it is not sent as a message."
 _ASIDE = "puts your line aside until you have answered; then a key answers."
 _TYPED = "That was typed text: it is in the line below."
 _MORE = "There is more: press d for the next page."
@@ -124,7 +124,7 @@ class Asking:
             self._typing(f"{begun}\n{key if key.isprintable() else ''}", is_answer=True)
         elif not key or not key.isprintable():
             self.state = "armed"
-            self._explain(f"That answers nothing. {explained(self._question)}")
+            self._explain(f"That is not an answer. {explained(self._question)}")
         elif self.state == "armed" and (decision_of(key, self._question) or key in ("w", "d")):
             self.state, self._pressed = "pressed", key
             self._wait(CHOSEN_S if key in CONFIRMED else ALONE_S)
@@ -144,7 +144,7 @@ class Asking:
         elif self._prompt.buffer.text:
             self._take_line()
         else:
-            self._explain(f"Enter answers nothing. {explained(self._question)}")
+            self._explain(f"Enter is not an answer. {explained(self._question)}")
 
     def _enter(self, answer: str | Decision) -> None:
         """Accept an answer unless more text follows immediately, as in a paste."""
@@ -164,11 +164,11 @@ class Asking:
         buffer, again = self._prompt.buffer, explained(self._question)
         typed = f"“{one_line(buffer.text.strip(), 40)}”"
         if is_word:
-            note = f"{typed} was begun before you could answer, so it does not count. {again}"
+            note = f"You began typing {typed} before you could answer, so it does not count. {again}"
         elif self._is_answer:
-            note = f"{typed} answers nothing, and was not sent (↑ has it). {again}"
+            note = f"{typed} is not an answer and was not sent (↑ recalls it). {again}"
         else:
-            note = f"{typed} was begun before you could answer: it is back afterwards. {again}"
+            note = f"You began typing {typed} before you could answer; it comes back afterward. {again}"
             self._draft = "\n".join(filter(None, [self._draft, buffer.text]))
         buffer.reset(append_to_history=self._is_answer and not is_word)
         self.state, self._is_answer = "quiet", False

@@ -364,7 +364,7 @@ class AgentHost:
     def _warn_all(self, agent: str, error: KnapperError) -> None:
         """Warn all listeners that no turn can begin. With `agent`, do nothing: its listeners were warned already."""
         if not agent:
-            _log.error("No turn can begin, and it is tried again: %s", error)
+            _log.error("Cannot start a turn; trying again: %s", error)
         for name in () if agent else tuple(self._listening):
             self._warn(name, error)
 
@@ -405,7 +405,7 @@ class AgentHost:
 
 KEEP_ALIVE_S: Final = 15.0
 _PIECES: Final = (events.Text, events.Thought)
-_BEHIND: Final = "You were too slow: live pieces were left out. What is on disk follows."
+_BEHIND: Final = "You were too slow, so live events were left out. The saved events follow."
 
 
 async def event_stream(host: AgentHost, store: TurnStore, agent: str, after: int) -> AsyncGenerator[bytes, None]:

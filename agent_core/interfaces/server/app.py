@@ -556,7 +556,7 @@ def _may_read(identity: Identity) -> None:
     identity.needs("read")
     if identity.agents:
         fix = "Make one without --agent: knapper tokens add NAME --scope read"
-        raise NotAllowed("The numbers are those of all agents, and this token is for some.", fix=fix)
+        raise NotAllowed("These numbers cover all agents, but this token is limited to some.", fix=fix)
 
 
 # The OpenAPI document, generated from the same operations and models that validate requests.

@@ -235,7 +235,7 @@ class Guard:
             fix = "Send the header Authorization: Bearer TOKEN; make one with: knapper tokens add NAME --scope chat"
             raise ApiRefusal(401, "no-token", "This needs a token.", fix)
         if identity is LINKER and path != LINKS:
-            raise ApiRefusal(403, "not-allowed", "This token asks for login links, and for nothing else.")
+            raise ApiRefusal(403, "not-allowed", "This token can only request login links.")
         if not self._requests.take(identity.name if identity else address):
             raise ApiRefusal(429, "too-many", "Too many requests at once.", "Wait a second.")
         return identity
