@@ -54,7 +54,7 @@ def hear(text: str, *, at_the_end: bool) -> Iterator[object]:
     """Yield the steps of a turn with this reply as the prompt receives and draws it."""
     made: list[str] = []
     above = Above(made.append, lambda: None)
-    above.wake = lambda: None  # no loop runs here: the test makes the steps itself
+    above.wake = lambda: None  # type: ignore[method-assign]  # no loop runs here: the test makes the steps itself
     live = Live()
     teller = TurnRenderer(CallLog(), live, lambda: 80, Screen(above.add, lambda lines: "", lambda: None, render.DARK))
     if not at_the_end:

@@ -178,7 +178,7 @@ async def test_a_post_that_fails_does_not_take_those_with_it_that_came_at_once(s
 
 @pytest.mark.parametrize("address", ["sqlite"], indirect=True)
 async def test_a_fault_of_the_program_in_one_post_leaves_those_that_came_with_it(store: Store) -> None:
-    wrong = replace(event("wrong"), due=object())  # not a storage error
+    wrong = replace(event("wrong"), due=object())  # type: ignore[arg-type]  # not a storage error
     posts = [event("one"), event("two"), wrong, event("three")]
     one, two, failed, three = await asyncio.gather(*map(store.post, posts), return_exceptions=True)
     assert isinstance(failed, TypeError)
