@@ -84,7 +84,8 @@ def maker_of(found: Sequence[dict[str, Any]]) -> ScriptedModel:
             return Say("I cannot tell what is wanted.")
         written = documented(row)
         source = re.sub(rf"\b{row['name']}\b", asked[1], written.code if written else row["code"])
-        calls = re.findall(rf"^\W*({asked[1]}\(.*\))$", seen.text.rpartition("Why it was refused")[2], re.MULTILINE)
+        refusal = seen.text.partition("Why it was refused")[2]
+        calls = re.findall(rf"^({asked[1]}\(.*\))$", refusal, re.MULTILINE)
         if calls:
             namespace: dict[str, Any] = {}
             exec(source, namespace)
