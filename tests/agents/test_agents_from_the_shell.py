@@ -78,7 +78,7 @@ def test_the_tree_says_what_the_last_turn_of_an_agent_took_that_wrote_to_nobody(
         pytest.param(("resume", "editr"), "Did you mean `editor`?", id="resume nobody"),
         pytest.param(("answer", "editor", "x"), "Nobody waits", id="answer nothing"),
         pytest.param(("route", "editor", "nobody"), "no agent `nobody`", id="route to nobody"),
-        pytest.param(("stop", "editor"), "in no thread", id="stop nothing"),
+        pytest.param(("stop", "editor"), "not at work in any thread", id="stop nothing"),
     ],
 )
 def test_what_cannot_be_steered_is_told(tmp_path: Path, arguments: tuple[str, ...], part: str) -> None:

@@ -406,7 +406,7 @@ def test_a_conversation_whose_agent_was_taken_over_says_so_and_loses_nothing(
         options = ("--base-url", model.base_url, "--model", "scripted", *options)
         knapper("run", *options[:4], "--message", "hello", cwd=tmp_path, environment=environment)
         done = knapper("run", *options, cwd=tmp_path, given=given, environment=environment)
-    assert "Another process has taken over " in done.stdout + done.stderr
+    assert "Another process took over " in done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     assert done.returncode == 1
     told = knapper("log", cwd=tmp_path, environment=environment).stdout

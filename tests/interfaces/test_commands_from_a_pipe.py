@@ -113,7 +113,7 @@ def test_a_pipe_that_nobody_vouched_for_changes_and_runs_nothing(folder: Path) -
     assert [row.split("`")[1] for row in refused] == typed(DOES_MORE)
     needs_user = [row.split("`")[1] for row in refused if "needs a user at a terminal" in row]
     assert needs_user == [row for row in typed(DOES_MORE) if row in NEEDS_USER]
-    assert (done.returncode, done.stdout.count("Give -y")) == (1, len(refused) - len(NEEDS_USER))
+    assert (done.returncode, done.stdout.count("Add -y")) == (1, len(refused) - len(NEEDS_USER))
     assert {path.name for path in folder.iterdir()} == {".knapper", "functions", "knapper.toml"}
     assert "**You:** hello" in knapper("log", cwd=folder).stdout
 

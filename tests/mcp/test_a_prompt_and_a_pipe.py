@@ -76,6 +76,6 @@ def test_an_approved_tool_of_another_program_is_called_by_hand_at_the_prompt(tmp
         screen.line('/call strange__echo {"text": 5}')
         screen.wait_for("strange__echo(text=5)")
         screen.line("=strange__echo(5, 6)")
-        screen.wait_for("strange__echo takes 1 argument, and 2 came.")
+        screen.wait_for("strange__echo takes 1 argument, but got 2.")
         screen.line("/test strange__echo")
         screen.wait_for("has no examples")
