@@ -13,7 +13,7 @@ Identities: TypeAlias = tuple[tuple[int, int] | None, ...]  # device and inode o
 
 
 class AccessRefused(SandboxError):
-    """A granted path was replaced since the grant, or cannot be opened."""
+    """A granted path is missing, was replaced since the grant, or must not be given to a function."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,7 +111,7 @@ class SchemaRequest:
 class Attempt:
     """One attempt: an example, or the arguments of a call. `text` replaces the module's source (a mutant).
 
-    `most_s` is a timeout below that of the series.
+    `most_s` is a timeout for this attempt, if it is shorter than `each_s`.
     """
 
     work: Evaluation | Mapping[str, Any]  # values that can be sent to a worker

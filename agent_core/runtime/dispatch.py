@@ -49,8 +49,8 @@ if TYPE_CHECKING:
 class ModelFunction:
     """A function that the model can call: `call` takes the arguments and the record of a call, and closes the record.
 
-    Calls are recorded with its `version`, if it has one. Functions that are not parallel run one after another. A
-    workspace function belongs to one version of a `snapshot`.
+    Calls are recorded with its `version`, if it has one. Functions that are not parallel run one after another.
+    `snapshot` is the one from which a workspace function comes.
     """
 
     function: "Function"

@@ -643,7 +643,7 @@ class StepFunctions:
         room = self._whole_room() - size_of(self._lent)
         line = self._protocol.shown(self.shown.line, mode)
         shown = self.shown.fitting(mode, room, line, with_programs=self._models.programs == "on")
-        # If not even the permanent functions fit, show all of them: the model then changes to the mode that needs few
+        # If not even the permanent functions fit, show all functions: the model then changes to the mode that needs few
         # tokens.
         return line if self._settings.model.mode == "auto" and size_of(shown) > room else shown
 

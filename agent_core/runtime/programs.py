@@ -1,8 +1,8 @@
 """Programs: Python code that the model writes, run in a worker; its calls go through the usual dispatch.
 
-Each inner call is checked, granted, run in a separate worker and recorded. It is journaled before it runs, under the
-program's key and its number. An interrupted program runs again in the next turn, and the calls that it already made are
-answered from that journal. If the second run makes a different call, it is ended.
+Each inner call is checked, asked about if it lacks a grant, run in a separate worker and recorded. It is journaled
+before it runs, under the program's key and its number. An interrupted program runs again in the next turn, and the
+calls that it already made are answered from that journal. If the second run makes a different call, it is ended.
 """
 
 import asyncio
@@ -353,7 +353,7 @@ class Programs:
         return [await call for call in calls]
 
     async def _only_computes(self, run: ProgramRun, name: str) -> bool:
-        """Return whether calls of a function only compute: it needs no grant and none guards it."""
+        """Return whether calls of a function only compute: it needs no grant, and has none."""
         callee, granting = self.dispatcher.find(name, run.snapshot), self._functions.granting
         if callee is None or callee.snapshot is None or name in await granting.guarded(callee.snapshot):
             return False

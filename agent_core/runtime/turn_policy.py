@@ -105,10 +105,11 @@ class DirectReplyPolicy:
         kind = SendMessagePolicy if by_function else DirectReplyPolicy
         return self if type(self) is kind else kind(self.turn, self.max_steps)
 
-    # A turn of an agent ends only where one of these three decides so; a group's turn ends in `groups/loop.py`.
+    # While the loop runs, only these three end an agent's turn. An exception that `broken_off` does not take ends it in
+    # `turn_runner.py`, an interrupted process in `settle`; the turn of a group ends in `groups/loop.py`.
 
     async def before_request(self) -> Ended | None:
-        """Return the end of a turn that may send no further request: it was stopped, or a limit is reached."""
+        """Count a step, or return the end of a turn that may send no request: it was stopped, or a limit is reached."""
         company, account = self.turn.origin.company, self.turn.origin.account
         if company is not None:
             if why := company.allowance.broken():
@@ -133,7 +134,7 @@ class DirectReplyPolicy:
         return Ended("handed_off") if turn.ending.handed_to else self._after_step(step)
 
     def broken_off(self, error: "Interrupted | ModelError") -> Ended:
-        """Return the end of a turn whose step failed or was interrupted; show the part of its reply that arrived."""
+        """Return the end of a turn whose step failed or was interrupted, after showing text that was held back."""
         self._show_held_back()
         if isinstance(error, ModelError):
             return Ended("failed", warning=error.message, fix=error.fix)
@@ -210,7 +211,7 @@ class DirectReplyPolicy:
         self.excluded = frozenset().union(*(result.excluded for result in done))
         self._runs = {key: self._runs.get(key, 0) + 1 for key in map(_sameness, done)}
         self._times.update(set(map(_identity, done)))
-        again = {  # refused again with the same text: in the previous step, or earlier in the turn
+        again = {  # the same call failed in the previous step, or was refused in the same words earlier in the turn
             _identity(result): result.call.name
             for result in done
             if result.outcome == "refused" and (self._runs[_sameness(result)] > 1 or self._times[_identity(result)] > 1)

@@ -228,7 +228,7 @@ class TurnRunner:
                 self.colleagues.look_away()
 
     async def _next(self, skip: Collection[str] = (), *, goes_on: bool) -> ClaimedTurn | None:
-        """Return the next turn, after closing earlier ones that could not be stored, for example on a full disk."""
+        """Return the next turn, after closing earlier ones whose end was not stored, for example on a full disk."""
         claimed = await self.store.next(self.name, self.owner, skip=skip)
         while claimed is not None and claimed.attempt > 1:
             await settle(self.store, claimed, self.session, goes_on=goes_on)
@@ -268,7 +268,7 @@ class TurnRunner:
         try:
             ended = await self.loop.run(turn)
         except Exception as error:
-            # A bug: make the history valid first; the interface reports the error.
+            # A bug, or an error such as a full disk: make the history valid first; the interface reports the error.
             why = f"{error.message} {error.fix}".strip() if isinstance(error, KnapperError) else "The program failed."
             await self._settle_calls(
                 turn, "The turn ended here because the program failed.", Entry(ENDED, {"text": why})

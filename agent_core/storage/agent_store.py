@@ -15,7 +15,7 @@ from .turn_store import Entry
 HELPER_RUN = "helper--"
 """The prefix of the names of agents that are runs of helpers."""
 PASSING = "once--"
-"""The prefix of the name of an agent that is deleted after one question, so that no later reply could reach it."""
+"""The prefix of the name of an agent that is deleted after one question; a later answer could not reach it."""
 _TOLD = ("user", "notice", "assistant", "result", "summary")
 
 

@@ -169,7 +169,7 @@ class CallStore(Subject, Protocol):
         """Return the newest turns with recorded exposures, oldest first, without open ones."""
 
     async def call_stats(self, function: str = "") -> list[Stats]:
-        """Return the call statistics of each version of each function (or of one), ordered by last call."""
+        """Return the call statistics of each version of each function (or of one), the one called last at the end."""
 
     async def call_kinds(self, function: str) -> list[KindRow]:
         """Return the kinds of outcomes of a function's calls that did not return, the most frequent first."""

@@ -1,7 +1,8 @@
 """Forgetting: a person removes something from the record, so that its bytes are gone.
 
-A text is replaced everywhere, in all agents; turns are removed whole; one message loses its words. Summaries lose the
-sentences with the text, or are created again without the turns or messages. Everything happens in one transaction.
+A text is replaced everywhere, in all agents; turns are removed whole; one message loses its words. Summaries, memory
+blocks and sections lose the sentences with the text; summaries are created again without forgotten turns or messages.
+Everything happens in one transaction.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence

@@ -10,7 +10,7 @@ SAID = ("user", "assistant", "call", "result", "notice")
 """The kinds of entries that are part of the conversation; others (such as `request`) explain it."""
 
 USAGE = "usage"
-"""The kind of an entry with the cost of a model request: `model`, `…_tokens`, and whether it is `estimated`."""
+"""The kind of an entry with the tokens of a model request: `model`, `…_tokens`, and whether it is `estimated`."""
 
 STREAMED = "streamed"
 """The kind of an entry that is not in the journal yet: the displayed part of an unfinished reply."""

@@ -11,7 +11,7 @@ Hear: TypeAlias = Callable[[str], None]
 
 WORK, FUNCTIONS = "work", "functions"
 LOST = "lost"
-"""Another process took over an agent that this one held, because it seemed dead."""
+"""Another process took over an agent that this one held, because this process seemed dead."""
 
 
 @dataclass(frozen=True, slots=True)

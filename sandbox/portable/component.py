@@ -1,7 +1,8 @@
 """The WebAssembly component: built on first use from the sources of this package and pinned wheels, stored per user.
 
 Its file name is the hash of all inputs. The compiled form is native code, which wasmtime trusts, so it is loaded only
-if this user alone has access to it and its size and SHA-256 match the recorded ones.
+if this user alone has access to it, its size matches the recorded one and, checked once per program, so does its
+SHA-256.
 """
 
 import hashlib

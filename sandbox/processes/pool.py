@@ -48,7 +48,7 @@ class Pool:
             return self.zygote
 
     async def _start(self) -> Zygote:
-        """Start a zygote. If preloaded packages leave threads running, start one without them."""
+        """Start a zygote. If packages leave threads running in it, start one whose workers import them instead."""
         try:
             async with asyncio.timeout(START_S):
                 return await Zygote.start(self.plan)

@@ -44,7 +44,7 @@ def unpack(body: bytes) -> Frame:
 
 
 def length(header: bytes | bytearray, cap: int) -> int:
-    """Return the number of bytes after a header. Raise ProtocolError if it exceeds the cap."""
+    """Return the number of bytes after a header. Raise ProtocolError, before any is read, if it exceeds the cap."""
     size = int.from_bytes(header, "big")
     if size > cap:
         raise ProtocolError(f"a frame of {size} bytes is longer than {cap}")

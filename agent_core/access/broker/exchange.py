@@ -113,7 +113,7 @@ def tls() -> ssl.SSLContext:
 
 
 async def tls_context(target: Target, tls: Tls) -> ssl.SSLContext | None:
-    """Return the context that verifies a secure connection; large certificate stores are loaded in a thread."""
+    """Return the context for a secure connection, else None; loaded in a thread, because the store is large."""
     with _translate_errors(target.place):
         return await asyncio.to_thread(tls) if target.scheme == "https" else None
 

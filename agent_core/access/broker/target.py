@@ -80,7 +80,7 @@ def authority(text: str) -> tuple[str, int | None]:
 
 
 def as_address(host: str) -> Address | None:
-    """Return the address in a text, or None; an IPv6 address that wraps an IPv4 address becomes the latter."""
+    """Return the address in a text, or None; an IPv4-mapped IPv6 address becomes its IPv4 address."""
     try:
         address = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:

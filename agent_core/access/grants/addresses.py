@@ -57,7 +57,7 @@ def confirm(root: Path, url: str) -> None:
 
 
 def shown(url: str) -> str:
-    """Return an address without characters that look like others, and with its host if that could be mistaken."""
+    """Return an address with all but printable ASCII escaped, and with its host if it contains an `@`."""
     text = url.encode("ascii", "backslashreplace").decode()
     text = "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
     return f"{text} (the host is {_host(url)})" if "@" in url else text

@@ -221,7 +221,8 @@ class GrantStore:
         """Revoke these grants, or all, from a function, and return the rest of its entry.
 
         Raises:
-            WorkspaceError: the file cannot be written; if nothing would remain, the approvals are removed anyway.
+            WorkspaceError: the file cannot be written; the approvals are removed anyway if nothing would remain, or if
+                the file has invalid parts.
         """
         async with self._exclusive_lock():
             before = self._file.read()

@@ -299,7 +299,7 @@ async def without_repositories(running: Awaitable[Outcome], writable: Sequence[s
 
 
 def _reason(writable: Sequence[str], before: frozenset[str]) -> str:
-    """Return the message about a repository or a workspace that a call created, or ""; also if it cannot be checked."""
+    """Return why a result is withheld: a repository or a workspace was created, or too much to check; else ""."""
     names: list[str] = []
     grown = _too_large(writable) - before
     for path in map(Path, writable):

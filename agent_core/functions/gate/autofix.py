@@ -421,7 +421,7 @@ REPAIRS: tuple[Repair, ...] = (
 
 
 def fix(draft: Draft) -> Draft:
-    """Return the draft with every possible fix, repeated until nothing changes."""
+    """Return the draft with every possible fix, repeated up to `_ROUNDS` times until nothing changes."""
     if draft.tree is None or draft.function is None:
         return draft.skip("there is no function to fix")
     repairs = [repair for repair in REPAIRS if draft.rules.makes(repair.code)]
@@ -455,7 +455,7 @@ def keeps_meaning(before: str, after: str, name: str) -> bool:
 
 @lru_cache(maxsize=8)
 def computation(tree: ast.Module) -> str:
-    """Return the dump of the tree without parts that do not affect it: docstrings, hints, imports, unused `self`."""
+    """Return the tree's dump without what no computation needs: docstrings, hints, imports, unused `self`."""
     mentioned = [node for node in nodes_of(tree) if isinstance(node, ast.Name | ast.Attribute | ast.alias)]
     names = (getattr(node, field, "") for node in mentioned for field in ("id", "attr", "name"))
     if not _WATCHING.isdisjoint(name.rpartition(".")[2] for name in names):

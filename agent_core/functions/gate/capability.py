@@ -156,7 +156,7 @@ _OTHER_WAYS = """open eval exec compile input breakpoint globals locals vars get
 methodcaller get_type_hints Formatter singledispatch singledispatchmethod gi_frame cr_frame ag_frame tb_frame f_back
 f_globals f_builtins f_locals"""
 COMPUTING: Final = frozenset(_COMPUTING.split())
-"""Modules and names that have no effects, except through one of the `OTHER_WAYS`."""
+"""Modules, and names in modules, that open, start and evaluate nothing, except through one of the `OTHER_WAYS`."""
 OTHER_WAYS: Final = frozenset(_OTHER_WAYS.split())
 """Names by which code can access more than its imports show."""
 _PLAIN_DUNDERS = frozenset({"__name__", "__qualname__", "__doc__", "__class__", "__init__", "__post_init__", "__len__"})

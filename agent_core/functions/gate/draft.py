@@ -206,7 +206,7 @@ class Draft:
         return self.with_problems(problems)
 
     def authors_line(self, line: int) -> int:
-        """Return the line in the original file for a line of the text, which may have been fixed."""
+        """Return the original file's line for a line of the text, which may be fixed; without a file, the same line."""
         if not self.candidate.file or self.text == self.candidate.code or not line:
             return line
         lines = _lines_before(self.candidate.code, self.text)

@@ -32,7 +32,8 @@ _Steps: TypeAlias = Generator[list[Attempt], Sequence[Outcome | None], T]
 STAGE: Final = "mutation"
 MOST_EXAMPLES: Final = 12
 MOST_SHOWN: Final = 2
-_AT_LEAST_S, _AT_MOST_S, _TIMES = 0.05, 0.25, 20  # time limit of an attempt, relative to the function's own time
+# Of an attempt: the bounds of its time limit in seconds, and its factor on the function's own time.
+_AT_LEAST_S, _AT_MOST_S, _TIMES = 0.05, 0.25, 20
 _EMPTY: Final = ("None", "0", "0.0", '""', "[]", "{}")
 _NOTHINGS: Final = {bool: ("True", "False"), int: ("0",), float: ("0.0",), str: ('""',), list: ("[]",), dict: ("{}",)}
 

@@ -98,7 +98,7 @@ def _patience(members: int) -> int:
 def marked(name: str, text: str) -> str:
     """Return a speaker's words with their name as a mark; marks inside of the words are escaped.
 
-    All lines but the first are indented, because endpoints join messages and each speech must begin at the margin.
+    All lines but the first are indented, because endpoints join messages: only the start of a speech is at the margin.
     """
     body = "\n  ".join(bare_lines(quoted(text)))
     return f"[from: {name}] {body}"

@@ -110,7 +110,7 @@ def _delete(session: SqliteSession, lane: Lane, seqs: Sequence[int]) -> int:
 
 
 def _follow(session: SqliteSession, lane: Lane, seqs: Sequence[int], vectors: Sequence[tuple[int, bytes]] = ()) -> bool:
-    """Keep the signs of rows in sync with their vectors; if this fails, mark the lane's signs for a new start."""
+    """Keep the signs of rows in sync with their vectors; if this fails, the lane's signs are created again later."""
     try:
         if not trouble(session):
             _write_signs(session, lane, seqs, vectors)
