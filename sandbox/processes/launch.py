@@ -33,7 +33,7 @@ from .usage import NOT_SEEN, WorkerUsage, descends, number_of, pid_of, threads_o
 
 # The host's control of a zygote that imports packages: it forks only when ordered to, and is stopped between calls.
 # The zygote's seccomp filter asks here about each fork. Each order permits one fork; any other fork fails as it does
-# in a worker. Each permitted fork must come back as a new worker: the package's code could use the permission.
+# in a worker. Each permitted fork must come back as a new worker, or package code used the permission for itself.
 
 STILL_S: Final = 0.05  # idle time after which the zygote is stopped
 _RECEIVE, _SEND = 0xC0502100, 0xC0182101  # SECCOMP_IOCTL_NOTIF_RECV and _SEND
