@@ -134,7 +134,6 @@ class Recall:
         self._gap_minutes = gap_minutes
         self._read = ReadMessages()
         self._speakers: set[str] = set()
-        self._kinds: Sequence[bytes] = ()  # the vectors of `ASKED_FOR`
         self._following = asyncio.Lock()
 
     async def catch_up(self) -> int:
@@ -224,10 +223,7 @@ class Recall:
         rows = [read.rows[read.places[n]] for n in sorted(numbers) if n in read.places]
         cosines = await self.vectors.cosines(self._agent, vector, [entry.utterance.seq for entry in rows])
         total = (await self._store.memory_counts(self._agent)).messages
-        if vector is not None and not self._kinds:
-            self._kinds = await self.vectors.of_all(search_query.ASKED_FOR)
-        kinds = [vector, *self._kinds] if vector is not None and self._kinds else []
-        return RecallEvidence(question, rows, frozenset(hit.seq for hit in worded), cosines, total, kinds), hits
+        return RecallEvidence(question, rows, frozenset(hit.seq for hit in worded), cosines, total), hits
 
     async def _load(self, read: ReadMessages, seqs: Iterable[int]) -> None:
         """Load rows that are not cached. Messages never change, so the cache stays valid."""

@@ -20,18 +20,6 @@ from .words import STOP, content, counted_stems, forms, split
 if TYPE_CHECKING:
     from agent_core.storage import RecallMessage
 
-ASKED_FOR: Final = (
-    "When did it happen?",
-    "Who did it?",
-    "Where was it?",
-    "Why was it done?",
-    "What was it?",
-    "How was it done?",
-)
-"""Short questions, one for each thing that a question may ask for; the first asks for a time.
-
-Their vectors work in all languages of the model.
-"""
 LONGEST: Final = 1_000
 """Maximum characters of a question."""
 _KEPT: Final = re.compile(r"[^\W_]+(?:'s)?")
@@ -103,17 +91,13 @@ class CountedMessage:
 
 @dataclass(frozen=True, slots=True)
 class RecallEvidence:
-    """The evidence for a question: rows ordered by `n`, those that contain its words, cosines, and the total of rows.
-
-    `kinds` are its vector and those of `ASKED_FOR`, if there are any.
-    """
+    """The evidence for a question: rows ordered by `n`, those with its words, cosines, and the total of rows."""
 
     question: ParsedQuery
     rows: Sequence[CountedMessage]
     worded: frozenset[int]
     cosines: Mapping[int, float]
     total: int
-    kinds: Sequence[bytes] = ()
 
 
 def row(message: "RecallMessage") -> CountedMessage:

@@ -6,7 +6,6 @@ single words are cached, because texts share most of their words.
 """
 
 import asyncio
-import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
@@ -101,30 +100,15 @@ def _by_words(evidence: RecallEvidence, neighbors: _Beside, counts: Array, rare:
 def _by_form(evidence: RecallEvidence, neighbors: _Beside) -> Signals:
     rows, question = evidence.rows, evidence.question
     asks = np.array([float(row.utterance.asks) for row in rows])
-    timed = np.array([float(row.utterance.timed) for row in rows])
     dated = [float(any(time.holds(row.utterance.at) for time in question.times)) for row in rows]
     return {
         "length": np.log1p([row.utterance.length for row in rows]) / 3,
         "asks": asks,
         "asked_before": neighbors.at(asks, -1),
-        "timed_when": timed * _asks_when(evidence.kinds),
+        "timed": np.array([float(row.utterance.timed) for row in rows]),
         "speaker": np.array([float(row.utterance.speaker in question.named) for row in rows]),
         "dated": np.array(dated),
     }
-
-
-def _asks_when(kinds: Sequence[bytes]) -> float:
-    """Return how clearly a question, whose vector is the first, asks for a time: 0 to 1.
-
-    Compare its similarity to the question for a time with the others, so the range of the model's cosines does not
-    matter.
-    """
-    if not kinds:
-        return 0.0
-    vectors = np.frombuffer(b"".join(kinds), "<f4").reshape(len(kinds), -1)
-    cosines: Array = vectors[1:] @ vectors[0]
-    apart = float(cosines[0] - cosines.mean()) / max(float(cosines.std()), 1e-9)
-    return max(apart, 0.0) / math.sqrt(len(cosines) - 1)
 
 
 def _by_meaning(evidence: RecallEvidence, neighbors: _Beside) -> Signals:

@@ -35,7 +35,7 @@ class ShelfVectors:
         if self._embedder is None:
             return 0
         missing = await self._store.unembedded(self._shelf, self._embedder.space, most)
-        vectors = await self.of_all([text for _, text in missing])
+        vectors = await self._of_all([text for _, text in missing])
         if not vectors:
             return 0
         pairs = tuple((seq, vector) for (seq, _), vector in zip(missing, vectors, strict=True))
@@ -53,7 +53,7 @@ class ShelfVectors:
 
     async def of(self, text: str) -> bytes | None:
         """Return the vector of a question, or None if there is no model."""
-        return next(iter(await self.of_all([text])), None)
+        return next(iter(await self._of_all([text])), None)
 
     async def near(self, agent: str, vector: bytes | None, limit: int) -> list[Hit]:
         """Return the rows nearest to a vector."""
@@ -67,7 +67,7 @@ class ShelfVectors:
             return {}
         return await self._store.cosines(self._shelf, agent, self._embedder.space, vector, seqs)
 
-    async def of_all(self, texts: Sequence[str]) -> list[bytes]:
+    async def _of_all(self, texts: Sequence[str]) -> list[bytes]:
         """Return the vector of each text; empty if there is no model."""
         if self._embedder is None or not texts:
             return []
