@@ -129,7 +129,7 @@ async def function_history(self: Agent, function_name: str) -> str:
     Args:
         function_name: The function.
     """
-    return presentation.history(await self.functions.history.history(function_name))
+    return presentation.history(await self.functions.history.of(function_name))
 
 
 async def rollback_function(self: Agent, function_name: str, version: str = "") -> PlannedChange:

@@ -112,9 +112,9 @@ def function_service(
         environment = environments.Environment(
             root, alone, trials, listed, settings.grants.packages_mib, tell=on_status
         )
-        packing = package_grants.PackageGrants(environment, book())
+        packages = package_grants.PackageGrants(environment, book())
         reach = access_grants.AccessResolver(root, environment.folders, client.secrets)
-        granting = grant_service.GrantService(packing, reach, settings.grants, client.limits, listed, queue)
+        granting = grant_service.GrantService(packages, reach, settings.grants, client.limits, listed, queue)
         granting.foreign = lambda: frozenset(foreign())
         return granting
 

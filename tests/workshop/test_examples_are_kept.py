@@ -64,7 +64,7 @@ async def test_with_a_reason_it_goes_and_the_history_shows_both(here: Room, code
     verdict = await here.shop.replace("tally", code, reason="the rule is another now", author=AGENT)
     assert (verdict.admitted, codes(verdict, "warns")[-1:]) == (True, ["example-dropped"])
     assert "reason" not in fix(verdict)
-    last = (await here.shop.history.history("tally")).versions[-1]
+    last = (await here.shop.history.of("tally")).versions[-1]
     assert last.version.row.reason == "the rule is another now"
     assert [says in text for text in last.dropped] == [True]
 
@@ -73,7 +73,7 @@ async def test_only_the_version_that_dropped_an_example_is_said_to_have_done_so(
     await here.save(TALLY.replace(FIVE, THREE))
     await here.save(TALLY.replace(FIVE, FIVE + THREE))
     await here.save(TALLY.replace(FIVE, THREE))  # the first version again, with its hash
-    found = (await here.shop.history.history("tally")).versions
+    found = (await here.shop.history.of("tally")).versions
     assert [len(one.dropped) for one in found] == [0, 0, 1]
 
 
@@ -108,7 +108,7 @@ async def test_a_humans_save_that_drops_an_example_is_taken_and_told_at_once(her
     assert [list(event.noted) for event in heard] == [["tally"]]
     assert '`tally("queueing")` → `5`' in heard[0].noted["tally"]
     assert "is gone" in here.shop.tell_changes(heard)
-    assert (await here.shop.history.history("tally")).versions[-1].dropped
+    assert (await here.shop.history.of("tally")).versions[-1].dropped
 
 
 WIDER = (
@@ -157,7 +157,7 @@ async def test_an_example_that_was_kept_changes_by_confirming_only_with_a_reason
     verdict = await here.shop.confirm("tally", reason="counts from one now", author=AGENT)
     assert (verdict.admitted, len(verdict.confirmed)) == (True, 2)
     assert here.letters.read_text() == PLUS
-    assert (await here.shop.history.history("tally")).versions[-1].version.row.reason == "counts from one now"
+    assert (await here.shop.history.of("tally")).versions[-1].version.row.reason == "counts from one now"
 
 
 @pytest.mark.parametrize("by", ["agent", "human"])
@@ -170,7 +170,7 @@ async def test_a_confirmed_result_stays_marked_while_its_example_stays(here: Roo
     else:
         await here.save(again)
     await here.shop.edit("tally", FIVE, THREE, reason="plainer", author=AGENT)
-    marked = [row.confirmed for row in (await here.shop.history.history("tally")).versions]
+    marked = [row.confirmed for row in (await here.shop.history.of("tally")).versions]
     assert marked == [('tally("queueing")',)] * 2 + [()]
     await here.shop.rollback("tally", "1", author=AGENT)
     verdict = (await here.shop.introspect("tally")).verdict

@@ -35,7 +35,7 @@ async def heard(here: Room, text: str, name: str) -> list[FunctionsChanged]:
 
 async def versions(here: Room, name: str = "count_vowels") -> list[tuple[str, str]]:
     """Return the module and the standing of each version of a function."""
-    found = await here.shop.history.history(name)
+    found = await here.shop.history.of(name)
     return [(entry.version.row.module, entry.standing) for entry in found.versions]
 
 
@@ -149,7 +149,7 @@ async def test_the_refused_one_is_loaded_with_its_own_first_version_when_the_nam
         await here.shop.delete("count_vowels")
     quiet()
     assert (place(here), codes(here), await standing(here)) == ("functions/words.py", [], "draft")
-    found = [entry for entry in (await here.shop.history.history("count_vowels")).versions if entry.version.hash]
+    found = [entry for entry in (await here.shop.history.of("count_vowels")).versions if entry.version.hash]
     assert [(entry.version.row.module, entry.standing) for entry in found] == [("letters", "trial"), ("words", "draft")]
     assert any(event.disagreeing for event in events)
     assert await heard(here, WRONG, "words.py") == []

@@ -111,7 +111,7 @@ async def test_what_an_older_release_took_goes_on_and_is_told(tmp_path: Path, sa
         (problem,) = here.shop.registry.snapshot().rejected
         assert (problem.where.line, "U+2028 LINE SEPARATOR" in problem.message) == (15, True)
         assert (await here.shop.call("count_vowels", {"text": "ae"})).value == 2
-        assert (await here.shop.history.history("count_vowels")).versions
+        assert (await here.shop.history.of("count_vowels")).versions
         with pytest.raises(UsageError, match=r"letters\.py:15:11"):
             await here.shop.batch.hand_out(Handing(tmp_path / "out"))
         await here.save(OLD.replace("\u2028", " "))

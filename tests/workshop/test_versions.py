@@ -47,7 +47,7 @@ async def grown(here: Room) -> None:
 
 
 async def history(here: Room, name: str = "count_vowels") -> list[HistoryEntry]:
-    return [*(await here.shop.history.history(name)).versions]
+    return [*(await here.shop.history.of(name)).versions]
 
 
 async def test_a_history_says_who_changed_what_when_and_why(here: Room) -> None:
@@ -143,7 +143,7 @@ async def test_a_version_that_is_not_there_is_refused_and_those_that_are_named(
         await here.shop.rollback("count_vowels", wanted)
     assert f"1 ({short})" in caught.value.fix
     with pytest.raises(UsageError, match="There is no function `nothing`"):
-        await here.shop.history.history("nothing")
+        await here.shop.history.of("nothing")
 
 
 async def test_a_rollback_to_what_is_there_changes_nothing_and_says_so(here: Room) -> None:
@@ -158,7 +158,7 @@ async def test_a_deleted_function_comes_back_with_its_imports_and_helpers(here: 
     await here.shop.delete("halve", author=AGENT)
     await here.save("LIMIT = 3\n")
     assert [row.version.change_kind for row in await history(here, "halve")] == ["created", "deleted"]
-    assert (await here.shop.history.history("halve")).deleted
+    assert (await here.shop.history.of("halve")).deleted
     done = await here.shop.rollback("halve", author=AGENT)
     assert done.admitted, done
     assert (

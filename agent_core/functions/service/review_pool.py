@@ -214,12 +214,12 @@ class ReviewContext:
         """Return the context from its JSON."""
         rules = data["rules"]
         sets = {key: frozenset(rules[key]) for key in ("off", "reserved")}
-        rules_sent = Rules(**{**rules, **sets, "packages": tuple(rules["packages"])})
-        snapshot = Snapshot.empty(rules_sent.reserved)
+        new_rules = Rules(**{**rules, **sets, "packages": tuple(rules["packages"])})
+        snapshot = Snapshot.empty(new_rules.reserved)
         for source, reading in data["readings"]:
             own = ModuleSource(**source)
             snapshot = snapshot.with_module(ModuleReading.from_json(reading, own) or read_module(own))
-        return cls(rules_sent, SandboxSettings(**data["sandbox"]), snapshot)
+        return cls(new_rules, SandboxSettings(**data["sandbox"]), snapshot)
 
 
 def cores() -> int:

@@ -101,7 +101,7 @@ class VersionHistory:
             raise unknown_function(name, self._files.registry.snapshot().functions)
         return versions
 
-    async def history(self, name: str) -> FunctionHistory:
+    async def of(self, name: str) -> FunctionHistory:
         """Return the versions of a function with the gate's verdict on each."""
         versions = await self.versions(name)
         now = history.current(versions)

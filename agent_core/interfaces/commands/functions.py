@@ -379,7 +379,7 @@ async def history(door: Door, name: FunctionName) -> Result:
     """Show the versions of a function. Even of a deleted one: when, who, what changed and why; * marks the current
     one.
     """
-    data = await door.functions.history.history(name)
+    data = await door.functions.history.of(name)
     if door.at_prompt:
         from ..render.function_view import versions_table
 
@@ -626,11 +626,11 @@ def agrees(question: "Question") -> bool:
 @click.option("--clean", "is_clean", is_flag=True, help="Remove packages without a grant from disk and lock.")
 async def packages(door: Door, *, is_clean: bool) -> Result:
     """List the packages that functions were granted, as functions/requirements.lock pins them."""
-    packing = door.functions.granting.packages
+    packages = door.functions.granting.packages
     if is_clean:
-        result = await packing.clean()
+        result = await packages.clean()
         return Result(result, [line(("ok", "✓ "), f"removed {len(result.removed)} folders of packages")])
-    data = await packing.listing()
+    data = await packages.listing()
     none = "No function has a package. Next: knapper functions grant NAME --package REQ"
     return Result(data, [*package_lines(data)], "" if data.packages else none, 1 if data.problem else 0)
 

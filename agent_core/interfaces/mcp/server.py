@@ -227,7 +227,7 @@ class McpDoor:
             if uri.startswith(_SCHEME) and part == "source" and name in service.names():
                 text, kind = service.source(name), "text/x-python"
             elif uri.startswith(_SCHEME) and part == "history":
-                text, kind = presentation.history(await service.history.history(name)), "text/plain"
+                text, kind = presentation.history(await service.history.of(name)), "text/plain"
             else:
                 raise MCPError(wire.INVALID_PARAMS, f"There is no resource {uri[:200]}.", {"uri": uri[:200]})
         contents: list[wire.TextResourceContents | wire.BlobResourceContents] = [

@@ -57,7 +57,7 @@ async def verdicts(asked: Asked) -> object:
 @operation("GET", "/functions/{name}/history", ("read",), "Return the versions of a function.")
 async def history(asked: Asked, name: str) -> object:
     """Return the versions of a function, oldest first, even of a deleted one."""
-    return await asked.functions.history.history(name)
+    return await asked.functions.history.of(name)
 
 
 @operation("GET", "/functions/{name}/diff", ("read",), "Compare a version with the current one.")
