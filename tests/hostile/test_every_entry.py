@@ -81,7 +81,7 @@ async def with_a_past(at_desk: OpenDesk) -> AsyncIterator[Desk]:
     yield here
 
 
-@pytest.mark.parametrize("look", ["history", "diff", "blame"])
+@pytest.mark.parametrize("look", ["of", "diff", "blame"])
 async def test_no_look_at_a_past_of_lines_that_repeat_holds_up_the_event_loop(with_a_past: Desk, look: str) -> None:
     found = []
 
