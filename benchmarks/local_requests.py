@@ -4,11 +4,12 @@ The model runs in the built-in engine, or behind a server: `--base-url http://12
 
 A turn is right if it admitted a new function and its reply contains the expected answer. The prompt was tuned on the
 set `tuning`; `test` was written before that, and its failures were examined after its first run (8 of 10); `fresh` was
-written after all tuning. `inviting` has twenty requests that cannot be served without means: nothing counts as right
-there; read what was made, what the user was asked (who says no), and the reply.
+written after all tuning. With `--programs only` the model runs programs and makes no function: what counts is
+`answered`. `inviting` has twenty requests that cannot be served without means: nothing counts as right there; read
+what was made, what the user was asked (who says no), and the reply.
 
-    python -m benchmarks.local_requests [--set test] [--only 0,3] [--programs on] [--mode native] [--preset memgpt]
-        [--trace] [--json]
+    python -m benchmarks.local_requests [--set test] [--only 0,3] [--programs on|off|only] [--mode native]
+        [--preset memgpt] [--trace] [--json]
 """
 
 import argparse
@@ -23,7 +24,7 @@ from typing import Final
 
 from agent_core import Event, Settings, Workspace
 from agent_core.base.events import CallAnswered, CallStarted, GrantAnswered, Thought, TurnEnded, Warned
-from agent_core.base.settings import MemorySettings, ModelSettings, TurnSettings
+from agent_core.base.settings import GrowthSettings, MemorySettings, ModelSettings, TurnSettings
 from agent_core.model.local.server import open_local
 
 from .measure import ran_with
@@ -308,7 +309,9 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", default=MODEL)
     parser.add_argument("--base-url", default="", help="a server in place of the built-in engine")
     parser.add_argument("--threads", type=int, default=None)
-    parser.add_argument("--programs", choices=("auto", "on", "off"), default="auto", help="whether it is offered them")
+    parser.add_argument(
+        "--programs", choices=("auto", "on", "off", "only"), default="auto", help="`only`: it makes no functions"
+    )
     parser.add_argument("--mode", choices=("auto", "native", "constrained"), default="auto", help="of a server")
     parser.add_argument("--preset", default="direct", help="`direct` or `memgpt`")
 
@@ -316,9 +319,14 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
 def settings_of(arguments: argparse.Namespace, max_steps: int) -> Settings:
     """Return the settings of a workspace with the model that these options choose."""
     place = {"base_url": arguments.base_url} if arguments.base_url else {"name": arguments.model}
-    model = ModelSettings(**place, threads=arguments.threads, programs=arguments.programs, mode=arguments.mode)
-    memory = MemorySettings(preset=arguments.preset)
-    return Settings(model=model, turn=TurnSettings(max_steps=max_steps), memory=memory)
+    is_only = arguments.programs == "only"
+    programs = "on" if is_only else arguments.programs
+    return Settings(
+        model=ModelSettings(**place, threads=arguments.threads, programs=programs, mode=arguments.mode),
+        turn=TurnSettings(max_steps=max_steps),
+        memory=MemorySettings(preset=arguments.preset),
+        growth=GrowthSettings(create=not is_only),
+    )
 
 
 def main() -> None:
