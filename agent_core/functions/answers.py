@@ -6,7 +6,7 @@ control characters are made visible, and its length is limited.
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, assert_never
 
@@ -205,21 +205,16 @@ def _not_called(reason: str, limit_chars: int) -> str:
 
 
 def _error_text(failure: Failure, subject: Subject, *, was_refused: bool) -> str:
-    frames = [_frame(frame) for frame in failure.frames[-MAX_FRAMES:]]
-    lines = [f"The {subject} raised {_says(failure)}", *frames, *_causes(failure)]
+    lines = [f"The {subject} raised {_says(failure)}", *map(_frame, failure.frames[-MAX_FRAMES:])]
+    while (cause := failure.cause) is not None:
+        how = "It was raised while handling" if failure.was_handling else "It was raised from"
+        lines += [f"{how} {_says(cause, 300)}", *map(_frame, cause.frames[-MAX_CAUSE_FRAMES:])]
+        failure = cause
     if not was_refused:
         what = "the arguments or the function, then call again" if subject == "function" else "it, then run it again"
         return "\n".join([*lines, f"Fix {what}."])
     said = "\n".join(lines)
     return said if says_what_to_do(said) else f"{said}\n{_AFTER_REFUSAL}"
-
-
-def _causes(failure: Failure) -> Iterator[str]:
-    """Yield the causes of a failure, with few frames and short messages."""
-    while (cause := failure.cause) is not None:
-        yield f"{'It was raised while handling' if failure.was_handling else 'It was raised from'} {_says(cause, 300)}"
-        yield from (_frame(frame) for frame in cause.frames[-MAX_CAUSE_FRAMES:])
-        failure = cause
 
 
 def _says(failure: Failure, most: int = 0) -> str:

@@ -39,16 +39,24 @@ def source_of_program(name: str, words: str, runs: Sequence[SeenProgram], functi
     last = runs[-1]
     definitions = [node for node in last.program.tree.body if isinstance(node, ast.FunctionDef)]
     chosen = next((node for node in definitions if node.name == name), None)
+    examples: list[tuple[str, str]] = []
     if chosen is None:
         chosen = _whole(name, last)
-        examples = [(f"{name}({_arguments(run)})", repr(run.value)) for run in runs]
+        for run in runs:
+            arguments = ", ".join(f"{target}={value!r}" for target, value in _literal_names(run.program).items())
+            examples.append((f"{name}({arguments})", repr(run.value)))
     else:
         examples = [(call, value) for run in runs for call, value in run.seen.get(name, ())]
     names = {node.id for node in ast.walk(chosen) if isinstance(node, ast.Name)}
     others = [node for node in definitions if node.name in names and node.name != name]
     names |= {inner.id for node in others for inner in ast.walk(node) if isinstance(inner, ast.Name)}
     used = [free for free in last.program.free if free in names]
-    imports = [*_imports(last.program, names), *_import_lines(used, functions)]
+    imports: list[str] = []
+    for node in last.program.tree.body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            bound = {alias.asname or alias.name.partition(".")[0] for alias in node.names}
+            imports += [ast.unparse(node)] if bound & names else []
+    imports += _import_lines(used, functions)
     chosen.decorator_list = []
     is_documented = ast.get_docstring(chosen) is not None
     docstring = ast.Expr(ast.Constant(_docstring(chosen, words, examples)))
@@ -113,18 +121,6 @@ def _target(node: ast.stmt) -> str:
 def _type(value: object) -> str:
     kind = type(value).__name__
     return kind if kind in _TYPES else "object"
-
-
-def _arguments(program: SeenProgram) -> str:
-    return ", ".join(f"{target}={value!r}" for target, value in _literal_names(program.program).items())
-
-
-def _imports(program: ProgramText, names: set[str]) -> Iterator[str]:
-    for node in program.tree.body:
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            bound = {alias.asname or alias.name.partition(".")[0] for alias in node.names}
-            if bound & names:
-                yield ast.unparse(node)
 
 
 def _import_lines(used: Sequence[str], functions: Mapping[str, "Function"]) -> Iterator[str]:

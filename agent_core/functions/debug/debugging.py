@@ -24,11 +24,9 @@ from .stop import (
     BY_NAME,
     COMMANDS,
     RESUMING,
-    At,
     BreakpointRecord,
     Claim,
     Command,
-    CommandHelp,
     Debugger,
     DebugStop,
     Reader,
@@ -79,13 +77,18 @@ class Halt:
         """
         while True:
             self.is_asked = True
-            command = await self.debugger.stopped(self.stop)
+            command, result = await self.debugger.stopped(self.stop), ""
             self.is_asked = False
             self.stop, self.done = replace(self.stop, message=""), ""
             if command.do == "quit":
                 raise CallEnded(QUIT)
             try:
-                result = self._resume_order(command) if command.do in RESUMING else self._carry_out(command)
+                if command.do in RESUMING:
+                    result = self._resume_order(command)
+                elif act := _ACTS.get(command.do):
+                    result = act(self, command.argument)
+                else:
+                    result = f"There is no command `{visible(command.do[:40])}`."
             except UsageError as error:
                 result = str(error)
             if not isinstance(result, str):
@@ -107,7 +110,11 @@ class Halt:
                 arguments=reader.number(claim.get("arguments")),
                 names=names,
             )
-            text = _place(self.stop) if self.waiting.do in ("up", "down") else self._locals(self.waiting.do)
+            if self.waiting.do in ("up", "down"):
+                text = _place(self.stop)
+            else:
+                count = self.stop.arguments if self.waiting.do == "args" else len(self.stop.locals)
+                text = "\n".join(f"{name} = {value}" for name, value in self.stop.locals[:count]) or "none"
         self.stop = replace(self.stop, message=self.done or text or "done")
         return has_changed
 
@@ -126,10 +133,6 @@ class Halt:
             raise UsageError(f"`{command.do}` takes {'a line' if command.do == 'until' else 'nothing'}.")
         return {"do": command.do, "line": int(line or 0), "shown": self.displayed}
 
-    def _carry_out(self, command: Command) -> Order | str:
-        act = _ACTS.get(command.do)
-        return act(self, command.argument) if act else f"There is no command `{visible(command.do[:40])}`."
-
     def _look(self, step: int) -> Order | str:
         frame = self.stop.current + step
         if not 0 <= frame < len(self.stop.frames):
@@ -141,9 +144,6 @@ class Halt:
     def _evaluate(self, text: str, *, pretty: bool = False) -> Order:
         return {**order_of(text, self.stop.names), "frame": self.stop.current, "pretty": pretty}
 
-    def _whatis(self, text: str) -> Order:
-        return self._evaluate(f"({expression_of(text)}).__class__")
-
     def _set(self, argument: str) -> Order:
         name, _, expression = argument.partition(" ")
         expression = expression.strip().removeprefix("=").strip()
@@ -151,14 +151,13 @@ class Halt:
             raise UsageError("`set` needs a name and a value.", fix="For example: set total 0")
         return {"do": "set", "name": name, "expression": expression_of(expression), "frame": self.stop.current}
 
-    def _locals(self, do: str) -> str:
-        count = self.stop.arguments if do == "args" else len(self.stop.locals)
-        return "\n".join(f"{name} = {text}" for name, text in self.stop.locals[:count]) or "none"
-
     def _where(self, _argument: str) -> str:
-        marks = {self.stop.current: "→"}
-        rows = [(marks.get(number, " "), frame) for number, frame in enumerate(self.stop.frames)]
-        return "\n".join(f"{mark} {_at(frame)}" for mark, frame in rows)
+        rows: list[str] = []
+        for number, frame in enumerate(self.stop.frames):
+            mark = "→" if number == self.stop.current else " "
+            given = f"({frame.arguments})" if frame.arguments else ""
+            rows.append(f"{mark} {frame.path}:{frame.line} in {frame.function}{given}")
+        return "\n".join(rows)
 
     def _list(self, argument: str) -> str:
         first, last = _range(argument, self.stop.at.line, self.listed)
@@ -177,7 +176,9 @@ class Halt:
         if not argument:
             return "\n".join(visible(placement.text) for placement in self.breakpoints.placed(self.snapshot)) or "none"
         spec, line = typed_breakpoint(argument, once=once)
-        spec = replace(spec, function=spec.function or self._function_at(line))
+        if not spec.function:
+            owner = self._owner(line) or self._owner()
+            spec = replace(spec, function=owner.name if owner else self.stop.at.function.split(".")[0])
         return self._arm_order(self.breakpoints.arm(spec, line, self.snapshot))
 
     def _arm_order(self, placed: "Placed", **more: bool) -> Order:
@@ -201,10 +202,6 @@ class Halt:
         return self._arm_order(
             self.breakpoints.change(_read_number(number), self.snapshot, after=_read_number(times.strip()))
         )
-
-    def _function_at(self, line: int) -> str:
-        owner = self._owner(line) or self._owner()
-        return owner.name if owner else self.stop.at.function.split(".")[0]
 
     def _owner(self, line: int = 0) -> "Function | None":
         """Return the function that contains a line of this file; 0 means the current line."""
@@ -256,19 +253,15 @@ _ACTS: Final[dict[str, Callable[[Halt, str], Order | str]]] = {
     "display": Halt._display,
     "undisplay": Halt._undisplay,
     "retval": lambda halt, _: halt.stop.value if halt.stop.value is not None else "Nothing is being returned here.",
-    "whatis": Halt._whatis,
+    "whatis": lambda halt, text: halt._evaluate(f"({expression_of(text)}).__class__"),
     "help": lambda _, argument: _help(argument),
 }
 
 
-def _short(command: CommandHelp) -> str:
-    """Return the short form of a command, or an empty text."""
-    return command.short if command.short != command.name else ""
-
-
 def _help(name: str) -> str:
     if not name:
-        return "\n".join(f"{command.name:10} {_short(command):4} {command.description}" for command in COMMANDS)
+        rows = [(command, command.short if command.short != command.name else "") for command in COMMANDS]
+        return "\n".join(f"{command.name:10} {short:4} {command.description}" for command, short in rows)
     command = BY_NAME.get(name)
     if command is None:
         raise UsageError(f"There is no command `{visible(name[:40])}`.", fix="`help` lists them.")
@@ -336,11 +329,6 @@ def _place(stop: DebugStop) -> str:
     return f"{stop.at.path}:{stop.at.line} in {stop.at.function}"
 
 
-def _at(frame: At) -> str:
-    given = f"({frame.arguments})" if frame.arguments else ""
-    return f"{frame.path}:{frame.line} in {frame.function}{given}"
-
-
 def _numbered_lines(stop: DebugStop, lines: Any) -> str:  # Any: pairs of number and text
     marks = dict.fromkeys(stop.armed, "B") | {stop.at.line: "→"}
     return "\n".join(f"{number:4} {marks.get(number, ' ')} {text}".rstrip() for number, text in lines)
@@ -403,14 +391,6 @@ class Debugging:
         """Stop the expression that a worker evaluates for the user at a stop; return False if there is none."""
         return any(watch.stop_evaluation() for watch in self._running)
 
-    @contextmanager
-    def _at_work(self, watch: "Watch") -> Iterator[None]:
-        self._running.append(watch)
-        try:
-            yield
-        finally:
-            self._running.remove(watch)
-
 
 @dataclass(frozen=True, slots=True)
 class Run:
@@ -471,13 +451,13 @@ class Watch:
         around = CallHooks(self.recording.seed_of(len(self.running)), self.recording.zone_then, debug)
         reins = debug.reins if debug else DebugControl()
         self.running.append(Run(function, human, {point.id for point in points}, reins, arguments or {}))
+        if is_first:
+            self._debugging._running.append(self)
         try:
-            if is_first:
-                with self._debugging._at_work(self):
-                    yield around
-            else:
-                yield around
+            yield around
         finally:
+            if is_first:
+                self._debugging._running.remove(self)
             self.running.pop()
 
     async def answer(self, claim: Claim, snapshot: "Snapshot") -> Any:  # Any: None, an order, or Patient

@@ -127,10 +127,14 @@ def typed_breakpoint(text: str, *, once: bool = False) -> tuple[Breakpoint, int]
         message = f"`{remainder[:40]}` is nothing that a breakpoint knows." if remainder else "`if` needs a condition."
         raise UsageError(message, fix=f"Type it as FUNCTION:LINE {USAGE}.")
     counts = before | behind
-    name, line = _place(place)
+    name, colon, line = place.rpartition(":")
+    if not colon and not line.isdecimal():
+        name, line = line, "0"
+    if not line.isdecimal():
+        raise UsageError(f"{line!r} is no line.", fix=f"Type it as FUNCTION:LINE {USAGE}.")
     return Breakpoint(
         0, name, "", 0, condition, (), counts.get("after", 0), counts.get("every", 1), once or "once" in counts
-    ), line
+    ), int(line)
 
 
 def _halves(text: str) -> tuple[str, bool, str]:
@@ -148,23 +152,6 @@ def _counts(text: str, *, is_condition: bool = False) -> tuple[str, dict[str, in
     best = text, counts
     while (match := _COUNT.fullmatch(text)) is not None:
         text, counts = match[1].strip(), {match[2] or "once": int(match[3] or 1), **counts}
-        if not is_condition or _is_expression(text):
+        if not is_condition or _parse(text, "eval") is not None:
             best = text, counts
     return best
-
-
-def _is_expression(text: str) -> bool:
-    try:
-        syntax.parse(text.strip(), mode="eval")
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return True
-
-
-def _place(place: str) -> tuple[str, int]:
-    name, colon, line = place.rpartition(":")
-    if not colon and not line.isdecimal():
-        return line, 0
-    if not line.isdecimal():
-        raise UsageError(f"{line!r} is no line.", fix=f"Type it as FUNCTION:LINE {USAGE}.")
-    return name, int(line)

@@ -225,18 +225,15 @@ class ServerConnection:
         if why == _CLOSED and self.entry.command:
             return "it closed its output"
         if why in _REFUSED and self._intake and self._intake.refusal:
-            return f"it answered with the status {self._intake.refusal}{self._hint()}"
-        return f"{self._address()} cannot be reached: {why}" if _is_unreached(failure) else why
-
-    def _address(self) -> str:
-        """Return the server's address without parts that may be secret."""
-        parts = urlsplit(self.entry.url)
-        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
-
-    def _hint(self) -> str:
-        is_locked = self._intake is not None and self._intake.refusal in (401, 403)
-        sent = f"sent was the secret {self.entry.bearer}" if self.entry.bearer else "no token was sent: --bearer NAME"
-        return f"; {sent}" if is_locked else ""
+            hint = ""
+            if self._intake.refusal in (401, 403):
+                token = f"sent was the secret {self.entry.bearer}" if self.entry.bearer else ""
+                hint = f"; {token or 'no token was sent: --bearer NAME'}"
+            return f"it answered with the status {self._intake.refusal}{hint}"
+        if not _is_unreached(failure):
+            return why
+        parts = urlsplit(self.entry.url)  # without what may be secret
+        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]} cannot be reached: {why}"
 
     @property
     def _wait_s(self) -> float:

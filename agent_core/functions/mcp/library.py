@@ -125,19 +125,17 @@ class ForeignLibrary:
         """
         known = self._connections.get(server)
         if known is None or known.entry != entry:
-            values = {name: self._value(server, name) for name in _secret_names(entry)}
+            values: dict[str, str] = {}
+            for name in _secret_names(entry):
+                try:
+                    values[name] = self._secrets.value(name)
+                except NoSecret as error:
+                    message = f"The MCP server `{server}` needs a secret. {error.message}"
+                    raise ServerUnavailable(message, fix=error.fix) from error
             root, masks = self.book.root.resolve(), CallSecrets(self._secrets, server, _secret_names(entry))
             place = ServerPlace(root, root / _STATE / server, masks.words, partial(self.book.note, server, entry))
             known = self._connections[server] = ServerConnection(server, entry, place, values)
         return known
-
-    def _value(self, server: str, secret: str) -> str:
-        try:
-            return self._secrets.value(secret)
-        except NoSecret as error:
-            raise ServerUnavailable(
-                f"The MCP server `{server}` needs a secret. {error.message}", fix=error.fix
-            ) from error
 
     async def aclose(self) -> None:
         """Close all connections."""

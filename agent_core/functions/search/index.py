@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -97,23 +96,15 @@ class FunctionSearch:
     def __init__(
         self, embedder: Embedder | None, store: "RequestStore | None", snapshot: Callable[[], "Snapshot"]
     ) -> None:
-        """Create the search; the index is created on first use."""
+        """Create the search, with an empty index."""
         self._embedder = embedder
-        self._store = store
         self._snapshot = snapshot
-
-    @cached_property
-    def index(self) -> "FunctionIndex":
-        """The index that ranks functions."""
-        from .index import FunctionIndex  # noqa: PLC0415 - numpy is loaded with the first search
-
-        return FunctionIndex(self._embedder, self._store)
+        self.index = FunctionIndex(embedder, store)
 
     async def prepare(self) -> None:
-        """If there are many functions, load in a thread what the first search needs."""
+        """If there are many functions, load what the first search needs."""
         if len(self._snapshot().functions) <= MANY:
             return
-        await asyncio.to_thread(lambda: self.index)
         with suppress(EmbeddingUnavailable):  # the search will report it
             if self._embedder is not None:
                 await self._embedder.embed(["."])
@@ -161,28 +152,22 @@ class FunctionSearch:
     def _match(
         self, ranked: Ranked, snapshot: "Snapshot", hidden: Collection[str], near: Sequence[tuple[str, float]]
     ) -> FunctionMatch:
-        name = ranked.name
-        needs = tuple(need for need in self.index.needs(name) if need not in hidden)
+        function, differs = snapshot.functions[ranked.name], ""
+        needs = tuple(need for need in self.index.needs(ranked.name) if need not in hidden)
         others = [other for other, cosine in near if cosine >= _ALIKE and other not in (*needs, *hidden)]
-        differs = _difference(snapshot.functions[name], snapshot.functions[others[0]]) if others else ""
-        return FunctionMatch(snapshot.functions[name], ranked.score, _why(ranked), differs, needs)
-
-
-def _difference(function: "Function", other_function: "Function") -> str:
-    """Return what the nearest neighbor does instead, or how its parameters differ if the descriptions are equal."""
-    if other_function.description != function.description:
-        return f"`{other_function.name}`: {one_line(other_function.description.partition(_BLANK)[0], _DESCRIBED)}"
-    takes = [", ".join(each.parameters.get("properties", {})) or "nothing" for each in (function, other_function)]
-    return f"the same description as `{other_function.name}`, which takes {takes[1]}; this one takes {takes[0]}"
-
-
-def _why(ranked: Ranked) -> str:
-    reasons = []
-    if ranked.shared:
-        reasons.append(f"shares {', '.join(f'“{word}”' for word in ranked.shared[:_TOLD])}")
-    if ranked.request:
-        reasons.append(f"was called for “{one_line(ranked.request, _REQUEST_CHARS)}”")
-    return "; ".join(reasons) or "similar in meaning"
+        if others:
+            other = snapshot.functions[others[0]]
+            if other.description != function.description:
+                differs = f"`{other.name}`: {one_line(other.description.partition(_BLANK)[0], _DESCRIBED)}"
+            else:
+                own, its = (", ".join(each.parameters.get("properties", {})) or "nothing" for each in (function, other))
+                differs = f"the same description as `{other.name}`, which takes {its}; this one takes {own}"
+        reasons = []
+        if ranked.shared:
+            reasons.append(f"shares {', '.join(f'“{word}”' for word in ranked.shared[:_TOLD])}")
+        if ranked.request:
+            reasons.append(f"was called for “{one_line(ranked.request, _REQUEST_CHARS)}”")
+        return FunctionMatch(function, ranked.score, "; ".join(reasons) or "similar in meaning", differs, needs)
 
 
 _LISTED_WORDS, _FEWEST_WORDS, _DISTINCT, _MISPLACED = 20, 7, 0.5, 2
@@ -226,7 +211,7 @@ class FunctionIndex:
         self._meanings = VectorTable()
         self._lexicon = VectorTable()
         self._callees: Mapping[str, frozenset[str]] = {}
-        self._linked: Mapping[str, frozenset[str]] = {}
+        self._linked: Mapping[str, set[str]] = {}  # callees and callers
         self._word_vectors: dict[str, Floats] = {}
         self.trouble = ""
         self._word_lists: set[str] = set()
@@ -258,8 +243,16 @@ class FunctionIndex:
                 scores = scores + self._requests.earned(stems, vector, scores)
             scores[self._free] = -np.inf
             scores[[self._slots[name] for name in hidden if name in self._slots]] = -np.inf
-            best = sorted(_top(scores, count), key=lambda slot: (-round(float(scores[slot]), 6), self._names[slot]))
-            return [self._to_ranked(slot, float(scores[slot]), stems) for slot in best[: max(count, 0)]]
+            is_best = np.isfinite(scores)
+            if 0 < count < len(scores):  # with ties of the last one
+                is_best &= scores >= np.partition(scores, -count)[-count]
+            best = [(-round(float(scores[slot]), 6), self._names[slot], slot) for slot in np.flatnonzero(is_best)]
+            ranked: list[Ranked] = []
+            for _, name, slot in sorted(best)[: max(count, 0)]:
+                known = dict(spoken(self._seen[name]))
+                shared = tuple(known[stem] for stem in dict.fromkeys(stems) if stem in known)
+                ranked.append(Ranked(name, float(scores[slot]), shared, self._requests.likest(name, stems)))
+            return ranked
 
     async def served(self, owners: Collection[str]) -> set[tuple[str, str]]:
         """Return the functions with the requests that they served in turns of these agents, as pairs."""
@@ -326,11 +319,20 @@ class FunctionIndex:
         if functions is self._seen:
             return
         for name in [name for name in self._slots if name not in functions]:
-            self._drop(name)
+            slot = self._slots.pop(name)
+            self._names[slot] = ""
+            self._free.append(slot)
+            self._word_lists.discard(name)
+            self._words.drop(slot)
+            self._meanings.drop([slot])
+            self._lexicon.drop([slot])
         changed = {name: new for name, new in functions.items() if _text(self._seen.get(name)) != _text(new)}
         callees = {**self._callees, **mentioned(changed, snapshot)}
         callees = {name: callees[name] & functions.keys() for name in functions}
-        linked = _both_ways(callees)
+        linked = {name: set(called) for name, called in callees.items()}
+        for name, called in callees.items():
+            for callee in called:
+                linked[callee].add(name)
         for name, new in changed.items():
             if await self._is_word_list(new.description):
                 self._word_lists.add(name)
@@ -347,15 +349,6 @@ class FunctionIndex:
     async def _learn(self) -> None:
         if await self._requests.learn(self._vectors):
             self._requests.place(self._slots)
-
-    def _drop(self, name: str) -> None:
-        slot = self._slots.pop(name)
-        self._names[slot] = ""
-        self._free.append(slot)
-        self._word_lists.discard(name)
-        self._words.drop(slot)
-        self._meanings.drop([slot])
-        self._lexicon.drop([slot])
 
     def _slot(self, name: str) -> int:
         if name in self._slots:
@@ -450,31 +443,8 @@ class FunctionIndex:
         other = await self._vectors([need], lexicon) if lexicon is not None else None
         return scores if other is None else scores + _LEXICON * self._lexicon.products(other[0], size)
 
-    def _to_ranked(self, slot: int, score: float, stems: Sequence[str]) -> Ranked:
-        name = self._names[slot]
-        known = dict(spoken(self._seen[name]))
-        shared = [known[stem] for stem in dict.fromkeys(stems) if stem in known]
-        return Ranked(name, score, tuple(shared), self._requests.likest(name, stems))
-
-
-def _top(scores: Floats, count: int) -> list[int]:
-    """Return the slots of the best scores, including ties with the last of them."""
-    if not 0 < count < len(scores):
-        return [int(slot) for slot in np.flatnonzero(np.isfinite(scores))]
-    least = np.partition(scores, -count)[-count]
-    return [int(slot) for slot in np.flatnonzero((scores >= least) & np.isfinite(scores))]
-
 
 def _text(function: "Function | None") -> Any:  # Any: only compared
     if function is None:
         return None
     return function.description, function.parameters, function.examples, function.module, function.body_hash
-
-
-def _both_ways(callees: Mapping[str, frozenset[str]]) -> dict[str, frozenset[str]]:
-    """Return the functions that each function calls or is called by."""
-    linked = {name: set(called) for name, called in callees.items()}
-    for name, called in callees.items():
-        for callee in called:
-            linked[callee].add(name)
-    return {name: frozenset(others) for name, others in linked.items()}

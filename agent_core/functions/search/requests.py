@@ -114,7 +114,10 @@ class ServedRequests:
             closest = np.full(len(self._used), -1, np.float32)
             np.maximum.at(closest, self._owners, self._matrix @ vector)
             own += _CLOSEST * closest + _ALL * (self._means @ vector)
-        base, slope = _expected_line(cold[self._used], own)
+        used, (base, slope) = cold[self._used], _EXPECTED
+        if len(used) >= _LEAST_USED and float(used.var()) > 0:
+            slope = max(float(np.cov(used, own, bias=True)[0, 1] / used.var()), 0.0)
+            base = float(own.mean()) - slope * float(used.mean())
         earned = base + slope * cold
         earned[self._used] += self._trust * (own - earned[self._used])
         return np.asarray(earned, np.float32)
@@ -124,11 +127,3 @@ class ServedRequests:
         shared = {text: len({*wanted(text)} & {*stems}) for text in self._texts.get(name, ())}
         best = max(shared, key=lambda text: shared[text], default="")
         return best if shared.get(best) else ""
-
-
-def _expected_line(cold: Floats, earned: Floats) -> tuple[float, float]:
-    """Return the base and slope that predict the score from requests by the cold score."""
-    if len(cold) < _LEAST_USED or float(cold.var()) <= 0:
-        return _EXPECTED
-    slope = max(float(np.cov(cold, earned, bias=True)[0, 1] / cold.var()), 0.0)
-    return float(earned.mean()) - slope * float(cold.mean()), slope
