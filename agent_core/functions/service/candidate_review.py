@@ -61,7 +61,10 @@ class CandidateReview:
     ) -> PlannedChange:
         """Return the plan for a candidate. If it is `challenging`, the author can be asked to predict results."""
         candidate, fixes = await aside(len(candidate.code), self._translate, candidate)
-        ground = _with_text(snapshot, candidate.module, candidate.around)
+        ground, existing = snapshot, snapshot.modules.get(candidate.module)
+        if existing is not None and candidate.around is not None and candidate.around != existing.text:
+            around = ModuleSource.of(candidate.module, candidate.around, existing.path)
+            ground = snapshot.with_module(read_module(around))
         granting = self._grants.during(summary.author.approvals)
         granted = await granting.ungranted(ground)
         is_read = policy == "agent" and summary.author.by == "agent"
@@ -190,9 +193,11 @@ class CandidateReview:
             due = given[:_MOST_GIVEN]
         if function is None or not due:
             return candidate, verdict
-        for candidate_example in due:
-            if example_regression.holds(function, candidate_example.call) is None:
-                more = with_example(text, candidate.name, *_as_written(candidate_example))
+        for example in due:
+            if example_regression.holds(function, example.call) is None:
+                # Of an error, only its type was promised.
+                flag = "  # doctest: +IGNORE_EXCEPTION_DETAIL" if error_of(example.expected) else ""
+                more = with_example(text, candidate.name, f"{example.call}{flag}", example.expected)
                 text = text if isinstance(more, Problem) else more
         extended = replace(candidate, code=text, examples=(), exact=True)
         after = await self.gate.judge(extended, snapshot, policy, granted=granted)
@@ -298,19 +303,6 @@ def _at_home(verdict: Verdict, candidate: Candidate, function: "Function | None"
 
 def _sent_parts(pending: PendingCandidate) -> tuple[object, ...]:
     return pending.code, pending.module, pending.reason, pending.examples
-
-
-def _as_written(example: GivenExample) -> tuple[str, str]:
-    """Return a given example for a docstring; for an error, only its type was promised."""
-    ignoring = "  # doctest: +IGNORE_EXCEPTION_DETAIL" if error_of(example.expected) else ""
-    return f"{example.call}{ignoring}", example.expected
-
-
-def _with_text(snapshot: "Snapshot", module: str, text: str | None) -> "Snapshot":
-    existing = snapshot.modules.get(module)
-    if existing is None or text is None or text == existing.text:
-        return snapshot
-    return snapshot.with_module(read_module(ModuleSource.of(module, text, existing.path)))
 
 
 def _without_grant(verdict: Verdict, denied: str, path: str) -> Verdict:

@@ -62,7 +62,10 @@ def refused(verdict: "Verdict", *, is_repeat: bool, replaces: bool) -> str:
         done = "not changed yet" if replaces else "not made yet"
         lacks = "" if verdict.disagreements else verdict.refusals[0].message
         lines.append(f"`{verdict.name}` is {done}: {lacks or 'its code and its examples do not agree'}.")
-        lines += [_disagreement(disagreement) for disagreement in verdict.to_confirm[:MAX_PROBLEMS]]
+        for row in verdict.to_confirm[:MAX_PROBLEMS]:
+            returned, expected = one_line(row.returned, 400), one_line(row.expected, 400)
+            says = f"the example says {expected}" if expected else "that can be the example"
+            lines.append(f"- {one_line(row.call, 200)} returned {returned}, and {says}.")
         confirm = f"confirm_function(function_name={verdict.name!r})"
         how = f"change one place: {edit}" if is_repeat else f"fix the code and {send}"
         fix = f"If {'it is wrong' if lacks else 'the example is right'}, {how}."
@@ -72,7 +75,8 @@ def refused(verdict: "Verdict", *, is_repeat: bool, replaces: bool) -> str:
         lines.append(f"`{verdict.name}` is {'not changed yet' if replaces else 'not made yet'}: {problems[0].message}.")
         confirm = f"If it only computes, call confirm_function(function_name={verdict.name!r})."
         return "\n".join([*lines, f"{confirm} If it has to do more, fix the code and {send}."])
-    lines.append(f"{not_done(verdict, replaces=replaces)} {_count(problems)}:")
+    count = "One thing is in the way" if len(problems) == 1 else f"{len(problems)} things are in the way"
+    lines.append(f"{not_done(verdict, replaces=replaces)} {count}:")
     lines += [_line(problem) for problem in problems[:MAX_PROBLEMS]]
     if len(problems) > MAX_PROBLEMS:
         lines.append(f"- and {len(problems) - MAX_PROBLEMS} more.")
@@ -304,16 +308,6 @@ def seen_later(problems: Sequence["Problem"]) -> str:
         for problem in [*ordered[:_MOST_SEEN], *confusions]
     ]
     return "\n".join([*shown, *([f"{len(ordered) - _MOST_SEEN} more"] if len(ordered) > _MOST_SEEN else [])])
-
-
-def _disagreement(disagreement: "Disagreement") -> str:
-    returned, expected = one_line(disagreement.returned, 400), one_line(disagreement.expected, 400)
-    says = f"the example says {expected}" if expected else "that can be the example"
-    return f"- {one_line(disagreement.call, 200)} returned {returned}, and {says}."
-
-
-def _count(problems: Sequence["Problem"]) -> str:
-    return "One thing is in the way" if len(problems) == 1 else f"{len(problems)} things are in the way"
 
 
 def problems_of(problems: Sequence["Problem"]) -> str:

@@ -67,7 +67,8 @@ def problem(
     lost = dropped(old_function, function)
     if old_function is None or function is None or not lost:
         return None
-    unfit = [pair for pair in lost if _is_other(old_function, function) and not _fits(pair[0], old_function, function)]
+    is_other = _signature(old_function) != _signature(function)
+    unfit = [pair for pair in lost if is_other and not _fits(pair[0], old_function, function)]
     old = {_key(example) for example in old_function.examples}
     fresh = sum(_key(example) not in old for example in function.examples)
     missing = [pair for pair in lost if pair not in unfit]
@@ -108,7 +109,9 @@ def proved_problems(
         message = f"what `{function.name}` checked is gone: {named}"
         facts = tuple(map(Evidence, checks))
         problems.append(Problem(CHECK_CODE, message, place, f"keep it{ways_out}", severity, facts))
-    if uses := _uses_gone(needs_of_text(old), grants | needs_of_text(new)):
+    had, needs = needs_of_text(old), grants | needs_of_text(new)
+    gone = {kind: had.items(kind) for kind in KINDS if had.items(kind) and not needs.items(kind)}
+    if uses := reach_of(Grants.from_json(gone)):
         message = f"`{function.name}` no longer does what it needs a grant for: {', '.join(uses)}"
         facts = tuple(Evidence(f"the version before {use}") for use in uses)
         problems.append(Problem(USE_CODE, message, place, f"keep it{ways_out}", severity, facts))
@@ -162,12 +165,6 @@ def _bounds(schema: object) -> Iterator[tuple[str, object]]:
             yield from _bounds(schema.get(key))
 
 
-def _uses_gone(grants: Grants, needed_grants: Grants) -> tuple[str, ...]:
-    """Return descriptions of each kind of grant that was needed before and is no longer needed."""
-    gone = {kind: grants.items(kind) for kind in KINDS if grants.items(kind) and not needed_grants.items(kind)}
-    return reach_of(Grants.from_json(gone))
-
-
 def of_save(before: "ModuleReading | None", reading: "ModuleReading") -> list[Problem]:
     """Return the warnings on the functions of a saved file. They only warn because a save cannot state a reason."""
     had = {function.name: function for function in before.functions} if before else {}
@@ -196,7 +193,13 @@ def holds(function: "Function | None", call: str) -> "Example | None":
 
 
 def _key(example: "Example") -> _Key:
-    return "\n".join([*_set_up(example), _normal(example.call)]), promise(example)
+    lines, needed = [_normal(example.call)], _names(example.call)
+    for line in reversed(example.setup):  # only what the call depends on
+        names = _names(line)
+        if names & needed:
+            needed |= names
+            lines.insert(0, line.strip())
+    return "\n".join(lines), promise(example)
 
 
 def written(example: "Example") -> str:
@@ -211,25 +214,8 @@ def _normal(call: str) -> str:
         return call.strip()
 
 
-def _set_up(example: "Example") -> list[str]:
-    """Return the setup lines that the call depends on, in order."""
-    lines: list[str] = []
-    needed = _names(example.call)
-    for line in reversed(example.setup):
-        names = _names(line)
-        if names & needed:
-            needed |= names
-            lines.insert(0, line.strip())
-    return lines
-
-
 def _names(text: str) -> set[str]:
     return {*re.findall(r"[^\W\d]\w*", text)}
-
-
-def _is_other(old_function: "Function", function: "Function") -> bool:
-    """Return whether the signature changed: names, types, required parameters, or the return type."""
-    return _signature(old_function) != _signature(function)
 
 
 def _signature(function: "Function") -> object:
@@ -280,14 +266,11 @@ def _is_of(schema: "Schema", node: ast.expr) -> bool:
 
 
 def _list_lost(lost: Iterable[tuple["Example", str]]) -> str:
-    named = list(_name_lost(lost))
+    named = [
+        f"{fence(example.call, 120)} → {fence(promise(example), 80)}{f', now {fence(now, 80)}' if now else ''}"
+        for example, now in lost
+    ]
     return "; ".join(named[:_MOST]) + (f"; and {len(named) - _MOST} more" if len(named) > _MOST else "")
-
-
-def _name_lost(lost: Iterable[tuple["Example", str]]) -> Iterator[str]:
-    for example, now in lost:
-        instead = f", now {fence(now, 80)}" if now else ""
-        yield f"{fence(example.call, 120)} → {fence(promise(example), 80)}{instead}"
 
 
 def _count(number: int) -> str:

@@ -85,20 +85,18 @@ def jobs(request: CheckRequest, snapshot: Snapshot) -> Iterator[ReviewJob]:
 
 
 def _files(paths: Iterable[Path]) -> Iterator[tuple[Path, Path | None]]:
-    """Yield each file with the folder that it was found in, or its package. Links and hidden folders are skipped."""
+    """Yield each file with the folder that it was found in, or the outermost one of its package.
+
+    Links and hidden folders are skipped.
+    """
     for path in paths:
         if not path.exists():
             raise UsageError(f"{path} cannot be read: there is no such file.")
         if path.is_dir():
             yield from ((file, path) for file in python_files(path))
         else:
-            yield path, _package_of(path)
-
-
-def _package_of(path: Path) -> Path | None:
-    """Return the outermost folder of a file's package, or None."""
-    folders = takewhile(lambda folder: (folder / "__init__.py").is_file(), path.resolve().parents)
-    return next(reversed([*folders]), None) if path.suffix == ".py" else None
+            folders = takewhile(lambda folder: (folder / "__init__.py").is_file(), path.resolve().parents)
+            yield path, next(reversed([*folders]), None) if path.suffix == ".py" else None
 
 
 def python_files(folder: Path) -> Iterator[Path]:
@@ -167,7 +165,10 @@ def _of_file(path: Path, folder: Path | None, request: CheckRequest, snapshot: S
         text = read_named_text(path)
     except (OSError, UnicodeDecodeError) as error:
         return unreadable(shown, f"{shown} cannot be read: {error}")
-    module = request.module or _module_name(path, folder)
+    module = request.module
+    if not module:
+        named = module_of(path.resolve().relative_to(folder.resolve()) if folder else Path(path.name))
+        module = "checked" if isinstance(named, Problem) else named
     source = ModuleSource.of(module, text, shown)
     reading = read_module(source)
     if len(reading.functions) > 1 and not request.name:
@@ -208,12 +209,6 @@ def with_name_clash(judgment: Judgment, snapshot: Snapshot) -> Judgment:
     if problem is None:
         return judgment
     return replace(judgment, admitted=False, standing="", problems=(problem, *judgment.problems))
-
-
-def _module_name(path: Path, folder: Path | None) -> str:
-    inside = path.resolve().relative_to(folder.resolve()) if folder else Path(path.name)
-    module = module_of(inside)
-    return "checked" if isinstance(module, Problem) else module
 
 
 def _absent(module: str) -> ModuleSource:

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from agent_core.access.grants import GrantStore
     from agent_core.base.events import Quarantined
     from agent_core.base.settings import StandingSettings
-    from agent_core.registry.examples import Example
     from agent_core.registry.function import Function
     from agent_core.registry.snapshot import Snapshot
     from agent_core.storage import CallOwners, StateRow, Stats, Store, VersionRow
@@ -118,7 +117,15 @@ class FunctionDetails:
             **{"name": function.name, "module": function.module, "path": function.path, "line": function.line},
             "source": self.source,
             "schema": function.to_json(),
-            "examples": [_example_json(example) for example in function.examples],
+            "examples": [
+                {
+                    "setup": [*example.setup],
+                    "call": example.call,
+                    "expected": example.expected or example.raises,
+                    "line": example.line,
+                }
+                for example in function.examples
+            ],
             "standing": self.standing,
             "statistics": self.statistics.to_json(),
             "verdict": to_json(self.verdict),
@@ -134,11 +141,6 @@ class FunctionDetails:
             "effect": to_json(self.effect),
             "state": self.state and {"value": self.state.value, "turn": self.state.turn, "at": self.state.at},
         }
-
-
-def _example_json(example: "Example") -> dict[str, Any]:
-    expected = example.expected or example.raises
-    return {"setup": [*example.setup], "call": example.call, "expected": expected, "line": example.line}
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,19 +306,20 @@ class FunctionTestReport:
 
     def to_json(self) -> dict[str, Any]:  # Any: JSON
         """Return the published shape."""
-        examples = [*map(_result_json, self.examples)]
+        examples = [
+            {
+                "call": result.call,
+                "expected": result.expected,
+                "returned": result.returned,
+                "line": result.line,
+                "passed": result.agreed,
+                "printed": result.printed,
+                "value": result.value,
+                "unrun": result.unrun,
+            }
+            for result in self.examples
+        ]
         return {"name": self.name, "examples": examples, "outcome": to_json(self.outcome)}
-
-
-def _result_json(result: "ExampleResult") -> dict[str, Any]:
-    shown = {"call": result.call, "expected": result.expected, "returned": result.returned, "line": result.line}
-    return {
-        **shown,
-        "passed": result.agreed,
-        "printed": result.printed,
-        "value": result.value,
-        "unrun": result.unrun,
-    }
 
 
 def unknown_function(name: str, names: Iterable[str] = ()) -> UsageError:

@@ -109,13 +109,10 @@ class GrantCommands:
         state = await self._grants.book.held(function, snapshot)
         question = await self._grants.question(function, snapshot)
         if grants or not question:
-            missing = grants.without(state.now) | self._missing_packages(state.now)
+            lost = Grants(packages=state.now.packages) if self._grants.packages.lacks(state.now) else NOTHING
+            missing = grants.without(state.now) | lost
             question = Question(name, missing, state.now, version=function.version)
         return await self._explain(question)
-
-    def _missing_packages(self, grants_now: Grants) -> Grants:
-        """Return the granted packages if any of them is not installed."""
-        return Grants(packages=grants_now.packages) if self._grants.packages.lacks(grants_now) else NOTHING
 
     async def _explain(self, question: Question) -> Question:
         if why := unshowable(question.diff):

@@ -6,7 +6,7 @@ another module. Its deletion is a separate entry without source.
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -256,16 +256,10 @@ def blame(versions: Sequence[Version]) -> list[tuple[str, Version]]:
     allowance = _for_all()
     for version in versions:
         if version.hash:
-            lines = list(_carry_lines(lines, version, allowance))
+            before, now, lines = lines, bare_lines(version.source), []
+            for kind, start, end, first, last in compare([text for text, _ in before], now, allowance).opcodes:
+                lines += before[start:end] if kind == "equal" else [(text, version) for text in now[first:last]]
     return lines
-
-
-def _carry_lines(
-    before: list[tuple[str, Version]], version: Version, budget: ComparisonBudget
-) -> Iterator[tuple[str, Version]]:
-    now = bare_lines(version.source)
-    for kind, start, end, first, last in compare([text for text, _ in before], now, budget).opcodes:
-        yield from before[start:end] if kind == "equal" else [(text, version) for text in now[first:last]]
 
 
 def _for_all() -> ComparisonBudget:

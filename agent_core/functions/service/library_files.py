@@ -139,8 +139,13 @@ def read_library(path: Path, limits: LibraryLimits | None = None) -> Library:
     except _BROKEN as error:
         message = f"{path} cannot be read as a library: {error}."
         raise UsageError(message, fix="Give a .py file, a folder, a .zip, a .tar or .tar.gz, or a .jsonl.") from error
-    if is_packed:
-        library.files = _without_wrapping(library.files)
+    # Folders around all of it that are no packages are left out, such as `helpers-1.0/src/`.
+    while is_packed and library.files:
+        tops = {PurePosixPath(name).parts[0] for name in library.files}
+        top = next(iter(tops))
+        if len(tops) > 1 or f"{top}/__init__.py" in library.files or top in library.files:
+            break
+        library.files = {name.removeprefix(f"{top}/"): text for name, text in library.files.items()}
     return library
 
 
@@ -200,17 +205,6 @@ class _Capped(io.RawIOBase):
         content = self._stream.read(size)
         self._left -= len(content)
         return content
-
-
-def _without_wrapping(files: dict[str, str]) -> dict[str, str]:
-    """Return the files without folders that contain all of them and are not packages, such as `helpers-1.0/src/`."""
-    while files:
-        tops = {PurePosixPath(name).parts[0] for name in files}
-        top = next(iter(tops))
-        if len(tops) > 1 or f"{top}/__init__.py" in files or top in files:
-            return files
-        files = {name.removeprefix(f"{top}/"): text for name, text in files.items()}
-    return files
 
 
 _PASSED_OVER = re.compile(

@@ -95,20 +95,16 @@ def import_layers(sources: Mapping[str, object], snapshot: Snapshot) -> list[set
     }
     if len(changed) < 2:
         return [set(sources)]
-    imports = {path: _imported_paths(source, changed) - {path} for path, source in sources.items()}
+    imports: dict[str, set[str]] = {path: set() for path in sources}
+    for path, source in sources.items():
+        if isinstance(source, ModuleSource) and source.module in changed:
+            imports[path] = {changed[module] for module in read_module(source).imports if module in changed} - {path}
     layers = list[set[str]]()
     while imports:
         layer = {path for path, needed in imports.items() if not needed & imports.keys()}
         layers.append(layer or set(imports))  # a cycle of imports is one layer
         imports = {path: needed for path, needed in imports.items() if path not in layers[-1]}
     return layers
-
-
-def _imported_paths(source: object, changed: Mapping[str, str]) -> set[str]:
-    """Return the paths of the changed modules that a changed file imports."""
-    if not isinstance(source, ModuleSource) or source.module not in changed:
-        return set()
-    return {changed[module] for module in read_module(source).imports if module in changed}
 
 
 def unchanged(path: str, source: ModuleSource, good: GoodVersions, snapshot: Snapshot) -> ModuleReading | None:
@@ -276,8 +272,12 @@ def all_placed(old_snapshot: Snapshot, results: Collection[LoadedFile], good: Go
     snapshot = old_snapshot.draft()
     for result in sorted(results, key=lambda result: precedence(result, good)):
         snapshot = placed(snapshot, result)
-    if snapshot.waiting:
-        snapshot = _settle_names(snapshot, old_snapshot, results, good)
+    if snapshot.waiting:  # a name that several files define belongs to the module that had it
+        removed = [known_of(result.path, good) for result in results if result.is_removed]
+        had = {function.name: function for reading in removed if reading for function in reading.functions}
+        for name in snapshot.waiting:
+            heir = _heir(name, had.get(name) or old_snapshot.functions.get(name), snapshot, good)
+            snapshot = snapshot.given_to(name, heir) if heir else snapshot
     return snapshot.finished() if snapshot.number != old_snapshot.number else old_snapshot
 
 
@@ -316,27 +316,13 @@ def placed(snapshot: Snapshot, loaded: LoadedFile) -> Snapshot:
     """Return the snapshot with the result of one file."""
     if loaded.is_removed:
         return snapshot.without_module(loaded.module or "").with_rejection(loaded.path, ())
-    if loaded.reading is not None and _is_news(snapshot, loaded.path, loaded.reading):
-        snapshot = snapshot.with_module(loaded.reading)
+    reading = loaded.reading
+    if reading is not None:
+        is_other = snapshot.readings.get(reading.source.module) is not reading
+        if is_other or loaded.path in snapshot.rejections:  # it may resolve the problems of its file
+            snapshot = snapshot.with_module(reading)
     if loaded.problems:
         return snapshot.with_rejection(loaded.path, loaded.problems)
-    return snapshot
-
-
-def _is_news(snapshot: Snapshot, path: str, reading: ModuleReading) -> bool:
-    """Return whether the reading differs from the current one, or may resolve the problems of its file."""
-    return snapshot.readings.get(reading.source.module) is not reading or path in snapshot.rejections
-
-
-def _settle_names(
-    snapshot: Snapshot, old_snapshot: Snapshot, results: Collection[LoadedFile], good: GoodVersions
-) -> Snapshot:
-    """Return the snapshot in which each name that several files define belongs to the module that had it."""
-    removed = [known_of(result.path, good) for result in results if result.is_removed]
-    had = {function.name: function for reading in removed if reading for function in reading.functions}
-    for name in snapshot.waiting:
-        heir = _heir(name, had.get(name) or old_snapshot.functions.get(name), snapshot, good)
-        snapshot = snapshot.given_to(name, heir) if heir else snapshot
     return snapshot
 
 

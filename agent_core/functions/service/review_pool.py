@@ -101,7 +101,10 @@ async def _judge_job(job: ReviewJob, gate: Gate, snapshot: Snapshot) -> list[Jud
     if job.is_installed:  # otherwise it is not in the workspace and has no grants
         job = replace(job, granted=replace(job.granted, approval_mode="calling"))
     for source in job.around:
-        snapshot = _with(source, snapshot)
+        existing = snapshot.modules.get(source.module)
+        if existing is not None and (existing.path != source.path or not source.text):
+            snapshot = snapshot.without_module(source.module)
+        snapshot = snapshot.with_module(_reading(source)) if source.text else snapshot
     if job.file is not None:
         return await _of_file(job.file, job, gate, snapshot)
     assert job.candidate is not None
@@ -113,13 +116,6 @@ def refusal(problem: Problem, path: str, name: str = "", module: str = "") -> Ju
     """Return a negative verdict for a problem that needs no judging by the gate."""
     nothing = {"standing": "", "version": "", "fixes": [], "problems": [problem.to_json()], "stages": [], "source": ""}
     return Judgment.from_json({"name": name, "module": module, "admitted": False, **nothing, "path": path})
-
-
-def _with(source: ModuleSource, snapshot: Snapshot) -> Snapshot:
-    existing = snapshot.modules.get(source.module)
-    if existing is not None and (existing.path != source.path or not source.text):
-        snapshot = snapshot.without_module(source.module)
-    return snapshot.with_module(_reading(source)) if source.text else snapshot
 
 
 @lru_cache(maxsize=64)

@@ -741,14 +741,11 @@ def _calls_by_value(snapshot: Snapshot) -> str:
     modules = {name for name, source in snapshot.modules.items() if ".call" in source.text}
     for name in sorted(name for name, function in snapshot.functions.items() if function.module in modules):
         nodes = [*ast.walk(syntax.parse(own_text(name, snapshot) or ""))]
-        called = [node.func for node in nodes if isinstance(node, ast.Call) and _names_it(node)]
+        calls = [node for node in nodes if isinstance(node, ast.Call) and node.args]
+        called = [call.func for call in calls if isinstance(call.args[0], ast.Constant)]
         if any(isinstance(node, ast.Attribute) and node.attr == "call" and node not in called for node in nodes):
             return name
     return ""
-
-
-def _names_it(call: ast.Call) -> bool:
-    return bool(call.args) and isinstance(call.args[0], ast.Constant)
 
 
 def _call_lines(calls: Sequence[RecordedCall]) -> str:

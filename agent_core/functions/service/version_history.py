@@ -106,15 +106,14 @@ class VersionHistory:
         versions = await self.versions(name)
         now = history.current(versions)
         pairs = zip((None, *versions), versions, strict=False)
-        entries = [await self._entry(name, version, before, is_current=version is now) for before, version in pairs]
+        entries: list[HistoryEntry] = []
+        for before, version in pairs:
+            verdict = await judgment_on(self._store, version.hash, name)
+            dropped = await asyncio.to_thread(_dropped_examples, name, before, version)
+            standing, confirmed = (verdict.standing, verdict.confirmed) if verdict else ("", ())
+            entries.append(HistoryEntry(version, standing, confirmed, dropped, version is now))
         module = versions[-1].row.module
         return FunctionHistory(name, module, now is None, history.has_earlier(versions), tuple(entries))
-
-    async def _entry(self, name: str, version: Version, before: Version | None, *, is_current: bool) -> HistoryEntry:
-        verdict = await judgment_on(self._store, version.hash, name)
-        dropped = await asyncio.to_thread(_dropped_examples, name, before, version)
-        standing, confirmed = (verdict.standing, verdict.confirmed) if verdict else ("", ())
-        return HistoryEntry(version, standing, confirmed, dropped, is_current)
 
     async def diff(self, name: str, reference: str = "") -> VersionDiff:
         """Return the diff from a version (by default the one before the current) to the current function."""
