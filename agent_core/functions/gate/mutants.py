@@ -128,16 +128,12 @@ def sites(function: FunctionNode) -> Iterator[Site]:
         ):
             continue
         yield site
-        waiting += reversed([_inside(site, field, child) for field, child in _children(site.node)])
-
-
-def _children(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
-    for field, value in ast.iter_fields(node):
-        if field in ("annotation", "returns", "decorator_list"):
-            continue
-        for child in value if isinstance(value, list) else [value]:
-            if isinstance(child, ast.AST):
-                yield field, child
+        inner: list[Site] = []
+        for field, value in ast.iter_fields(site.node):
+            children = value if isinstance(value, list) else [value]
+            if field not in ("annotation", "returns", "decorator_list"):
+                inner += [_inside(site, field, child) for child in children if isinstance(child, ast.AST)]
+        waiting += reversed(inner)
 
 
 def _inside(site: Site, field: str, child: ast.AST) -> Site:

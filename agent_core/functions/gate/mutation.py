@@ -170,7 +170,10 @@ def _try_bodies(draft: Draft, function: Function, text: str) -> _Steps[MutationR
         ]
         return [agreed[at * width : (at + 1) * width] for at in range(len(texts))]
 
-    hollow = stubs(text, function.name, _constants(examples))
+    # Stubs return None, the first expected result, and empty values of the expected types.
+    values = [value for value in map(literal_value, map(expectation, examples)) if type(value) in _NOTHINGS]
+    nothings = [nothing for value in values for nothing in _NOTHINGS[type(value)]]
+    hollow = stubs(text, function.name, ["None", *map(repr, values[:1]), *nothings])
     own, *others = yield from agreement([None, *hollow.values()], examples)
     usable = [at for at, agreed in enumerate(own) if agreed]
     if not usable:
@@ -202,13 +205,6 @@ def _spoils(value: str, passed: Sequence[bool | None], examples: Sequence[Exampl
         and (value.isidentifier() or value in _EMPTY)
         and value not in ("True", "False")
     )
-
-
-def _constants(examples: Sequence[Example | GivenExample]) -> list[str]:
-    """Return values for stubs: None, the first expected result, and empty values of the expected types."""
-    values = [value for value in map(literal_value, map(expectation, examples)) if type(value) in _NOTHINGS]
-    nothings = [nothing for value in values for nothing in _NOTHINGS[type(value)]]
-    return ["None", *map(repr, values[:1]), *nothings]
 
 
 def findings(result: MutationResult, name: str, line: int) -> Iterator[Finding]:

@@ -70,7 +70,13 @@ def excuse(example: Example, outcome: Outcome, again: Outcome, code: ast.Module)
     """
     match outcome:
         case Raised(failure=failure):
-            return "its result is nothing that can be sent" if failure.type == "Unsendable" else _missing(outcome)
+            if failure.type == "Unsendable":
+                return "its result is nothing that can be sent"
+            frames, kind = failure.frames, failure.type.rpartition(".")[2]
+            is_package = kind in ("ImportError", "ModuleNotFoundError")  # also when the function itself raises it
+            is_own = is_package or (bool(frames) and frames[-1].path.startswith(("<example", "<setup")))
+            is_module = kind == "AttributeError" and failure.message.startswith("module ")
+            return "it uses what is not here" if is_own and (kind in _ELSEWHERE or is_module) else ""
         case TimedOut():
             return "it takes too long"
         case Returned() if not example.raises:
@@ -89,15 +95,6 @@ def _uncertain(example: Example, returned: Returned, again: Outcome, code: ast.M
     own = parse("\n".join((*example.setup, example.call)))
     is_chance = is_by_chance(code) or (isinstance(own, ast.Module) and is_by_chance(own))
     return "chance or the clock decides its result" if is_chance else ""
-
-
-def _missing(raised: Raised) -> str:
-    """Return that an example uses a missing name, or that its function lacks a package; otherwise an empty text."""
-    frames, kind = raised.failure.frames, raised.failure.type.rpartition(".")[2]
-    is_package = kind in ("ImportError", "ModuleNotFoundError")  # also when the function itself raises it
-    is_own = is_package or (bool(frames) and frames[-1].path.startswith(("<example", "<setup")))
-    is_module = kind == "AttributeError" and raised.failure.message.startswith("module ")
-    return "it uses what is not here" if is_own and (kind in _ELSEWHERE or is_module) else ""
 
 
 def with_directives(text: str, directives: Mapping[int, str]) -> str:
@@ -314,7 +311,14 @@ async def prove(draft: Draft, trial: TrialTools) -> Draft:
         trials = replace(trials, offered=await _other_call(results, own, trial))
     twice = contradictions(examples)
     told_of = [result for result in results if not result.agreed and result.call not in twice]
-    offers = [_offering(finding, trials.offered) for finding in missing]
+    offers: list[Finding] = []
+    for finding in missing:
+        fix = finding.fix
+        if trials.offered is not None and finding.code in ALIKE:
+            fix = "take one of the two out; " if finding.code == "contradictory-examples" else ""
+            fix += f"add a line `>>> {trials.offered.call}`, which gives another result, and that result on the line"
+            fix += " below"
+        offers.append(replace(finding, fix=fix))
     ran, left = len(results), len(examples) - len(results)
     note = f"{trials.agreed} of {ran} examples agree" + (f"; {left} more were not run" if left > 0 else "")
     draft = replace(draft, trials=trials, note=note if examples else "it has no example")
@@ -436,15 +440,6 @@ async def _other_call(
         if isinstance(result.outcome, Returned) and is_line and result.returned not in known_results:
             return Disagreement(result.call, "", result.returned, 0)
     return None
-
-
-def _offering(finding: Finding, offered: Disagreement | None) -> Finding:
-    """Return the finding that all results are equal, with a fix that offers a call with another result."""
-    if offered is None or finding.code not in ALIKE:
-        return finding
-    first = "take one of the two out; " if finding.code == "contradictory-examples" else ""
-    fix = f"{first}add a line `>>> {offered.call}`, which gives another result, and that result on the line below"
-    return replace(finding, fix=fix)
 
 
 def lacks_grant(outcome: Outcome, grants: Grants) -> bool:

@@ -260,7 +260,10 @@ def _unparsable(error: Unparsable, text: str) -> Finding:
 def _shape(draft: Draft) -> Iterator[Finding]:
     assert draft.tree is not None
     fix = "move it into the function, or leave it out; only imports, constants, classes and functions stand at the top"
-    for node in (node for node in draft.tree.body if not _belongs(node)):
+    for node in draft.tree.body:
+        value = node.value.value if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) else None
+        if isinstance(value, str) or isinstance(node, _BINDING):
+            continue
         message = f"`{bare_lines(ast.unparse(node))[0][:80]}` would run whenever the module is imported"
         yield Finding("top-level-statement", message, fix, node.lineno, node.col_offset + 1)
     name, helpers = draft.candidate.name, draft.candidate.helpers
@@ -289,8 +292,3 @@ def _absent(name: str, others: list[str]) -> Finding:
         return Finding("wrong-name", message, f"write `def {name}(…)`, or announce it as `{others[0]}`")
     message = f"the code defines {', '.join(f'`{extra}`' for extra in others)}, but no `{name}`"
     return Finding("wrong-name", message, f"send only `def {name}(…)`; name helpers with a leading underscore")
-
-
-def _belongs(node: ast.stmt) -> bool:
-    is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
-    return is_text or isinstance(node, _BINDING)

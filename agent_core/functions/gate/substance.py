@@ -66,7 +66,8 @@ def _same_answer(node: FunctionNode, live: list[ast.stmt]) -> Iterator[Finding]:
         return
     answers, every = _answers(live), [child for child in own_nodes(live) if isinstance(child, ast.Name)]
     line = answers[0].lineno if answers else live[-1].lineno
-    answer = _constant(live, answers, every)
+    texts = {_literal_text(answer.value, live, every) for answer in answers} | (set() if _leaves(live) else {"None"})
+    answer = next(iter(texts)) if len(texts) == 1 and not _has_effects(live) else None  # of every path
     if answer == "None" and not any(statement.value for statement in answers):
         prints = any(name.id == "print" for name in every)
         fix = "return the result instead of printing it" if prints else "end with `return` and the result"
@@ -87,15 +88,6 @@ def _live(statements: list[ast.stmt]) -> list[ast.stmt]:
 
 def _answers(statements: list[ast.stmt]) -> list[ast.Return]:
     return [node for node in own_nodes(statements) if isinstance(node, ast.Return)]
-
-
-def _constant(statements: list[ast.stmt], answers: list[ast.Return], names: list[ast.Name]) -> str | None:
-    """Return the text of the literal that every path returns; None if the results may differ."""
-    if _has_effects(statements):
-        return None
-    texts = {_literal_text(answer.value, statements, names) for answer in answers}
-    texts |= set() if _leaves(statements) else {"None"}
-    return texts.pop() if len(texts) == 1 else None
 
 
 def _literal_text(value: ast.expr | None, statements: list[ast.stmt], names: list[ast.Name]) -> str | None:

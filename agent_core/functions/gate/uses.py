@@ -379,12 +379,15 @@ def uses(
     Calls of `guarded` functions need a grant; `own` are the modules of the workspace.
     """
     text = _Text(tree, packages, guarded, own)
-    all_uses = [
-        *(use for node in text.imports for use in _imports(node, text)),
-        *_attributes(text),
-        *_context(text),
-        *_calls(text),
-    ]
+    all_uses: list[Use] = []
+    for node in text.imports:
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        else:
+            names = [f"{node.module}.{alias.name}" for alias in node.names if node.level == 0 and node.module]
+        for name in names:
+            all_uses += _uses_of_import(name, node, text)
+    all_uses += [*_attributes(text), *_context(text), *_calls(text)]
     return sorted(dict.fromkeys(all_uses), key=lambda use: (use.finding.line, use.finding.column))
 
 
@@ -415,23 +418,16 @@ def _finding(code: str, message: str, fix: str, node: ast.AST) -> Finding:
     return Finding(code, message, fix, getattr(node, "lineno", 0), getattr(node, "col_offset", -1) + 1)
 
 
-def _imports(node: ast.Import | ast.ImportFrom, text: _Text) -> Iterator[Use]:
-    if isinstance(node, ast.Import):
-        names = [alias.name for alias in node.names]
-    else:
-        names = [f"{node.module}.{alias.name}" for alias in node.names if node.level == 0 and node.module]
-    shown = ast.unparse(node) if names else ""
-    for name in names:
-        yield from _uses_of_import(name, shown, node, text)
-
-
-def _uses_of_import(name: str, shown: str, node: ast.Import | ast.ImportFrom, text: _Text) -> Iterator[Use]:
-    top = name.partition(".")[0]
+def _uses_of_import(name: str, node: ast.Import | ast.ImportFrom, text: _Text) -> Iterator[Use]:
+    top, shown = name.partition(".")[0], ast.unparse(node)
     grant = grant_of(name)
     is_package = top not in sys.stdlib_module_names and top not in (*text.packages, "functions", "__future__")
     is_package = is_package and id(node) not in text.optional
     if is_package and top in text.own:
-        yield _use_of_own_module(shown, node)
+        inner = ", ".join(ast.unparse(alias) for alias in node.names)
+        source = f"functions.{node.module}" if isinstance(node, ast.ImportFrom) else "functions"
+        message = f"`{shown}` does not find the module of this workspace, which lies in `functions`"
+        yield Use("", "", _finding("workspace-import", message, f"write `from {source} import {inner}`", node))
         return
     if is_package and (grant is None or is_in(name, BROKERED)):
         yield _use("packages", written("packages", project_of(name)), shown, node)
@@ -440,14 +436,6 @@ def _uses_of_import(name: str, shown: str, node: ast.Import | ast.ImportFrom, te
         yield Use("", "", _finding("native-code", message, "do the work in Python itself", node))
     elif grant and not (isinstance(node, ast.Import) and name in _PLAIN):
         yield from _uses_of_grant(grant, name, shown, node, text)
-
-
-def _use_of_own_module(shown: str, node: ast.Import | ast.ImportFrom) -> Use:
-    """Return the use of a workspace module by an import that does not find it."""
-    names = ", ".join(ast.unparse(alias) for alias in node.names)
-    source = f"functions.{node.module}" if isinstance(node, ast.ImportFrom) else "functions"
-    message = f"`{shown}` does not find the module of this workspace, which lies in `functions`"
-    return Use("", "", _finding("workspace-import", message, f"write `from {source} import {names}`", node))
 
 
 def _uses_of_grant(grant: str, name: str, shown: str, node: ast.Import | ast.ImportFrom, text: _Text) -> Iterator[Use]:
@@ -491,18 +479,15 @@ def _attributes(text: _Text) -> Iterator[Use]:
         dotted = text.scope.origin(node) if id(node) not in inner else ""
         grant = grant_of(dotted)
         # Other modules are reported once, at their import.
-        if grant and dotted.partition(".")[0] in ("os", "io", "asyncio", "concurrent"):
-            yield from _uses_of_attribute(grant, dotted, node, text)
-
-
-def _uses_of_attribute(grant: str, dotted: str, node: ast.Attribute, text: _Text) -> Iterator[Use]:
-    if grant != "files":
-        yield _never(grant, dotted, node)
-        return
-    call = text.calls.get(id(node))
-    first = call.args[0] if call and call.args else None
-    kind = "read" if is_in(dotted, READING) or (dotted == "io.open" and call and not _writes(call)) else "write"
-    yield _use(kind, path_of(first, text.names), dotted, node)
+        if not grant or dotted.partition(".")[0] not in ("os", "io", "asyncio", "concurrent"):
+            continue
+        if grant != "files":
+            yield _never(grant, dotted, node)
+            continue
+        call = text.calls.get(id(node))
+        first = call.args[0] if call and call.args else None
+        kind = "read" if is_in(dotted, READING) or (dotted == "io.open" and call and not _writes(call)) else "write"
+        yield _use(kind, path_of(first, text.names), dotted, node)
 
 
 def _calls(text: _Text) -> Iterator[Use]:

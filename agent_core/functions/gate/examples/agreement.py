@@ -194,8 +194,14 @@ def is_blank(text: str, returns: str) -> bool:
 
 def predictions(calls: Sequence[str], texts: Sequence[str], returns: str) -> tuple[GivenExample, ...]:
     """Return the calls as examples with the expected results; `returns` is the promised type."""
-    tolerance = [_tolerance(text) if promises_floats(returns) else None for text in texts]
-    return tuple(map(GivenExample, calls, [_expected_text(text.strip(), returns) for text in texts], tolerance))
+    examples: list[GivenExample] = []
+    for call, text in zip(calls, texts, strict=False):
+        approx = None
+        if promises_floats(returns):  # half of the last written decimal, if there are two or more
+            decimals = min(map(len, _DECIMALS.findall(text)), default=0)
+            approx = 0.5 * 10.0**-decimals if decimals >= _FEWEST else _LAST_DIGITS
+        examples.append(GivenExample(call, _expected_text(text.strip(), returns), approx))
+    return tuple(examples)
 
 
 def _expected_text(text: str, returns: str) -> str:
@@ -212,9 +218,3 @@ def _expected_text(text: str, returns: str) -> str:
         return repr(read_json(text, LOOSE))
     except Malformed:
         return repr(text) if "str" in re.findall(r"\w+", returns) else text
-
-
-def _tolerance(text: str) -> float:
-    """Return the tolerance of a float: half of its last written decimal, if it has two or more."""
-    decimals = min(map(len, _DECIMALS.findall(text)), default=0)
-    return 0.5 * 10.0**-decimals if decimals >= _FEWEST else _LAST_DIGITS
