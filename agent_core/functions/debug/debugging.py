@@ -77,14 +77,19 @@ class Halt:
         """
         while True:
             self.is_asked = True
-            command, result = await self.debugger.stopped(self.stop), ""
+            command = await self.debugger.stopped(self.stop)
             self.is_asked = False
             self.stop, self.done = replace(self.stop, message=""), ""
             if command.do == "quit":
                 raise CallEnded(QUIT)
+            result: Order | str
             try:
                 if command.do in RESUMING:
-                    result = self._resume_order(command)
+                    line = command.argument.strip()
+                    if line and (command.do != "until" or not line.isdecimal()):
+                        takes = "a line" if command.do == "until" else "nothing"
+                        raise UsageError(f"`{command.do}` takes {takes}.")
+                    result = {"do": command.do, "line": int(line or 0), "shown": self.displayed}
                 elif act := _ACTS.get(command.do):
                     result = act(self, command.argument)
                 else:
@@ -126,12 +131,6 @@ class Halt:
         if self.waiting.do == "set":
             typed = f"{name} = {expression.strip().removeprefix('=').strip()}"
         return f"{_place(self.stop)}: {fence(typed, _MOST_TYPED)}"
-
-    def _resume_order(self, command: Command) -> Order:
-        line = command.argument.strip()
-        if line and (command.do != "until" or not line.isdecimal()):
-            raise UsageError(f"`{command.do}` takes {'a line' if command.do == 'until' else 'nothing'}.")
-        return {"do": command.do, "line": int(line or 0), "shown": self.displayed}
 
     def _look(self, step: int) -> Order | str:
         frame = self.stop.current + step
@@ -282,41 +281,6 @@ def _range(argument: str, line: int, listed: int) -> tuple[int, int]:
     if not comma:
         return begin - 5, begin + 5
     return begin, end if end >= begin else begin + end
-
-
-def why_of(claim: Claim, id: int) -> str:
-    """Return why a call is stopped, in the host's words; `id` is the breakpoint's, or 0.
-
-    Raises:
-        RequestRefused: the reason is unknown.
-    """
-    why = claim.get("why")
-    if not isinstance(why, str):
-        raise RequestRefused("a stop has a reason")
-    if id:
-        return f"breakpoint {id}{FAILED if why.endswith(FAILED) else ''}"
-    if why not in WHY:
-        raise RequestRefused("a stop has one of the reasons that a debugger stops for")
-    return why
-
-
-def begun(claim: Claim, reader: Reader, call: str, snapshot: "Snapshot", breakpoints: "Breakpoints") -> DebugStop:
-    """Return the stop that a worker reports, without its reason."""
-    frames = reader.many(claim.get("frames"), reader.at, caps.MOST_STACK)
-    value, error = claim.get("value"), claim.get("error")
-    return DebugStop(
-        call,
-        "",
-        frames,
-        len(frames) - 1,
-        reader.pairs(claim.get("locals")),
-        reader.number(claim.get("arguments")),
-        reader.many(claim.get("names"), lambda name: reader.text(name, caps.MOST_SEEN_NAME), caps.MOST_NAMES),
-        reader.pairs(claim.get("shown")),
-        None if value is None else reader.text(value, caps.MOST_SEEN_RESULT),
-        None if error is None else reader.text(error, caps.MOST_SEEN_RESULT),
-        **_source(frames[-1].path if frames else "", snapshot, breakpoints),
-    )
 
 
 def _source(path: str, snapshot: "Snapshot", breakpoints: "Breakpoints") -> Mapping[str, Any]:  # Any: fields of a Stop
@@ -483,16 +447,8 @@ class Watch:
                 self.can_run = reader.many(claim.get("lines", []), reader.number, caps.MOST_LINES)
                 self.is_cut = bool(claim.get("cut"))
             case "stopped" if self.seat.debugger is not None and self._stops < MOST_STOPS:
-                id, run = self._require_known(reader.number(claim.get("id", 0))), self.running[-1]
-                stop = begun(claim, reader, run.function, snapshot, self._debugging.breakpoints)
-                stop = replace(stop, why=why_of(claim, id), shown=self._displayed_values(stop, snapshot))
-                if len(self._debugging._running) > 1:
-                    stop = replace(
-                        stop,
-                        call_arguments=reader.text(json.dumps(run.call_arguments, default=repr, ensure_ascii=False)),
-                    )
-                if not stop.frames:
-                    raise RequestRefused("a stop has a frame")
+                id = self._require_known(reader.number(claim.get("id", 0)))
+                stop = self._read_stop(claim, reader, id, snapshot)
                 self._stops += 1
                 return Patient(self._standing(self._begin(stop, id, snapshot)))
             case "answered" if self._halts:
@@ -503,6 +459,40 @@ class Watch:
             case _:
                 return {"do": "continue"}
         return None
+
+    def _read_stop(self, claim: Claim, reader: Reader, id: int, snapshot: "Snapshot") -> DebugStop:
+        """Return the stop that a worker reports, in the host's words; `id` is the breakpoint's, or 0."""
+        run, breakpoints = self.running[-1], self._debugging.breakpoints
+        frames = reader.many(claim.get("frames"), reader.at, caps.MOST_STACK)
+        value, error = claim.get("value"), claim.get("error")
+        stop = DebugStop(
+            run.function,
+            "",
+            frames,
+            len(frames) - 1,
+            reader.pairs(claim.get("locals")),
+            reader.number(claim.get("arguments")),
+            reader.many(claim.get("names"), lambda name: reader.text(name, caps.MOST_SEEN_NAME), caps.MOST_NAMES),
+            reader.pairs(claim.get("shown")),
+            None if value is None else reader.text(value, caps.MOST_SEEN_RESULT),
+            None if error is None else reader.text(error, caps.MOST_SEEN_RESULT),
+            **_source(frames[-1].path if frames else "", snapshot, breakpoints),
+        )
+        why, call_arguments = claim.get("why"), ""
+        if not isinstance(why, str):
+            raise RequestRefused("a stop has a reason")
+        if id:
+            why = f"breakpoint {id}{FAILED if why.endswith(FAILED) else ''}"
+        elif why not in WHY:
+            raise RequestRefused("a stop has one of the reasons that a debugger stops for")
+        of_breakpoints = (text for placed in breakpoints.placed(snapshot) for text in placed.breakpoint.expressions)
+        displayed = {*self._displayed, *of_breakpoints}
+        shown = tuple((text, value) for text, value in stop.shown if text in displayed)
+        if len(self._debugging._running) > 1:
+            call_arguments = reader.text(json.dumps(run.call_arguments, default=repr, ensure_ascii=False))
+        if not frames:
+            raise RequestRefused("a stop has a frame")
+        return replace(stop, why=why, shown=shown, call_arguments=call_arguments)
 
     async def _standing(self, order: Awaitable["Order"]) -> "Order":
         began = asyncio.get_running_loop().time()
@@ -516,12 +506,6 @@ class Watch:
         if id and id not in self.running[-1].points:
             raise RequestRefused("the debugger hears of breakpoints that this call was sent")
         return id
-
-    def _displayed_values(self, stop: DebugStop, snapshot: "Snapshot") -> tuple[tuple[str, str], ...]:
-        """Return the displayed expressions of a stop, including those of breakpoints."""
-        placed = self._debugging.breakpoints.placed(snapshot)
-        expressions = {*self._displayed, *(text for placement in placed for text in placement.breakpoint.expressions)}
-        return tuple((text, value) for text, value in stop.shown if text in expressions)
 
     def _keep(self, claim: Claim, reader: Reader) -> None:
         if self.running[-1].has_human:

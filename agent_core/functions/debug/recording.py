@@ -88,12 +88,12 @@ _SILENT: Final = frozenset({"progress", "debug"})
 class Recording:
     """The answers that one call got; calls that it makes are recorded as answers only."""
 
-    def __init__(self, seed: int, zone_then: str | None = None) -> None:
+    def __init__(self, seed: int) -> None:
         self.seed = seed
         self.turn = ""
         self.number = 0  # of the call in its program, if any
-        self.zone_then = zone_then  # in a replay: the time zone of the original call
-        self.zone = os.environ.get("TZ", "") if zone_then is None else zone_then
+        self.zone_then: str | None = None  # in a replay: the time zone of the original call
+        self.zone = os.environ.get("TZ", "")
         self.heard: list[Row] = []
         self.lacking: dict[str, None] = {}  # an ordered set
         self._size = 0

@@ -262,8 +262,11 @@ def _is_plain(tree: ast.Module) -> bool:
     origins |= {f"{node.module}.*" for node in stars}
     is_given = not any(is_in(origin, frozenset({"builtins"})) for origin in scope.imports.values())
     read = [node for node in nodes if isinstance(node, ast.Name)]
+    # `self` gives access to the host: only its known attributes are used, and it is not passed on.
+    in_context = context_nodes(tree)
+    known = {id(node.value) for node in in_context if isinstance(node, ast.Attribute) and node.attr in _HARMLESS}
     return (
-        _keeps_self(tree)
+        all(id(node) in known for node in in_context if isinstance(node, ast.Name) and node.id == "self")
         and all(_computes(origin) for origin in origins if origin and not (origin.startswith("builtins.") and is_given))
         and not any(
             node.attr in OTHER_WAYS or (node.attr.startswith("__") and node.attr not in _PLAIN_DUNDERS)
@@ -280,10 +283,3 @@ def _computes(dotted: str) -> bool:
         part for part in parts[1:] if part.lstrip("_") in sys.stdlib_module_names - COMPUTING or part in OTHER_WAYS
     }
     return is_in(dotted, COMPUTING) and not doors
-
-
-def _keeps_self(tree: ast.Module) -> bool:
-    """Check whether `self`, which gives access to the host, is only used by its known attributes and not passed on."""
-    nodes = context_nodes(tree)
-    known = {id(node.value) for node in nodes if isinstance(node, ast.Attribute) and node.attr in _HARMLESS}
-    return all(id(node) in known for node in nodes if isinstance(node, ast.Name) and node.id == "self")

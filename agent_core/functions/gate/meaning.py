@@ -221,8 +221,15 @@ class TriedCall:
 
 
 async def _chosen(draft: Draft, subject: TrialSubject, trial: "TrialTools") -> list[str]:
-    """Return the calls that reveal most of what the examples leave open, if they leave much open."""
-    if not is_doubtful(draft):
+    """Return the calls that reveal most of what the examples leave open.
+
+    There are none if it does not seem to serve its examples only, and most changes of its body are detected.
+    """
+    unnoticed, rules = draft.unnoticed, draft.rules
+    is_weak = len(unnoticed) >= max(rules.weak_least, rules.weak_share * draft.mutants_tried)
+    # Changes of constants and boundaries, which few examples detect, do not count by themselves.
+    is_weak = is_weak and any(mutant.operator not in _NEXT_TO_IT for mutant in unnoticed)
+    if not is_weak and not draft.shows(*CHALLENGED):
         return []
     given = read_calls([example.call for example in draft.examples], subject.function)
     values = constants(subject.tree)
@@ -234,17 +241,6 @@ async def _chosen(draft: Draft, subject: TrialSubject, trial: "TrialTools") -> l
         *doubted,
         *_telling(tried, {example.expected.strip() for example in draft.examples}, draft.rules.challenges),
     ]
-
-
-def is_doubtful(draft: Draft) -> bool:
-    """Check whether the function may only serve its examples, or many changes of its body go undetected.
-
-    Changes of constants and boundaries, which few examples detect, do not count by themselves.
-    """
-    unnoticed, rules = draft.unnoticed, draft.rules
-    is_weak = len(unnoticed) >= max(rules.weak_least, rules.weak_share * draft.mutants_tried)
-    is_weak = is_weak and any(mutant.operator not in _NEXT_TO_IT for mutant in unnoticed)
-    return is_weak or draft.shows(*CHALLENGED)
 
 
 async def _results(

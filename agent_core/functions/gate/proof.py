@@ -204,15 +204,6 @@ class Callees:
         raise RequestRefused(f"`{function.name}` did not return")
 
 
-def why_unrun(function: str, outcome: Outcome, refused: Sequence[str], grants: Grants) -> str:
-    """Return what an example needed and did not have, with the command that grants it, or an empty text."""
-    path = _shut_path(outcome)
-    missing = Grants(read=(path,)) if path else NOTHING
-    if path and not grants.covers(missing):
-        return f"it opens {fence(path)}, which is not granted. Type: {Question(function, missing).command}"
-    return refused[0] if refused else ""
-
-
 def _shut_path(outcome: Outcome) -> str:
     """Return the path that could not be opened, as a grant names it; empty if there is none or it is in scratch."""
     failure = outcome.failure if isinstance(outcome, Raised) else None
@@ -468,7 +459,11 @@ async def run(
         result = _result(example, await trial.run(snapshot.modules, function.module, work, callees), is_float)
         if result.agreed or grants is None:
             return result
-        return replace(result, unrun=why_unrun(function.name, result.outcome, callees.refused, grants))
+        path, unrun = _shut_path(result.outcome), callees.refused[0] if callees.refused else ""
+        missing = Grants(read=(path,)) if path else NOTHING
+        if path and not grants.covers(missing):
+            unrun = f"it opens {fence(path)}, which is not granted. Type: {Question(function.name, missing).command}"
+        return replace(result, unrun=unrun)
 
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(tried(example)) for example in examples]

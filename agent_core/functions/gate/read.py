@@ -91,7 +91,11 @@ def make_private(text: str, name: str) -> str:
     tree = parse(text)
     if not isinstance(tree, ast.Module) or not 1 < len(functions(tree)) <= _MOST:
         return text
-    helpers, nodes = _helpers(text, tree, name), nodes_of(tree)
+    names = [node.name for node in functions(tree)]
+    reached = {node.name for node in running_with(text, name) if isinstance(node, FunctionNode)}
+    public = {helper for helper in names if not helper.startswith("_")}
+    is_using_all = name in public <= reached and len({*names}) == len(names)
+    helpers, nodes = public - {name} if is_using_all else set[str](), nodes_of(tree)
     uses = [node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)]
     uses = [
         name for name in (*uses, *(node.name for node in nodes if isinstance(node, FunctionNode))) if name in helpers
@@ -107,14 +111,6 @@ def make_private(text: str, name: str) -> str:
         line, column = word.start
         lines[line - 1] = f"{lines[line - 1][:column]}_{lines[line - 1][column:]}"
     return "".join(lines)
-
-
-def _helpers(text: str, tree: ast.Module, name: str) -> set[str]:
-    """Return the public functions other than the promised one, if it uses all of them."""
-    names = [node.name for node in functions(tree)]
-    reached = {node.name for node in running_with(text, name) if isinstance(node, FunctionNode)}
-    public = {helper for helper in names if not helper.startswith("_")}
-    return public - {name} if name in public <= reached and len({*names}) == len(names) else set()
 
 
 _FENCE = re.compile(

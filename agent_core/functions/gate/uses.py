@@ -235,13 +235,6 @@ def host_of(node: ast.expr | None, held: Held) -> str | None:
     return written("network", match[2].removesuffix(port))
 
 
-def hosts_in(nodes: Iterable[ast.AST], held: Held) -> list[str]:
-    """Return the hosts of all addresses in these nodes."""
-    texts = [node for node in nodes if isinstance(node, ast.Constant | ast.JoinedStr | ast.BinOp)]
-    hosts = {host_of(node, held) for node in texts} | {_host_of_connection(node, held) for node in nodes}
-    return sorted(host for host in hosts if host not in (None, UNSAID))
-
-
 def _host_of_connection(node: ast.AST, held: Held) -> str | None:
     """Return the host of `http.client.HTTPSConnection("example.org", 8443)`, which is not written as an address."""
     match node:
@@ -445,7 +438,10 @@ def _uses_of_grant(grant: str, name: str, shown: str, node: ast.Import | ast.Imp
     if (is_brokered or is_of_files) and not text.reads(node):
         return  # the import alone reaches nothing
     if is_brokered:
-        for host in hosts_in(text.nodes, text.names) or [UNSAID]:
+        texts = [other for other in text.nodes if isinstance(other, ast.Constant | ast.JoinedStr | ast.BinOp)]
+        hosts = {host_of(other, text.names) for other in texts}
+        hosts |= {_host_of_connection(other, text.names) for other in text.nodes}
+        for host in sorted(host for host in hosts if host not in (None, UNSAID)) or [UNSAID]:
             yield _use("network", host, shown, node)
     elif is_of_files:
         kind = "read" if is_in(name, READING) else "write"

@@ -65,7 +65,7 @@ class VectorTable:
         crowding[: len(self._near)] = self._near[:size].mean(1)
         return crowding
 
-    def neighbors(self, slots: Sequence[int], count: int = NEAREST) -> dict[int, list[tuple[int, float]]]:
+    def neighbors(self, slots: Sequence[int], count: int) -> dict[int, list[tuple[int, float]]]:
         """Return the nearest slots of each slot with cosines, nearest first; slots without a vector are left out."""
         asked = [slot for slot in slots if slot < len(self._live) and self._live[slot]]
         lengths = np.where(self._lengths > 0, self._lengths, 1)

@@ -91,22 +91,6 @@ class AuditReport:
     trouble: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """The record of one function: the calls of its current version, and how they ended."""
-
-    function: Function
-    stats: Stats | None
-    kinds: Sequence[KindRow]
-
-    @property
-    def is_failing(self) -> bool:
-        stats = self.stats
-        if stats is None:
-            return False
-        return stats.failing >= _IN_A_ROW or (stats.failed >= _LEAST_FAILED and 2 * stats.failed > stats.calls)
-
-
 class Audit:
     """The audit of a workspace's functions."""
 
@@ -130,10 +114,9 @@ class Audit:
         for name, function in sorted(view.snapshot.functions.items()):
             present = next((row for row in rows.get(name, ()) if row.version == function.body_hash), None)
             kinds = await view.store.call_kinds(name) if present and present.returned < present.calls else ()
-            known = _Known(function, present, [row for row in kinds if row.version == function.body_hash])
-            why = await self._failing(known, view)
+            why = await self._failing(function, present, view)
             fixing = [_finding(function, "failing", why, "fix it, or delete it", "fix")] if why else []
-            findings += fixing or _limits(known)
+            findings += fixing or _limits(function, [row for row in kinds if row.version == function.body_hash])
             findings += _of_text(function, examples.get(name))
         for name in await self._search.index.word_lists(view.snapshot):
             function, fix = view.snapshot.functions[name], "say in a sentence what it does"
@@ -169,9 +152,8 @@ class Audit:
             elif pair.request:
                 yield confused(pair, snapshot, calls, also="" if likeness != "different" else _DIFFERENT)
 
-    async def _failing(self, known: _Known, view: ViewContext) -> str:
-        """Return why a function needs a fix, or an empty text."""
-        function, stats = known.function, known.stats
+    async def _failing(self, function: Function, stats: Stats | None, view: ViewContext) -> str:
+        """Return why a function needs a fix, or an empty text; `stats` are the calls of its current version."""
         verdict = await judgment_on(view.store, function.body_hash, function.name)
         if self._quarantine.holds(function):
             return "it kept failing and is quarantined"
@@ -179,7 +161,10 @@ class Audit:
             return "its examples fail with the code that it uses now"
         if verdict is not None and verdict.thumb == "bad":
             return "a human called its result wrong"
-        return f"{stats.failed} of its {stats.calls} calls failed" if stats is not None and known.is_failing else ""
+        if stats is None:
+            return ""
+        is_often = stats.failed >= _LEAST_FAILED and 2 * stats.failed > stats.calls
+        return f"{stats.failed} of its {stats.calls} calls failed" if stats.failing >= _IN_A_ROW or is_often else ""
 
 
 _DIFFERENT: Final = ", and the two give different results"
@@ -209,16 +194,16 @@ def _of_text(function: Function, call: tuple[str, str] | None) -> Iterator[Audit
         yield _finding(function, "many-parameters", f"it has {many} parameters", fix, "split")
 
 
-def _limits(known: _Known) -> list[AuditFinding]:
+def _limits(function: Function, kinds: Sequence[KindRow]) -> list[AuditFinding]:
     """Return a finding if calls ended in ways that the docstring does not mention."""
-    raised = [f"raised `{row.error}` {row.calls} ×" for row in known.kinds if row.outcome == "raised"]
-    ended = [f"{_ENDS[row.outcome]} {row.calls} ×" for row in known.kinds if row.outcome in _ENDS]
+    raised = [f"raised `{row.error}` {row.calls} ×" for row in kinds if row.outcome == "raised"]
+    ended = [f"{_ENDS[row.outcome]} {row.calls} ×" for row in kinds if row.outcome in _ENDS]
     if not raised and not ended:
         return []
-    errors = ", ".join(f"`{row.error}: …`" for row in known.kinds if row.outcome == "raised")
+    errors = ", ".join(f"`{row.error}: …`" for row in kinds if row.outcome == "raised")
     fix = f"write {errors} under `Raises:`" if errors else "say in its docstring how much it can take"
     message = f"it {', '.join([*raised, *ended])}, of which its docstring says nothing"
-    return [_finding(known.function, "undocumented-limit", message, fix, "document")]
+    return [_finding(function, "undocumented-limit", message, fix, "document")]
 
 
 def _finding(

@@ -17,7 +17,7 @@ from ..gate.verdict import GRANTABLE
 
 if TYPE_CHECKING:
     from agent_core.access.grants import Grants
-    from agent_core.base.problem import Place, Problem
+    from agent_core.base.problem import Problem
     from agent_core.registry.examples import Example
     from agent_core.registry.function import Function
     from agent_core.registry.registry import RegistryChange
@@ -218,7 +218,13 @@ def _sentences(
 
 def heard(change: "RegistryChange", root: Path) -> FunctionsChanged:
     """Return a change of the registry as an event, with the line of each problem that rejects a file."""
-    lines = {str(problem): _line_of(root, problem.where) for problem in change.rejected}
+    lines: dict[str, str] = {}
+    for problem in change.rejected:
+        place = problem.where
+        source = read_file(root / FOLDER, Path(place.path).relative_to(FOLDER)) if place.line else None
+        rows = bare_lines(source.text) if isinstance(source, ModuleSource) else []
+        if 0 < place.line <= len(rows):
+            lines[str(problem)] = rows[place.line - 1].rstrip()[:400]
     return FunctionsChanged(
         turn="",
         loaded=change.loaded,
@@ -232,13 +238,6 @@ def heard(change: "RegistryChange", root: Path) -> FunctionsChanged:
         noted=dict(change.noted),
         lines={problem: text for problem, text in lines.items() if text},
     )
-
-
-def _line_of(root: Path, place: "Place") -> str:
-    """Return the line of a file on disk."""
-    source = read_file(root / FOLDER, Path(place.path).relative_to(FOLDER)) if place.line else None
-    lines = bare_lines(source.text) if isinstance(source, ModuleSource) else []
-    return lines[place.line - 1].rstrip()[:400] if 0 < place.line <= len(lines) else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ code reaches.
 
 import ast
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from agent_core.access.grants import Grants
@@ -74,7 +74,11 @@ def problem(
     missing = [pair for pair in lost if pair not in unfit]
     if missing:
         verb = "is" if len(missing) == 1 else "are"
-        message = f"{_count(len(missing))} that `{function.name}` had {verb} gone: {_list_lost(missing)}"
+        named = [
+            f"{fence(example.call, 120)} → {fence(promise(example), 80)}{f', now {fence(now, 80)}' if now else ''}"
+            for example, now in missing
+        ]
+        message = f"{_count(len(missing))} that `{function.name}` had {verb} gone: {_first_few(named)}"
         fix = "put it back, and add others next to it"
         fix += "; if it must go, say why in `reason`" if severity == "refuses" else ""
         return Problem(CODE, message, place, fix, severity, _lost_evidence(missing))
@@ -105,8 +109,7 @@ def proved_problems(
     ways_out = "; if it must go, say why in `reason`" if severity == "refuses" else ""
     problems = []
     if checks := [*_errors_gone(old_function.name, function, old, new), *_bounds_gone(old_function, function)]:
-        named = "; ".join(checks[:_MOST]) + (f"; and {len(checks) - _MOST} more" if len(checks) > _MOST else "")
-        message = f"what `{function.name}` checked is gone: {named}"
+        message = f"what `{function.name}` checked is gone: {_first_few(checks)}"
         facts = tuple(map(Evidence, checks))
         problems.append(Problem(CHECK_CODE, message, place, f"keep it{ways_out}", severity, facts))
     had, needs = needs_of_text(old), grants | needs_of_text(new)
@@ -265,12 +268,8 @@ def _is_of(schema: "Schema", node: ast.expr) -> bool:
     return isinstance(value, kind) and (not isinstance(value, bool) or kind is bool)
 
 
-def _list_lost(lost: Iterable[tuple["Example", str]]) -> str:
-    named = [
-        f"{fence(example.call, 120)} → {fence(promise(example), 80)}{f', now {fence(now, 80)}' if now else ''}"
-        for example, now in lost
-    ]
-    return "; ".join(named[:_MOST]) + (f"; and {len(named) - _MOST} more" if len(named) > _MOST else "")
+def _first_few(items: Sequence[str]) -> str:
+    return "; ".join(items[:_MOST]) + (f"; and {len(items) - _MOST} more" if len(items) > _MOST else "")
 
 
 def _count(number: int) -> str:

@@ -55,20 +55,23 @@ async def check(jobs: Iterable[ReviewJob], judge: Judge, tell: Callable[[Judgmen
     reading = iter(jobs)
     async with asyncio.TaskGroup() as group:
         while (job := await asyncio.to_thread(next, reading, None)) is not None:
-            waiting.append(group.create_task(_judge(job, judge)))
+            waiting.append(group.create_task(judge(job)))
             while len(waiting) >= _WINDOW or (waiting and waiting[0].done()):
                 await tell_first()
         while waiting:
             await tell_first()
 
 
-async def _judge(job: ReviewJob, judge: Judge) -> list[Judgment]:
-    return await judge(job)
-
-
 def count(request: CheckRequest) -> int:
     """Return the number of jobs, without parsing the files as Python."""
-    return sum(_lines(path) if path.suffix == ".jsonl" else 1 for path, _ in _files(request.paths))
+    number = 0
+    for path, _ in _files(request.paths):
+        if path.suffix == ".jsonl":
+            with path.open("rb") as stream:
+                number += sum(1 for line in stream if line.strip())
+        else:
+            number += 1
+    return number
 
 
 def jobs(request: CheckRequest, snapshot: Snapshot) -> Iterator[ReviewJob]:
@@ -109,11 +112,6 @@ def python_files(folder: Path) -> Iterator[Path]:
                 yield from python_files(path)
         elif path.suffix in (".py", ".jsonl") and not path.name.startswith("."):
             yield path
-
-
-def _lines(path: Path) -> int:
-    with path.open("rb") as stream:
-        return sum(1 for line in stream if line.strip())
 
 
 def _of_lines(path: Path, policy: Policy) -> Iterator[ReviewJob]:

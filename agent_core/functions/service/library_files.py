@@ -253,13 +253,6 @@ class LibraryFile:
         """True for the `__init__.py` of a package."""
         return self.source.path.endswith("/__init__.py")
 
-    def with_text(self, text: str, notes: Mapping[int, tuple[str, str]]) -> "LibraryFile":
-        """Return the file with another text and further notes; unchanged if the text is not valid Python."""
-        changed = LibraryFile.of(self.file, PurePath(self.source.path).relative_to(FOLDER), text, self.author_text)
-        if isinstance(changed, Problem):
-            return self
-        return replace(changed, notes={**self.notes, **notes}, problems=self.problems, given=self.given)
-
 
 def read_files(
     path: Path, prefix: str, text: str, *, maps: bool, held: Mapping[str, str]
@@ -554,7 +547,10 @@ def _defined_as(file: LibraryFile, fresh: Mapping[str, str]) -> LibraryFile:
     for new in fresh.values():
         parsed = ParsedText.of(text, syntax.parse(text))
         text = applied(parsed.lines, adding(parsed, new))
-    return file.with_text(text, notes)
+    changed = LibraryFile.of(file.file, PurePath(file.source.path).relative_to(FOLDER), text, file.author_text)
+    if isinstance(changed, Problem):  # no longer valid Python
+        return file
+    return replace(changed, notes={**file.notes, **notes}, problems=file.problems, given=file.given)
 
 
 def star_names(file: LibraryFile, parts: Mapping[str, LibraryFile], seen: Set[str] = frozenset()) -> list[str]:

@@ -5,7 +5,7 @@ no version or verdict is stored for it, and only its rejection is reported. The 
 after a restart or a move.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -199,12 +199,18 @@ def said_of(results: Iterable[LoadedFile]) -> RegistryChange:
 
     These are their standings, differences from their examples, and promises that were dropped.
     """
-    verdicts = [result.verdict for result in results if result.verdict is not None]
-    return RegistryChange(
-        standings=dict(pair for verdict in verdicts for pair in _standings(verdict)),
-        disagreeing=dict(pair for verdict in verdicts for pair in _disagreeing(verdict)),
-        noted=dict(pair for verdict in verdicts for pair in _notes_of(verdict)),
-    )
+    standings, disagreeing, noted = dict[str, str](), dict[str, str](), dict[str, str]()
+    for verdict in [result.verdict for result in results if result.verdict is not None]:
+        differing: dict[str, list[Disagreement]] = {}
+        for name, disagreement in verdict.disagreements:
+            differing.setdefault(name, []).append(disagreement)
+        disagreeing |= {name: change_texts.difference(rows) for name, rows in differing.items()}
+        having = {function.name for function in verdict.reading.functions if function.examples}
+        for name, standing in verdict.standings:
+            if name not in differing:
+                standings[name] = "trial: its examples agree" if standing == "trial" else _WHY_DRAFT[name in having]
+        noted |= _notes_of(verdict)
+    return RegistryChange(standings=standings, disagreeing=disagreeing, noted=noted)
 
 
 def since(
@@ -235,25 +241,8 @@ def without(reading: ModuleReading, names: frozenset[str]) -> ModuleReading:
     return replace(reading, functions=tuple(function for function in reading.functions if function.name not in names))
 
 
-def _standings(verdict: "ModuleVerdict") -> Iterator[tuple[str, str]]:
-    """Yield the standing of each judged function of a saved file with the reason, except for failing examples."""
-    differing = {name for name, _ in verdict.disagreements}
-    having = {function.name for function in verdict.reading.functions if function.examples}
-    for name, standing in verdict.standings:
-        if name not in differing:
-            yield name, "trial: its examples agree" if standing == "trial" else _WHY_DRAFT[name in having]
-
-
-def _disagreeing(verdict: "ModuleVerdict") -> Iterator[tuple[str, str]]:
-    """Yield a sentence for each function of a saved file whose examples fail."""
-    grouped: dict[str, list[Disagreement]] = {}
-    for name, disagreement in verdict.disagreements:
-        grouped.setdefault(name, []).append(disagreement)
-    yield from ((name, change_texts.difference(ones)) for name, ones in grouped.items())
-
-
-def _notes_of(verdict: "ModuleVerdict") -> Iterator[tuple[str, str]]:
-    """Yield a sentence for each function of a saved file that dropped an example or breaks another function."""
+def _notes_of(verdict: "ModuleVerdict") -> dict[str, str]:
+    """Return a sentence for each function of a saved file that dropped an example or breaks another function."""
     dropped = [problem for problem in verdict.problems if problem.code == "example-dropped"]
     notes = [
         (function.name, problem.message)
@@ -264,7 +253,7 @@ def _notes_of(verdict: "ModuleVerdict") -> Iterator[tuple[str, str]]:
     sentences: dict[str, list[str]] = {}
     for name, sentence in (*notes, *map(change_texts.breakage, verdict.breakages)):
         sentences.setdefault(name or verdict.reading.source.module, []).append(sentence)
-    yield from ((name, "\n".join(dict.fromkeys(whats))) for name, whats in sentences.items())
+    return {name: "\n".join(dict.fromkeys(whats)) for name, whats in sentences.items()}
 
 
 def all_placed(old_snapshot: Snapshot, results: Collection[LoadedFile], good: GoodVersions) -> Snapshot:
@@ -288,7 +277,12 @@ def all_writes(
     writes = list[Write]()
     moved = {result.module for result in results if result.reading is not None}
     for result in sorted(results, key=lambda result: precedence(result, good)):
-        own = kept_writes(result, snapshot, moved)
+        own: Iterable[Write] = result.writes
+        holder = snapshot.modules.get(result.module or "")
+        if result.is_removed and result.module in moved:
+            own = [write for write in own if not isinstance(write, SetManifest)]
+        elif holder is not None and holder.path != result.path:
+            own = ()  # the row of a module belongs to the file that holds it: `web.py` or a package
         writes += map(by_agent, own) if result.path in finished else own
     return writes
 
@@ -302,14 +296,6 @@ def precedence(loaded: LoadedFile, good: GoodVersions) -> tuple[bool, bool, bool
         version != good.manifest.get(loaded.module or ""),
         loaded.path,
     )
-
-
-def kept_writes(loaded: LoadedFile, snapshot: Snapshot, moved: set[str | None]) -> Iterable[Write]:
-    """Return the writes to keep. The row of a module belongs to the file that holds it: `web.py` or a package."""
-    if loaded.is_removed and loaded.module in moved:
-        return [write for write in loaded.writes if not isinstance(write, SetManifest)]
-    holder = snapshot.modules.get(loaded.module or "")
-    return loaded.writes if holder is None or holder.path == loaded.path else ()
 
 
 def placed(snapshot: Snapshot, loaded: LoadedFile) -> Snapshot:
@@ -363,16 +349,13 @@ def modules_with_free_names(
 ) -> list[ModuleSource]:
     """Return the files, not judged yet, whose functions were kept out and are in force now."""
     judged = {result.module for result in results if result.verdict is not None}
-    return [
-        snapshot.modules[module]
-        for module, names in good.kept_out.items()
-        if module in snapshot.modules and module not in judged and _has_any(snapshot, module, names)
-    ]
-
-
-def _has_any(snapshot: Snapshot, module: str, names: Collection[str]) -> bool:
-    held = (snapshot.functions.get(name) for name in names)
-    return any(function is not None and function.module == module for function in held)
+    sources: list[ModuleSource] = []
+    for module, names in good.kept_out.items():
+        held = (snapshot.functions.get(name) for name in names)
+        is_in_force = any(function is not None and function.module == module for function in held)
+        if is_in_force and module in snapshot.modules and module not in judged:
+            sources.append(snapshot.modules[module])
+    return sources
 
 
 def with_kept_out(write: Write, reading: ModuleReading | None, snapshot: Snapshot) -> Write:

@@ -250,7 +250,9 @@ class Tending:
         if any(token.agents for token in await self.store.tokens()):
             return  # Tokens limit who may talk to which agent, so conversations must not end up in functions for all.
         for runs in await self.repeated():
-            if _is_self_contained(runs[-1], self.snapshot()):
+            # A program must use only functions and builtins, and no names that an earlier program kept.
+            known = self.snapshot().functions
+            if all(name in known or hasattr(builtins, name) for name in runs[-1].program.free):
                 yield _Job("keep", "", f"programs like it ran {len(runs)} times", runs=runs)
         requests = await self.search.index.recorded()
         found = await self._matches(requests, self.snapshot())
@@ -724,11 +726,6 @@ def _column_lines(names: Sequence[str], columns: Sequence[Sequence[str]]) -> lis
         f"{number}. {', '.join(f'{text} in {name}' for name, text in zip(names, column, strict=True))}"
         for number, column in enumerate(columns, 1)
     ]
-
-
-def _is_self_contained(seen: SeenProgram, snapshot: Snapshot) -> bool:
-    """Check whether a program uses only functions and builtins, and no names that an earlier program kept."""
-    return all(name in snapshot.functions or hasattr(builtins, name) for name in seen.program.free)
 
 
 def _diff(snapshot: Snapshot, plan: PlannedChange, name: str) -> str:

@@ -40,16 +40,14 @@ class ExampleText:
 
 def doctest_form(returned: Returned) -> ExampleText:
     """Return a returned value as doctest shows it: the printed output, then the value unless it is None."""
-    shown = "" if returned.value is None else f"{shown_value(returned)}\n"
+    shown = ""
+    if returned.value is not None:  # of plain values, the host's text counts, otherwise the worker's
+        ours = repr(returned.value)
+        is_plain = literal_value(ours) is not _MISSING or not returned.shown
+        is_ours = is_plain and literal_value(returned.shown) is not _MISSING
+        shown = f"{ours if is_ours else returned.shown or ours}\n"
     printed = returned.output if not returned.output or returned.output.endswith("\n") else returned.output + "\n"
     return ExampleText(printed + shown, _MISSING if printed else returned.value)
-
-
-def shown_value(returned: Returned) -> str:
-    """Return the value's text: the host's repr of plain values, otherwise the worker's text."""
-    ours = repr(returned.value)
-    is_plain = literal_value(ours) is not _MISSING or not returned.shown
-    return ours if is_plain and literal_value(returned.shown) is not _MISSING else returned.shown or ours
 
 
 def agrees(example: "Example | GivenExample", outcome: Outcome, *, is_float: bool = False) -> bool:
