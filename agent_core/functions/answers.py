@@ -101,7 +101,9 @@ def answer(outcome: CallOutcome, limit_chars: int, *, was_refused: bool = False,
                 f"The {subject}'s process ended without an answer: {fence(outcome.reason)}", outcome.output
             )
         case Refused() | Skipped():
-            return _not_called(outcome.reason, limit_chars)
+            reason = outcome.reason  # may come from a worker
+            is_line = "\n" not in reason and len(reason) <= min(_MAX_LINE, limit_chars)
+            return f"Not called: {visible(reason)}" if is_line else f"Not called:\n{block(reason, limit_chars)}"
         case InterruptedCall() | Unknown():
             return _NOT_SEEN[type(outcome)]
         case _:
@@ -195,13 +197,6 @@ def with_output(text: str, output: str) -> str:
     if not output.strip():
         return text
     return f"{text}\nIt printed:\n{block(output, MAX_OUTPUT_CHARS)}"
-
-
-def _not_called(reason: str, limit_chars: int) -> str:
-    """Return why there was no call. The reason is fenced, because it may come from a worker."""
-    if "\n" not in reason and len(reason) <= min(_MAX_LINE, limit_chars):
-        return f"Not called: {visible(reason)}"
-    return f"Not called:\n{block(reason, limit_chars)}"
 
 
 def _error_text(failure: Failure, subject: Subject, *, was_refused: bool) -> str:

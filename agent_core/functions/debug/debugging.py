@@ -85,11 +85,7 @@ class Halt:
             result: Order | str
             try:
                 if command.do in RESUMING:
-                    line = command.argument.strip()
-                    if line and (command.do != "until" or not line.isdecimal()):
-                        takes = "a line" if command.do == "until" else "nothing"
-                        raise UsageError(f"`{command.do}` takes {takes}.")
-                    result = {"do": command.do, "line": int(line or 0), "shown": self.displayed}
+                    result = self._resume_order(command)
                 elif act := _ACTS.get(command.do):
                     result = act(self, command.argument)
                 else:
@@ -131,6 +127,12 @@ class Halt:
         if self.waiting.do == "set":
             typed = f"{name} = {expression.strip().removeprefix('=').strip()}"
         return f"{_place(self.stop)}: {fence(typed, _MOST_TYPED)}"
+
+    def _resume_order(self, command: Command) -> Order:
+        line = command.argument.strip()
+        if line and (command.do != "until" or not line.isdecimal()):
+            raise UsageError(f"`{command.do}` takes {'a line' if command.do == 'until' else 'nothing'}.")
+        return {"do": command.do, "line": int(line or 0), "shown": self.displayed}
 
     def _look(self, step: int) -> Order | str:
         frame = self.stop.current + step

@@ -365,10 +365,15 @@ async def _excuse_failures(
         return draft, None
     again = await run([result.example for result in failing], function, subject.snapshot, trial)
     is_float, outward = promises_floats(function.returns), draft.needs.is_outward
-    reasons = {
-        result.line: _reason(result, repeat, subject.tree, is_float=is_float, is_outward=outward)
-        for result, repeat in zip(failing, again, strict=True)
-    }
+    reasons: dict[int, tuple[str, str]] = {}  # by line, the directive and why the example is excluded
+    for result, repeat in zip(failing, again, strict=True):
+        assert isinstance(result.example, Example)
+        options = option_for(result.example, result.outcome, is_float=is_float)
+        if outward and not options:
+            reasons[result.line] = f"+{SKIP}", "it needs what a grant alone gives"
+            continue
+        reason = "" if options else excuse(result.example, result.outcome, repeat.outcome, subject.tree)
+        reasons[result.line] = options or (f"+{SKIP}" if reason else ""), reason
     directives = {line: directive for line, (directive, _) in reasons.items() if directive}
     fixed = with_docstring(draft, with_directives(draft.text, directives)) if directives else None
     if fixed is None or fixed.own is None:
@@ -387,18 +392,6 @@ async def _excuse_failures(
         for result, example in others
         if example is not None or not result.line
     ]
-
-
-def _reason(
-    result: ExampleResult, repeat_result: ExampleResult, code: ast.Module, *, is_float: bool, is_outward: bool
-) -> tuple[str, str]:
-    """Return the directive for a failing example, and why it is excluded; both are empty if it is wrong."""
-    assert isinstance(result.example, Example)
-    options = option_for(result.example, result.outcome, is_float=is_float)
-    if is_outward and not options:
-        return f"+{SKIP}", "it needs what a grant alone gives"
-    reason = "" if options else excuse(result.example, result.outcome, repeat_result.outcome, code)
-    return options or (f"+{SKIP}" if reason else ""), reason
 
 
 def _trials(results: Sequence[ExampleResult], unproven: str) -> ExampleTrials:

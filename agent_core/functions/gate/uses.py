@@ -497,8 +497,18 @@ def _calls(text: _Text) -> Iterator[Use]:
 
 def _call(node: ast.Call, defined: frozenset[str], held: Held) -> Iterator[Use]:
     match node.func:
-        case ast.Name(id=name) if name not in defined:
-            yield from _builtin(name, node, held)
+        case ast.Name(id=name) if name in defined:
+            pass
+        case ast.Name(id="open"):
+            if not any(reads(argument, _SCRATCH, held) for argument in node.args):
+                path = path_of(node.args[0] if node.args else None, held)
+                yield _use("write" if _writes(node) else "read", path, "open()", node)
+        case ast.Name(id="input"):
+            message = "`input()` would wait for a terminal, and there is none"
+            fix = "take what it would ask for as a parameter"
+            yield Use("", "", _finding("needs-terminal", message, fix, node))
+        case ast.Name(id=name) if name in _BUILTINS:
+            yield _dynamic(f"{name}()", node)
         case ast.Attribute(attr=method, value=target) if method in _FILE_METHODS:
             is_path = method in _PATH_METHODS or reads(target, _PATHS, held)
             if is_path and not reads(target, _SCRATCH, held):
@@ -506,18 +516,6 @@ def _call(node: ast.Call, defined: frozenset[str], held: Held) -> Iterator[Use]:
                 yield _use("write" if writes else "read", path_of(target, held), ast.unparse(node.func), node)
         case ast.Attribute(attr="import_module"):
             yield _dynamic(ast.unparse(node.func), node)
-
-
-def _builtin(name: str, node: ast.Call, held: Held) -> Iterator[Use]:
-    if name == "open" and not any(reads(argument, _SCRATCH, held) for argument in node.args):
-        path = path_of(node.args[0] if node.args else None, held)
-        yield _use("write" if _writes(node) else "read", path, "open()", node)
-    elif name == "input":
-        message = "`input()` would wait for a terminal, and there is none"
-        fix = "take what it would ask for as a parameter"
-        yield Use("", "", _finding("needs-terminal", message, fix, node))
-    elif name in _BUILTINS - {"open"}:
-        yield _dynamic(f"{name}()", node)
 
 
 def _writes(node: ast.Call, at: int = 1) -> bool:

@@ -3,6 +3,7 @@
 import ast
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -57,21 +58,16 @@ class ForeignLibrary:
         stamps = tuple(map(_stamp, self._files))
         if stamps != self._stamps:
             self._stamps = stamps
-            self._functions = self._read()
+            entries, functions = dict[str, ServerEntry](), dict[str, ForeignFunction]()
+            with suppress(WorkspaceError):  # `knapper mcp list` reports the problem
+                entries = self.book.entries()
+            for server, entry in entries.items():
+                approved = self.book.tools(server, entry)
+                tools = {name: ForeignTool(name, **row) for name, row in approved.items()}
+                for name, (function, tool) in functions_of(server, tools).items():
+                    functions[name] = ForeignFunction(function, server, tool, approved[tool])
+            self._functions = functions
         return self._functions
-
-    def _read(self) -> Mapping[str, ForeignFunction]:
-        functions: dict[str, ForeignFunction] = {}
-        try:
-            entries = self.book.entries()
-        except WorkspaceError:
-            return functions  # `knapper mcp list` reports the problem
-        for server, entry in entries.items():
-            approved = self.book.tools(server, entry)
-            tools = {name: ForeignTool(name, **row) for name, row in approved.items()}
-            for name, (function, tool) in functions_of(server, tools).items():
-                functions[name] = ForeignFunction(function, server, tool, approved[tool])
-        return functions
 
     async def call(self, foreign: ForeignFunction, arguments: dict[str, Any], on_progress: OnProgress) -> Outcome:
         """Call a foreign function with checked arguments."""

@@ -339,7 +339,10 @@ class FunctionIndex:
             else:
                 self._word_lists.discard(name)
         for name in [name for name in functions if name in changed or linked[name] != self._linked.get(name)]:
-            self._words.put(self._slot(name), fields(self._read(functions[name], name), linked[name]))
+            if name not in self._slots:
+                slot = self._slots[name] = self._free.pop() if self._free else len(self._names)
+                self._names[slot : slot + 1] = [name]  # in a free slot, or at the end
+            self._words.put(self._slots[name], fields(self._read(functions[name], name), linked[name]))
         read = [self._read(new, name) for name, new in changed.items()]
         await self._embed([self._slots[name] for name in changed], read)
         self._seen, self._callees, self._linked = functions, callees, linked
@@ -349,18 +352,6 @@ class FunctionIndex:
     async def _learn(self) -> None:
         if await self._requests.learn(self._vectors):
             self._requests.place(self._slots)
-
-    def _slot(self, name: str) -> int:
-        if name in self._slots:
-            return self._slots[name]
-        if self._free:
-            slot = self._free.pop()
-            self._names[slot] = name
-        else:
-            slot = len(self._names)
-            self._names.append(name)
-        self._slots[name] = slot
-        return slot
 
     async def _embed(self, slots: Sequence[int], functions: Sequence["Function"]) -> None:
         weights = _VIEWS.get(self._embedder.recipe if self._embedder else "", _VIEWS["wordllama"])

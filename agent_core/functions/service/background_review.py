@@ -99,20 +99,18 @@ class BackgroundReview:
                 await self._news.wait()
                 self._news.clear()
                 await asyncio.sleep(_QUIET_S)
-                self._tell_left()
+                if self._left:
+                    (name, path), more = next(iter(self._left.items())), len(self._left) - 1
+                    message = "not checked for copies, weak examples and breaking arguments, because many were saved"
+                    fix = "knapper functions check functions"
+                    problem = Problem("not-looked-at", f"{message} at once", Place(path), fix, "warns")
+                    self._left.clear()
+                    self._tell(f"{name} and {more} more" if more else name, [problem])
                 while self._waiting and not self._saves and not self._news.is_set():
                     name, request = next(iter(self._waiting.items()))
                     self._looking = name, group.create_task(self._look(name, request))
                     await asyncio.wait([self._looking[1]])
                     self._looking = None
-
-    def _tell_left(self) -> None:
-        if self._left:
-            (name, path), more = next(iter(self._left.items())), len(self._left) - 1
-            message = "not checked for copies, weak examples and breaking arguments, because many were saved at once"
-            problem = Problem("not-looked-at", message, Place(path), "knapper functions check functions", "warns")
-            self._left.clear()
-            self._tell(f"{name} and {more} more" if more else name, [problem])
 
     async def _look(self, name: str, verdict: "ModuleVerdict") -> None:
         """Report the findings on one function if it still exists and is unchanged."""

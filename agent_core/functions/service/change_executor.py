@@ -85,10 +85,7 @@ class ChangeExecutor:
                 await record(plan)
             else:
                 plan = await self._change(plan, plan.change, record, by)
-        return await self._put_in_force(plan)
-
-    async def _put_in_force(self, plan: PlannedChange) -> PlannedChange:
-        """Put the user's decisions about an executed plan into force, and return the plan."""
+        # Now the user's decisions about the plan come into force.
         if plan.new_grant is not None:
             self._grant_store.forget()
         if plan.lent is not None:

@@ -109,7 +109,13 @@ def export(handing: Handing, snapshot: Snapshot) -> ExportReport:
         raise UsageError(f"{folder} is not written: {folder.parent} is a link.", fix="Name the target itself.")
     if folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
         raise UsageError(f"{folder} is not empty, and nothing is written over.", fix="Name a folder that is not there.")
-    chosen = _chosen(handing.names, snapshot)
+    chosen = _Chosen(snapshot)
+    for name in handing.names:
+        if name not in snapshot.functions:
+            raise unknown_function(name, snapshot.functions)
+        chosen.take(snapshot.functions[name].module, [name])
+    for module in () if handing.names else snapshot.modules:
+        chosen.take(module, None)
     texts, notes = _texts(chosen, snapshot, package)
     functions = [
         function
@@ -122,17 +128,6 @@ def export(handing: Handing, snapshot: Snapshot) -> ExportReport:
     _write(handing.folder, files)
     exported = tuple(function.name for function in functions)
     return ExportReport(str(handing.folder), package, exported, tuple(sorted(files)), tuple(notes))
-
-
-def _chosen(names: tuple[str, ...], snapshot: Snapshot) -> _Chosen:
-    chosen = _Chosen(snapshot)
-    for name in names:
-        if name not in snapshot.functions:
-            raise unknown_function(name, snapshot.functions)
-        chosen.take(snapshot.functions[name].module, [name])
-    for module in () if names else snapshot.modules:
-        chosen.take(module, None)
-    return chosen
 
 
 def _texts(chosen: _Chosen, snapshot: Snapshot, package: str) -> tuple[dict[str, str], list[ExportNote]]:

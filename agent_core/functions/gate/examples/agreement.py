@@ -56,7 +56,10 @@ def agrees(example: "Example | GivenExample", outcome: Outcome, *, is_float: boo
         return given_agrees(example, outcome)
     options = {name for name, on in example.options if on}
     if isinstance(outcome, Raised):
-        return bool(example.raises) and _same_error(example.raises, outcome, options)
+        kind, _, message = example.raises.partition(":")
+        is_kind = bool(example.raises) and kind.strip().rpartition(".")[2] == outcome.failure.type.rpartition(".")[2]
+        is_any = "IGNORE_EXCEPTION_DETAIL" in options
+        return is_kind and (is_any or same_text(message.strip(), outcome.failure.message.strip(), options))
     if not isinstance(outcome, Returned) or example.raises:
         return False
     got = doctest_form(outcome)
@@ -169,15 +172,6 @@ def _fits(expected: str, got: str) -> bool:
             return False
         position = index + len(piece)
     return True
-
-
-def _same_error(expected: str, raised: Raised, options: set[str]) -> bool:
-    kind, _, message = expected.partition(":")
-    if kind.strip().rpartition(".")[2] != raised.failure.type.rpartition(".")[2]:
-        return False
-    if "IGNORE_EXCEPTION_DETAIL" in options:
-        return True
-    return same_text(message.strip(), raised.failure.message.strip(), options)
 
 
 _WORD: Final = re.compile(r"\w+")
