@@ -175,7 +175,14 @@ def reach(text: str, grants: Grants = NOTHING) -> tuple[str, ...]:
         return (_UNCERTAIN,)
     all_uses = uses(tree, ())
     grants |= needs_of(all_uses)
-    words = reach_of(grants, missing_names(text, tree), _called_functions(tree))
+    called = called_by_self(tree)
+    for node in nodes_of(tree):
+        match node:
+            case ast.ImportFrom(module=module, level=level, names=names) if level or _is_own(module or ""):
+                called |= {alias.name for alias in names}
+            case ast.Import(names=names):
+                called |= {alias.name for alias in names if _is_own(alias.name)}
+    words = reach_of(grants, missing_names(text, tree), called)
     words = words or ((_UNCERTAIN,) if any(not use.kind for use in all_uses) or not _is_plain(tree) else ())
     return (*words, KEEPS_STATE) if "state" in uses_context(tree) else words
 
@@ -219,18 +226,6 @@ def needs_of_text(text: str, listed: tuple[str, ...] = (), guarded: frozenset[st
     """Return the grants that a text visibly needs; packages in `listed` need none."""
     tree = parse(text)
     return needs_of(uses(tree, listed, guarded)) if isinstance(tree, ast.Module) else NOTHING
-
-
-def _called_functions(tree: ast.Module) -> set[str]:
-    """Return the workspace functions that a text imports or calls by `self.call`."""
-    called = called_by_self(tree)
-    for node in nodes_of(tree):
-        match node:
-            case ast.ImportFrom(module=module, level=level, names=names) if level or _is_own(module or ""):
-                called |= {alias.name for alias in names}
-            case ast.Import(names=names):
-                called |= {alias.name for alias in names if _is_own(alias.name)}
-    return called
 
 
 def _is_own(module: str) -> bool:

@@ -230,7 +230,13 @@ async def compare_functions(  # noqa: PLR0913 - what may differ from the example
     if not kinds or kinds != others[: len(others) - len(more)]:
         return "other arguments"
     both = (first_function,) if more else (first_function, second_function)
-    calls = [call for function in both for call in _calls(function) if len(call) == len(kinds) or not more]
+    calls: list[tuple[object, ...]] = []
+    for function in both:
+        names = [*function.parameters["properties"]]
+        for arguments in read_calls([example.call for example in function.examples[:_EXAMPLES]], function):
+            is_usable = len(arguments) == len(kinds) or not more
+            if is_usable and [*arguments] == names[: len(arguments)]:  # none in between is left out
+                calls.append(tuple(map(_as_sent, arguments.values())))
     if not calls:
         return "unknown"
     if is_strict:
@@ -262,14 +268,6 @@ def _same_results(first: Sequence[Outcome | None], second: Sequence[Outcome | No
     if len(values) + raised < len(pairs) or not all(same(*pair, is_float=True) for pair in values):
         return "different"
     return "same" if len(values) >= _LEAST else "unknown"
-
-
-def _calls(function: "Function") -> Iterator[tuple[object, ...]]:
-    """Yield the positional arguments of the examples that leave none out in between."""
-    calls, names = [example.call for example in function.examples[:_EXAMPLES]], [*function.parameters["properties"]]
-    for arguments in read_calls(calls, function):
-        if [*arguments] == names[: len(arguments)]:
-            yield tuple(map(_as_sent, arguments.values()))
 
 
 def _alike(draft: Draft, own_function: "Function") -> Iterator["Function"]:

@@ -118,17 +118,15 @@ def _fit_effects(
                 rest[at] -= level + change * (1 - fit.share)
             for at in fit.masked:
                 rest[at] -= level - change * fit.share
-    return {version: _interval(fit, rest, len(turns) / spare) for version, fit in fits.items()}
-
-
-def _interval(fit: _Fit, rest: Sequence[float], inflation: float) -> EffectInterval:
-    """Return the interval of an effect; `inflation` compensates for the other parameters of the fit."""
-    places = [*fit.shown, *fit.masked]
-    variance = sum(rest[at] ** 2 for at in places) / len(places) * inflation
-    error = math.sqrt(variance * (1 / len(fit.shown) + 1 / len(fit.masked)))
-    freedom = len(places) - 2
-    width = (_Z + (_Z**3 + _Z) / (4 * freedom)) * error  # Student's t, to first order
-    return EffectInterval(fit.change, fit.change - width, fit.change + width)
+    intervals: dict[Version, EffectInterval] = {}
+    for version, fit in fits.items():
+        places = [*fit.shown, *fit.masked]
+        # The last factor compensates for the other parameters of the fit.
+        variance = sum(rest[at] ** 2 for at in places) / len(places) * (len(turns) / spare)
+        error = math.sqrt(variance * (1 / len(fit.shown) + 1 / len(fit.masked)))
+        width = (_Z + (_Z**3 + _Z) / (4 * (len(places) - 2))) * error  # Student's t, to first order
+        intervals[version] = EffectInterval(fit.change, fit.change - width, fit.change + width)
+    return intervals
 
 
 def _mean(values: Sequence[float], places: Iterable[int]) -> float:
