@@ -229,15 +229,9 @@ def _name(text: str) -> str:
 
 
 def _failure_json(failure: Failure) -> dict[str, Any]:
+    names = "path", "line", "function", "source"
     frames = [
-        {
-            "path": frame.path,
-            "line": frame.line,
-            "function": frame.function,
-            "source": frame.source,
-            "locals": dict(frame.locals),
-        }
-        for frame in failure.frames
+        {**{name: getattr(frame, name) for name in names}, "locals": dict(frame.locals)} for frame in failure.frames
     ]
     cause = failure.cause and {**_failure_json(failure.cause), "was_handled": failure.was_handling}
     return {"type": failure.type, "message": failure.message, "frames": frames, "cause": cause}

@@ -74,11 +74,8 @@ def source_of_program(name: str, words: str, runs: Sequence[SeenProgram], functi
 
 def _whole(name: str, program: SeenProgram) -> ast.FunctionDef:
     """Return a program as one function: its initial literal values become parameters, and its value is returned."""
-    body = [
-        node
-        for node in program.program.tree.body
-        if not isinstance(node, ast.Import | ast.ImportFrom | ast.FunctionDef)
-    ]
+    apart = ast.Import | ast.ImportFrom | ast.FunctionDef
+    body = [node for node in program.program.tree.body if not isinstance(node, apart)]
     given = _literal_names(program.program)
     rest: list[ast.stmt] = [node for node in body if _target(node) not in given]
     if rest and isinstance(rest[-1], ast.Expr):

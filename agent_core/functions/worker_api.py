@@ -132,11 +132,8 @@ class WorkerApi:
             is_first = self.depth == 1
             keep = self.watch.recording.note if self.watch and is_first else None
             channel = MaskedChannel(secrets, own, fetches, keep, self.on_output if is_first else None, files)
-            watched = (
-                self.watch.over(function.name, self.snapshot, arguments)
-                if self.watch
-                else contextlib.nullcontext(PLAIN)
-            )
+            watch = self.watch
+            watched = watch.over(function.name, self.snapshot, arguments) if watch else contextlib.nullcontext(PLAIN)
             with contextlib.closing(files) if files else contextlib.nullcontext(), watched as around:
                 work = FunctionCall(function.name, arguments)
                 job = Job(permit.modules, function.module, work, permit.limits, permit.access)

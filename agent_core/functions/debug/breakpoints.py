@@ -29,11 +29,8 @@ def stopping(text: str) -> dict[int, int]:
         return {}
     last_lines: dict[int, int] = {}
     for statement in _statements(top):
-        is_text = (
-            isinstance(statement, ast.Expr)
-            and isinstance(statement.value, ast.Constant)
-            and isinstance(statement.value.value, str)
-        )
+        value = statement.value if isinstance(statement, ast.Expr) else None
+        is_text = isinstance(value, ast.Constant) and isinstance(value.value, str)
         if not is_text and not isinstance(statement, ast.Global | ast.Nonlocal):
             inner = [child.lineno for child in _statements(statement)]  # then only its head counts
             end = max(statement.lineno, min(inner) - 1) if inner else statement.end_lineno or statement.lineno
@@ -104,11 +101,8 @@ class Placed:
     @property
     def moved(self) -> str:
         """The reason why it is at another line than requested, or an empty text."""
-        return (
-            f"Nothing begins to run at line {self.requested_line}: it stops at {self.line}."
-            if self.requested_line
-            else ""
-        )
+        message = f"Nothing begins to run at line {self.requested_line}: it stops at {self.line}."
+        return message if self.requested_line else ""
 
     @property
     def text(self) -> str:
@@ -157,11 +151,8 @@ class Breakpoints:
                 f"`{function.name}` does not stop at line {line}.",
                 fix=f"It stops at {(', '.join(lines[:40]) or 'no line that can be found')}.",
             )
-        line_points = [
-            point
-            for point in self._held.values()
-            if point.function == breakpoint_.function and point.offset == stop_line - 1
-        ]
+        place = breakpoint_.function, stop_line - 1
+        line_points = [point for point in self._held.values() if (point.function, point.offset) == place]
         always = [
             point for point in line_points if not (point.once or point.condition or point.after) and point.every == 1
         ]

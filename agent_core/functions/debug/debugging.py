@@ -184,11 +184,8 @@ class Halt:
 
     def _arm_order(self, placed: "Placed", **more: bool) -> Order:
         """Return the order to set the breakpoint in the worker; the answer then shows the breakpoint."""
-        point = next(
-            worker_point
-            for worker_point in self.breakpoints.points(self.snapshot)
-            if worker_point.id == placed.breakpoint.id
-        )
+        points = {point.id: point for point in self.breakpoints.points(self.snapshot)}
+        point = points[placed.breakpoint.id]
         self.stop = replace(self.stop, **_source(self.stop.at.path, self.snapshot, self.breakpoints))
         self.done = visible("\n".join(filter(None, (placed.text, placed.moved))))
         return {"do": "break", "point": point.to_json(), **more}
@@ -206,15 +203,9 @@ class Halt:
 
     def _owner(self, line: int = 0) -> "Function | None":
         """Return the function that contains a line of this file; 0 means the current line."""
-        path, functions, line = self.stop.at.path, self.snapshot.functions.values(), line or self.stop.at.line
-        return next(
-            (
-                function
-                for function in functions
-                if function.path == path and function.line <= line <= function.end_line
-            ),
-            None,
-        )
+        path, line = self.stop.at.path, line or self.stop.at.line
+        of_file = (function for function in self.snapshot.functions.values() if function.path == path)
+        return next((function for function in of_file if function.line <= line <= function.end_line), None)
 
     def _clear(self, argument: str) -> Order | str:
         matches = self.breakpoints.clear(id=int(argument)) if argument.isdecimal() and int(argument) else []

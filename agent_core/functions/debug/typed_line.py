@@ -119,8 +119,10 @@ def typed_breakpoint(text: str, *, once: bool = False) -> tuple[Breakpoint, int]
     Raises:
         UsageError: a word is not understood.
     """
-    head, has_if, condition = _halves(text.strip())
-    place, _, words = head.partition(" ")
+    head, *conditions = _IF.split(text.strip(), maxsplit=1)
+    # A comma before the condition is as in `pdb`.
+    head, has_if, condition = (head.rstrip(", "), "if", conditions[0]) if conditions else head.partition(",")
+    place, _, words = head.strip().partition(" ")
     remainder, before = _counts(words.strip())
     condition, behind = _counts(condition.strip(), is_condition=True)
     if remainder or (has_if and not condition):
@@ -135,15 +137,6 @@ def typed_breakpoint(text: str, *, once: bool = False) -> tuple[Breakpoint, int]
     return Breakpoint(
         0, name, "", 0, condition, (), counts.get("after", 0), counts.get("every", 1), once or "once" in counts
     ), int(line)
-
-
-def _halves(text: str) -> tuple[str, bool, str]:
-    """Return the text before `if` (or before a comma as in `pdb`), whether there is one, and the condition."""
-    parts = _IF.split(text, maxsplit=1)
-    if len(parts) == 1:
-        head, comma, condition = text.partition(",")
-        return head.strip(), bool(comma), condition
-    return parts[0].rstrip(", "), True, parts[1]
 
 
 def _counts(text: str, *, is_condition: bool = False) -> tuple[str, dict[str, int]]:

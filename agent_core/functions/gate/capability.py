@@ -127,11 +127,8 @@ def _missing(uses: Iterable[Use], grants: Grants) -> list[Use]:
 
 def uses_context(tree: ast.AST) -> frozenset[str]:
     """Return the attributes of `self` that a function uses: `call`, `progress`, `scratch`, …"""
-    return frozenset(
-        node.attr
-        for node in context_nodes(tree)
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
-    )
+    attributes = [node for node in context_nodes(tree) if isinstance(node, ast.Attribute)]
+    return frozenset(node.attr for node in attributes if isinstance(node.value, ast.Name) and node.value.id == "self")
 
 
 _REACHES = {  # by kind of grant: the phrase for items, and the phrase for items that the text does not name

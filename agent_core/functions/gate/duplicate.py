@@ -256,18 +256,15 @@ async def compare_functions(  # noqa: PLR0913 - what may differ from the example
 
 def _same_results(first: Sequence[Outcome | None], second: Sequence[Outcome | None]) -> Sameness:
     """Return whether two functions ended alike; a call that one of them refused or had no time for is ignored."""
-    pairs = [
-        pair
-        for pair in zip(first, second, strict=True)
-        if not any(outcome is None or isinstance(outcome, Refused | TimedOut) for outcome in pair)
-    ]
-    values = [
-        (one.value, other.value) for one, other in pairs if isinstance(one, Returned) and isinstance(other, Returned)
-    ]
-    raised = sum(isinstance(one, Raised) and isinstance(other, Raised) for one, other in pairs)
-    if len(values) + raised < len(pairs) or not all(same(*pair, is_float=True) for pair in values):
-        return "different"
-    return "same" if len(values) >= _LEAST else "unknown"
+    returned = 0
+    for one, other in zip(first, second, strict=True):
+        if any(outcome is None or isinstance(outcome, Refused | TimedOut) for outcome in (one, other)):
+            continue
+        if isinstance(one, Returned) and isinstance(other, Returned) and same(one.value, other.value, is_float=True):
+            returned += 1
+        elif not (isinstance(one, Raised) and isinstance(other, Raised)):
+            return "different"
+    return "same" if returned >= _LEAST else "unknown"
 
 
 def _alike(draft: Draft, own_function: "Function") -> Iterator["Function"]:

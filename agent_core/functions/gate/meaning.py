@@ -192,12 +192,10 @@ async def _answer(draft: Draft, trial: "TrialTools", chosen: Sequence[str]) -> R
 async def _try_calls(answer: ReaderAnswer, subject: TrialSubject, trial: "TrialTools") -> ReaderAnswer:
     """Return the answer with the results of its calls, rebuilt from their arguments so that no other code runs."""
     function = subject.function
-    calls = {
-        write_call(function, arguments): call.expected
-        for call in answer.calls
-        if is_bare_call(call.call, function.name)
-        for arguments in read_calls([call.call], function)[:1]
-    }
+    calls: dict[str, str] = {}
+    for call in answer.calls:
+        if is_bare_call(call.call, function.name):
+            calls |= {write_call(function, given): call.expected for given in read_calls([call.call], function)[:1]}
     expected = predictions([*calls], [*calls.values()], function.returns)
     results = await run(expected, function, subject.snapshot, trial)
     tried = tuple(ExpectedCall(result.call, result.expected, result.returned, result.agreed) for result in results)
@@ -237,10 +235,8 @@ async def _chosen(draft: Draft, subject: TrialSubject, trial: "TrialTools") -> l
     tried = await _results(draft, subject, recombine(given, subject.function.parameters, numbers)[:_TRIED], trial)
     doubts = [problem for problem in draft.problems if problem.code in CHALLENGED]
     doubted = [row.call for doubt in doubts for row in doubt.evidence if row.call and _is_clear(row.call)][:_FEW]
-    return [
-        *doubted,
-        *_telling(tried, {example.expected.strip() for example in draft.examples}, draft.rules.challenges),
-    ]
+    known = {example.expected.strip() for example in draft.examples}
+    return [*doubted, *_telling(tried, known, draft.rules.challenges)]
 
 
 async def _results(

@@ -66,11 +66,8 @@ class MutationResult:
             return "nothing tried: time was up" if self.late else "nothing tried: its examples take too long"
         if not self.mutant_count:
             return "there is nothing in it to change"
-        late = (
-            ""
-            if self.tried == self.mutant_count
-            else f"{self.tried} of {self.mutant_count} wrong bodies tried: time was up; "
-        )
+        late = f"{self.tried} of {self.mutant_count} wrong bodies tried: time was up; "
+        late = "" if self.tried == self.mutant_count else late
         bodies, noticed = "wrong body" if self.tried == 1 else "wrong bodies", self.tried - len(self.survivors)
         return f"{late}{noticed} of {self.tried} {bodies} noticed"
 
@@ -199,12 +196,8 @@ def _spoils(value: str, passed: Sequence[bool | None], examples: Sequence[Exampl
     """Check whether the examples that this stub fails have fewer than two results; boolean stubs do not count."""
     failed = [example for example, agreed in zip(examples, passed, strict=True) if not agreed]
     promises = {one.raises or one.expected.strip() for one in failed}
-    return (
-        any(passed)
-        and len(promises) < 2
-        and (value.isidentifier() or value in _EMPTY)
-        and value not in ("True", "False")
-    )
+    is_meant = (value.isidentifier() or value in _EMPTY) and value not in ("True", "False")
+    return is_meant and any(passed) and len(promises) < 2
 
 
 def findings(result: MutationResult, name: str, line: int) -> Iterator[Finding]:

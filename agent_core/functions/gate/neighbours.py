@@ -55,11 +55,8 @@ async def try_callers(
     draft: D, names: Sequence[str], snapshot: Snapshot, new_snapshot: Snapshot, trial: TrialTools
 ) -> tuple[D, list[BrokenCaller]]:
     """Return the draft with a note on progress, and the callers whose examples fail only with the new version."""
-    users = [
-        new_snapshot.functions[name]
-        for name in names
-        if name in new_snapshot.functions and new_snapshot.functions[name].examples
-    ]
+    there = [new_snapshot.functions[name] for name in names if name in new_snapshot.functions]
+    users = [function for function in there if function.examples]
     turn, until = asyncio.Semaphore(_AT_ONCE), asyncio.get_running_loop().time() + draft.rules.neighbours_s
 
     async def try_one(user_function: Function) -> list[BrokenCaller] | None:

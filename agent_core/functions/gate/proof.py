@@ -284,7 +284,12 @@ async def prove(draft: Draft, trial: TrialTools) -> Draft:
     """Return the draft with the results of its examples."""
     own = draft.loaded
     if own is None:
-        return _count_examples(draft).skip(NOT_IMPORTED)
+        function, node = draft.own_function, draft.function
+        if function and draft.tree and node and draft.has("needs-packages") and not draft.has(*HOLLOW):
+            # It waits for a package: with too few examples, a human would be asked in vain.
+            unproven = _unproven(draft, TrialSubject(function, node, draft.tree, draft.snapshot))
+            draft = draft if unproven else draft.with_findings(STAGE, too_few(function, draft.examples, ""))
+        return draft.skip(NOT_IMPORTED)
     if draft.has(*HOLLOW):
         return draft.skip(NOTHING_YET)
     unproven = _unproven(draft, own)
@@ -314,15 +319,6 @@ async def prove(draft: Draft, trial: TrialTools) -> Draft:
     note = f"{trials.agreed} of {ran} examples agree" + (f"; {left} more were not run" if left > 0 else "")
     draft = replace(draft, trials=trials, note=note if examples else "it has no example")
     return draft.with_findings(STAGE, [*(example_finding(result) for result in told_of), *offers])
-
-
-def _count_examples(draft: Draft) -> Draft:
-    """Return a draft that waits for a package with problems of its examples, so that a human is not asked in vain."""
-    function, node = draft.own_function, draft.function
-    if function is None or draft.tree is None or node is None or not draft.has("needs-packages") or draft.has(*HOLLOW):
-        return draft
-    unproven = _unproven(draft, TrialSubject(function, node, draft.tree, draft.snapshot))
-    return draft if unproven else draft.with_findings(STAGE, too_few(function, draft.examples, ""))
 
 
 async def _run_examples(
@@ -475,10 +471,8 @@ def _disagreements(results: Sequence[ExampleResult]) -> Iterator[Disagreement]:
 
 def example_finding(result: ExampleResult) -> Finding:
     """Return the finding about a failing example."""
-    wrote, back = (
-        f"for `{result.call}` you wrote {fence(result.expected or '(no result)', 120)}",
-        fence(result.returned),
-    )
+    wrote = f"for `{result.call}` you wrote {fence(result.expected or '(no result)', 120)}"
+    back = fence(result.returned)
     match result.outcome:
         case Returned():
             code, came = "example-disagrees", f"it printed {back}" if result.printed else f"it returned {back}"

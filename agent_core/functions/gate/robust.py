@@ -197,11 +197,8 @@ class RobustTrial:
         rows, reached = _rows_of(tried, name), sum(outcome is not None for _arguments, outcome in tried)
         if reached < _REACHED * len(tried) or _matters(rows) or not _is_telling(rows):
             return None  # a call that was not reached might differ
-        telling = {
-            write_call(own, call): outcome.shown
-            for call, outcome in more
-            if isinstance(outcome, Returned) and call not in self._examples
-        }
+        returned = [(call, outcome.shown) for call, outcome in more if isinstance(outcome, Returned)]
+        telling = {write_call(own, call): shown for call, shown in returned if call not in self._examples}
         message = f"`{name}` changes nothing in what `{own.name}` returns: calls that differ in it alone gave the same"
         evidence = tuple(Evidence(call=call, returned=result) for call, result in [*telling.items()][:_MOST])
         return Finding("doubt-parameter", message, _USE, own.line, evidence=evidence)

@@ -287,7 +287,15 @@ class ServerConnection:
 
         self._intake = intake = Intake()
         if self.entry.url:
-            return self._over_http(stack, intake), asyncio.create_task(asyncio.Event().wait())
+            from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415 - loaded when it is needed
+
+            from .http_wire import client  # noqa: PLC0415 - the same
+
+            secret = self._secrets.get(self.entry.bearer, "")
+            http = client(intake, _CALL_S, {"Authorization": f"Bearer {secret}"} if secret else {})
+            stack.push_async_callback(http.aclose)
+            transport = streamable_http_client(self.entry.url, http_client=http, max_sse_event_size=None)
+            return transport, asyncio.create_task(asyncio.Event().wait())
         started = _start_server(self.command(), self._variables(), self._place.home, self._ending)
         process = await stack.enter_async_context(started)
         assert process.stdout is not None
@@ -295,16 +303,6 @@ class ServerConnection:
         ended = asyncio.create_task(process.wait())
         stack.push_async_callback(_end, ended)
         return connect_pipes(process.stdout, process.stdin, intake), ended
-
-    def _over_http(self, stack: AsyncExitStack, intake: "Intake") -> Any:  # Any: the SDK's
-        from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415 - loaded with the first connection
-
-        from .http_wire import client  # noqa: PLC0415 - the same
-
-        secret = self._secrets.get(self.entry.bearer, "")
-        http = client(intake, _CALL_S, {"Authorization": f"Bearer {secret}"} if secret else {})
-        stack.push_async_callback(http.aclose)
-        return streamable_http_client(self.entry.url, http_client=http, max_sse_event_size=None)
 
     def command(self) -> list[str]:
         """Return the command that is actually started.

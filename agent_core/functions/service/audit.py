@@ -37,10 +37,7 @@ MOST_PARAMETERS: Final = 7
 _COMPARED: Final = 40  # pairs that are compared by running them
 _IN_A_ROW, _LEAST_FAILED = 3, 2
 _LONGEST_CALL: Final = 120
-_ENDS: Final = {
-    "timed_out": "ran out of time",
-    "killed": "was stopped at a limit of the sandbox",
-}
+_ENDS: Final = {"timed_out": "ran out of time", "killed": "was stopped at a limit of the sandbox"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -204,11 +204,8 @@ class CandidateReview:
         if after.can_be_confirmed:  # results within a tolerance are written as they were returned
             extended = replace(extended, code=with_returned_values(extended, after).code)
             after = await self.gate.judge(extended, snapshot, policy, granted=granted)
-        doubts = [
-            problem
-            for problem in verdict.problems
-            if problem.code in ("unproven", *UNSETTLED) and problem not in after.problems
-        ]
+        doubts = [problem for problem in verdict.problems if problem.code in ("unproven", *UNSETTLED)]
+        doubts = [problem for problem in doubts if problem not in after.problems]
         after = replace(after, fixes=verdict.fixes, problems=(*after.problems, *doubts))
         after = replace(after, confirmed=verdict.confirmed, standing=verdict.standing, predicted=verdict.predicted)
         after = replace(after, disagreements=verdict.disagreements or after.disagreements)
@@ -221,17 +218,10 @@ class CandidateReview:
         previous, judgment = await pending_candidate(self._store, candidate.name), Judgment.of(verdict)
         pending = PendingCandidate.of(candidate, before.body_hash if before else "", judgment)
         is_repeat = previous is not None and _sent_parts(previous) == _sent_parts(pending)
-        message, denied = (
-            change_texts.refused(verdict, is_repeat=is_repeat, replaces=candidate.replaces),
-            grants.denied,
-        )
-        if grants.is_human:  # only the user's answer matters now
-            message = change_texts.not_done(verdict, replaces=candidate.replaces)
-        changed = [
-            disagreement
-            for disagreement in verdict.disagreements
-            if example_regression.holds(before, disagreement.call)
-        ]
+        message, denied = change_texts.not_done(verdict, replaces=candidate.replaces), grants.denied
+        if not grants.is_human:  # otherwise only the user's answer matters
+            message = change_texts.refused(verdict, is_repeat=is_repeat, replaces=candidate.replaces)
+        changed = [row for row in verdict.disagreements if example_regression.holds(before, row.call)]
         promised = change_texts.promised(changed) if verdict.can_be_confirmed and not candidate.reason else ""
         return PlannedChange(
             "\n".join(filter(None, [message, promised, denied, change_texts.source_of_pending(verdict)])),

@@ -177,16 +177,12 @@ async def only_writer(state: Path) -> AsyncIterator[None]:
     except OSError as error:
         raise NoTurn(f"The lock `{state / _NAME}` cannot be made: {error.strerror}.") from error
     try:
-        await _take(descriptor)
+        try:
+            async with asyncio.timeout(_PATIENCE_S):
+                while not machine.try_lock(descriptor):  # noqa: ASYNC110 - the kernel tells no event of another process
+                    await asyncio.sleep(_PAUSE_S)
+        except TimeoutError as error:
+            raise NoTurn("Another process is changing functions and does not finish.", fix="Try again.") from error
         yield
     finally:
         os.close(descriptor)
-
-
-async def _take(descriptor: int) -> None:
-    try:
-        async with asyncio.timeout(_PATIENCE_S):
-            while not machine.try_lock(descriptor):  # noqa: ASYNC110 - the kernel tells no event of another process
-                await asyncio.sleep(_PAUSE_S)
-    except TimeoutError as error:
-        raise NoTurn("Another process is changing functions and does not finish.", fix="Try again.") from error

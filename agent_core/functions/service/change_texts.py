@@ -130,10 +130,8 @@ def unconfirmed(verdict: "Verdict", replaces: bool) -> str:  # noqa: FBT001 - a 
     """Return why a candidate cannot be confirmed as it is."""
     if _is_small_alarm(verdict):
         return refused(verdict, is_repeat=False, replaces=replaces)
-    lines = [
-        f"`{verdict.name}` cannot be confirmed: more than its examples' results is in the way.",
-        refused(verdict, is_repeat=False, replaces=replaces),
-    ]
+    lines = [f"`{verdict.name}` cannot be confirmed: more than its examples' results is in the way."]
+    lines.append(refused(verdict, is_repeat=False, replaces=replaces))
     if all(problem.code.endswith("-dropped") for problem in verdict.refusals):
         lines.append(f"If the new result is right: confirm_function(function_name={verdict.name!r}, reason=…).")
     return "\n".join(lines)
@@ -288,10 +286,8 @@ def breakage(breakage: "Breakage") -> tuple[str, str]:
     """Return the changed function and a sentence about the function that it breaks."""
     user = breakage.user
     back = f"; roll back with rollback_function or /rollback {breakage.name}" if breakage.name else ""
-    return (
-        breakage.name,
-        f"breaks `{user.name}` ({user.path}:{user.line}), a draft now: {one_line(breakage.description, 400)}{back}",
-    )
+    broken = f"breaks `{user.name}` ({user.path}:{user.line}), a draft now"
+    return breakage.name, f"{broken}: {one_line(breakage.description, 400)}{back}"
 
 
 def seen_later(problems: Sequence["Problem"]) -> str:

@@ -97,11 +97,8 @@ def _fit_effects(
         for version in turn.shown | turn.masked:
             fit = all_fits.setdefault(version, _Fit([], []))
             (fit.masked if version in turn.masked else fit.shown).append(at)
-    fits = {
-        version: fit
-        for version, fit in sorted(all_fits.items())
-        if min(len(fit.shown), len(fit.masked)) >= FEWEST_MASKED
-    }
+    often = {version for version, fit in all_fits.items() if min(len(fit.shown), len(fit.masked)) >= FEWEST_MASKED}
+    fits = {version: all_fits[version] for version in sorted(often)}
     spare = len(turns) - len(fits) - 1
     if spare < 1:
         return {}

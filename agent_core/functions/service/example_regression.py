@@ -188,11 +188,8 @@ def still_there(calls: Collection[str], old_function: "Function", function: "Fun
 def holds(function: "Function | None", call: str) -> "Example | None":
     """Return the function's example of this call, regardless of formatting."""
     normalized = _normal(call)
-    return (
-        next((example for example in function.examples if _normal(example.call) == normalized), None)
-        if function
-        else None
-    )
+    examples = function.examples if function else ()
+    return next((example for example in examples if _normal(example.call) == normalized), None)
 
 
 def _key(example: "Example") -> _Key:

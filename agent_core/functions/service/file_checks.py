@@ -177,13 +177,9 @@ def _of_file(path: Path, folder: Path | None, request: CheckRequest, snapshot: S
     if not reading.functions and reading.parsed and not request.name and not reading.problems:
         return ReviewJob(shown, request.policy, file=source, around=(_absent(module),))  # only helpers, for import
     candidate = Candidate(name, text, holder.module if holder else module, replaces=holder is not None, file=shown)
-    around = () if holder else (_absent(module),) if not request.module else ()
-    return ReviewJob(
-        shown,
-        request.policy,
-        candidate,
-        around=(*around, *(_folder_sources(reading.imports, folder) if folder else ())),
-    )
+    absent = () if holder or request.module else (_absent(module),)
+    around = (*absent, *(_folder_sources(reading.imports, folder) if folder else ()))
+    return ReviewJob(shown, request.policy, candidate, around=around)
 
 
 def _of_workspace(path: Path, own: Path, policy: Policy, snapshot: Snapshot) -> ReviewJob:

@@ -195,11 +195,8 @@ async def listing(view: ViewContext, view_filter: ViewFilter) -> FunctionListing
         )
         rows.append(row)
     rows.sort(key=lambda row: row.source == "starter")
-    selected = [
-        row
-        for row in rows
-        if view_filter.standing in ("", row.standing) and (not view_filter.unused or row.unused_since is not None)
-    ]
+    selected = [row for row in rows if view_filter.standing in ("", row.standing)]
+    selected = [row for row in selected if not view_filter.unused or row.unused_since is not None]
     return FunctionListing(tuple(selected), () if view_filter.unused else view.snapshot.rejected, len(retirable))
 
 

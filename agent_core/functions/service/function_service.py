@@ -131,10 +131,7 @@ class FunctionService:
         self.seen_results = SeenResults(store, registry.snapshot)
         self.quarantine = Quarantine(store, registry, standing)
         self._standing = standing
-        self._grown: tuple[int, frozenset[str]] = (
-            -1,
-            frozenset(),
-        )  # snapshot number and grown functions
+        self._grown: tuple[int, frozenset[str]] = (-1, frozenset())  # snapshot number and grown functions
         self._listeners: list[Callable[[events.FunctionsChanged], None]] = []
         self._users, self._used = 0, asyncio.Event()
         registry.subscribe(self._announce)
@@ -450,12 +447,11 @@ class FunctionService:
     async def grown(self, snapshot: "Snapshot") -> frozenset[str]:
         """Return the functions that an agent created or was the last to change."""
         if self._grown[0] != snapshot.number:
-            verdicts = [
-                (name, await judgment_on(self._store, function.body_hash, name))
-                for name, function in snapshot.functions.items()
-            ]
-            grown = frozenset(name for name, verdict in verdicts if verdict and verdict.by == "agent")
-            self._grown = snapshot.number, grown
+            grown = set[str]()
+            for name, function in snapshot.functions.items():
+                verdict = await judgment_on(self._store, function.body_hash, name)
+                grown |= {name} if verdict and verdict.by == "agent" else set()
+            self._grown = snapshot.number, frozenset(grown)
         return self._grown[1] & snapshot.functions.keys()
 
     def _quarantined_names(self) -> Sequence[str]:

@@ -155,12 +155,10 @@ def versions(rows: Iterable["VersionRow"], name: str) -> tuple[Version, ...]:
 
 def _is_move(versions: Sequence[Version], source: str, row: "VersionRow") -> bool:
     """Return whether a deletion was the first half of a move to another module, made in the user's own files."""
-    return (
-        len(versions) > 1
-        and not versions[-1].hash
-        and (versions[-1].row.reason in (SAVED, REMOVED) and row.reason == SAVED)
-        and (versions[-2].source, False) == (source, versions[-1].row.module == row.module)
-    )
+    if len(versions) < 2 or versions[-1].hash:
+        return False
+    last, is_saved = versions[-1].row, versions[-1].row.reason in (SAVED, REMOVED) and row.reason == SAVED
+    return is_saved and versions[-2].source == source and last.module != row.module
 
 
 def hash_of(source: str) -> str:

@@ -280,11 +280,8 @@ def read_files(
     library = Library(path.name, "", LibraryLimits(), {path.name: text}) if text else read_library(path)
     yield from library.problems
     message = "tests and setup files are not imported"
-    yield from (
-        Problem("passed-over", message, Place(name), None, "warns")
-        for name in sorted(library.files)
-        if _PASSED_OVER.search(name)
-    )
+    passed_over = filter(_PASSED_OVER.search, sorted(library.files))
+    yield from (Problem("passed-over", message, Place(name), None, "warns") for name in passed_over)
     found = list(_modules(library, prefix, maps=maps))
     yield from (row for row in found if isinstance(row, Problem))
     yield from _apart([row for row in found if isinstance(row, LibraryFile)], held)

@@ -161,25 +161,17 @@ def admission(
         freed = SaveVersion(source.module, source.version, source.text, reason="its name became free")
         writes = (freed, *writes)
     functions = {function.name: function for function in verdict.reading.functions}
-    verdicts = [
-        SaveVerdict(
-            functions[name].body_hash,
-            name,
-            {**verdict_on(functions[name], verdict), "standing": standing, "confirmed": [*confirmed.get(name, ())]},
-        )
-        for name, standing in verdict.standings
-    ]
+    verdicts: list[SaveVerdict] = []
+    for name, standing in verdict.standings:
+        own = {"standing": standing, "confirmed": [*confirmed.get(name, ())]}
+        verdicts.append(SaveVerdict(functions[name].body_hash, name, verdict_on(functions[name], verdict) | own))
     return (*(with_kept_out(write, reading, snapshot) for write in writes), *verdicts)
 
 
 def verdict_on(function: Function, verdict: "ModuleVerdict") -> dict[str, Any]:  # Any: JSON
     """Return the part of a file's verdict for one of its functions. `line` is its line at that time."""
-    own = [
-        problem
-        for problem in verdict.problems
-        if not problem.where.line or function.line <= problem.where.line <= function.end_line
-    ]
-    problems = [problem.to_json() for problem in own]
+    lines = (0, *range(function.line, function.end_line + 1))
+    problems = [problem.to_json() for problem in verdict.problems if problem.where.line in lines]
     return {**verdict.to_json(), "by": "human", "name": function.name, "problems": problems, "line": function.line}
 
 
@@ -244,12 +236,10 @@ def without(reading: ModuleReading, names: frozenset[str]) -> ModuleReading:
 def _notes_of(verdict: "ModuleVerdict") -> dict[str, str]:
     """Return a sentence for each function of a saved file that dropped an example or breaks another function."""
     dropped = [problem for problem in verdict.problems if problem.code == "example-dropped"]
-    notes = [
-        (function.name, problem.message)
-        for function in verdict.reading.functions
-        for problem in dropped
-        if function.line <= problem.where.line <= function.end_line
-    ]
+    notes: list[tuple[str, str]] = []
+    for function in verdict.reading.functions:
+        lines = range(function.line, function.end_line + 1)
+        notes += [(function.name, problem.message) for problem in dropped if problem.where.line in lines]
     sentences: dict[str, list[str]] = {}
     for name, sentence in (*notes, *map(change_texts.breakage, verdict.breakages)):
         sentences.setdefault(name or verdict.reading.source.module, []).append(sentence)

@@ -119,11 +119,9 @@ class Loader:
         """Return whether the file of an interrupted write has the content that it should have been given."""
         inside = Path(path.removeprefix("functions/"))
         source = read_file(self._folder, inside, self._limit)
-        return (
-            source.version == version
-            if isinstance(source, ModuleSource)
-            else not version and not is_there(self._folder / inside)
-        )
+        if isinstance(source, ModuleSource):
+            return source.version == version
+        return not version and not is_there(self._folder / inside)
 
     async def refresh(
         self, paths: Iterable[Path] | None = None, *, finished: frozenset[str] = frozenset()

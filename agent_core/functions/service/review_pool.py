@@ -77,13 +77,9 @@ class ReviewJob:
         candidate_data, file = data["candidate"], data["file"]
         candidate = None
         if candidate_data is not None:
-            candidate = Candidate(
-                **{
-                    **candidate_data,
-                    "examples": tuple(GivenExample(**example) for example in candidate_data["examples"]),
-                    "helpers": tuple(candidate_data["helpers"]),
-                }
-            )
+            examples = tuple(GivenExample(**example) for example in candidate_data["examples"])
+            sequences = {"examples": examples, "helpers": tuple(candidate_data["helpers"])}
+            candidate = Candidate(**{**candidate_data, **sequences})
         return cls(
             data["path"],
             data["policy"],
@@ -153,11 +149,8 @@ def _of_module(verdict: ModuleVerdict, looks: Mapping[str, Look], path: str) -> 
         look, lines = looks.get(name, Look(name)), covered - {*range(first, last + 1)}
         problems = [*(problem for problem in verdict.problems if problem.where.line not in lines), *look.problems]
         refused_here = any(problem.severity == "refuses" for problem in problems)
-        if name not in standings and not refused_here:
-            problems, refused_here = (
-                [*problems, *refusals],
-                True,
-            )  # another function's problem rejects the file
+        if name not in standings and not refused_here:  # another function's problem rejects the file
+            problems, refused_here = [*problems, *refusals], True
         document = {
             "module": own.module,
             "stages": to_json((*verdict.stages, *look.stages)),

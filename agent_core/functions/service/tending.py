@@ -182,7 +182,12 @@ class Tending:
                 key = job.key(self.snapshot())
                 if (key[:2] in seen and not job.runs) or key in seen or (key in self.seen and not anew):
                     continue
-                if stopped := self._over(budget, began):
+                minutes = (time.monotonic() - began) / 60
+                if self.tokens >= budget.tokens:
+                    stopped = f"it took {self.tokens:,} tokens, of {budget.tokens:,}"
+                elif minutes >= budget.minutes:
+                    stopped = f"it took {minutes:.0f} minutes"
+                if stopped:
                     break
                 seen |= {key[:2], key}
                 step = await self._tend(run, job, applies=applies)
@@ -197,12 +202,6 @@ class Tending:
         """Undo the changes of the last run, the newest first."""
         rows = [row for row in await self.store.tended() if not row.undone]
         return [await self._undo(row) for row in reversed(rows) if row.run == rows[-1].run]
-
-    def _over(self, budget: TendingBudget, began: float) -> str:
-        minutes = (time.monotonic() - began) / 60
-        if self.tokens >= budget.tokens:
-            return f"it took {self.tokens:,} tokens, of {budget.tokens:,}"
-        return f"it took {minutes:.0f} minutes" if minutes >= budget.minutes else ""
 
     async def _undo(self, row: TendedRow) -> UndoneStep:
         try:
@@ -231,8 +230,12 @@ class Tending:
                 yield _Job("merge", finding.function, finding.problem.message, finding.others)
         effects, archived = await measured(self.store), {*self.quarantine.archived}
         for name, function in sorted(self.snapshot().functions.items()):
-            if reason := await self._failing(function):
-                yield _Job("mend", name, reason)
+            kinds = await self.store.call_kinds(name)
+            same = [kind for kind in kinds if kind.version == function.body_hash and kind.outcome in FAILURES]
+            worst = max(same, key=lambda kind: kind.calls, default=None)
+            if worst and (worst.calls >= SAME_FAILURES or self.quarantine.holds(function)):
+                how = worst.error or worst.outcome.replace("_", " ")
+                yield _Job("mend", name, f"it ended the same way {worst.calls} times: {how}")
             effect = effects.get((name, function.body_hash))
             if effect and effect.worth == "harms" and (name, function.body_hash) not in archived:
                 counts = f"{effect.shown} with it, {effect.masked} without"
@@ -263,15 +266,6 @@ class Tending:
             yield _Job(
                 "reword", name, f"a search by {len(lost)} of the {len(served)} requests that it served misses it"
             )
-
-    async def _failing(self, function: Function) -> str:
-        """Return the failure that a function repeats, or an empty text."""
-        kinds = await self.store.call_kinds(function.name)
-        same = [kind for kind in kinds if kind.version == function.body_hash and kind.outcome in FAILURES]
-        worst = max(same, key=lambda kind: kind.calls, default=None)
-        if worst is None or (worst.calls < SAME_FAILURES and not self.quarantine.holds(function)):
-            return ""
-        return f"it ended the same way {worst.calls} times: {worst.error or worst.outcome.replace('_', ' ')}"
 
     def _version(self, name: str) -> str:
         function = self.snapshot().functions.get(name)
@@ -435,10 +429,8 @@ class Tending:
 
         plan = await self._attempt("fix", name, facts, judge)
         evidence = (f"{len(bad)} calls that failed no longer do", f"{len(good)} good calls return the same")
-        return _Proven(
-            replace(step, evidence=evidence, diff=_diff(snapshot, plan, name)),
-            (_Change(name, partial(_same, plan)),),
-        )
+        step = replace(step, evidence=evidence, diff=_diff(snapshot, plan, name))
+        return _Proven(step, (_Change(name, partial(_same, plan)),))
 
     async def _attempt(self, what: str, name: str, facts: Sequence[tuple[str, str]], judge: Judge) -> PlannedChange:
         """Have a model write sources until one is proven, and return its plan.
@@ -491,10 +483,8 @@ class Tending:
             function = _single_function(source)
             parameters = [*function.parameters["properties"]] if function else []
             if function is None or parameters[: len(own)] != own or len(parameters) != len(own) + len(columns):
-                return (
-                    _NOTHING,
-                    f"It must be one function, with the parameters {', '.join(own)} and {len(columns)} more.",
-                )
+                why = f"It must be one function, with the parameters {', '.join(own)} and {len(columns)} more."
+                return _NOTHING, why
             values = [*zip(*columns, strict=True)]
             given = {name: dict(zip(parameters[len(own) :], values[at], strict=True)) for at, name in enumerate(names)}
             examples = [
