@@ -232,16 +232,7 @@ class GrantService:
                 await self.prove_after(function, snapshot, question.missing)
             if decision.answer != "no":  # its earlier grants may have been revoked while the user was asked
                 now, note = await self.book.allowed(function, snapshot) | lent | question.missing, ""
-        if not now:
-            return Permit(snapshot.modules, self._limits, note=note)
-        return Permit(
-            modules_of(function.module, snapshot),
-            raised(self._limits, now),
-            now,
-            self.reach.access(now, f"{function.module}.{function.name}"),
-            function.name if now.stateful else "",
-            note or self.reach.refusal(now, function.name) or self.reach.grown(now),
-        )
+        return self._permit(function, snapshot, now, note)
 
     async def prove_after(self, function: "Function", snapshot: "Snapshot", grants: Grants) -> None:
         """Run the examples of a function that waited for a package, now that a human has granted it."""
@@ -313,6 +304,18 @@ class GrantService:
     def files_of(self, function: str, permit: Permit, want: WantPath) -> FileRequests:
         """Return the handler of a call's requests for files."""
         return FileRequests(self.reach, function, permit, want)
+
+    def _permit(self, function: "Function", snapshot: "Snapshot", grants: Grants, note: str) -> Permit:
+        if not grants:
+            return Permit(snapshot.modules, self._limits, note=note)
+        return Permit(
+            modules_of(function.module, snapshot),
+            raised(self._limits, grants),
+            grants,
+            self.reach.access(grants, f"{function.module}.{function.name}"),
+            function.name if grants.stateful else "",
+            note or self.reach.refusal(grants, function.name) or self.reach.grown(grants),
+        )
 
     def _around(self, function: "Function", snapshot: "Snapshot") -> Grants:
         """Return the needs of the modules that a function's own module imports."""
