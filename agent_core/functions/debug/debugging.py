@@ -20,18 +20,7 @@ from sandbox.wire.lines import bare_lines
 from . import stop
 from .breakpoints import Breakpoints
 from .recording import Recording, kept_call
-from .stop import (
-    BY_NAME,
-    COMMANDS,
-    RESUMING,
-    BreakpointRecord,
-    Claim,
-    Command,
-    Debugger,
-    DebugStop,
-    Reader,
-    TraceLine,
-)
+from .stop import BY_NAME, COMMANDS, RESUMING, BreakpointRecord, Claim, Command, Debugger, DebugStop, Reader, TraceLine
 from .typed_line import Order, expression_of, order_of, typed_breakpoint
 
 if TYPE_CHECKING:

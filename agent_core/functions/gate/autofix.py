@@ -220,13 +220,11 @@ def add_description(view: View) -> str:
     if docstring is None or docstring.is_raw:
         return view.text
     examples = _trim(docstring.lines)
-    description = [line.strip() for line in map(_visible, docstring.escaped(bare_lines(words)))]
+    description: list[str] = []
+    for line in docstring.escaped(bare_lines(words)):
+        strays = {*stray_characters(line)}
+        description.append("".join(escaped(char) if at in strays else char for at, char in enumerate(line)).strip())
     return docstring.with_lines(text, [*description, *([""] if examples else []), *examples])
-
-
-def _visible(words: str) -> str:
-    strays = {*stray_characters(words)}
-    return "".join(escaped(char) if at in strays else char for at, char in enumerate(words))
 
 
 _HEADER = re.compile(r"^(Args|Arguments|Parameters|Params|Inputs?)\s*:\s*$", re.IGNORECASE)

@@ -21,16 +21,7 @@ from sandbox.wire.lines import lines_of
 
 from .draft import D, Finding
 from .tree import context_nodes, missing_names, nodes_of, parse
-from .uses import (
-    ADVICE,
-    CONTEXT,
-    FIXES,
-    Use,
-    is_in,
-    modules_of_workspace,
-    needs_of,
-    uses,
-)
+from .uses import ADVICE, CONTEXT, FIXES, Use, is_in, modules_of_workspace, needs_of, uses
 
 if TYPE_CHECKING:
     from .candidate import Way

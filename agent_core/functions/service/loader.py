@@ -7,7 +7,7 @@ were judged before are known by their hash and are neither judged nor parsed aga
 import ast
 import asyncio
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +29,7 @@ from agent_core.registry.source import (
     shown_folder,
     shown_path,
 )
-from agent_core.storage import STATE, EndWrite, FunctionStore, ManifestConflict, SaveVerdict, SetManifest, Write
+from agent_core.storage import STATE, EndWrite, FunctionStore, ManifestConflict, SaveVerdict, SetManifest
 
 from .change_executor import only_writer
 from .folder_copy import FolderCopy, Pulled
@@ -228,7 +228,11 @@ class Loader:
         admitted = (result for result in judged if result.verdict is not None)
         taken = [await self._place_and_write(result, snapshot, good) for result in (*results.values(), *admitted)]
         if writes := all_writes([*taken, *renewed], snapshot, good, finished):
-            await self._apply(writes)
+            async with only_writer(self._state):  # a process that just wrote a file also records it
+                await self._store.apply(writes)
+                if self._copy:
+                    given = [write for write in writes if isinstance(write, SetManifest)]
+                    await self._copy.note({write.module: write.version for write in given})
         if not before.readings:
             self.since = since(good, taken, snapshot, finished)
         again = self._rejected_again(results.values(), before, snapshot)
@@ -250,13 +254,6 @@ class Loader:
                 )
                 known += [LoadedFile(path, source.module, reading)] if reading else []
         return all_placed(empty_snapshot, known, good)
-
-    async def _apply(self, writes: Sequence[Write]) -> None:
-        async with only_writer(self._state):  # a process that just wrote a file also records it
-            await self._store.apply(writes)
-            if self._copy:
-                given = [write for write in writes if isinstance(write, SetManifest)]
-                await self._copy.note({write.module: write.version for write in given})
 
     async def _read_outdated(self, snapshot: "Snapshot") -> list[LoadedFile]:
         """Return the modules whose schemas depend on types of other modules that have changed."""
