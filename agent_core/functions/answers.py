@@ -6,7 +6,7 @@ control characters are made visible, and its length is limited.
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, assert_never
 
@@ -101,7 +101,9 @@ def answer(outcome: CallOutcome, limit_chars: int, *, was_refused: bool = False,
                 f"The {subject}'s process ended without an answer: {fence(outcome.reason)}", outcome.output
             )
         case Refused() | Skipped():
-            return _not_called(outcome.reason, limit_chars)
+            reason = outcome.reason  # may come from a worker
+            is_line = "\n" not in reason and len(reason) <= min(_MAX_LINE, limit_chars)
+            return f"Not called: {visible(reason)}" if is_line else f"Not called:\n{block(reason, limit_chars)}"
         case InterruptedCall() | Unknown():
             return _NOT_SEEN[type(outcome)]
         case _:
@@ -197,29 +199,17 @@ def with_output(text: str, output: str) -> str:
     return f"{text}\nIt printed:\n{block(output, MAX_OUTPUT_CHARS)}"
 
 
-def _not_called(reason: str, limit_chars: int) -> str:
-    """Return why there was no call. The reason is fenced, because it may come from a worker."""
-    if "\n" not in reason and len(reason) <= min(_MAX_LINE, limit_chars):
-        return f"Not called: {visible(reason)}"
-    return f"Not called:\n{block(reason, limit_chars)}"
-
-
 def _error_text(failure: Failure, subject: Subject, *, was_refused: bool) -> str:
-    frames = [_frame(frame) for frame in failure.frames[-MAX_FRAMES:]]
-    lines = [f"The {subject} raised {_says(failure)}", *frames, *_causes(failure)]
+    lines = [f"The {subject} raised {_says(failure)}", *map(_frame, failure.frames[-MAX_FRAMES:])]
+    while (cause := failure.cause) is not None:
+        how = "It was raised while handling" if failure.was_handling else "It was raised from"
+        lines += [f"{how} {_says(cause, 300)}", *map(_frame, cause.frames[-MAX_CAUSE_FRAMES:])]
+        failure = cause
     if not was_refused:
         what = "the arguments or the function, then call again" if subject == "function" else "it, then run it again"
         return "\n".join([*lines, f"Fix {what}."])
     said = "\n".join(lines)
     return said if says_what_to_do(said) else f"{said}\n{_AFTER_REFUSAL}"
-
-
-def _causes(failure: Failure) -> Iterator[str]:
-    """Yield the causes of a failure, with few frames and short messages."""
-    while (cause := failure.cause) is not None:
-        yield f"{'It was raised while handling' if failure.was_handling else 'It was raised from'} {_says(cause, 300)}"
-        yield from (_frame(frame) for frame in cause.frames[-MAX_CAUSE_FRAMES:])
-        failure = cause
 
 
 def _says(failure: Failure, most: int = 0) -> str:
@@ -239,15 +229,9 @@ def _name(text: str) -> str:
 
 
 def _failure_json(failure: Failure) -> dict[str, Any]:
+    names = "path", "line", "function", "source"
     frames = [
-        {
-            "path": frame.path,
-            "line": frame.line,
-            "function": frame.function,
-            "source": frame.source,
-            "locals": dict(frame.locals),
-        }
-        for frame in failure.frames
+        {**{name: getattr(frame, name) for name in names}, "locals": dict(frame.locals)} for frame in failure.frames
     ]
     cause = failure.cause and {**_failure_json(failure.cause), "was_handled": failure.was_handling}
     return {"type": failure.type, "message": failure.message, "frames": frames, "cause": cause}

@@ -2,7 +2,7 @@
 
 import ast
 import builtins
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -39,16 +39,31 @@ def source_of_program(name: str, words: str, runs: Sequence[SeenProgram], functi
     last = runs[-1]
     definitions = [node for node in last.program.tree.body if isinstance(node, ast.FunctionDef)]
     chosen = next((node for node in definitions if node.name == name), None)
+    examples: list[tuple[str, str]] = []
     if chosen is None:
         chosen = _whole(name, last)
-        examples = [(f"{name}({_arguments(run)})", repr(run.value)) for run in runs]
+        for run in runs:
+            arguments = ", ".join(f"{target}={value!r}" for target, value in _literal_names(run.program).items())
+            examples.append((f"{name}({arguments})", repr(run.value)))
     else:
         examples = [(call, value) for run in runs for call, value in run.seen.get(name, ())]
     names = {node.id for node in ast.walk(chosen) if isinstance(node, ast.Name)}
     others = [node for node in definitions if node.name in names and node.name != name]
     names |= {inner.id for node in others for inner in ast.walk(node) if isinstance(inner, ast.Name)}
-    used = [free for free in last.program.free if free in names]
-    imports = [*_imports(last.program, names), *_import_lines(used, functions)]
+    imports: list[str] = []
+    for node in last.program.tree.body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            bound = {alias.asname or alias.name.partition(".")[0] for alias in node.names}
+            imports += [ast.unparse(node)] if bound & names else []
+    for free in (free for free in last.program.free if free in names):
+        if free in functions:
+            imports.append(f"from functions.{functions[free].module} import {free}")
+        elif free in GIVEN:
+            fix = "Write a loop instead, run that, and keep it."
+            raise UsageError(f"`{free}` is there in programs only, and a function has none.", fix=fix)
+        elif not hasattr(builtins, free):
+            fix = "Give the source yourself: there `self.call(name, …)` calls what has grants of its own."
+            raise UsageError(f"The program uses `{free}`, which a function cannot call by its name.", fix=fix)
     chosen.decorator_list = []
     is_documented = ast.get_docstring(chosen) is not None
     docstring = ast.Expr(ast.Constant(_docstring(chosen, words, examples)))
@@ -59,11 +74,8 @@ def source_of_program(name: str, words: str, runs: Sequence[SeenProgram], functi
 
 def _whole(name: str, program: SeenProgram) -> ast.FunctionDef:
     """Return a program as one function: its initial literal values become parameters, and its value is returned."""
-    body = [
-        node
-        for node in program.program.tree.body
-        if not isinstance(node, ast.Import | ast.ImportFrom | ast.FunctionDef)
-    ]
+    apart = ast.Import | ast.ImportFrom | ast.FunctionDef
+    body = [node for node in program.program.tree.body if not isinstance(node, apart)]
     given = _literal_names(program.program)
     rest: list[ast.stmt] = [node for node in body if _target(node) not in given]
     if rest and isinstance(rest[-1], ast.Expr):
@@ -113,30 +125,6 @@ def _target(node: ast.stmt) -> str:
 def _type(value: object) -> str:
     kind = type(value).__name__
     return kind if kind in _TYPES else "object"
-
-
-def _arguments(program: SeenProgram) -> str:
-    return ", ".join(f"{target}={value!r}" for target, value in _literal_names(program.program).items())
-
-
-def _imports(program: ProgramText, names: set[str]) -> Iterator[str]:
-    for node in program.tree.body:
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            bound = {alias.asname or alias.name.partition(".")[0] for alias in node.names}
-            if bound & names:
-                yield ast.unparse(node)
-
-
-def _import_lines(used: Sequence[str], functions: Mapping[str, "Function"]) -> Iterator[str]:
-    for name in used:
-        if name in functions:
-            yield f"from functions.{functions[name].module} import {name}"
-        elif name in GIVEN:
-            fix = "Write a loop instead, run that, and keep it."
-            raise UsageError(f"`{name}` is there in programs only, and a function has none.", fix=fix)
-        elif not hasattr(builtins, name):
-            fix = "Give the source yourself: there `self.call(name, …)` calls what has grants of its own."
-            raise UsageError(f"The program uses `{name}`, which a function cannot call by its name.", fix=fix)
 
 
 def _docstring(chosen: ast.FunctionDef, words: str, examples: Sequence[Sequence[str]]) -> str:

@@ -126,43 +126,30 @@ def problems(
     `functions` are those that it names, `known` are the names of all, and `withheld` are names that programs may not
     call.
     """
-    found = [*_names(program, functions, known, kept, withheld), *_imports(program, packages)]
-    for name, function in functions.items():
-        if name in program.free:
-            found += [problem for call in program.calls(name) for problem in _arguments(call, function)]
-    return sorted(found, key=lambda problem: problem.where.line)[:_MOST]
-
-
-def _names(
-    program: ProgramText,
-    functions: Mapping[str, "Function"],
-    known: Collection[str],
-    kept: Collection[str],
-    withheld: Collection[str],
-) -> Iterator[Problem]:
+    found: list[Problem] = []
     for name, line in program.free.items():
         if name in functions or name in kept or name in GIVEN or hasattr(builtins, name) or name.startswith("__"):
             continue
         if name in withheld:
             fix = "call it directly, in a step of its own"
-            yield Problem("not-inside", f"`{name}` cannot be called in a program", Place("", line), fix)
+            found.append(Problem("not-inside", f"`{name}` cannot be called in a program", Place("", line), fix))
             continue
         near = nearest(name, [*known, *kept], 3)
         fix = f"the nearest are {', '.join(f'`{other}`' for other in near)}" if near else "define it, or call another"
-        yield Problem("unknown-name", f"there is no `{name}`", Place("", line), fix)
-
-
-def _imports(program: ProgramText, packages: Collection[str]) -> Iterator[Problem]:
-    imports = [node for node in ast.walk(program.tree) if isinstance(node, ast.Import | ast.ImportFrom)]
-    for node in imports:
-        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-        names += [node.module or "."] if isinstance(node, ast.ImportFrom) else []
+        found.append(Problem("unknown-name", f"there is no `{name}`", Place("", line), fix))
+    for node in ast.walk(program.tree):
+        if not isinstance(node, ast.Import | ast.ImportFrom):
+            continue
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or "."]
         for name in names:
             top = name.partition(".")[0]
-            if top in sys.stdlib_module_names or top in packages:
-                continue
-            fix = _NO_MODULE if top in ("", "functions") else "do it with Python's own modules, or with a function"
-            yield Problem("no-module", f"a program cannot import `{name}`", Place("", node.lineno), fix)
+            if top not in sys.stdlib_module_names and top not in packages:
+                fix = _NO_MODULE if top in ("", "functions") else "do it with Python's own modules, or with a function"
+                found.append(Problem("no-module", f"a program cannot import `{name}`", Place("", node.lineno), fix))
+    for name, function in functions.items():
+        if name in program.free:
+            found += [problem for call in program.calls(name) for problem in _arguments(call, function)]
+    return sorted(found, key=lambda problem: problem.where.line)[:_MOST]
 
 
 def _arguments(call: ast.Call, function: "Function") -> Iterator[Problem]:

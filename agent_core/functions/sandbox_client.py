@@ -17,16 +17,7 @@ from agent_core.access.secrets import CallSecrets, MaskedChannel, Secrets
 from agent_core.base.late import LateModule
 from agent_core.base.offload import aside, bulk
 from agent_core.base.user_folders import NoHome, data_folder
-from sandbox import (
-    Access,
-    Attempts,
-    Job,
-    Limits,
-    Outcome,
-    Refused,
-    SandboxUnavailable,
-    Work,
-)
+from sandbox import Access, Attempts, Job, Limits, Outcome, Refused, SandboxUnavailable, Work
 
 from .debug import Debugger, Debugging
 

@@ -132,11 +132,8 @@ class WorkerApi:
             is_first = self.depth == 1
             keep = self.watch.recording.note if self.watch and is_first else None
             channel = MaskedChannel(secrets, own, fetches, keep, self.on_output if is_first else None, files)
-            watched = (
-                self.watch.over(function.name, self.snapshot, arguments)
-                if self.watch
-                else contextlib.nullcontext(PLAIN)
-            )
+            watch = self.watch
+            watched = watch.over(function.name, self.snapshot, arguments) if watch else contextlib.nullcontext(PLAIN)
             with contextlib.closing(files) if files else contextlib.nullcontext(), watched as around:
                 work = FunctionCall(function.name, arguments)
                 job = Job(permit.modules, function.module, work, permit.limits, permit.access)
@@ -236,9 +233,6 @@ class WorkerApi:
         shown = note if len(note) <= MAX_NOTE else f"{note[:MAX_NOTE]}…"
         self.on_progress(numbers[0], None if total is None else numbers[1], shown)
 
-    def _mask(self, text: str) -> str:
-        return self.secrets.words(text) if self.secrets else text
-
     async def _remember(self, arguments: dict[str, Any]) -> str | None:
         label = str(arguments.get("block"))
         if self.memory is None:
@@ -252,7 +246,8 @@ class WorkerApi:
                 f"the memory block `{label}` is not granted to `{self.caller}`. A human grants it: {how}"
             )
         try:
-            return await self.memory.answer(self.caller, arguments, self._mask)
+            mask = self.secrets.words if self.secrets else str
+            return await self.memory.answer(self.caller, arguments, mask)
         except MemoryAccessRefused as refusal:
             raise RequestRefused(str(refusal)) from refusal
 
@@ -264,11 +259,13 @@ class WorkerApi:
             raise RequestRefused(f"there is no function `{name}` that a function may call.")
         if self.depth >= MAX_DEPTH:
             raise RequestRefused(f"functions may call one another {MAX_DEPTH} deep, and `{name}` would be deeper.")
-        text = await aside(bulk(arguments), arguments_text, arguments)
-        checked = await aside(len(text), read_arguments, text, function.parameters)
-        if not isinstance(checked, dict):
-            raise RequestRefused(bad_arguments(name, checked))
-        permit = await self._permit_to_call(function)
+        checked = await _checked_arguments(function, arguments)
+        if name in await self.permits.guarded(self.snapshot):
+            await self._must_have_grant(name, "has grants of its own")
+        permit = await self.permits.permit(function, self.snapshot, self.caller)
+        if isinstance(permit, Denied):
+            self._note_denial(False)
+            raise RequestRefused(permit.text)
         self.did.note("called", name)
         key = hashlib.sha256(f"{self.key}:{next(self.callees)}".encode()).hexdigest()[:32] if self.key else ""
         outcome = await replace(self, depth=self.depth + 1, key=key, callees=itertools.count()).run(
@@ -284,10 +281,7 @@ class WorkerApi:
     ) -> Any:  # Any: JSON
         """Call a tool of an MCP server; the result is also masked with the function's secrets."""
         name = foreign.function.name
-        text = await aside(bulk(arguments), arguments_text, arguments)
-        checked = await aside(len(text), read_arguments, text, foreign.function.parameters)
-        if not isinstance(checked, dict):
-            raise RequestRefused(bad_arguments(name, checked))
+        checked = await _checked_arguments(foreign.function, arguments)
         await self._must_have_grant(name, "is a tool of another program")
         self.did.note("called", name)
         self.did.note("reached", reached_by(foreign))
@@ -312,15 +306,13 @@ class WorkerApi:
             how = f"knapper functions grant {self.caller} --call {name}"
             raise RequestRefused(f"`{name}` {why}, and `{self.caller}` may not call it. A human grants it with: {how}")
 
-    async def _permit_to_call(self, function: "Function") -> Permit:
-        """Return the permit of a callee; if the callee has grants, the caller needs a grant to call it."""
-        if function.name in await self.permits.guarded(self.snapshot):
-            await self._must_have_grant(function.name, "has grants of its own")
-        permit = await self.permits.permit(function, self.snapshot, self.caller)
-        if isinstance(permit, Denied):
-            self._note_denial(False)
-            raise RequestRefused(permit.text)
-        return permit
+
+async def _checked_arguments(function: "Function", arguments: dict[str, Any]) -> dict[str, Any]:  # Any: JSON
+    text = await aside(bulk(arguments), arguments_text, arguments)
+    checked = await aside(len(text), read_arguments, text, function.parameters)
+    if not isinstance(checked, dict):
+        raise RequestRefused(bad_arguments(function.name, checked))
+    return checked
 
 
 def _texts(arguments: object, source: str = "") -> Iterator[str]:

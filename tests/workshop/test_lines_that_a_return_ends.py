@@ -61,4 +61,4 @@ async def test_the_lines_that_need_something_are_those_of_python(here: Room) -> 
     here.letters.write_bytes(text.encode())
     await here.shop.saved([here.letters])
     snapshot = here.shop.registry.snapshot()
-    assert _granting_lines(snapshot.functions["count_vowels"], snapshot) == ((17, 'open("x")'),)
+    assert _granting_lines(snapshot.functions["count_vowels"], snapshot, ()) == ((17, 'open("x")'),)

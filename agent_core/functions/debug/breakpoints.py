@@ -17,7 +17,6 @@ from sandbox import Point
 from sandbox.wire.lines import bare_lines
 
 if TYPE_CHECKING:
-    from agent_core.registry.function import Function
     from agent_core.registry.snapshot import Snapshot
 
 
@@ -30,13 +29,12 @@ def stopping(text: str) -> dict[int, int]:
         return {}
     last_lines: dict[int, int] = {}
     for statement in _statements(top):
-        is_text = (
-            isinstance(statement, ast.Expr)
-            and isinstance(statement.value, ast.Constant)
-            and isinstance(statement.value.value, str)
-        )
+        value = statement.value if isinstance(statement, ast.Expr) else None
+        is_text = isinstance(value, ast.Constant) and isinstance(value.value, str)
         if not is_text and not isinstance(statement, ast.Global | ast.Nonlocal):
-            last_lines.setdefault(statement.lineno, _end(statement))
+            inner = [child.lineno for child in _statements(statement)]  # then only its head counts
+            end = max(statement.lineno, min(inner) - 1) if inner else statement.end_lineno or statement.lineno
+            last_lines.setdefault(statement.lineno, end)
     return dict(sorted(last_lines.items()))
 
 
@@ -55,12 +53,6 @@ def nearest(text: str, line: int) -> int | None:
     lines = stopping(text)
     inside = [first for first, last in lines.items() if first <= line <= last]
     return max(inside) if inside else next((first for first in lines if first >= line), None)
-
-
-def _end(statement: ast.stmt) -> int:
-    """Return the last line of a statement, or of the head of a compound statement."""
-    inner = [child.lineno for child in _statements(statement)]
-    return max(statement.lineno, min(inner) - 1) if inner else statement.end_lineno or statement.lineno
 
 
 def _statements(node: ast.AST) -> Iterator[ast.stmt]:
@@ -109,11 +101,8 @@ class Placed:
     @property
     def moved(self) -> str:
         """The reason why it is at another line than requested, or an empty text."""
-        return (
-            f"Nothing begins to run at line {self.requested_line}: it stops at {self.line}."
-            if self.requested_line
-            else ""
-        )
+        message = f"Nothing begins to run at line {self.requested_line}: it stops at {self.line}."
+        return message if self.requested_line else ""
 
     @property
     def text(self) -> str:
@@ -149,7 +138,10 @@ class Breakpoints:
         Raises:
             UsageError: there is no such function or line, or an expression is invalid.
         """
-        function = _function(breakpoint_.function, snapshot)
+        function = snapshot.functions.get(breakpoint_.function)
+        if function is None:
+            fix = matching.did_you_mean(breakpoint_.function, snapshot.functions, "Type /functions for the list.")
+            raise UsageError(f"There is no function `{breakpoint_.function}`.", fix=fix)
         _check_all(breakpoint_)
         text = snapshot.text_of(function)
         stop_line = nearest(text, line - function.line + 1 if line else 0)
@@ -159,13 +151,13 @@ class Breakpoints:
                 f"`{function.name}` does not stop at line {line}.",
                 fix=f"It stops at {(', '.join(lines[:40]) or 'no line that can be found')}.",
             )
-        line_points = [
-            point
-            for point in self._held.values()
-            if point.function == breakpoint_.function and point.offset == stop_line - 1
+        place = breakpoint_.function, stop_line - 1
+        line_points = [point for point in self._held.values() if (point.function, point.offset) == place]
+        always = [
+            point for point in line_points if not (point.once or point.condition or point.after) and point.every == 1
         ]
-        if breakpoint_.once and (stands := next(filter(_always, line_points), None)):
-            return Placed(stands, function.path, function.line + stop_line - 1)
+        if breakpoint_.once and always:
+            return Placed(always[0], function.path, function.line + stop_line - 1)
         same = [point for point in line_points if point.once == breakpoint_.once]
         if not same and len(self._held) >= MOST:
             raise UsageError(f"{MOST} breakpoints are armed already.", fix="Clear some.")
@@ -247,33 +239,18 @@ class Breakpoints:
         return Placed(breakpoint_, function.path, function.line + line - 1), text
 
 
-def _always(breakpoint_: Breakpoint) -> bool:
-    """Check whether a breakpoint stops at each hit and is permanent."""
-    return not (breakpoint_.once or breakpoint_.condition or breakpoint_.after) and breakpoint_.every == 1
-
-
-def _function(name: str, snapshot: "Snapshot") -> "Function":
-    function = snapshot.functions.get(name)
-    if function is None:
-        fix = matching.did_you_mean(name, snapshot.functions, "Type /functions for the list.")
-        raise UsageError(f"There is no function `{name}`.", fix=fix)
-    return function
-
-
 def _check_all(breakpoint_: Breakpoint) -> None:
+    acting = ast.Await | ast.Yield | ast.YieldFrom | ast.NamedExpr
     for text in (breakpoint_.condition, *breakpoint_.expressions):
-        _check(text)
+        if len(text) > MOST_CHARS:
+            raise UsageError(
+                f"`{text[:80]}` is no expression for a breakpoint: it has more than {MOST_CHARS} characters."
+            )
+        try:
+            tree = syntax.parse(text, mode="eval") if text else ast.Expression(ast.Constant(0))
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            raise UsageError(f"`{text[:80]}` is no expression: {error}.") from error
+        if any(isinstance(node, acting) for node in ast.walk(tree)):
+            raise UsageError(f"`{text[:80]}` is no expression for a breakpoint: it awaits, yields or binds.")
     if len(breakpoint_.expressions) > MOST_EXPRESSIONS or breakpoint_.after < 0 or breakpoint_.every < 1:
         raise UsageError(f"A breakpoint takes up to {MOST_EXPRESSIONS} expressions, and counts from 1.")
-
-
-def _check(text: str) -> None:
-    if len(text) > MOST_CHARS:
-        raise UsageError(f"`{text[:80]}` is no expression for a breakpoint: it has more than {MOST_CHARS} characters.")
-    try:
-        tree = syntax.parse(text, mode="eval") if text else ast.Expression(ast.Constant(0))
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise UsageError(f"`{text[:80]}` is no expression: {error}.") from error
-    acting = ast.Await | ast.Yield | ast.YieldFrom | ast.NamedExpr
-    if any(isinstance(node, acting) for node in ast.walk(tree)):
-        raise UsageError(f"`{text[:80]}` is no expression for a breakpoint: it awaits, yields or binds.")

@@ -20,20 +20,7 @@ from sandbox.wire.lines import bare_lines
 from . import stop
 from .breakpoints import Breakpoints
 from .recording import Recording, kept_call
-from .stop import (
-    BY_NAME,
-    COMMANDS,
-    RESUMING,
-    At,
-    BreakpointRecord,
-    Claim,
-    Command,
-    CommandHelp,
-    Debugger,
-    DebugStop,
-    Reader,
-    TraceLine,
-)
+from .stop import BY_NAME, COMMANDS, RESUMING, BreakpointRecord, Claim, Command, Debugger, DebugStop, Reader, TraceLine
 from .typed_line import Order, expression_of, order_of, typed_breakpoint
 
 if TYPE_CHECKING:
@@ -84,8 +71,14 @@ class Halt:
             self.stop, self.done = replace(self.stop, message=""), ""
             if command.do == "quit":
                 raise CallEnded(QUIT)
+            result: Order | str
             try:
-                result = self._resume_order(command) if command.do in RESUMING else self._carry_out(command)
+                if command.do in RESUMING:
+                    result = self._resume_order(command)
+                elif act := _ACTS.get(command.do):
+                    result = act(self, command.argument)
+                else:
+                    result = f"There is no command `{visible(command.do[:40])}`."
             except UsageError as error:
                 result = str(error)
             if not isinstance(result, str):
@@ -107,7 +100,11 @@ class Halt:
                 arguments=reader.number(claim.get("arguments")),
                 names=names,
             )
-            text = _place(self.stop) if self.waiting.do in ("up", "down") else self._locals(self.waiting.do)
+            if self.waiting.do in ("up", "down"):
+                text = _place(self.stop)
+            else:
+                count = self.stop.arguments if self.waiting.do == "args" else len(self.stop.locals)
+                text = "\n".join(f"{name} = {value}" for name, value in self.stop.locals[:count]) or "none"
         self.stop = replace(self.stop, message=self.done or text or "done")
         return has_changed
 
@@ -126,10 +123,6 @@ class Halt:
             raise UsageError(f"`{command.do}` takes {'a line' if command.do == 'until' else 'nothing'}.")
         return {"do": command.do, "line": int(line or 0), "shown": self.displayed}
 
-    def _carry_out(self, command: Command) -> Order | str:
-        act = _ACTS.get(command.do)
-        return act(self, command.argument) if act else f"There is no command `{visible(command.do[:40])}`."
-
     def _look(self, step: int) -> Order | str:
         frame = self.stop.current + step
         if not 0 <= frame < len(self.stop.frames):
@@ -141,9 +134,6 @@ class Halt:
     def _evaluate(self, text: str, *, pretty: bool = False) -> Order:
         return {**order_of(text, self.stop.names), "frame": self.stop.current, "pretty": pretty}
 
-    def _whatis(self, text: str) -> Order:
-        return self._evaluate(f"({expression_of(text)}).__class__")
-
     def _set(self, argument: str) -> Order:
         name, _, expression = argument.partition(" ")
         expression = expression.strip().removeprefix("=").strip()
@@ -151,14 +141,13 @@ class Halt:
             raise UsageError("`set` needs a name and a value.", fix="For example: set total 0")
         return {"do": "set", "name": name, "expression": expression_of(expression), "frame": self.stop.current}
 
-    def _locals(self, do: str) -> str:
-        count = self.stop.arguments if do == "args" else len(self.stop.locals)
-        return "\n".join(f"{name} = {text}" for name, text in self.stop.locals[:count]) or "none"
-
     def _where(self, _argument: str) -> str:
-        marks = {self.stop.current: "→"}
-        rows = [(marks.get(number, " "), frame) for number, frame in enumerate(self.stop.frames)]
-        return "\n".join(f"{mark} {_at(frame)}" for mark, frame in rows)
+        rows: list[str] = []
+        for number, frame in enumerate(self.stop.frames):
+            mark = "→" if number == self.stop.current else " "
+            given = f"({frame.arguments})" if frame.arguments else ""
+            rows.append(f"{mark} {frame.path}:{frame.line} in {frame.function}{given}")
+        return "\n".join(rows)
 
     def _list(self, argument: str) -> str:
         first, last = _range(argument, self.stop.at.line, self.listed)
@@ -177,16 +166,15 @@ class Halt:
         if not argument:
             return "\n".join(visible(placement.text) for placement in self.breakpoints.placed(self.snapshot)) or "none"
         spec, line = typed_breakpoint(argument, once=once)
-        spec = replace(spec, function=spec.function or self._function_at(line))
+        if not spec.function:
+            owner = self._owner(line) or self._owner()
+            spec = replace(spec, function=owner.name if owner else self.stop.at.function.split(".")[0])
         return self._arm_order(self.breakpoints.arm(spec, line, self.snapshot))
 
     def _arm_order(self, placed: "Placed", **more: bool) -> Order:
         """Return the order to set the breakpoint in the worker; the answer then shows the breakpoint."""
-        point = next(
-            worker_point
-            for worker_point in self.breakpoints.points(self.snapshot)
-            if worker_point.id == placed.breakpoint.id
-        )
+        points = {point.id: point for point in self.breakpoints.points(self.snapshot)}
+        point = points[placed.breakpoint.id]
         self.stop = replace(self.stop, **_source(self.stop.at.path, self.snapshot, self.breakpoints))
         self.done = visible("\n".join(filter(None, (placed.text, placed.moved))))
         return {"do": "break", "point": point.to_json(), **more}
@@ -202,21 +190,11 @@ class Halt:
             self.breakpoints.change(_read_number(number), self.snapshot, after=_read_number(times.strip()))
         )
 
-    def _function_at(self, line: int) -> str:
-        owner = self._owner(line) or self._owner()
-        return owner.name if owner else self.stop.at.function.split(".")[0]
-
     def _owner(self, line: int = 0) -> "Function | None":
         """Return the function that contains a line of this file; 0 means the current line."""
-        path, functions, line = self.stop.at.path, self.snapshot.functions.values(), line or self.stop.at.line
-        return next(
-            (
-                function
-                for function in functions
-                if function.path == path and function.line <= line <= function.end_line
-            ),
-            None,
-        )
+        path, line = self.stop.at.path, line or self.stop.at.line
+        of_file = (function for function in self.snapshot.functions.values() if function.path == path)
+        return next((function for function in of_file if function.line <= line <= function.end_line), None)
 
     def _clear(self, argument: str) -> Order | str:
         matches = self.breakpoints.clear(id=int(argument)) if argument.isdecimal() and int(argument) else []
@@ -256,19 +234,15 @@ _ACTS: Final[dict[str, Callable[[Halt, str], Order | str]]] = {
     "display": Halt._display,
     "undisplay": Halt._undisplay,
     "retval": lambda halt, _: halt.stop.value if halt.stop.value is not None else "Nothing is being returned here.",
-    "whatis": Halt._whatis,
+    "whatis": lambda halt, text: halt._evaluate(f"({expression_of(text)}).__class__"),
     "help": lambda _, argument: _help(argument),
 }
 
 
-def _short(command: CommandHelp) -> str:
-    """Return the short form of a command, or an empty text."""
-    return command.short if command.short != command.name else ""
-
-
 def _help(name: str) -> str:
     if not name:
-        return "\n".join(f"{command.name:10} {_short(command):4} {command.description}" for command in COMMANDS)
+        rows = [(command, command.short if command.short != command.name else "") for command in COMMANDS]
+        return "\n".join(f"{command.name:10} {short:4} {command.description}" for command, short in rows)
     command = BY_NAME.get(name)
     if command is None:
         raise UsageError(f"There is no command `{visible(name[:40])}`.", fix="`help` lists them.")
@@ -291,41 +265,6 @@ def _range(argument: str, line: int, listed: int) -> tuple[int, int]:
     return begin, end if end >= begin else begin + end
 
 
-def why_of(claim: Claim, id: int) -> str:
-    """Return why a call is stopped, in the host's words; `id` is the breakpoint's, or 0.
-
-    Raises:
-        RequestRefused: the reason is unknown.
-    """
-    why = claim.get("why")
-    if not isinstance(why, str):
-        raise RequestRefused("a stop has a reason")
-    if id:
-        return f"breakpoint {id}{FAILED if why.endswith(FAILED) else ''}"
-    if why not in WHY:
-        raise RequestRefused("a stop has one of the reasons that a debugger stops for")
-    return why
-
-
-def begun(claim: Claim, reader: Reader, call: str, snapshot: "Snapshot", breakpoints: "Breakpoints") -> DebugStop:
-    """Return the stop that a worker reports, without its reason."""
-    frames = reader.many(claim.get("frames"), reader.at, caps.MOST_STACK)
-    value, error = claim.get("value"), claim.get("error")
-    return DebugStop(
-        call,
-        "",
-        frames,
-        len(frames) - 1,
-        reader.pairs(claim.get("locals")),
-        reader.number(claim.get("arguments")),
-        reader.many(claim.get("names"), lambda name: reader.text(name, caps.MOST_SEEN_NAME), caps.MOST_NAMES),
-        reader.pairs(claim.get("shown")),
-        None if value is None else reader.text(value, caps.MOST_SEEN_RESULT),
-        None if error is None else reader.text(error, caps.MOST_SEEN_RESULT),
-        **_source(frames[-1].path if frames else "", snapshot, breakpoints),
-    )
-
-
 def _source(path: str, snapshot: "Snapshot", breakpoints: "Breakpoints") -> Mapping[str, Any]:  # Any: fields of a Stop
     text = next((visible(module.text) for module in snapshot.modules.values() if module.path == path), "")
     armed = frozenset(placement.line for placement in breakpoints.placed(snapshot) if placement.path == path)
@@ -334,11 +273,6 @@ def _source(path: str, snapshot: "Snapshot", breakpoints: "Breakpoints") -> Mapp
 
 def _place(stop: DebugStop) -> str:
     return f"{stop.at.path}:{stop.at.line} in {stop.at.function}"
-
-
-def _at(frame: At) -> str:
-    given = f"({frame.arguments})" if frame.arguments else ""
-    return f"{frame.path}:{frame.line} in {frame.function}{given}"
 
 
 def _numbered_lines(stop: DebugStop, lines: Any) -> str:  # Any: pairs of number and text
@@ -403,14 +337,6 @@ class Debugging:
         """Stop the expression that a worker evaluates for the user at a stop; return False if there is none."""
         return any(watch.stop_evaluation() for watch in self._running)
 
-    @contextmanager
-    def _at_work(self, watch: "Watch") -> Iterator[None]:
-        self._running.append(watch)
-        try:
-            yield
-        finally:
-            self._running.remove(watch)
-
 
 @dataclass(frozen=True, slots=True)
 class Run:
@@ -471,13 +397,13 @@ class Watch:
         around = CallHooks(self.recording.seed_of(len(self.running)), self.recording.zone_then, debug)
         reins = debug.reins if debug else DebugControl()
         self.running.append(Run(function, human, {point.id for point in points}, reins, arguments or {}))
+        if is_first:
+            self._debugging._running.append(self)
         try:
-            if is_first:
-                with self._debugging._at_work(self):
-                    yield around
-            else:
-                yield around
+            yield around
         finally:
+            if is_first:
+                self._debugging._running.remove(self)
             self.running.pop()
 
     async def answer(self, claim: Claim, snapshot: "Snapshot") -> Any:  # Any: None, an order, or Patient
@@ -503,16 +429,8 @@ class Watch:
                 self.can_run = reader.many(claim.get("lines", []), reader.number, caps.MOST_LINES)
                 self.is_cut = bool(claim.get("cut"))
             case "stopped" if self.seat.debugger is not None and self._stops < MOST_STOPS:
-                id, run = self._require_known(reader.number(claim.get("id", 0))), self.running[-1]
-                stop = begun(claim, reader, run.function, snapshot, self._debugging.breakpoints)
-                stop = replace(stop, why=why_of(claim, id), shown=self._displayed_values(stop, snapshot))
-                if len(self._debugging._running) > 1:
-                    stop = replace(
-                        stop,
-                        call_arguments=reader.text(json.dumps(run.call_arguments, default=repr, ensure_ascii=False)),
-                    )
-                if not stop.frames:
-                    raise RequestRefused("a stop has a frame")
+                id = self._require_known(reader.number(claim.get("id", 0)))
+                stop = self._read_stop(claim, reader, id, snapshot)
                 self._stops += 1
                 return Patient(self._standing(self._begin(stop, id, snapshot)))
             case "answered" if self._halts:
@@ -523,6 +441,40 @@ class Watch:
             case _:
                 return {"do": "continue"}
         return None
+
+    def _read_stop(self, claim: Claim, reader: Reader, id: int, snapshot: "Snapshot") -> DebugStop:
+        """Return the stop that a worker reports, in the host's words; `id` is the breakpoint's, or 0."""
+        run, breakpoints = self.running[-1], self._debugging.breakpoints
+        frames = reader.many(claim.get("frames"), reader.at, caps.MOST_STACK)
+        value, error = claim.get("value"), claim.get("error")
+        stop = DebugStop(
+            run.function,
+            "",
+            frames,
+            len(frames) - 1,
+            reader.pairs(claim.get("locals")),
+            reader.number(claim.get("arguments")),
+            reader.many(claim.get("names"), lambda name: reader.text(name, caps.MOST_SEEN_NAME), caps.MOST_NAMES),
+            reader.pairs(claim.get("shown")),
+            None if value is None else reader.text(value, caps.MOST_SEEN_RESULT),
+            None if error is None else reader.text(error, caps.MOST_SEEN_RESULT),
+            **_source(frames[-1].path if frames else "", snapshot, breakpoints),
+        )
+        why, call_arguments = claim.get("why"), ""
+        if not isinstance(why, str):
+            raise RequestRefused("a stop has a reason")
+        if id:
+            why = f"breakpoint {id}{FAILED if why.endswith(FAILED) else ''}"
+        elif why not in WHY:
+            raise RequestRefused("a stop has one of the reasons that a debugger stops for")
+        of_breakpoints = (text for placed in breakpoints.placed(snapshot) for text in placed.breakpoint.expressions)
+        displayed = {*self._displayed, *of_breakpoints}
+        shown = tuple((text, value) for text, value in stop.shown if text in displayed)
+        if len(self._debugging._running) > 1:
+            call_arguments = reader.text(json.dumps(run.call_arguments, default=repr, ensure_ascii=False))
+        if not frames:
+            raise RequestRefused("a stop has a frame")
+        return replace(stop, why=why, shown=shown, call_arguments=call_arguments)
 
     async def _standing(self, order: Awaitable["Order"]) -> "Order":
         began = asyncio.get_running_loop().time()
@@ -536,12 +488,6 @@ class Watch:
         if id and id not in self.running[-1].points:
             raise RequestRefused("the debugger hears of breakpoints that this call was sent")
         return id
-
-    def _displayed_values(self, stop: DebugStop, snapshot: "Snapshot") -> tuple[tuple[str, str], ...]:
-        """Return the displayed expressions of a stop, including those of breakpoints."""
-        placed = self._debugging.breakpoints.placed(snapshot)
-        expressions = {*self._displayed, *(text for placement in placed for text in placement.breakpoint.expressions)}
-        return tuple((text, value) for text, value in stop.shown if text in expressions)
 
     def _keep(self, claim: Claim, reader: Reader) -> None:
         if self.running[-1].has_human:

@@ -7,7 +7,7 @@ and uses of the clock, system randomness, threads or files that are visible in t
 import ast
 import os
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
@@ -59,18 +59,15 @@ def _unrecorded_calls(text: str, names: frozenset[str]) -> tuple[tuple[str, str,
         tree = tree_of(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ()
+    calls: list[tuple[str, str, int]] = []
     bodies = [statement for statement in tree.body if getattr(statement, "name", None) in names]
-    return tuple(dict.fromkeys(call for body in bodies for call in _calls(body)))
-
-
-def _calls(body: ast.AST) -> Iterator[tuple[str, str, int]]:
-    for node in ast.walk(body):
+    for node in (node for body in bodies for node in ast.walk(body)):
         if not isinstance(node, ast.Call):
             continue
         name = _dotted_name(node.func)
-        if name.startswith("self.") and not name.startswith("self.scratch"):
-            continue
-        yield from ((kind, name, node.lineno) for kind, pattern in _KNOWN if pattern.match(name))
+        if not name.startswith("self.") or name.startswith("self.scratch"):
+            calls += [(kind, name, node.lineno) for kind, pattern in _KNOWN if pattern.match(name)]
+    return tuple(dict.fromkeys(calls))
 
 
 def _dotted_name(node: ast.AST) -> str:
@@ -91,12 +88,12 @@ _SILENT: Final = frozenset({"progress", "debug"})
 class Recording:
     """The answers that one call got; calls that it makes are recorded as answers only."""
 
-    def __init__(self, seed: int, zone_then: str | None = None) -> None:
+    def __init__(self, seed: int) -> None:
         self.seed = seed
         self.turn = ""
         self.number = 0  # of the call in its program, if any
-        self.zone_then = zone_then  # in a replay: the time zone of the original call
-        self.zone = os.environ.get("TZ", "") if zone_then is None else zone_then
+        self.zone_then: str | None = None  # in a replay: the time zone of the original call
+        self.zone = os.environ.get("TZ", "")
         self.heard: list[Row] = []
         self.lacking: dict[str, None] = {}  # an ordered set
         self._size = 0

@@ -257,7 +257,8 @@ def records(entries: Sequence[BreakpointRecord], passed: int, snapshot: "Snapsho
     for record in entries:
         place = record.at.path, record.at.line
         if place not in before:
-            lines.append(f"{_where(record.at)}: {_source(record.at, snapshot).strip()}")
+            at = record.at
+            lines.append(f"{at.path}:{at.line} in {at.function}: {_source(at, snapshot).strip()}")
         last_values = before.setdefault(place, {})
         seen = [(name, text) for name, text in (*record.shown, *record.locals) if last_values.get(name) != text]
         last_values |= dict(seen)
@@ -294,28 +295,19 @@ def trace(lines: Sequence[TraceLine], snapshot: "Snapshot", *, is_cut: bool = Fa
         if (line.at.path, line.at.function) != where:
             where = line.at.path, line.at.function
             rows.append(f"{line.at.path} in {line.at.function}:")
-        rows.append(_line(line, snapshot))
+        times = f" ×{line.count}" if line.count > 1 else ""
+        rows.append(f"{line.at.line:4}{times:6} {_source(line.at, snapshot)}")
+        if line.first and (line.first == line.last or line.count == 1):
+            rows.append(f"             {_pairs(line.first)}")
+        elif line.first:
+            rows += [f"             first {_pairs(line.first)}", f"             last  {_pairs(line.last)}"]
     rows += ["… and more lines."] if is_cut else []
     rows += [] if is_whole else ["The call was ended about here; what it did last may be missing."]
     return block("\n".join(rows), MOST_CHARS * 2)
 
 
-def _line(line: TraceLine, snapshot: "Snapshot") -> str:
-    times = f" ×{line.count}" if line.count > 1 else ""
-    text = f"{line.at.line:4}{times:6} {_source(line.at, snapshot)}"
-    if not line.first:
-        return text
-    if line.first == line.last or line.count == 1:
-        return f"{text}\n             {_pairs(line.first)}"
-    return f"{text}\n             first {_pairs(line.first)}\n             last  {_pairs(line.last)}"
-
-
 def _pairs(pairs: Iterable[tuple[str, str]]) -> str:
     return ", ".join(f"{name} = {shorten(text, 200)}" for name, text in pairs).replace("\n", "\\n")
-
-
-def _where(at: At) -> str:
-    return f"{at.path}:{at.line} in {at.function}"
 
 
 def _source(at: At, snapshot: "Snapshot") -> str:

@@ -119,27 +119,24 @@ def typed_breakpoint(text: str, *, once: bool = False) -> tuple[Breakpoint, int]
     Raises:
         UsageError: a word is not understood.
     """
-    head, has_if, condition = _halves(text.strip())
-    place, _, words = head.partition(" ")
+    head, *conditions = _IF.split(text.strip(), maxsplit=1)
+    # A comma before the condition is as in `pdb`.
+    head, has_if, condition = (head.rstrip(", "), "if", conditions[0]) if conditions else head.partition(",")
+    place, _, words = head.strip().partition(" ")
     remainder, before = _counts(words.strip())
     condition, behind = _counts(condition.strip(), is_condition=True)
     if remainder or (has_if and not condition):
         message = f"`{remainder[:40]}` is nothing that a breakpoint knows." if remainder else "`if` needs a condition."
         raise UsageError(message, fix=f"Type it as FUNCTION:LINE {USAGE}.")
     counts = before | behind
-    name, line = _place(place)
+    name, colon, line = place.rpartition(":")
+    if not colon and not line.isdecimal():
+        name, line = line, "0"
+    if not line.isdecimal():
+        raise UsageError(f"{line!r} is no line.", fix=f"Type it as FUNCTION:LINE {USAGE}.")
     return Breakpoint(
         0, name, "", 0, condition, (), counts.get("after", 0), counts.get("every", 1), once or "once" in counts
-    ), line
-
-
-def _halves(text: str) -> tuple[str, bool, str]:
-    """Return the text before `if` (or before a comma as in `pdb`), whether there is one, and the condition."""
-    parts = _IF.split(text, maxsplit=1)
-    if len(parts) == 1:
-        head, comma, condition = text.partition(",")
-        return head.strip(), bool(comma), condition
-    return parts[0].rstrip(", "), True, parts[1]
+    ), int(line)
 
 
 def _counts(text: str, *, is_condition: bool = False) -> tuple[str, dict[str, int]]:
@@ -148,23 +145,6 @@ def _counts(text: str, *, is_condition: bool = False) -> tuple[str, dict[str, in
     best = text, counts
     while (match := _COUNT.fullmatch(text)) is not None:
         text, counts = match[1].strip(), {match[2] or "once": int(match[3] or 1), **counts}
-        if not is_condition or _is_expression(text):
+        if not is_condition or _parse(text, "eval") is not None:
             best = text, counts
     return best
-
-
-def _is_expression(text: str) -> bool:
-    try:
-        syntax.parse(text.strip(), mode="eval")
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return True
-
-
-def _place(place: str) -> tuple[str, int]:
-    name, colon, line = place.rpartition(":")
-    if not colon and not line.isdecimal():
-        return line, 0
-    if not line.isdecimal():
-        raise UsageError(f"{line!r} is no line.", fix=f"Type it as FUNCTION:LINE {USAGE}.")
-    return name, int(line)

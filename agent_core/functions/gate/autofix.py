@@ -146,8 +146,11 @@ _NAMES = {
 def add_imports(view: View) -> str:
     """Return the text with an import for each missing name that has only one possible meaning."""
     heads: dict[str, list[str]] = {}
+    nodes = nodes_of(view.tree)
     for name in sorted(view.missing):
-        attributes = _attributes(name, view.tree)
+        owners = [node for node in nodes if isinstance(node, ast.Attribute) and getattr(node.value, "id", "") == name]
+        is_alone = sum(isinstance(node, ast.Name) and node.id == name for node in nodes) > len(owners)
+        attributes = {node.attr for node in owners} | ({""} if is_alone else set())
         is_module = name in _MODULES and attributes <= {*dir(import_module(name))}  # each use is `name.attribute`
         is_class = name == "datetime" and not is_module and attributes <= {"", *dir(datetime)}
         if module := _NAMES.get(name) or (name if is_class else ""):
@@ -156,14 +159,6 @@ def add_imports(view: View) -> str:
             heads[f"import {name}"] = []
     lines = [head + ", ".join(names) for head, names in sorted(heads.items(), key=lambda row: (bool(row[1]), row[0]))]
     return insert_imports(view.text, view.tree, lines) if lines else view.text
-
-
-def _attributes(name: str, tree: ast.Module) -> set[str]:
-    """Return the attributes that are used of a name, including an empty one if the name is used alone."""
-    nodes = nodes_of(tree)
-    owners = [node for node in nodes if isinstance(node, ast.Attribute) and getattr(node.value, "id", "") == name]
-    alone = sum(isinstance(node, ast.Name) and node.id == name for node in nodes) - len(owners)
-    return {node.attr for node in owners} | ({""} if alone else set())
 
 
 def insert_imports(text: str, tree: ast.Module, imports: list[str]) -> str:
@@ -225,13 +220,11 @@ def add_description(view: View) -> str:
     if docstring is None or docstring.is_raw:
         return view.text
     examples = _trim(docstring.lines)
-    description = [line.strip() for line in map(_visible, docstring.escaped(bare_lines(words)))]
+    description: list[str] = []
+    for line in docstring.escaped(bare_lines(words)):
+        strays = {*stray_characters(line)}
+        description.append("".join(escaped(char) if at in strays else char for at, char in enumerate(line)).strip())
     return docstring.with_lines(text, [*description, *([""] if examples else []), *examples])
-
-
-def _visible(words: str) -> str:
-    strays = {*stray_characters(words)}
-    return "".join(escaped(char) if at in strays else char for at, char in enumerate(words))
 
 
 _HEADER = re.compile(r"^(Args|Arguments|Parameters|Params|Inputs?)\s*:\s*$", re.IGNORECASE)
@@ -428,19 +421,14 @@ def fix(draft: Draft) -> Draft:
     for _ in range(_ROUNDS):
         before = draft.text
         for repair in repairs:
-            draft = _repair(repair, draft)
+            assert draft.tree is not None
+            assert draft.function is not None
+            text = repair.apply(View(draft, draft.tree, draft.function))
+            if text != draft.text and keeps_meaning(draft.text, text, draft.candidate.name):
+                draft = draft.with_fix(repair.code, repair.message, text)
         if draft.text == before:
             break
     return draft
-
-
-def _repair(repair: Repair, draft: Draft) -> Draft:
-    assert draft.tree is not None
-    assert draft.function is not None
-    text = repair.apply(View(draft, draft.tree, draft.function))
-    if text == draft.text or not keeps_meaning(draft.text, text, draft.candidate.name):
-        return draft
-    return draft.with_fix(repair.code, repair.message, text)
 
 
 def keeps_meaning(before: str, after: str, name: str) -> bool:
@@ -448,9 +436,17 @@ def keeps_meaning(before: str, after: str, name: str) -> bool:
     old, new = parse(before), parse(after)
     if not isinstance(old, ast.Module) or not isinstance(new, ast.Module):
         return False
-    nodes = find(old, name), find(new, name)
-    words = [(ast.get_docstring(node) or "") if node else "" for node in nodes]
-    return all(nodes) and computation(old) == computation(new) and _says_no_less(*words)
+    old_node, new_node = find(old, name), find(new, name)
+    if old_node is None or new_node is None or computation(old) != computation(new):
+        return False
+    old_words, new_words = ast.get_docstring(old_node) or "", ast.get_docstring(new_node) or ""
+    if old_words == new_words:
+        return True
+    promised, described = docstring.read(old_words).parameters, docstring.read(new_words).parameters
+    examples = iter(_examples(new_words))
+    return all(described.get(parameter) == text for parameter, text in promised.items() if text) and all(
+        example in examples for example in _examples(old_words)
+    )
 
 
 @lru_cache(maxsize=8)
@@ -472,15 +468,6 @@ def computation(tree: ast.Module) -> str:
             if isinstance(argument, ast.arg):
                 argument.annotation = None
     return ast.dump(bare)
-
-
-def _says_no_less(old: str, new: str) -> bool:
-    if old == new:
-        return True
-    before, after = docstring.read(old), docstring.read(new)
-    described = all(after.parameters.get(name) == text for name, text in before.parameters.items() if text)
-    new_examples = iter(_examples(new))
-    return described and all(example in new_examples for example in _examples(old))
 
 
 def _examples(words: str) -> list[tuple[str, str]]:

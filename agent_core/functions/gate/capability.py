@@ -21,16 +21,7 @@ from sandbox.wire.lines import lines_of
 
 from .draft import D, Finding
 from .tree import context_nodes, missing_names, nodes_of, parse
-from .uses import (
-    ADVICE,
-    CONTEXT,
-    FIXES,
-    Use,
-    is_in,
-    modules_of_workspace,
-    needs_of,
-    uses,
-)
+from .uses import ADVICE, CONTEXT, FIXES, Use, is_in, modules_of_workspace, needs_of, uses
 
 if TYPE_CHECKING:
     from .candidate import Way
@@ -127,11 +118,8 @@ def _missing(uses: Iterable[Use], grants: Grants) -> list[Use]:
 
 def uses_context(tree: ast.AST) -> frozenset[str]:
     """Return the attributes of `self` that a function uses: `call`, `progress`, `scratch`, …"""
-    return frozenset(
-        node.attr
-        for node in context_nodes(tree)
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
-    )
+    attributes = [node for node in context_nodes(tree) if isinstance(node, ast.Attribute)]
+    return frozenset(node.attr for node in attributes if isinstance(node.value, ast.Name) and node.value.id == "self")
 
 
 _REACHES = {  # by kind of grant: the phrase for items, and the phrase for items that the text does not name
@@ -175,7 +163,14 @@ def reach(text: str, grants: Grants = NOTHING) -> tuple[str, ...]:
         return (_UNCERTAIN,)
     all_uses = uses(tree, ())
     grants |= needs_of(all_uses)
-    words = reach_of(grants, missing_names(text, tree), _called_functions(tree))
+    called = called_by_self(tree)
+    for node in nodes_of(tree):
+        match node:
+            case ast.ImportFrom(module=module, level=level, names=names) if level or _is_own(module or ""):
+                called |= {alias.name for alias in names}
+            case ast.Import(names=names):
+                called |= {alias.name for alias in names if _is_own(alias.name)}
+    words = reach_of(grants, missing_names(text, tree), called)
     words = words or ((_UNCERTAIN,) if any(not use.kind for use in all_uses) or not _is_plain(tree) else ())
     return (*words, KEEPS_STATE) if "state" in uses_context(tree) else words
 
@@ -221,18 +216,6 @@ def needs_of_text(text: str, listed: tuple[str, ...] = (), guarded: frozenset[st
     return needs_of(uses(tree, listed, guarded)) if isinstance(tree, ast.Module) else NOTHING
 
 
-def _called_functions(tree: ast.Module) -> set[str]:
-    """Return the workspace functions that a text imports or calls by `self.call`."""
-    called = called_by_self(tree)
-    for node in nodes_of(tree):
-        match node:
-            case ast.ImportFrom(module=module, level=level, names=names) if level or _is_own(module or ""):
-                called |= {alias.name for alias in names}
-            case ast.Import(names=names):
-                called |= {alias.name for alias in names if _is_own(alias.name)}
-    return called
-
-
 def _is_own(module: str) -> bool:
     return module.partition(".")[0] == FOLDER
 
@@ -262,8 +245,11 @@ def _is_plain(tree: ast.Module) -> bool:
     origins |= {f"{node.module}.*" for node in stars}
     is_given = not any(is_in(origin, frozenset({"builtins"})) for origin in scope.imports.values())
     read = [node for node in nodes if isinstance(node, ast.Name)]
+    # `self` gives access to the host: only its known attributes are used, and it is not passed on.
+    in_context = context_nodes(tree)
+    known = {id(node.value) for node in in_context if isinstance(node, ast.Attribute) and node.attr in _HARMLESS}
     return (
-        _keeps_self(tree)
+        all(id(node) in known for node in in_context if isinstance(node, ast.Name) and node.id == "self")
         and all(_computes(origin) for origin in origins if origin and not (origin.startswith("builtins.") and is_given))
         and not any(
             node.attr in OTHER_WAYS or (node.attr.startswith("__") and node.attr not in _PLAIN_DUNDERS)
@@ -280,10 +266,3 @@ def _computes(dotted: str) -> bool:
         part for part in parts[1:] if part.lstrip("_") in sys.stdlib_module_names - COMPUTING or part in OTHER_WAYS
     }
     return is_in(dotted, COMPUTING) and not doors
-
-
-def _keeps_self(tree: ast.Module) -> bool:
-    """Check whether `self`, which gives access to the host, is only used by its known attributes and not passed on."""
-    nodes = context_nodes(tree)
-    known = {id(node.value) for node in nodes if isinstance(node, ast.Attribute) and node.attr in _HARMLESS}
-    return all(id(node) in known for node in nodes if isinstance(node, ast.Name) and node.id == "self")

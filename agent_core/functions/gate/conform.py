@@ -31,11 +31,8 @@ def conform(draft: Draft) -> Draft:
     """Return the draft with everything that would keep the model from calling the function correctly."""
     if draft.function is None or draft.tree is None:
         return draft.skip("there is no function to look at")
-    reading = read_module(
-        ModuleSource.of(draft.candidate.module, draft.text, draft.candidate.path),
-        tree=draft.tree,
-        modules=draft.snapshot.modules,
-    )
+    source = ModuleSource.of(draft.candidate.module, draft.text, draft.candidate.path)
+    reading = read_module(source, tree=draft.tree, modules=draft.snapshot.modules)
     problems = [weigh(problem, draft) for problem in reading.problems if problem.code != "redefined"]
     findings = [*check(draft.function), *undefined_names(draft, draft.tree, draft.module_names)]
     return replace(draft, own=reading).with_problems(problems).with_findings(STAGE, findings)

@@ -230,7 +230,13 @@ async def compare_functions(  # noqa: PLR0913 - what may differ from the example
     if not kinds or kinds != others[: len(others) - len(more)]:
         return "other arguments"
     both = (first_function,) if more else (first_function, second_function)
-    calls = [call for function in both for call in _calls(function) if len(call) == len(kinds) or not more]
+    calls: list[tuple[object, ...]] = []
+    for function in both:
+        names = [*function.parameters["properties"]]
+        for arguments in read_calls([example.call for example in function.examples[:_EXAMPLES]], function):
+            is_usable = len(arguments) == len(kinds) or not more
+            if is_usable and [*arguments] == names[: len(arguments)]:  # none in between is left out
+                calls.append(tuple(map(_as_sent, arguments.values())))
     if not calls:
         return "unknown"
     if is_strict:
@@ -250,26 +256,15 @@ async def compare_functions(  # noqa: PLR0913 - what may differ from the example
 
 def _same_results(first: Sequence[Outcome | None], second: Sequence[Outcome | None]) -> Sameness:
     """Return whether two functions ended alike; a call that one of them refused or had no time for is ignored."""
-    pairs = [
-        pair
-        for pair in zip(first, second, strict=True)
-        if not any(outcome is None or isinstance(outcome, Refused | TimedOut) for outcome in pair)
-    ]
-    values = [
-        (one.value, other.value) for one, other in pairs if isinstance(one, Returned) and isinstance(other, Returned)
-    ]
-    raised = sum(isinstance(one, Raised) and isinstance(other, Raised) for one, other in pairs)
-    if len(values) + raised < len(pairs) or not all(same(*pair, is_float=True) for pair in values):
-        return "different"
-    return "same" if len(values) >= _LEAST else "unknown"
-
-
-def _calls(function: "Function") -> Iterator[tuple[object, ...]]:
-    """Yield the positional arguments of the examples that leave none out in between."""
-    calls, names = [example.call for example in function.examples[:_EXAMPLES]], [*function.parameters["properties"]]
-    for arguments in read_calls(calls, function):
-        if [*arguments] == names[: len(arguments)]:
-            yield tuple(map(_as_sent, arguments.values()))
+    returned = 0
+    for one, other in zip(first, second, strict=True):
+        if any(outcome is None or isinstance(outcome, Refused | TimedOut) for outcome in (one, other)):
+            continue
+        if isinstance(one, Returned) and isinstance(other, Returned) and same(one.value, other.value, is_float=True):
+            returned += 1
+        elif not (isinstance(one, Raised) and isinstance(other, Raised)):
+            return "different"
+    return "same" if returned >= _LEAST else "unknown"
 
 
 def _alike(draft: Draft, own_function: "Function") -> Iterator["Function"]:

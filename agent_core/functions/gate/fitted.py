@@ -67,11 +67,8 @@ def _judge(
     calls: Sequence[tuple[Arguments, Outcome | None]],
 ) -> Finding | None:
     """Return a finding if calls without the examples' constants all get one answer, and others an example's."""
-    ended = [
-        (call, _answer(call, outcome.value) if isinstance(outcome, Returned) else "an error")
-        for call, outcome in calls
-        if isinstance(outcome, Returned | Raised)
-    ]
+    ended = [(call, _answer(call, outcome.value)) for call, outcome in calls if isinstance(outcome, Returned)]
+    ended += [(call, "an error") for call, outcome in calls if isinstance(outcome, Raised)]
     answers = [answer for call, answer in ended if not links(call, constants)]
     known = {*answers, *(_answer(*case) for case in cases)}
     if len(answers) < _LEAST or len(set(answers)) > 1 or any(answer not in known for _call, answer in ended):

@@ -311,18 +311,13 @@ class Gate:
         `search` is used to check that a function's description finds it.
         """
         self._trial = TrialTools(workers, limits or Limits(), reader=reader, finder=search)
-        self._rules = rules or Rules()
+        self.rules = rules or Rules()
         self._stages = stages
 
     @property
     def has_reader(self) -> bool:
         """True if a model can be asked about descriptions."""
         return self._trial.reader is not None
-
-    @property
-    def rules(self) -> Rules:
-        """The rules by which the gate judges."""
-        return self._rules
 
     async def judge(
         self,
@@ -340,7 +335,7 @@ class Gate:
         author can be asked to predict results; with `reading`, the reader is asked.
         """
         text = candidate.code.replace("\r\n", "\n").replace("\r", "\n")
-        rules = replace(self._rules, off=frozenset("*")) if candidate.exact else self._rules
+        rules = replace(self.rules, off=frozenset("*")) if candidate.exact else self.rules
         apart, names = candidate.apart, [*snapshot.functions] if candidate.replaces and policy == "import" else []
         if candidate.name in names:
             apart = tuple(names[names.index(candidate.name) + 1 :])  # of imported copies, keep the first
@@ -354,10 +349,15 @@ class Gate:
             approval_mode=granted.approval_mode,
         )
         trial = self._trial.granted(granted)
-        reports = []
-        for stages in _at_once((*self._stages, READER) if challenging or reading else self._stages):
-            draft, stage_reports = await _ask_all(stages, draft, trial)
-            reports += stage_reports
+        reports: list[StageReport] = []
+        for first, *others in _at_once((*self._stages, READER) if challenging or reading else self._stages):
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(_ask(stage, draft, trial)) for stage in others]
+                after, report = await _ask(first, draft, trial)
+            results = [task.result() for task in tasks]  # of these, only the findings and the reports count
+            more = [problem for sibling, _ in results for problem in sibling.problems[len(draft.problems) :]]
+            reports += [report, *(replace(other, beside=True) for _, other in results)]
+            draft = after.with_problems(more)
         return await aside(draft.size, _verdict, draft, tuple(reports))
 
     async def judge_module(
@@ -375,7 +375,7 @@ class Gate:
         """
         candidate = Candidate("", source.text, source.module, file=source.path, exact=True)
         file = SavedFile(
-            *(candidate, self._rules.policy(policy), self._rules, snapshot, source.text),
+            *(candidate, self.rules.policy(policy), self.rules, snapshot, source.text),
             source=source,
             previous=previous_reading,
             granted=granted.grants,
@@ -400,7 +400,7 @@ class Gate:
 
         With `reading`, the reader is asked as well.
         """
-        draft = draft_of(name, verdict, snapshot, self._rules)
+        draft = draft_of(name, verdict, snapshot, self.rules)
         if draft is None:
             return Look(name)
         before, reports, trial = len(draft.problems), list[StageReport](), self._trial.granted(granted)
@@ -420,7 +420,7 @@ class Gate:
 
         If a function no longer has a schema, the last one is kept.
         """
-        fresh = read_module(reading.source, self._rules.module_bytes, modules=snapshot.modules)
+        fresh = read_module(reading.source, self.rules.module_bytes, modules=snapshot.modules)
         resolved, problems = await try_module(fresh, snapshot, self._trial)
         return replace(reading, leans=fresh.leans) if problems else resolved
 
@@ -472,22 +472,11 @@ class Gate:
         If it `is_strict`, other calls are compared as well. The second function gets `more` arguments at the end; or it
         is the first one in the snapshot `fixed_in`, and may then return where the first did not.
         """
-        texts, fixed, wall_s = snapshot.modules, fixed_in.modules if fixed_in else None, self._rules.fitted_s
+        texts, fixed, wall_s = snapshot.modules, fixed_in.modules if fixed_in else None, self.rules.fitted_s
         functions = first_function, second_function
         return await compare_functions(
             *functions, texts, wall_s, self._trial, is_strict=is_strict, more=more, fixed_in=fixed
         )
-
-
-async def _ask_all(stages: Sequence[Stage[D]], draft: D, trial: TrialTools) -> tuple[D, list[StageReport]]:
-    """Run stages in parallel and return the draft with all findings; only the first stage may change anything else."""
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(_ask(stage, draft, trial)) for stage in stages[1:]]
-        after, report = await _ask(stages[0], draft, trial)
-    results = [task.result() for task in tasks]
-    more = [problem for sibling, _ in results for problem in sibling.problems[len(draft.problems) :]]
-    reports = [report, *(replace(other_report, beside=True) for _, other_report in results)]
-    return after.with_problems(more), reports
 
 
 async def _ask(stage: Stage[D], draft: D, trial: TrialTools) -> tuple[D, StageReport]:

@@ -192,12 +192,10 @@ async def _answer(draft: Draft, trial: "TrialTools", chosen: Sequence[str]) -> R
 async def _try_calls(answer: ReaderAnswer, subject: TrialSubject, trial: "TrialTools") -> ReaderAnswer:
     """Return the answer with the results of its calls, rebuilt from their arguments so that no other code runs."""
     function = subject.function
-    calls = {
-        write_call(function, arguments): call.expected
-        for call in answer.calls
-        if is_bare_call(call.call, function.name)
-        for arguments in read_calls([call.call], function)[:1]
-    }
+    calls: dict[str, str] = {}
+    for call in answer.calls:
+        if is_bare_call(call.call, function.name):
+            calls |= {write_call(function, given): call.expected for given in read_calls([call.call], function)[:1]}
     expected = predictions([*calls], [*calls.values()], function.returns)
     results = await run(expected, function, subject.snapshot, trial)
     tried = tuple(ExpectedCall(result.call, result.expected, result.returned, result.agreed) for result in results)
@@ -221,8 +219,15 @@ class TriedCall:
 
 
 async def _chosen(draft: Draft, subject: TrialSubject, trial: "TrialTools") -> list[str]:
-    """Return the calls that reveal most of what the examples leave open, if they leave much open."""
-    if not is_doubtful(draft):
+    """Return the calls that reveal most of what the examples leave open.
+
+    There are none if it does not seem to serve its examples only, and most changes of its body are detected.
+    """
+    unnoticed, rules = draft.unnoticed, draft.rules
+    is_weak = len(unnoticed) >= max(rules.weak_least, rules.weak_share * draft.mutants_tried)
+    # Changes of constants and boundaries, which few examples detect, do not count by themselves.
+    is_weak = is_weak and any(mutant.operator not in _NEXT_TO_IT for mutant in unnoticed)
+    if not is_weak and not draft.shows(*CHALLENGED):
         return []
     given = read_calls([example.call for example in draft.examples], subject.function)
     values = constants(subject.tree)
@@ -230,21 +235,8 @@ async def _chosen(draft: Draft, subject: TrialSubject, trial: "TrialTools") -> l
     tried = await _results(draft, subject, recombine(given, subject.function.parameters, numbers)[:_TRIED], trial)
     doubts = [problem for problem in draft.problems if problem.code in CHALLENGED]
     doubted = [row.call for doubt in doubts for row in doubt.evidence if row.call and _is_clear(row.call)][:_FEW]
-    return [
-        *doubted,
-        *_telling(tried, {example.expected.strip() for example in draft.examples}, draft.rules.challenges),
-    ]
-
-
-def is_doubtful(draft: Draft) -> bool:
-    """Check whether the function may only serve its examples, or many changes of its body go undetected.
-
-    Changes of constants and boundaries, which few examples detect, do not count by themselves.
-    """
-    unnoticed, rules = draft.unnoticed, draft.rules
-    is_weak = len(unnoticed) >= max(rules.weak_least, rules.weak_share * draft.mutants_tried)
-    is_weak = is_weak and any(mutant.operator not in _NEXT_TO_IT for mutant in unnoticed)
-    return is_weak or draft.shows(*CHALLENGED)
+    known = {example.expected.strip() for example in draft.examples}
+    return [*doubted, *_telling(tried, known, draft.rules.challenges)]
 
 
 async def _results(

@@ -9,7 +9,7 @@ import ast
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Final, TypeAlias
 
@@ -128,31 +128,19 @@ def sites(function: FunctionNode) -> Iterator[Site]:
         ):
             continue
         yield site
-        waiting += reversed([_inside(site, field, child) for field, child in _children(site.node)])
-
-
-def _children(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
-    for field, value in ast.iter_fields(node):
-        if field in ("annotation", "returns", "decorator_list"):
-            continue
-        for child in value if isinstance(value, list) else [value]:
-            if isinstance(child, ast.AST):
-                yield field, child
-
-
-def _inside(site: Site, field: str, child: ast.AST) -> Site:
-    node = site.node
-    return replace(
-        site,
-        node=child,
-        parent=node,
-        statement=child if isinstance(child, ast.stmt) else site.statement,
-        condition=(node.test, field == "body")
-        if isinstance(node, ast.If | ast.IfExp) and field != "test"
-        else site.condition,
-        in_while=site.in_while or isinstance(node, ast.While),
-        in_table=site.in_table or _is_table(site),
-    )
+        node, inner = site.node, list[Site]()
+        in_while, in_table = site.in_while or isinstance(node, ast.While), site.in_table or _is_table(site)
+        for field, value in ast.iter_fields(node):
+            if field in ("annotation", "returns", "decorator_list"):
+                continue
+            condition = site.condition
+            if isinstance(node, ast.If | ast.IfExp) and field != "test":
+                condition = node.test, field == "body"
+            for child in value if isinstance(value, list) else [value]:
+                if isinstance(child, ast.AST):
+                    statement = child if isinstance(child, ast.stmt) else site.statement
+                    inner.append(Site(child, node, statement, condition, in_while, in_table, site.returns))
+        waiting += reversed(inner)
 
 
 def _is_table(site: Site) -> bool:

@@ -66,11 +66,8 @@ class MutationResult:
             return "nothing tried: time was up" if self.late else "nothing tried: its examples take too long"
         if not self.mutant_count:
             return "there is nothing in it to change"
-        late = (
-            ""
-            if self.tried == self.mutant_count
-            else f"{self.tried} of {self.mutant_count} wrong bodies tried: time was up; "
-        )
+        late = f"{self.tried} of {self.mutant_count} wrong bodies tried: time was up; "
+        late = "" if self.tried == self.mutant_count else late
         bodies, noticed = "wrong body" if self.tried == 1 else "wrong bodies", self.tried - len(self.survivors)
         return f"{late}{noticed} of {self.tried} {bodies} noticed"
 
@@ -170,7 +167,10 @@ def _try_bodies(draft: Draft, function: Function, text: str) -> _Steps[MutationR
         ]
         return [agreed[at * width : (at + 1) * width] for at in range(len(texts))]
 
-    hollow = stubs(text, function.name, _constants(examples))
+    # Stubs return None, the first expected result, and empty values of the expected types.
+    values = [value for value in map(literal_value, map(expectation, examples)) if type(value) in _NOTHINGS]
+    nothings = [nothing for value in values for nothing in _NOTHINGS[type(value)]]
+    hollow = stubs(text, function.name, ["None", *map(repr, values[:1]), *nothings])
     own, *others = yield from agreement([None, *hollow.values()], examples)
     usable = [at for at, agreed in enumerate(own) if agreed]
     if not usable:
@@ -196,19 +196,8 @@ def _spoils(value: str, passed: Sequence[bool | None], examples: Sequence[Exampl
     """Check whether the examples that this stub fails have fewer than two results; boolean stubs do not count."""
     failed = [example for example, agreed in zip(examples, passed, strict=True) if not agreed]
     promises = {one.raises or one.expected.strip() for one in failed}
-    return (
-        any(passed)
-        and len(promises) < 2
-        and (value.isidentifier() or value in _EMPTY)
-        and value not in ("True", "False")
-    )
-
-
-def _constants(examples: Sequence[Example | GivenExample]) -> list[str]:
-    """Return values for stubs: None, the first expected result, and empty values of the expected types."""
-    values = [value for value in map(literal_value, map(expectation, examples)) if type(value) in _NOTHINGS]
-    nothings = [nothing for value in values for nothing in _NOTHINGS[type(value)]]
-    return ["None", *map(repr, values[:1]), *nothings]
+    is_meant = (value.isidentifier() or value in _EMPTY) and value not in ("True", "False")
+    return is_meant and any(passed) and len(promises) < 2
 
 
 def findings(result: MutationResult, name: str, line: int) -> Iterator[Finding]:

@@ -55,36 +55,25 @@ async def try_callers(
     draft: D, names: Sequence[str], snapshot: Snapshot, new_snapshot: Snapshot, trial: TrialTools
 ) -> tuple[D, list[BrokenCaller]]:
     """Return the draft with a note on progress, and the callers whose examples fail only with the new version."""
-    users = [
-        new_snapshot.functions[name]
-        for name in names
-        if name in new_snapshot.functions and new_snapshot.functions[name].examples
-    ]
+    there = [new_snapshot.functions[name] for name in names if name in new_snapshot.functions]
+    users = [function for function in there if function.examples]
     turn, until = asyncio.Semaphore(_AT_ONCE), asyncio.get_running_loop().time() + draft.rules.neighbours_s
 
     async def try_one(user_function: Function) -> list[BrokenCaller] | None:
         try:
             async with asyncio.timeout_at(until), turn:
-                return await _broken(user_function, snapshot, new_snapshot, trial)
+                results = await run(user_function.examples[:MOST], user_function, new_snapshot, trial)
+                failing = [result for result in results if not result.agreed]
+                old = await run([result.example for result in failing], user_function, snapshot, trial)
         except TimeoutError:
             return None
+        pairs = zip(old, failing, strict=True)
+        return [BrokenCaller(user_function, was, result) for was, result in pairs if was.agreed]
 
     reached = [found for found in await asyncio.gather(*map(try_one, users)) if found is not None]
     is_late = len(reached) < len(users)
     note = f"{len(reached)} of {len(users)} callers with examples tried{': time was up' if is_late else ''}"
     return replace(draft, note=note, late=is_late), [broken for found in reached for broken in found]
-
-
-async def _broken(
-    user_function: Function, snapshot: Snapshot, new_snapshot: Snapshot, trial: TrialTools
-) -> list[BrokenCaller]:
-    """Return the examples of one caller that the change has broken."""
-    results = await run(user_function.examples[:MOST], user_function, new_snapshot, trial)
-    failing = [result for result in results if not result.agreed]
-    if not failing:
-        return []
-    old = await run([result.example for result in failing], user_function, snapshot, trial)
-    return [BrokenCaller(user_function, was, result) for was, result in zip(old, failing, strict=True) if was.agreed]
 
 
 def caller_finding(broken: BrokenCaller, name: str) -> Finding:

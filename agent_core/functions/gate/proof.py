@@ -70,7 +70,13 @@ def excuse(example: Example, outcome: Outcome, again: Outcome, code: ast.Module)
     """
     match outcome:
         case Raised(failure=failure):
-            return "its result is nothing that can be sent" if failure.type == "Unsendable" else _missing(outcome)
+            if failure.type == "Unsendable":
+                return "its result is nothing that can be sent"
+            frames, kind = failure.frames, failure.type.rpartition(".")[2]
+            is_package = kind in ("ImportError", "ModuleNotFoundError")  # also when the function itself raises it
+            is_own = is_package or (bool(frames) and frames[-1].path.startswith(("<example", "<setup")))
+            is_module = kind == "AttributeError" and failure.message.startswith("module ")
+            return "it uses what is not here" if is_own and (kind in _ELSEWHERE or is_module) else ""
         case TimedOut():
             return "it takes too long"
         case Returned() if not example.raises:
@@ -89,15 +95,6 @@ def _uncertain(example: Example, returned: Returned, again: Outcome, code: ast.M
     own = parse("\n".join((*example.setup, example.call)))
     is_chance = is_by_chance(code) or (isinstance(own, ast.Module) and is_by_chance(own))
     return "chance or the clock decides its result" if is_chance else ""
-
-
-def _missing(raised: Raised) -> str:
-    """Return that an example uses a missing name, or that its function lacks a package; otherwise an empty text."""
-    frames, kind = raised.failure.frames, raised.failure.type.rpartition(".")[2]
-    is_package = kind in ("ImportError", "ModuleNotFoundError")  # also when the function itself raises it
-    is_own = is_package or (bool(frames) and frames[-1].path.startswith(("<example", "<setup")))
-    is_module = kind == "AttributeError" and raised.failure.message.startswith("module ")
-    return "it uses what is not here" if is_own and (kind in _ELSEWHERE or is_module) else ""
 
 
 def with_directives(text: str, directives: Mapping[int, str]) -> str:
@@ -207,15 +204,6 @@ class Callees:
         raise RequestRefused(f"`{function.name}` did not return")
 
 
-def why_unrun(function: str, outcome: Outcome, refused: Sequence[str], grants: Grants) -> str:
-    """Return what an example needed and did not have, with the command that grants it, or an empty text."""
-    path = _shut_path(outcome)
-    missing = Grants(read=(path,)) if path else NOTHING
-    if path and not grants.covers(missing):
-        return f"it opens {fence(path)}, which is not granted. Type: {Question(function, missing).command}"
-    return refused[0] if refused else ""
-
-
 def _shut_path(outcome: Outcome) -> str:
     """Return the path that could not be opened, as a grant names it; empty if there is none or it is in scratch."""
     failure = outcome.failure if isinstance(outcome, Raised) else None
@@ -296,7 +284,12 @@ async def prove(draft: Draft, trial: TrialTools) -> Draft:
     """Return the draft with the results of its examples."""
     own = draft.loaded
     if own is None:
-        return _count_examples(draft).skip(NOT_IMPORTED)
+        function, node = draft.own_function, draft.function
+        if function and draft.tree and node and draft.has("needs-packages") and not draft.has(*HOLLOW):
+            # It waits for a package: with too few examples, a human would be asked in vain.
+            unproven = _unproven(draft, TrialSubject(function, node, draft.tree, draft.snapshot))
+            draft = draft if unproven else draft.with_findings(STAGE, too_few(function, draft.examples, ""))
+        return draft.skip(NOT_IMPORTED)
     if draft.has(*HOLLOW):
         return draft.skip(NOTHING_YET)
     unproven = _unproven(draft, own)
@@ -314,20 +307,18 @@ async def prove(draft: Draft, trial: TrialTools) -> Draft:
         trials = replace(trials, offered=await _other_call(results, own, trial))
     twice = contradictions(examples)
     told_of = [result for result in results if not result.agreed and result.call not in twice]
-    offers = [_offering(finding, trials.offered) for finding in missing]
+    offers: list[Finding] = []
+    for finding in missing:
+        fix = finding.fix
+        if trials.offered is not None and finding.code in ALIKE:
+            fix = "take one of the two out; " if finding.code == "contradictory-examples" else ""
+            fix += f"add a line `>>> {trials.offered.call}`, which gives another result, and that result on the line"
+            fix += " below"
+        offers.append(replace(finding, fix=fix))
     ran, left = len(results), len(examples) - len(results)
     note = f"{trials.agreed} of {ran} examples agree" + (f"; {left} more were not run" if left > 0 else "")
     draft = replace(draft, trials=trials, note=note if examples else "it has no example")
     return draft.with_findings(STAGE, [*(example_finding(result) for result in told_of), *offers])
-
-
-def _count_examples(draft: Draft) -> Draft:
-    """Return a draft that waits for a package with problems of its examples, so that a human is not asked in vain."""
-    function, node = draft.own_function, draft.function
-    if function is None or draft.tree is None or node is None or not draft.has("needs-packages") or draft.has(*HOLLOW):
-        return draft
-    unproven = _unproven(draft, TrialSubject(function, node, draft.tree, draft.snapshot))
-    return draft if unproven else draft.with_findings(STAGE, too_few(function, draft.examples, ""))
 
 
 async def _run_examples(
@@ -370,10 +361,15 @@ async def _excuse_failures(
         return draft, None
     again = await run([result.example for result in failing], function, subject.snapshot, trial)
     is_float, outward = promises_floats(function.returns), draft.needs.is_outward
-    reasons = {
-        result.line: _reason(result, repeat, subject.tree, is_float=is_float, is_outward=outward)
-        for result, repeat in zip(failing, again, strict=True)
-    }
+    reasons: dict[int, tuple[str, str]] = {}  # by line, the directive and why the example is excluded
+    for result, repeat in zip(failing, again, strict=True):
+        assert isinstance(result.example, Example)
+        options = option_for(result.example, result.outcome, is_float=is_float)
+        if outward and not options:
+            reasons[result.line] = f"+{SKIP}", "it needs what a grant alone gives"
+            continue
+        reason = "" if options else excuse(result.example, result.outcome, repeat.outcome, subject.tree)
+        reasons[result.line] = options or (f"+{SKIP}" if reason else ""), reason
     directives = {line: directive for line, (directive, _) in reasons.items() if directive}
     fixed = with_docstring(draft, with_directives(draft.text, directives)) if directives else None
     if fixed is None or fixed.own is None:
@@ -392,18 +388,6 @@ async def _excuse_failures(
         for result, example in others
         if example is not None or not result.line
     ]
-
-
-def _reason(
-    result: ExampleResult, repeat_result: ExampleResult, code: ast.Module, *, is_float: bool, is_outward: bool
-) -> tuple[str, str]:
-    """Return the directive for a failing example, and why it is excluded; both are empty if it is wrong."""
-    assert isinstance(result.example, Example)
-    options = option_for(result.example, result.outcome, is_float=is_float)
-    if is_outward and not options:
-        return f"+{SKIP}", "it needs what a grant alone gives"
-    reason = "" if options else excuse(result.example, result.outcome, repeat_result.outcome, code)
-    return options or (f"+{SKIP}" if reason else ""), reason
 
 
 def _trials(results: Sequence[ExampleResult], unproven: str) -> ExampleTrials:
@@ -438,15 +422,6 @@ async def _other_call(
     return None
 
 
-def _offering(finding: Finding, offered: Disagreement | None) -> Finding:
-    """Return the finding that all results are equal, with a fix that offers a call with another result."""
-    if offered is None or finding.code not in ALIKE:
-        return finding
-    first = "take one of the two out; " if finding.code == "contradictory-examples" else ""
-    fix = f"{first}add a line `>>> {offered.call}`, which gives another result, and that result on the line below"
-    return replace(finding, fix=fix)
-
-
 def lacks_grant(outcome: Outcome, grants: Grants) -> bool:
     """Check whether a call failed in a way that a missing grant explains."""
     if not isinstance(outcome, Raised):
@@ -473,7 +448,11 @@ async def run(
         result = _result(example, await trial.run(snapshot.modules, function.module, work, callees), is_float)
         if result.agreed or grants is None:
             return result
-        return replace(result, unrun=why_unrun(function.name, result.outcome, callees.refused, grants))
+        path, unrun = _shut_path(result.outcome), callees.refused[0] if callees.refused else ""
+        missing = Grants(read=(path,)) if path else NOTHING
+        if path and not grants.covers(missing):
+            unrun = f"it opens {fence(path)}, which is not granted. Type: {Question(function.name, missing).command}"
+        return replace(result, unrun=unrun)
 
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(tried(example)) for example in examples]
@@ -492,10 +471,8 @@ def _disagreements(results: Sequence[ExampleResult]) -> Iterator[Disagreement]:
 
 def example_finding(result: ExampleResult) -> Finding:
     """Return the finding about a failing example."""
-    wrote, back = (
-        f"for `{result.call}` you wrote {fence(result.expected or '(no result)', 120)}",
-        fence(result.returned),
-    )
+    wrote = f"for `{result.call}` you wrote {fence(result.expected or '(no result)', 120)}"
+    back = fence(result.returned)
     match result.outcome:
         case Returned():
             code, came = "example-disagrees", f"it printed {back}" if result.printed else f"it returned {back}"

@@ -91,7 +91,11 @@ def make_private(text: str, name: str) -> str:
     tree = parse(text)
     if not isinstance(tree, ast.Module) or not 1 < len(functions(tree)) <= _MOST:
         return text
-    helpers, nodes = _helpers(text, tree, name), nodes_of(tree)
+    names = [node.name for node in functions(tree)]
+    reached = {node.name for node in running_with(text, name) if isinstance(node, FunctionNode)}
+    public = {helper for helper in names if not helper.startswith("_")}
+    is_using_all = name in public <= reached and len({*names}) == len(names)
+    helpers, nodes = public - {name} if is_using_all else set[str](), nodes_of(tree)
     uses = [node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)]
     uses = [
         name for name in (*uses, *(node.name for node in nodes if isinstance(node, FunctionNode))) if name in helpers
@@ -107,14 +111,6 @@ def make_private(text: str, name: str) -> str:
         line, column = word.start
         lines[line - 1] = f"{lines[line - 1][:column]}_{lines[line - 1][column:]}"
     return "".join(lines)
-
-
-def _helpers(text: str, tree: ast.Module, name: str) -> set[str]:
-    """Return the public functions other than the promised one, if it uses all of them."""
-    names = [node.name for node in functions(tree)]
-    reached = {node.name for node in running_with(text, name) if isinstance(node, FunctionNode)}
-    public = {helper for helper in names if not helper.startswith("_")}
-    return public - {name} if name in public <= reached and len({*names}) == len(names) else set()
 
 
 _FENCE = re.compile(
@@ -260,7 +256,10 @@ def _unparsable(error: Unparsable, text: str) -> Finding:
 def _shape(draft: Draft) -> Iterator[Finding]:
     assert draft.tree is not None
     fix = "move it into the function, or leave it out; only imports, constants, classes and functions stand at the top"
-    for node in (node for node in draft.tree.body if not _belongs(node)):
+    for node in draft.tree.body:
+        value = node.value.value if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) else None
+        if isinstance(value, str) or isinstance(node, _BINDING):
+            continue
         message = f"`{bare_lines(ast.unparse(node))[0][:80]}` would run whenever the module is imported"
         yield Finding("top-level-statement", message, fix, node.lineno, node.col_offset + 1)
     name, helpers = draft.candidate.name, draft.candidate.helpers
@@ -289,8 +288,3 @@ def _absent(name: str, others: list[str]) -> Finding:
         return Finding("wrong-name", message, f"write `def {name}(…)`, or announce it as `{others[0]}`")
     message = f"the code defines {', '.join(f'`{extra}`' for extra in others)}, but no `{name}`"
     return Finding("wrong-name", message, f"send only `def {name}(…)`; name helpers with a leading underscore")
-
-
-def _belongs(node: ast.stmt) -> bool:
-    is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
-    return is_text or isinstance(node, _BINDING)

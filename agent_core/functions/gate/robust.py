@@ -197,11 +197,8 @@ class RobustTrial:
         rows, reached = _rows_of(tried, name), sum(outcome is not None for _arguments, outcome in tried)
         if reached < _REACHED * len(tried) or _matters(rows) or not _is_telling(rows):
             return None  # a call that was not reached might differ
-        telling = {
-            write_call(own, call): outcome.shown
-            for call, outcome in more
-            if isinstance(outcome, Returned) and call not in self._examples
-        }
+        returned = [(call, outcome.shown) for call, outcome in more if isinstance(outcome, Returned)]
+        telling = {write_call(own, call): shown for call, shown in returned if call not in self._examples}
         message = f"`{name}` changes nothing in what `{own.name}` returns: calls that differ in it alone gave the same"
         evidence = tuple(Evidence(call=call, returned=result) for call, result in [*telling.items()][:_MOST])
         return Finding("doubt-parameter", message, _USE, own.line, evidence=evidence)
@@ -209,15 +206,14 @@ class RobustTrial:
     def failures(self, calls: Sequence[Arguments], outcomes: Sequence[Outcome | None]) -> Iterator[FailedCall]:
         """Yield the calls that failed."""
         for call, outcome in zip(calls, outcomes, strict=True):
-            if isinstance(outcome, Raised | TimedOut | Killed) and not self._is_right(outcome):
-                failure = FailedCall(call, outcome, tuple(unseen(call, self._examples)))
-                if not (self._by_chance and failure.code == "fails-on"):
-                    yield failure
-
-    def _is_right(self, outcome: Raised | TimedOut | Killed) -> bool:
-        return isinstance(outcome, Raised) and (
-            is_right(outcome, self._right) or lacks_grant(outcome, self._draft.needs)  # reported with the examples
-        )
+            if not isinstance(outcome, Raised | TimedOut | Killed):
+                continue
+            if isinstance(outcome, Raised) and is_right(outcome, self._right):
+                continue
+            failure = FailedCall(call, outcome, tuple(unseen(call, self._examples)))
+            is_reported = lacks_grant(outcome, self._draft.needs)  # with the examples
+            if not is_reported and not (self._by_chance and failure.code == "fails-on"):
+                yield failure
 
     async def smallest(self, failures: Iterator[FailedCall]) -> list[FailedCall]:
         """Return the shortest failure of each kind, each confirmed alone."""
@@ -230,18 +226,15 @@ class RobustTrial:
 
     async def _confirm(self, failed: FailedCall) -> FailedCall | None:
         """Return a failure as it repeats in a separate worker; None if it does not."""
-        repeat = next(self.failures([failed.call], [await self._alone(failed.call)]), None)
+        (outcome,) = await self._outcomes([failed.call], each_s=_ALONE_S)
+        if isinstance(outcome, TimedOut) and _WAITING_S <= (outcome.cpu_s or 0.0) < _BUSY_S:
+            # The machine was busy: the call gets more time.
+            function, modules = self._function, self._subject.modules
+            (outcome,) = await self._trial.call_all(function, modules, [failed.call], 2 * _PATIENT_S, _PATIENT_S)
+        repeat = next(self.failures([failed.call], [outcome]), None)
         if repeat is None or not repeat.is_like(failed):
             return None
         return replace(repeat, allowed_s=self._trial.limits.wall_s) if self._is_slow(repeat) else repeat
-
-    async def _alone(self, arguments: Arguments) -> Outcome | None:
-        """Return the outcome of a single call, with more time if the machine was busy."""
-        (outcome,) = await self._outcomes([arguments], each_s=_ALONE_S)
-        if isinstance(outcome, TimedOut) and _WAITING_S <= (outcome.cpu_s or 0.0) < _BUSY_S:
-            function, modules = self._function, self._subject.modules
-            (outcome,) = await self._trial.call_all(function, modules, [arguments], 2 * _PATIENT_S, _PATIENT_S)
-        return outcome
 
     def _is_slow(self, failed: FailedCall) -> bool:
         """Check whether a call that timed out may end later, so that it is not certainly an endless loop."""
@@ -258,11 +251,9 @@ class RobustTrial:
         call = write_call(self._function, failed.call)
         code = "fails-on" if failed.code == "not-json" and self._may_send_nothing else failed.code
         evidence = (Evidence(call=call, returned=describe_outcome(failed.outcome)),)
-        return Finding(code, describe_failure(failed, call), fix_of(failed), self._line(failed), evidence=evidence)
-
-    def _line(self, failed: FailedCall) -> int:
-        """Return the failing line in the candidate's text, whose lines may differ from those of the module."""
+        # The lines of the candidate's text may differ from those of its module.
         start = self._draft.own_function.line if self._draft.own_function else 0
         line = line_of(failed.outcome)
         is_inside = self._function.line <= line <= self._function.end_line
-        return line - self._function.line + start if start and is_inside else start
+        line = line - self._function.line + start if start and is_inside else start
+        return Finding(code, describe_failure(failed, call), fix_of(failed), line, evidence=evidence)

@@ -39,12 +39,10 @@ def _hollow(node: FunctionNode, *, may_have_gaps: bool) -> Iterator[Finding]:
     statements = body(node)
     real = [statement for statement in statements if not _is_nothing(statement)]
     if not real:
-        shown = (
-            f"the body of `{node.name}` is only `{bare_lines(ast.unparse(statements[0]))[0][:60]}`"
-            if statements
-            else ""
-        )
-        message, line = shown or f"`{node.name}` has no body yet", statements[0].lineno if statements else node.lineno
+        message, line = f"`{node.name}` has no body yet", node.lineno
+        if statements:
+            message = f"the body of `{node.name}` is only `{bare_lines(ast.unparse(statements[0]))[0][:60]}`"
+            line = statements[0].lineno
         yield Finding("placeholder", message, "write the code that computes the result", line)
         return
     raises = [(node, ast.unparse(node.exc or node)) for node in own_nodes(statements) if isinstance(node, ast.Raise)]
@@ -66,7 +64,8 @@ def _same_answer(node: FunctionNode, live: list[ast.stmt]) -> Iterator[Finding]:
         return
     answers, every = _answers(live), [child for child in own_nodes(live) if isinstance(child, ast.Name)]
     line = answers[0].lineno if answers else live[-1].lineno
-    answer = _constant(live, answers, every)
+    texts = {_literal_text(answer.value, live, every) for answer in answers} | (set() if _leaves(live) else {"None"})
+    answer = next(iter(texts)) if len(texts) == 1 and not _has_effects(live) else None  # of every path
     if answer == "None" and not any(statement.value for statement in answers):
         prints = any(name.id == "print" for name in every)
         fix = "return the result instead of printing it" if prints else "end with `return` and the result"
@@ -89,23 +88,11 @@ def _answers(statements: list[ast.stmt]) -> list[ast.Return]:
     return [node for node in own_nodes(statements) if isinstance(node, ast.Return)]
 
 
-def _constant(statements: list[ast.stmt], answers: list[ast.Return], names: list[ast.Name]) -> str | None:
-    """Return the text of the literal that every path returns; None if the results may differ."""
-    if _has_effects(statements):
-        return None
-    texts = {_literal_text(answer.value, statements, names) for answer in answers}
-    texts |= set() if _leaves(statements) else {"None"}
-    return texts.pop() if len(texts) == 1 else None
-
-
 def _literal_text(value: ast.expr | None, statements: list[ast.stmt], names: list[ast.Name]) -> str | None:
     """Return the text of a literal, or of a local variable that is only assigned a literal and returned."""
     if isinstance(value, ast.Name):
-        bindings = [
-            node.value
-            for node in statements
-            if isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == [value.id]
-        ]
+        assigned = [node for node in statements if isinstance(node, ast.Assign)]
+        bindings = [node.value for node in assigned if [*map(ast.unparse, node.targets)] == [value.id]]
         if len(bindings) != 1 or sum(name.id == value.id for name in names) != 2:  # assigned once and returned once
             return None
         value = bindings[0]

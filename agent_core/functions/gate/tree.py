@@ -161,13 +161,9 @@ def context_nodes(tree: ast.AST) -> tuple[ast.AST, ...]:
     classes = [node for node in nodes_of(tree) if isinstance(node, ast.ClassDef)]
     if not classes:
         return nodes_of(tree)
-    methods = (child for node in classes for child in node.body)
-    own = {
-        id(node)
-        for method in methods
-        if isinstance(method, FunctionNode) and takes_self(method)
-        for node in nodes_of(method)
-    }
+    functions_of_classes = (child for node in classes for child in node.body if isinstance(child, FunctionNode))
+    methods = [function for function in functions_of_classes if takes_self(function)]
+    own = {id(node) for method in methods for node in nodes_of(method)}
     return tuple(node for node in nodes_of(tree) if id(node) not in own)
 
 
@@ -256,10 +252,7 @@ def _globals_read(text: str) -> frozenset[str]:
 
 def _collect_globals(table: symtable.SymbolTable, used: set[str]) -> None:
     at_top = table.get_type() == "module"
-    used.update(
-        symbol.get_name()
-        for symbol in table.get_symbols()
-        if symbol.is_referenced() and (symbol.is_global() or at_top) and not symbol.is_parameter()
-    )
+    read = [symbol for symbol in table.get_symbols() if symbol.is_referenced() and not symbol.is_parameter()]
+    used.update(symbol.get_name() for symbol in read if symbol.is_global() or at_top)
     for child in table.get_children():
         _collect_globals(child, used)

@@ -117,7 +117,8 @@ class TrialTools:
         """
         job = Job(modules, module, work, self.limits, self.access, handler)
         outcome = await self.sandbox.run(job)
-        if not is_short_of_time(outcome):
+        share = _BUSY * outcome.limit_s if isinstance(outcome, TimedOut) else _BUSY
+        if not isinstance(outcome, TimedOut | Killed) or (outcome.cpu_s is not None and outcome.cpu_s >= share):
             return outcome
         async with self.turn:
             return await self.sandbox.run(replace(job, limits=replace(self.limits, wall_s=2 * self.limits.wall_s)))
@@ -142,13 +143,6 @@ class TrialTools:
         """Run many attempts in one worker within a time limit. The results are advice."""
         limits = replace(self.limits, wall_s=wall_s)
         return await self.sandbox.attempt(Job(modules, function.module, attempts, limits, self.access))
-
-
-def is_short_of_time(outcome: Outcome) -> bool:
-    """Check whether work was stopped although it got little processor time: the machine may be busy."""
-    if isinstance(outcome, TimedOut):
-        return outcome.cpu_s is None or outcome.cpu_s < _BUSY * outcome.limit_s
-    return isinstance(outcome, Killed) and (outcome.cpu_s is None or outcome.cpu_s < _BUSY)
 
 
 async def load(draft: Draft, trial: TrialTools) -> Draft:

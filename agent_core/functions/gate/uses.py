@@ -235,13 +235,6 @@ def host_of(node: ast.expr | None, held: Held) -> str | None:
     return written("network", match[2].removesuffix(port))
 
 
-def hosts_in(nodes: Iterable[ast.AST], held: Held) -> list[str]:
-    """Return the hosts of all addresses in these nodes."""
-    texts = [node for node in nodes if isinstance(node, ast.Constant | ast.JoinedStr | ast.BinOp)]
-    hosts = {host_of(node, held) for node in texts} | {_host_of_connection(node, held) for node in nodes}
-    return sorted(host for host in hosts if host not in (None, UNSAID))
-
-
 def _host_of_connection(node: ast.AST, held: Held) -> str | None:
     """Return the host of `http.client.HTTPSConnection("example.org", 8443)`, which is not written as an address."""
     match node:
@@ -379,12 +372,15 @@ def uses(
     Calls of `guarded` functions need a grant; `own` are the modules of the workspace.
     """
     text = _Text(tree, packages, guarded, own)
-    all_uses = [
-        *(use for node in text.imports for use in _imports(node, text)),
-        *_attributes(text),
-        *_context(text),
-        *_calls(text),
-    ]
+    all_uses: list[Use] = []
+    for node in text.imports:
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        else:
+            names = [f"{node.module}.{alias.name}" for alias in node.names if node.level == 0 and node.module]
+        for name in names:
+            all_uses += _uses_of_import(name, node, text)
+    all_uses += [*_attributes(text), *_context(text), *_calls(text)]
     return sorted(dict.fromkeys(all_uses), key=lambda use: (use.finding.line, use.finding.column))
 
 
@@ -415,23 +411,16 @@ def _finding(code: str, message: str, fix: str, node: ast.AST) -> Finding:
     return Finding(code, message, fix, getattr(node, "lineno", 0), getattr(node, "col_offset", -1) + 1)
 
 
-def _imports(node: ast.Import | ast.ImportFrom, text: _Text) -> Iterator[Use]:
-    if isinstance(node, ast.Import):
-        names = [alias.name for alias in node.names]
-    else:
-        names = [f"{node.module}.{alias.name}" for alias in node.names if node.level == 0 and node.module]
-    shown = ast.unparse(node) if names else ""
-    for name in names:
-        yield from _uses_of_import(name, shown, node, text)
-
-
-def _uses_of_import(name: str, shown: str, node: ast.Import | ast.ImportFrom, text: _Text) -> Iterator[Use]:
-    top = name.partition(".")[0]
+def _uses_of_import(name: str, node: ast.Import | ast.ImportFrom, text: _Text) -> Iterator[Use]:
+    top, shown = name.partition(".")[0], ast.unparse(node)
     grant = grant_of(name)
     is_package = top not in sys.stdlib_module_names and top not in (*text.packages, "functions", "__future__")
     is_package = is_package and id(node) not in text.optional
     if is_package and top in text.own:
-        yield _use_of_own_module(shown, node)
+        inner = ", ".join(ast.unparse(alias) for alias in node.names)
+        source = f"functions.{node.module}" if isinstance(node, ast.ImportFrom) else "functions"
+        message = f"`{shown}` does not find the module of this workspace, which lies in `functions`"
+        yield Use("", "", _finding("workspace-import", message, f"write `from {source} import {inner}`", node))
         return
     if is_package and (grant is None or is_in(name, BROKERED)):
         yield _use("packages", written("packages", project_of(name)), shown, node)
@@ -442,14 +431,6 @@ def _uses_of_import(name: str, shown: str, node: ast.Import | ast.ImportFrom, te
         yield from _uses_of_grant(grant, name, shown, node, text)
 
 
-def _use_of_own_module(shown: str, node: ast.Import | ast.ImportFrom) -> Use:
-    """Return the use of a workspace module by an import that does not find it."""
-    names = ", ".join(ast.unparse(alias) for alias in node.names)
-    source = f"functions.{node.module}" if isinstance(node, ast.ImportFrom) else "functions"
-    message = f"`{shown}` does not find the module of this workspace, which lies in `functions`"
-    return Use("", "", _finding("workspace-import", message, f"write `from {source} import {names}`", node))
-
-
 def _uses_of_grant(grant: str, name: str, shown: str, node: ast.Import | ast.ImportFrom, text: _Text) -> Iterator[Use]:
     """Yield the uses of a module or name that needs a grant."""
     is_brokered = grant == "network" and is_in(name, BROKERED)
@@ -457,7 +438,10 @@ def _uses_of_grant(grant: str, name: str, shown: str, node: ast.Import | ast.Imp
     if (is_brokered or is_of_files) and not text.reads(node):
         return  # the import alone reaches nothing
     if is_brokered:
-        for host in hosts_in(text.nodes, text.names) or [UNSAID]:
+        texts = [other for other in text.nodes if isinstance(other, ast.Constant | ast.JoinedStr | ast.BinOp)]
+        hosts = {host_of(other, text.names) for other in texts}
+        hosts |= {_host_of_connection(other, text.names) for other in text.nodes}
+        for host in sorted(host for host in hosts if host not in (None, UNSAID)) or [UNSAID]:
             yield _use("network", host, shown, node)
     elif is_of_files:
         kind = "read" if is_in(name, READING) else "write"
@@ -491,18 +475,15 @@ def _attributes(text: _Text) -> Iterator[Use]:
         dotted = text.scope.origin(node) if id(node) not in inner else ""
         grant = grant_of(dotted)
         # Other modules are reported once, at their import.
-        if grant and dotted.partition(".")[0] in ("os", "io", "asyncio", "concurrent"):
-            yield from _uses_of_attribute(grant, dotted, node, text)
-
-
-def _uses_of_attribute(grant: str, dotted: str, node: ast.Attribute, text: _Text) -> Iterator[Use]:
-    if grant != "files":
-        yield _never(grant, dotted, node)
-        return
-    call = text.calls.get(id(node))
-    first = call.args[0] if call and call.args else None
-    kind = "read" if is_in(dotted, READING) or (dotted == "io.open" and call and not _writes(call)) else "write"
-    yield _use(kind, path_of(first, text.names), dotted, node)
+        if not grant or dotted.partition(".")[0] not in ("os", "io", "asyncio", "concurrent"):
+            continue
+        if grant != "files":
+            yield _never(grant, dotted, node)
+            continue
+        call = text.calls.get(id(node))
+        first = call.args[0] if call and call.args else None
+        kind = "read" if is_in(dotted, READING) or (dotted == "io.open" and call and not _writes(call)) else "write"
+        yield _use(kind, path_of(first, text.names), dotted, node)
 
 
 def _calls(text: _Text) -> Iterator[Use]:
@@ -516,8 +497,18 @@ def _calls(text: _Text) -> Iterator[Use]:
 
 def _call(node: ast.Call, defined: frozenset[str], held: Held) -> Iterator[Use]:
     match node.func:
-        case ast.Name(id=name) if name not in defined:
-            yield from _builtin(name, node, held)
+        case ast.Name(id=name) if name in defined:
+            pass
+        case ast.Name(id="open"):
+            if not any(reads(argument, _SCRATCH, held) for argument in node.args):
+                path = path_of(node.args[0] if node.args else None, held)
+                yield _use("write" if _writes(node) else "read", path, "open()", node)
+        case ast.Name(id="input"):
+            message = "`input()` would wait for a terminal, and there is none"
+            fix = "take what it would ask for as a parameter"
+            yield Use("", "", _finding("needs-terminal", message, fix, node))
+        case ast.Name(id=name) if name in _BUILTINS:
+            yield _dynamic(f"{name}()", node)
         case ast.Attribute(attr=method, value=target) if method in _FILE_METHODS:
             is_path = method in _PATH_METHODS or reads(target, _PATHS, held)
             if is_path and not reads(target, _SCRATCH, held):
@@ -525,18 +516,6 @@ def _call(node: ast.Call, defined: frozenset[str], held: Held) -> Iterator[Use]:
                 yield _use("write" if writes else "read", path_of(target, held), ast.unparse(node.func), node)
         case ast.Attribute(attr="import_module"):
             yield _dynamic(ast.unparse(node.func), node)
-
-
-def _builtin(name: str, node: ast.Call, held: Held) -> Iterator[Use]:
-    if name == "open" and not any(reads(argument, _SCRATCH, held) for argument in node.args):
-        path = path_of(node.args[0] if node.args else None, held)
-        yield _use("write" if _writes(node) else "read", path, "open()", node)
-    elif name == "input":
-        message = "`input()` would wait for a terminal, and there is none"
-        fix = "take what it would ask for as a parameter"
-        yield Use("", "", _finding("needs-terminal", message, fix, node))
-    elif name in _BUILTINS - {"open"}:
-        yield _dynamic(f"{name}()", node)
 
 
 def _writes(node: ast.Call, at: int = 1) -> bool:

@@ -225,18 +225,15 @@ class ServerConnection:
         if why == _CLOSED and self.entry.command:
             return "it closed its output"
         if why in _REFUSED and self._intake and self._intake.refusal:
-            return f"it answered with the status {self._intake.refusal}{self._hint()}"
-        return f"{self._address()} cannot be reached: {why}" if _is_unreached(failure) else why
-
-    def _address(self) -> str:
-        """Return the server's address without parts that may be secret."""
-        parts = urlsplit(self.entry.url)
-        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
-
-    def _hint(self) -> str:
-        is_locked = self._intake is not None and self._intake.refusal in (401, 403)
-        sent = f"sent was the secret {self.entry.bearer}" if self.entry.bearer else "no token was sent: --bearer NAME"
-        return f"; {sent}" if is_locked else ""
+            hint = ""
+            if self._intake.refusal in (401, 403):
+                token = f"sent was the secret {self.entry.bearer}" if self.entry.bearer else ""
+                hint = f"; {token or 'no token was sent: --bearer NAME'}"
+            return f"it answered with the status {self._intake.refusal}{hint}"
+        if not _is_unreached(failure):
+            return why
+        parts = urlsplit(self.entry.url)  # without what may be secret
+        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]} cannot be reached: {why}"
 
     @property
     def _wait_s(self) -> float:
@@ -290,7 +287,15 @@ class ServerConnection:
 
         self._intake = intake = Intake()
         if self.entry.url:
-            return self._over_http(stack, intake), asyncio.create_task(asyncio.Event().wait())
+            from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415 - loaded when it is needed
+
+            from .http_wire import client  # noqa: PLC0415 - the same
+
+            secret = self._secrets.get(self.entry.bearer, "")
+            http = client(intake, _CALL_S, {"Authorization": f"Bearer {secret}"} if secret else {})
+            stack.push_async_callback(http.aclose)
+            transport = streamable_http_client(self.entry.url, http_client=http, max_sse_event_size=None)
+            return transport, asyncio.create_task(asyncio.Event().wait())
         started = _start_server(self.command(), self._variables(), self._place.home, self._ending)
         process = await stack.enter_async_context(started)
         assert process.stdout is not None
@@ -298,16 +303,6 @@ class ServerConnection:
         ended = asyncio.create_task(process.wait())
         stack.push_async_callback(_end, ended)
         return connect_pipes(process.stdout, process.stdin, intake), ended
-
-    def _over_http(self, stack: AsyncExitStack, intake: "Intake") -> Any:  # Any: the SDK's
-        from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415 - loaded with the first connection
-
-        from .http_wire import client  # noqa: PLC0415 - the same
-
-        secret = self._secrets.get(self.entry.bearer, "")
-        http = client(intake, _CALL_S, {"Authorization": f"Bearer {secret}"} if secret else {})
-        stack.push_async_callback(http.aclose)
-        return streamable_http_client(self.entry.url, http_client=http, max_sse_event_size=None)
 
     def command(self) -> list[str]:
         """Return the command that is actually started.

@@ -79,7 +79,17 @@ class ServerBook:
         Raises:
             WorkspaceError: the file is invalid.
         """
-        return {name: _entry(name, table) for name, table in self._tables().items()}
+        entries: dict[str, ServerEntry] = {}
+        for name, table in self._tables().items():
+            if not NAME.fullmatch(name) or len(name) > _LONGEST_NAME:
+                raise WorkspaceError(f"`{name[:80]}` in {FILE} cannot be the name of a server.", fix="Rename it.")
+            try:
+                entries[name] = ServerEntry.model_validate(table)
+            except ValidationError as error:
+                problem = error.errors()[0]
+                where, why = ".".join(map(str, (name, *problem["loc"]))), sentence(problem)
+                raise WorkspaceError(f"`{where}` in {FILE} is wrong: {why}.", fix="See docs/mcp.md.") from error
+        return entries
 
     def entry(self, name: str) -> ServerEntry:
         """Return one server.
@@ -196,14 +206,3 @@ def digest(value: object) -> str:
 
 def _text(value: object) -> str:
     return json.dumps(value, sort_keys=True, ensure_ascii=True)
-
-
-def _entry(name: str, table: object) -> ServerEntry:
-    if not NAME.fullmatch(name) or len(name) > _LONGEST_NAME:
-        raise WorkspaceError(f"`{name[:80]}` in {FILE} cannot be the name of a server.", fix="Rename it.")
-    try:
-        return ServerEntry.model_validate(table)
-    except ValidationError as error:
-        problem = error.errors()[0]
-        where = ".".join(map(str, (name, *problem["loc"])))
-        raise WorkspaceError(f"`{where}` in {FILE} is wrong: {sentence(problem)}.", fix="See docs/mcp.md.") from error

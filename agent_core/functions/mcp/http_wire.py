@@ -119,7 +119,8 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
             if len(body) > MOST_LINE:
                 raise self._intake.cut(f"it sent more than {MOST_LINE >> 20} MiB in one answer")
             message = self._intake.read(bytes(body))
-            if asked.number and response.is_success and _answered_request(message) != asked.number:
+            answered = str(message.id) if isinstance(message, JSONRPCResponse | JSONRPCError) else None
+            if asked.number and response.is_success and answered != asked.number:
                 raise self._intake.cut("its answer is none to what was asked")
         except TimeoutError as error:
             raise AnswerCutOff(str(self._intake.cut(f"it did not send its answer in {ANSWER_S:g} s"))) from error
@@ -156,11 +157,6 @@ class _Asked:
         is_endless = request.method == "GET" or method == "subscriptions/listen"
         number = str(table["id"]) if method and "id" in table else ""
         return cls(number, call_s if method == "tools/call" else ANSWER_S, is_endless)
-
-
-def _answered_request(message: JSONRPCMessage) -> str | None:
-    """Return the number of the request that a message answers, or None."""
-    return str(message.id) if isinstance(message, JSONRPCResponse | JSONRPCError) else None
 
 
 async def _parts(response: httpx2.Response) -> AsyncIterator[bytes]:

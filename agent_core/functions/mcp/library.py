@@ -3,6 +3,7 @@
 import ast
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -57,21 +58,16 @@ class ForeignLibrary:
         stamps = tuple(map(_stamp, self._files))
         if stamps != self._stamps:
             self._stamps = stamps
-            self._functions = self._read()
+            entries, functions = dict[str, ServerEntry](), dict[str, ForeignFunction]()
+            with suppress(WorkspaceError):  # `knapper mcp list` reports the problem
+                entries = self.book.entries()
+            for server, entry in entries.items():
+                approved = self.book.tools(server, entry)
+                tools = {name: ForeignTool(name, **row) for name, row in approved.items()}
+                for name, (function, tool) in functions_of(server, tools).items():
+                    functions[name] = ForeignFunction(function, server, tool, approved[tool])
+            self._functions = functions
         return self._functions
-
-    def _read(self) -> Mapping[str, ForeignFunction]:
-        functions: dict[str, ForeignFunction] = {}
-        try:
-            entries = self.book.entries()
-        except WorkspaceError:
-            return functions  # `knapper mcp list` reports the problem
-        for server, entry in entries.items():
-            approved = self.book.tools(server, entry)
-            tools = {name: ForeignTool(name, **row) for name, row in approved.items()}
-            for name, (function, tool) in functions_of(server, tools).items():
-                functions[name] = ForeignFunction(function, server, tool, approved[tool])
-        return functions
 
     async def call(self, foreign: ForeignFunction, arguments: dict[str, Any], on_progress: OnProgress) -> Outcome:
         """Call a foreign function with checked arguments."""
@@ -125,19 +121,17 @@ class ForeignLibrary:
         """
         known = self._connections.get(server)
         if known is None or known.entry != entry:
-            values = {name: self._value(server, name) for name in _secret_names(entry)}
+            values: dict[str, str] = {}
+            for name in _secret_names(entry):
+                try:
+                    values[name] = self._secrets.value(name)
+                except NoSecret as error:
+                    message = f"The MCP server `{server}` needs a secret. {error.message}"
+                    raise ServerUnavailable(message, fix=error.fix) from error
             root, masks = self.book.root.resolve(), CallSecrets(self._secrets, server, _secret_names(entry))
             place = ServerPlace(root, root / _STATE / server, masks.words, partial(self.book.note, server, entry))
             known = self._connections[server] = ServerConnection(server, entry, place, values)
         return known
-
-    def _value(self, server: str, secret: str) -> str:
-        try:
-            return self._secrets.value(secret)
-        except NoSecret as error:
-            raise ServerUnavailable(
-                f"The MCP server `{server}` needs a secret. {error.message}", fix=error.fix
-            ) from error
 
     async def aclose(self) -> None:
         """Close all connections."""

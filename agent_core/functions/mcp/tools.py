@@ -132,7 +132,25 @@ def functions_of(server: str, tools: Mapping[str, ForeignTool]) -> dict[str, tup
         name = function_name(server, tool.name)
         if name in functions:
             name = f"{name[:57]}_{_short(tool.name)}"
-        functions[name] = _function(server, name, tool), tool.name
+        version = hashlib.sha256(json.dumps(tool.to_json(), sort_keys=True).encode("utf-8", "replace")).hexdigest()
+        says = fence(tool.description, _DESCRIBED)
+        function = Function(
+            name=name,
+            module=f"mcp.{server}",
+            path="mcp.toml",
+            line=1,
+            end_line=1,
+            description=f"Foreign: a tool of the MCP server `{server}`, not made here. It says: {says}",
+            parameters={"properties": {}, **_shorten_schema(tool.parameters)},
+            is_async=False,
+            takes_self=False,
+            returns=tool.returns,
+            unresolved=(),
+            version=version,
+            body_hash=version,
+            examples=(),
+        )
+        functions[name] = function, tool.name
     return functions
 
 
@@ -141,30 +159,6 @@ def function_name(server: str, tool: str) -> str:
     name = f"{server}__{re.sub(r'[^A-Za-z0-9_]', '_', tool)}"
     is_whole = len(name) <= _LONGEST and name == f"{server}__{tool}"
     return name if is_whole else f"{name[:57]}_{_short(tool)}"
-
-
-def _function(server: str, name: str, tool: ForeignTool) -> Function:
-    version = hashlib.sha256(json.dumps(tool.to_json(), sort_keys=True).encode("utf-8", "replace")).hexdigest()
-    description = (
-        f"Foreign: a tool of the MCP server `{server}`, not made here. It says: {fence(tool.description, _DESCRIBED)}"
-    )
-    parameters = {"properties": {}, **_shorten_schema(tool.parameters)}
-    return Function(
-        name=name,
-        module=f"mcp.{server}",
-        path="mcp.toml",
-        line=1,
-        end_line=1,
-        description=description,
-        parameters=parameters,
-        is_async=False,
-        takes_self=False,
-        returns=tool.returns,
-        unresolved=(),
-        version=version,
-        body_hash=version,
-        examples=(),
-    )
 
 
 def _shorten_schema(schema: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,9 +5,4 @@
 
 from agent_core.base.late import late_names
 
-__getattr__ = late_names(
-    __name__,
-    {
-        "index": "FunctionSearch SearchReport",
-    },
-)
+__getattr__ = late_names(__name__, {"index": "FunctionSearch SearchReport"})

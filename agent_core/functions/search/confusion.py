@@ -5,7 +5,7 @@ The requests of a function are the first sentence of its description and those o
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -74,26 +74,21 @@ def first_sentence(description: str) -> str:
 
 def told_apart(function: "Function", other_function: "Function") -> str:
     """Return advice on what the first sentence of one function could say that is not true of the other."""
-    differences = list(_differences(function, other_function))
+    mine, others = (list(each.parameters.get("properties", {})) for each in (function, other_function))
+    own, left = [name for name in mine if name not in others], [name for name in others if name not in mine]
+    differences: list[str] = []
+    if own:
+        differences.append(f"it takes {_list_names(own)}{f' instead of {_list_names(left)}' if left else ''}")
+    elif len(mine) < len(others):
+        differences.append(f"it needs no {_list_names(left, 'or')}")
+    if function.returns and other_function.returns and function.returns != other_function.returns:
+        differences.append(f"it returns `{function.returns}`, not `{other_function.returns}`")
     if differences:
         return f"say in its first sentence that {' and '.join(differences)}"
     says = one_line(first_sentence(other_function.description), _SHOWN)
     return f"say in its first sentence what `{other_function.name}` does not do" + (
         f"; that one says “{says}”" if says else ""
     )
-
-
-def _differences(function: "Function", other_function: "Function") -> Iterator[str]:
-    mine, others = (list(each.parameters.get("properties", {})) for each in (function, other_function))
-    own = [name for name in mine if name not in others]
-    if own:
-        left = [name for name in others if name not in mine]
-        instead = f" instead of {_list_names(left)}" if left else ""
-        yield f"it takes {_list_names(own)}{instead}"
-    elif len(mine) < len(others):
-        yield f"it needs no {_list_names([name for name in others if name not in mine], 'or')}"
-    if function.returns and other_function.returns and function.returns != other_function.returns:
-        yield f"it returns `{function.returns}`, not `{other_function.returns}`"
 
 
 def _list_names(names: list[str], word: str = "and") -> str:

@@ -6,11 +6,10 @@ and subtracts a penalty for crowded places. The weights were tuned on published 
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 
@@ -21,7 +20,6 @@ from agent_core.memory import words
 from agent_core.memory.embedding import Embedder, EmbeddingUnavailable
 
 from .confusion import first_sentence
-from .requests import RequestStore, ServedRequests
 from .vectors import VectorTable
 from .word_index import Floats, WordIndex
 from .wording import NEED_CHARS, count_misplaced, fields, mentioned, spoken, views, wanted
@@ -97,23 +95,15 @@ class FunctionSearch:
     def __init__(
         self, embedder: Embedder | None, store: "RequestStore | None", snapshot: Callable[[], "Snapshot"]
     ) -> None:
-        """Create the search; the index is created on first use."""
+        """Create the search, with an empty index."""
         self._embedder = embedder
-        self._store = store
         self._snapshot = snapshot
-
-    @cached_property
-    def index(self) -> "FunctionIndex":
-        """The index that ranks functions."""
-        from .index import FunctionIndex  # noqa: PLC0415 - numpy is loaded with the first search
-
-        return FunctionIndex(self._embedder, self._store)
+        self.index = FunctionIndex(embedder, store)
 
     async def prepare(self) -> None:
-        """If there are many functions, load in a thread what the first search needs."""
+        """If there are many functions, load what the first search needs."""
         if len(self._snapshot().functions) <= MANY:
             return
-        await asyncio.to_thread(lambda: self.index)
         with suppress(EmbeddingUnavailable):  # the search will report it
             if self._embedder is not None:
                 await self._embedder.embed(["."])
@@ -161,28 +151,144 @@ class FunctionSearch:
     def _match(
         self, ranked: Ranked, snapshot: "Snapshot", hidden: Collection[str], near: Sequence[tuple[str, float]]
     ) -> FunctionMatch:
-        name = ranked.name
-        needs = tuple(need for need in self.index.needs(name) if need not in hidden)
+        function, differs = snapshot.functions[ranked.name], ""
+        needs = tuple(need for need in self.index.needs(ranked.name) if need not in hidden)
         others = [other for other, cosine in near if cosine >= _ALIKE and other not in (*needs, *hidden)]
-        differs = _difference(snapshot.functions[name], snapshot.functions[others[0]]) if others else ""
-        return FunctionMatch(snapshot.functions[name], ranked.score, _why(ranked), differs, needs)
+        if others:
+            other = snapshot.functions[others[0]]
+            if other.description != function.description:
+                differs = f"`{other.name}`: {one_line(other.description.partition(_BLANK)[0], _DESCRIBED)}"
+            else:
+                own, its = (", ".join(each.parameters.get("properties", {})) or "nothing" for each in (function, other))
+                differs = f"the same description as `{other.name}`, which takes {its}; this one takes {own}"
+        reasons = []
+        if ranked.shared:
+            reasons.append(f"shares {', '.join(f'“{word}”' for word in ranked.shared[:_TOLD])}")
+        if ranked.request:
+            reasons.append(f"was called for “{one_line(ranked.request, _REQUEST_CHARS)}”")
+        return FunctionMatch(function, ranked.score, "; ".join(reasons) or "similar in meaning", differs, needs)
 
 
-def _difference(function: "Function", other_function: "Function") -> str:
-    """Return what the nearest neighbor does instead, or how its parameters differ if the descriptions are equal."""
-    if other_function.description != function.description:
-        return f"`{other_function.name}`: {one_line(other_function.description.partition(_BLANK)[0], _DESCRIBED)}"
-    takes = [", ".join(each.parameters.get("properties", {})) or "nothing" for each in (function, other_function)]
-    return f"the same description as `{other_function.name}`, which takes {takes[1]}; this one takes {takes[0]}"
+# The requests that functions have served: a function scores higher for a need that is similar to one of them.
+
+Embed = Callable[[Sequence[str]], Awaitable[Floats | None]]
+
+_CLOSEST, _ALL, _SHARED = 0.8, 0.8, 0.2
+_OF_ONE_FUNCTION, _CALLS_READ = 10, 20  # requests that count, and recent calls of a function that are searched for them
+_WORTH, _DOUBTED = 1.6, 2  # the weight of many requests; with `_DOUBTED` requests, it is half of that
+_LEAST_USED: Final = 8  # functions needed to estimate how much similarity to requests is usual
+_EXPECTED: Final = (0.3, 1.0)  # otherwise: base and slope for a function without calls, by its cold score
 
 
-def _why(ranked: Ranked) -> str:
-    reasons = []
-    if ranked.shared:
-        reasons.append(f"shares {', '.join(f'“{word}”' for word in ranked.shared[:_TOLD])}")
-    if ranked.request:
-        reasons.append(f"was called for “{one_line(ranked.request, _REQUEST_CHARS)}”")
-    return "; ".join(reasons) or "similar in meaning"
+class RequestStore(Protocol):
+    """The part of the store that search needs."""
+
+    async def requests_mark(self) -> str:
+        """Return a text that changes when `requests_served` may change; cheap enough for each search."""
+
+    async def requests_served(self, each: int, owners: Collection[str] | None = None) -> list[tuple[str, str]]:
+        """Return (function, request) of the turns in which its newest `each` calls returned, oldest first.
+
+        With `owners`, only turns of these agents.
+        """
+
+
+class ServedRequests:
+    """The requests of each function, as stored."""
+
+    def __init__(self, store: RequestStore | None) -> None:
+        self._store = store
+        self._mark = ""
+        self._texts: dict[str, list[str]] = {}
+        self._vectors: dict[str, Floats] = {}
+        self._words = WordIndex((1,), (0.5,))
+        self._used: list[int] = []
+        self._trust: Floats = np.zeros(0, np.float32)  # for each of these, by the number of served requests
+        self._owners: list[int] = []  # indexes into `_used`, for each row of the matrix
+        self._matrix: Floats = np.zeros((0, 0), np.float32)
+        self._means: Floats = np.zeros((0, 0), np.float32)
+
+    async def learn(self, embed: Embed) -> bool:
+        """Load what is stored now, and return whether it differs from before.
+
+        Requests that were forgotten in the store are also dropped here.
+        """
+        if self._store is None or (mark := await self._store.requests_mark()) == self._mark:
+            return False
+        self._mark, texts = mark, dict[str, list[str]]()
+        for name, text in await self.read():
+            texts.setdefault(name, []).append(text)
+        texts = {name: served[-_OF_ONE_FUNCTION:] for name, served in texts.items()}
+        if texts == self._texts:
+            return False
+        self._texts = texts
+        current = {text for served in texts.values() for text in served}
+        self._vectors = {text: vector for text, vector in self._vectors.items() if text in current}
+        fresh = [*current - self._vectors.keys()]
+        for start in range(0, len(fresh), _BATCH):
+            batch = fresh[start : start + _BATCH]
+            vectors = await embed(batch)
+            if vectors is not None:
+                self._vectors.update(zip(batch, vectors, strict=True))
+        return True
+
+    async def read(self, owners: Collection[str] | None = None) -> list[tuple[str, str]]:
+        """Return functions with the requests that they served, oldest first; with `owners`, only in their turns."""
+        served = [] if self._store is None else await self._store.requests_served(_CALLS_READ, owners)
+        return [(name, text[:NEED_CHARS]) for name, text in served]
+
+    def of(self, name: str) -> list[str]:
+        """Return the requests that a function served, oldest first."""
+        return self._texts.get(name, [])
+
+    def pairs(self) -> Iterator[tuple[str, str]]:
+        """Yield each function with each request that it served."""
+        return ((name, text) for name, texts in self._texts.items() for text in texts)
+
+    def place(self, slots: Mapping[str, int]) -> None:
+        """Update the slots of the functions."""
+        known = {name: texts for name, texts in self._texts.items() if name in slots}
+        self._words, self._used = WordIndex((1,), (0.5,)), [slots[name] for name in known]
+        for slot, texts in zip(self._used, known.values(), strict=True):
+            self._words.put(slot, [[stem for text in texts for stem in wanted(text)]])
+        counts = np.array([len(texts) for texts in known.values()], np.float32)
+        self._trust = _WORTH * counts / (counts + _DOUBTED)
+        pairs = [(place, text) for place, texts in enumerate(known.values()) for text in texts]
+        rows = [(place, self._vectors[text]) for place, text in pairs if text in self._vectors]
+        self._owners, self._matrix = [place for place, _ in rows], np.array([vector for _, vector in rows], np.float32)
+        means = np.zeros((len(self._used), *self._matrix.shape[1:]), np.float32)
+        if rows:
+            np.add.at(means, self._owners, self._matrix)
+            means /= np.maximum(np.linalg.norm(means, axis=1, keepdims=True), 1e-6)
+        self._means = means
+
+    def earned(self, stems: Sequence[str], vector: Floats | None, cold: Floats) -> Floats:
+        """Return the score that each slot gets from served requests.
+
+        A function that has not been called gets what its cold score predicts, because having been called is no merit.
+        Others get more or less than that, weighted by the number of requests they served: a single one may be similar
+        to any need.
+        """
+        if not self._used:
+            return np.zeros(len(cold), np.float32)
+        own = _SHARED * self._words.scores(stems, len(cold))[self._used]
+        if vector is not None and self._owners:
+            closest = np.full(len(self._used), -1, np.float32)
+            np.maximum.at(closest, self._owners, self._matrix @ vector)
+            own += _CLOSEST * closest + _ALL * (self._means @ vector)
+        used, (base, slope) = cold[self._used], _EXPECTED
+        if len(used) >= _LEAST_USED and float(used.var()) > 0:
+            slope = max(float(np.cov(used, own, bias=True)[0, 1] / used.var()), 0.0)
+            base = float(own.mean()) - slope * float(used.mean())
+        earned = base + slope * cold
+        earned[self._used] += self._trust * (own - earned[self._used])
+        return np.asarray(earned, np.float32)
+
+    def likest(self, name: str, stems: Sequence[str]) -> str:
+        """Return the request of a function that shares the most words with a need; empty if none shares any."""
+        shared = {text: len({*wanted(text)} & {*stems}) for text in self._texts.get(name, ())}
+        best = max(shared, key=lambda text: shared[text], default="")
+        return best if shared.get(best) else ""
 
 
 _LISTED_WORDS, _FEWEST_WORDS, _DISTINCT, _MISPLACED = 20, 7, 0.5, 2
@@ -226,7 +332,7 @@ class FunctionIndex:
         self._meanings = VectorTable()
         self._lexicon = VectorTable()
         self._callees: Mapping[str, frozenset[str]] = {}
-        self._linked: Mapping[str, frozenset[str]] = {}
+        self._linked: Mapping[str, set[str]] = {}  # callees and callers
         self._word_vectors: dict[str, Floats] = {}
         self.trouble = ""
         self._word_lists: set[str] = set()
@@ -258,8 +364,16 @@ class FunctionIndex:
                 scores = scores + self._requests.earned(stems, vector, scores)
             scores[self._free] = -np.inf
             scores[[self._slots[name] for name in hidden if name in self._slots]] = -np.inf
-            best = sorted(_top(scores, count), key=lambda slot: (-round(float(scores[slot]), 6), self._names[slot]))
-            return [self._to_ranked(slot, float(scores[slot]), stems) for slot in best[: max(count, 0)]]
+            is_best = np.isfinite(scores)
+            if 0 < count < len(scores):  # with ties of the last one
+                is_best &= scores >= np.partition(scores, -count)[-count]
+            best = [(-round(float(scores[slot]), 6), self._names[slot], slot) for slot in np.flatnonzero(is_best)]
+            ranked: list[Ranked] = []
+            for _, name, slot in sorted(best)[: max(count, 0)]:
+                known = dict(spoken(self._seen[name]))
+                shared = tuple(known[stem] for stem in dict.fromkeys(stems) if stem in known)
+                ranked.append(Ranked(name, float(scores[slot]), shared, self._requests.likest(name, stems)))
+            return ranked
 
     async def served(self, owners: Collection[str]) -> set[tuple[str, str]]:
         """Return the functions with the requests that they served in turns of these agents, as pairs."""
@@ -326,18 +440,30 @@ class FunctionIndex:
         if functions is self._seen:
             return
         for name in [name for name in self._slots if name not in functions]:
-            self._drop(name)
+            slot = self._slots.pop(name)
+            self._names[slot] = ""
+            self._free.append(slot)
+            self._word_lists.discard(name)
+            self._words.drop(slot)
+            self._meanings.drop([slot])
+            self._lexicon.drop([slot])
         changed = {name: new for name, new in functions.items() if _text(self._seen.get(name)) != _text(new)}
         callees = {**self._callees, **mentioned(changed, snapshot)}
         callees = {name: callees[name] & functions.keys() for name in functions}
-        linked = _both_ways(callees)
+        linked = {name: set(called) for name, called in callees.items()}
+        for name, called in callees.items():
+            for callee in called:
+                linked[callee].add(name)
         for name, new in changed.items():
             if await self._is_word_list(new.description):
                 self._word_lists.add(name)
             else:
                 self._word_lists.discard(name)
         for name in [name for name in functions if name in changed or linked[name] != self._linked.get(name)]:
-            self._words.put(self._slot(name), fields(self._read(functions[name], name), linked[name]))
+            if name not in self._slots:
+                slot = self._slots[name] = self._free.pop() if self._free else len(self._names)
+                self._names[slot : slot + 1] = [name]  # in a free slot, or at the end
+            self._words.put(self._slots[name], fields(self._read(functions[name], name), linked[name]))
         read = [self._read(new, name) for name, new in changed.items()]
         await self._embed([self._slots[name] for name in changed], read)
         self._seen, self._callees, self._linked = functions, callees, linked
@@ -348,37 +474,13 @@ class FunctionIndex:
         if await self._requests.learn(self._vectors):
             self._requests.place(self._slots)
 
-    def _drop(self, name: str) -> None:
-        slot = self._slots.pop(name)
-        self._names[slot] = ""
-        self._free.append(slot)
-        self._word_lists.discard(name)
-        self._words.drop(slot)
-        self._meanings.drop([slot])
-        self._lexicon.drop([slot])
-
-    def _slot(self, name: str) -> int:
-        if name in self._slots:
-            return self._slots[name]
-        if self._free:
-            slot = self._free.pop()
-            self._names[slot] = name
-        else:
-            slot = len(self._names)
-            self._names.append(name)
-        self._slots[name] = slot
-        return slot
-
     async def _embed(self, slots: Sequence[int], functions: Sequence["Function"]) -> None:
         weights = _VIEWS.get(self._embedder.recipe if self._embedder else "", _VIEWS["wordllama"])
         meanings, firsts = list[Floats](), list[Floats]()
         for start in range(0, len(functions), _BATCH):
             batch = [views(function) for function in functions[start : start + _BATCH]]
-            parts = [
-                (weight, await self._vectors([texts[view] for texts in batch]))
-                for view, weight in enumerate(weights)
-                if weight
-            ]
+            used = [(view, weight) for view, weight in enumerate(weights) if weight]
+            parts = [(weight, await self._vectors([texts[view] for texts in batch])) for view, weight in used]
             vectors = [weight * part for weight, part in parts if part is not None]
             if len(vectors) < len(parts):
                 return
@@ -450,31 +552,8 @@ class FunctionIndex:
         other = await self._vectors([need], lexicon) if lexicon is not None else None
         return scores if other is None else scores + _LEXICON * self._lexicon.products(other[0], size)
 
-    def _to_ranked(self, slot: int, score: float, stems: Sequence[str]) -> Ranked:
-        name = self._names[slot]
-        known = dict(spoken(self._seen[name]))
-        shared = [known[stem] for stem in dict.fromkeys(stems) if stem in known]
-        return Ranked(name, score, tuple(shared), self._requests.likest(name, stems))
-
-
-def _top(scores: Floats, count: int) -> list[int]:
-    """Return the slots of the best scores, including ties with the last of them."""
-    if not 0 < count < len(scores):
-        return [int(slot) for slot in np.flatnonzero(np.isfinite(scores))]
-    least = np.partition(scores, -count)[-count]
-    return [int(slot) for slot in np.flatnonzero((scores >= least) & np.isfinite(scores))]
-
 
 def _text(function: "Function | None") -> Any:  # Any: only compared
     if function is None:
         return None
     return function.description, function.parameters, function.examples, function.module, function.body_hash
-
-
-def _both_ways(callees: Mapping[str, frozenset[str]]) -> dict[str, frozenset[str]]:
-    """Return the functions that each function calls or is called by."""
-    linked = {name: set(called) for name, called in callees.items()}
-    for name, called in callees.items():
-        for callee in called:
-            linked[callee].add(name)
-    return {name: frozenset(others) for name, others in linked.items()}

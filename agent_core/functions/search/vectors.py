@@ -44,7 +44,21 @@ class VectorTable:
         self._vectors[list(slots)] = vectors
         self._lengths[list(slots)] = np.linalg.norm(vectors, axis=-1)
         self._live[list(slots)] = True
-        self._compare(np.array(slots), np.flatnonzero(before))
+        # Find the nearest vectors of the new slots, and update those of the old ones.
+        new, old = np.array(slots), np.flatnonzero(before)
+        everything = np.concatenate([old, new])
+        sample = everything[:: len(everything) // _COMPARED + 1]
+        others = _unit(self._vectors[sample])
+        for start in range(0, len(new), _BLOCK):
+            block = new[start : start + _BLOCK]
+            cosines = _unit(self._vectors[block]) @ others.T
+            cosines[block[:, None] == sample[None, :]] = 0
+            self._near[block] = _top(cosines)
+        fresh = _unit(self._vectors[new[:: len(new) // _COMPARED + 1]])
+        for start in range(0, len(old), _BLOCK):
+            block = old[start : start + _BLOCK]
+            cosines = _unit(self._vectors[block]) @ fresh.T
+            self._near[block] = _top(np.concatenate([self._near[block], cosines], 1))
 
     def drop(self, slots: Sequence[int]) -> None:
         """Remove the vectors of these slots."""
@@ -65,7 +79,7 @@ class VectorTable:
         crowding[: len(self._near)] = self._near[:size].mean(1)
         return crowding
 
-    def neighbors(self, slots: Sequence[int], count: int = NEAREST) -> dict[int, list[tuple[int, float]]]:
+    def neighbors(self, slots: Sequence[int], count: int) -> dict[int, list[tuple[int, float]]]:
         """Return the nearest slots of each slot with cosines, nearest first; slots without a vector are left out."""
         asked = [slot for slot in slots if slot < len(self._live) and self._live[slot]]
         lengths = np.where(self._lengths > 0, self._lengths, 1)
@@ -90,22 +104,6 @@ class VectorTable:
                 one, other = int(block[row]), int(live[column])
                 if one < other or (one > other and slots is not None and other not in slots):
                     yield one, other, float(cosines[row, column])
-
-    def _compare(self, new: npt.NDArray[np.int64], old: npt.NDArray[np.int64]) -> None:
-        """Find the nearest vectors of the new slots, and update those of the old ones."""
-        everything = np.concatenate([old, new])
-        sample = everything[:: len(everything) // _COMPARED + 1]
-        others = _unit(self._vectors[sample])
-        for start in range(0, len(new), _BLOCK):
-            block = new[start : start + _BLOCK]
-            cosines = _unit(self._vectors[block]) @ others.T
-            cosines[block[:, None] == sample[None, :]] = 0
-            self._near[block] = _top(cosines)
-        fresh = _unit(self._vectors[new[:: len(new) // _COMPARED + 1]])
-        for start in range(0, len(old), _BLOCK):
-            block = old[start : start + _BLOCK]
-            cosines = _unit(self._vectors[block]) @ fresh.T
-            self._near[block] = _top(np.concatenate([self._near[block], cosines], 1))
 
 
 def _unit(vectors: "Floats") -> "Floats":

@@ -61,18 +61,13 @@ class WordIndex:
             return scores
         average = np.maximum(self._lengths.sum(0) / len(self._words), 1e-6)
         for word in {*words} & self._postings.keys():
-            slots, counts = self._array(word)
+            if word not in self._arrays:
+                rows = self._postings[word]
+                table = np.array([*rows.values()], np.float32).reshape(len(rows), len(self._weights))
+                self._arrays[word] = np.fromiter(rows, np.int64, len(rows)), table
+            slots, counts = self._arrays[word]
             length = 1 - self._slopes + self._slopes * self._lengths[slots] / average
             frequency = (counts * (self._weights / length)).sum(1)
             scores[slots] += self.weight(word) * frequency * (_SATURATION + 1) / (frequency + _SATURATION)
         best: Any = scores.max(initial=0)  # Any: a numpy scalar
         return scores / best if best > 0 else scores
-
-    def _array(self, word: str) -> tuple[npt.NDArray[np.int64], Floats]:
-        arrays = self._arrays.get(word)
-        if arrays is None:
-            posting = self._postings[word]
-            arrays = np.fromiter(posting, np.int64, len(posting)), np.array([*posting.values()], np.float32)
-            arrays = (arrays[0], arrays[1].reshape(len(posting), len(self._weights)))
-            self._arrays[word] = arrays
-        return arrays

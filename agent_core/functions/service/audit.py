@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, TypeAlias
 from agent_core.base.problem import Place, Problem
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
-from agent_core.storage import KindRow, RecordedRow, Stats
+from agent_core.storage import KindRow, Stats
 
 from ..gate import Gate
 from ..gate.call_arguments import write_call
@@ -37,10 +37,7 @@ MOST_PARAMETERS: Final = 7
 _COMPARED: Final = 40  # pairs that are compared by running them
 _IN_A_ROW, _LEAST_FAILED = 3, 2
 _LONGEST_CALL: Final = 120
-_ENDS: Final = {
-    "timed_out": "ran out of time",
-    "killed": "was stopped at a limit of the sandbox",
-}
+_ENDS: Final = {"timed_out": "ran out of time", "killed": "was stopped at a limit of the sandbox"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,22 +88,6 @@ class AuditReport:
     trouble: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """The record of one function: the calls of its current version, and how they ended."""
-
-    function: Function
-    stats: Stats | None
-    kinds: Sequence[KindRow]
-
-    @property
-    def is_failing(self) -> bool:
-        stats = self.stats
-        if stats is None:
-            return False
-        return stats.failing >= _IN_A_ROW or (stats.failed >= _LEAST_FAILED and 2 * stats.failed > stats.calls)
-
-
 class Audit:
     """The audit of a workspace's functions."""
 
@@ -123,22 +104,30 @@ class Audit:
         view = self._view()
         rows = by_function(await view.store.call_stats())
         findings = [finding async for finding in self._confusable(view.snapshot, rows)]
-        findings += await self._find_unused(view, rows)
+        for name in sorted(await function_facts.unused(view, rows)):
+            function, fix = view.snapshot.functions[name], "delete it if nobody needs it"
+            findings.append(_finding(function, "unused", "nobody has called it for a long time", fix, "retire"))
         examples = await _calls_that_returned(view)
         for name, function in sorted(view.snapshot.functions.items()):
             present = next((row for row in rows.get(name, ()) if row.version == function.body_hash), None)
             kinds = await view.store.call_kinds(name) if present and present.returned < present.calls else ()
-            known = _Known(function, present, [row for row in kinds if row.version == function.body_hash])
-            why = await self._failing(known, view)
+            why = await self._failing(function, present, view)
             fixing = [_finding(function, "failing", why, "fix it, or delete it", "fix")] if why else []
-            findings += fixing or _limits(known)
+            findings += fixing or _limits(function, [row for row in kinds if row.version == function.body_hash])
             findings += _of_text(function, examples.get(name))
         for name in await self._search.index.word_lists(view.snapshot):
-            findings.append(_stuffed_finding(view.snapshot.functions[name]))
+            function, fix = view.snapshot.functions[name], "say in a sentence what it does"
+            message = "its description is a list of words, which search does not read"
+            findings.append(_finding(function, "stuffed-description", message, fix, "reword"))
         findings.sort(key=lambda finding: [*WEIGHTS].index(finding.problem.code))
-        count, trouble = len(view.snapshot.functions), self._search.index.trouble
-        parts = tuple(_part(code, findings, count) for code in WEIGHTS)
-        return AuditReport(count, round(sum(part.points for part in parts)), parts, tuple(findings), trouble)
+        count, parts = len(view.snapshot.functions), list[ScorePart]()
+        for code, most in WEIGHTS.items():
+            those = [finding for finding in findings if finding.problem.code == code]
+            affected = {name for finding in those for name in (finding.function, *finding.others)}
+            points = round(most * (1 - len(affected) / count), 1) if count else most
+            parts.append(ScorePart(code, points, most, len(affected)))
+        score = round(sum(part.points for part in parts))
+        return AuditReport(count, score, tuple(parts), tuple(findings), self._search.index.trouble)
 
     async def _confusable(self, snapshot: Snapshot, rows: Mapping[str, Sequence[Stats]]) -> AsyncIterator[AuditFinding]:
         confused_pairs = await confusions(self._search.index, snapshot)
@@ -151,20 +140,17 @@ class Audit:
             likeness = await self._gate.compare(first, second, snapshot) if at < _COMPARED else "unknown"
             calls = {name: sum(row.calls for row in rows.get(name, ())) for name in (pair.name, pair.other)}
             if likeness == "same":
-                yield _merge_finding(pair, snapshot, calls)
+                kept, left = sorted((pair.name, pair.other), key=lambda name: (-calls[name], name))
+                how = "a request cannot tell it from" if pair.request else "it says nearly the same as"
+                message = f"{how} `{kept}`, and both give the same results on the examples of both"
+                fix = f"call `{kept}` in its place, and delete it"
+                steps = "delete", left
+                yield _finding(snapshot.functions[left], "confusable", message, fix, "merge", steps, (kept,))
             elif pair.request:
                 yield confused(pair, snapshot, calls, also="" if likeness != "different" else _DIFFERENT)
 
-    async def _find_unused(self, view: ViewContext, rows: Mapping[str, Sequence[Stats]]) -> list[AuditFinding]:
-        names = await function_facts.unused(view, rows)
-        return [
-            _finding(view.snapshot.functions[name], "unused", _UNUSED, "delete it if nobody needs it", "retire")
-            for name in sorted(names)
-        ]
-
-    async def _failing(self, known: _Known, view: ViewContext) -> str:
-        """Return why a function needs a fix, or an empty text."""
-        function, stats = known.function, known.stats
+    async def _failing(self, function: Function, stats: Stats | None, view: ViewContext) -> str:
+        """Return why a function needs a fix, or an empty text; `stats` are the calls of its current version."""
         verdict = await judgment_on(view.store, function.body_hash, function.name)
         if self._quarantine.holds(function):
             return "it kept failing and is quarantined"
@@ -172,10 +158,12 @@ class Audit:
             return "its examples fail with the code that it uses now"
         if verdict is not None and verdict.thumb == "bad":
             return "a human called its result wrong"
-        return f"{stats.failed} of its {stats.calls} calls failed" if stats is not None and known.is_failing else ""
+        if stats is None:
+            return ""
+        is_often = stats.failed >= _LEAST_FAILED and 2 * stats.failed > stats.calls
+        return f"{stats.failed} of its {stats.calls} calls failed" if stats.failing >= _IN_A_ROW or is_often else ""
 
 
-_UNUSED: Final = "nobody has called it for a long time"
 _DIFFERENT: Final = ", and the two give different results"
 
 
@@ -191,14 +179,6 @@ def confused(confusion: Confusion, snapshot: Snapshot, calls: Mapping[str, int],
     return _finding(function, "confusable", message, fix, "rename" if numbered else "reword", others=(confusion.other,))
 
 
-def _merge_finding(confusion: Confusion, snapshot: Snapshot, calls: Mapping[str, int]) -> AuditFinding:
-    kept, left = sorted((confusion.name, confusion.other), key=lambda name: (-calls[name], name))
-    likeness = "a request cannot tell it from" if confusion.request else "it says nearly the same as"
-    message = f"{likeness} `{kept}`, and both give the same results on the examples of both"
-    fix = f"call `{kept}` in its place, and delete it"
-    return _finding(snapshot.functions[left], "confusable", message, fix, "merge", ("delete", left), (kept,))
-
-
 def _of_text(function: Function, call: tuple[str, str] | None) -> Iterator[AuditFinding]:
     if not function.examples:
         written_call, result = call or (f"{function.name}(…)", "…")
@@ -211,21 +191,16 @@ def _of_text(function: Function, call: tuple[str, str] | None) -> Iterator[Audit
         yield _finding(function, "many-parameters", f"it has {many} parameters", fix, "split")
 
 
-def _limits(known: _Known) -> list[AuditFinding]:
+def _limits(function: Function, kinds: Sequence[KindRow]) -> list[AuditFinding]:
     """Return a finding if calls ended in ways that the docstring does not mention."""
-    raised = [f"raised `{row.error}` {row.calls} ×" for row in known.kinds if row.outcome == "raised"]
-    ended = [f"{_ENDS[row.outcome]} {row.calls} ×" for row in known.kinds if row.outcome in _ENDS]
+    raised = [f"raised `{row.error}` {row.calls} ×" for row in kinds if row.outcome == "raised"]
+    ended = [f"{_ENDS[row.outcome]} {row.calls} ×" for row in kinds if row.outcome in _ENDS]
     if not raised and not ended:
         return []
-    errors = ", ".join(f"`{row.error}: …`" for row in known.kinds if row.outcome == "raised")
+    errors = ", ".join(f"`{row.error}: …`" for row in kinds if row.outcome == "raised")
     fix = f"write {errors} under `Raises:`" if errors else "say in its docstring how much it can take"
     message = f"it {', '.join([*raised, *ended])}, of which its docstring says nothing"
-    return [_finding(known.function, "undocumented-limit", message, fix, "document")]
-
-
-def _stuffed_finding(function: Function) -> AuditFinding:
-    message = "its description is a list of words, which search does not read"
-    return _finding(function, "stuffed-description", message, "say in a sentence what it does", "reword")
+    return [_finding(function, "undocumented-limit", message, fix, "document")]
 
 
 def _finding(
@@ -242,30 +217,17 @@ def _finding(
     return AuditFinding(function.name, problem, proposal, steps or (verb, function.name), others)
 
 
-def _part(code: str, findings: Sequence[AuditFinding], count: int) -> ScorePart:
-    affected = {
-        name for finding in findings if finding.problem.code == code for name in (finding.function, *finding.others)
-    }
-    most = WEIGHTS[code]
-    return ScorePart(code, round(most * (1 - len(affected) / count), 1) if count else most, most, len(affected))
-
-
 async def _calls_that_returned(view: ViewContext) -> dict[str, tuple[str, str]]:
     """Return the newest short call that returned, with its result, for each function without examples."""
     calls: dict[str, tuple[str, str]] = {}
     for row in await view.store.recorded_calls(outcomes=("returned",)):
         function = view.snapshot.functions.get(row.function)
-        if function is not None and not function.examples and row.function not in calls:
-            call = _as_example(function, row)
-            calls |= {function.name: call} if call else {}
+        if function is None or function.examples or row.function in calls:
+            continue
+        arguments, value = row.data["arguments"], row.data["outcome"]["value"]
+        if value is None or not isinstance(arguments, dict):
+            continue
+        if arguments.keys() <= {*function.parameters["properties"]}:
+            call = write_call(function, arguments)
+            calls |= {row.function: (call, repr(value))} if max(len(call), len(repr(value))) <= _LONGEST_CALL else {}
     return calls
-
-
-def _as_example(function: Function, row: RecordedRow) -> tuple[str, str] | None:
-    """Return a recorded call and its result in the form of an example, if both are short and plain."""
-    arguments, value = row.data["arguments"], row.data["outcome"]["value"]
-    if value is None or not isinstance(arguments, dict) or not arguments.keys() <= {*function.parameters["properties"]}:
-        return None
-    call = write_call(function, arguments)
-    is_short = max(len(call), len(repr(value))) <= _LONGEST_CALL
-    return (call, repr(value)) if is_short else None

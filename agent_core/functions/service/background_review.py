@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # the gate is loaded with the first saved file
     from agent_core.registry.registry import Registry
     from agent_core.registry.snapshot import Snapshot
 
-    from ..gate import Gate, Look, ModuleVerdict
+    from ..gate import Gate, ModuleVerdict
     from .package_grants import PackageGrants
 
 Tell = Callable[[str, Sequence[Problem]], None]
@@ -99,20 +99,18 @@ class BackgroundReview:
                 await self._news.wait()
                 self._news.clear()
                 await asyncio.sleep(_QUIET_S)
-                self._tell_left()
+                if self._left:
+                    (name, path), more = next(iter(self._left.items())), len(self._left) - 1
+                    message = "not checked for copies, weak examples and breaking arguments, because many were saved"
+                    fix = "knapper functions check functions"
+                    problem = Problem("not-looked-at", f"{message} at once", Place(path), fix, "warns")
+                    self._left.clear()
+                    self._tell(f"{name} and {more} more" if more else name, [problem])
                 while self._waiting and not self._saves and not self._news.is_set():
                     name, request = next(iter(self._waiting.items()))
                     self._looking = name, group.create_task(self._look(name, request))
                     await asyncio.wait([self._looking[1]])
                     self._looking = None
-
-    def _tell_left(self) -> None:
-        if self._left:
-            (name, path), more = next(iter(self._left.items())), len(self._left) - 1
-            message = "not checked for copies, weak examples and breaking arguments, because many were saved at once"
-            problem = Problem("not-looked-at", message, Place(path), "knapper functions check functions", "warns")
-            self._left.clear()
-            self._tell(f"{name} and {more} more" if more else name, [problem])
 
     async def _look(self, name: str, verdict: "ModuleVerdict") -> None:
         """Report the findings on one function if it still exists and is unchanged."""
@@ -138,22 +136,22 @@ class BackgroundReview:
         if not self._is_there(name, module_verdict):
             return ()
         problems = tuple(replace(problem, severity="warns") for problem in look.problems)  # it was accepted
-        await self._keep(_function(module_verdict, name), replace(look, problems=problems))
+        own = _function(module_verdict, name)
+        known = await judgment_on(self._store, own.body_hash, name)
+        if known is not None:
+            names = {stage.stage for stage in look.stages}
+            known = replace(
+                known,
+                problems=(*(problem for problem in known.problems if problem not in problems), *problems),
+                stages=(*(stage for stage in known.stages if stage.stage not in names), *look.stages),
+                survivors=look.survivors,
+            )
+            await self._store.apply([SaveVerdict(own.body_hash, name, known.to_json())])
         return problems
 
     def _is_there(self, name: str, verdict: "ModuleVerdict") -> bool:
         current, own = self._registry.snapshot().functions.get(name), _function(verdict, name)
         return current is not None and (current.module, current.body_hash) == (own.module, own.body_hash)
-
-    async def _keep(self, function: "Function", look: "Look") -> None:
-        """Add the findings to the stored verdict."""
-        verdict = await judgment_on(self._store, function.body_hash, function.name)
-        if verdict is not None:
-            names = {stage.stage for stage in look.stages}
-            problems = (*(problem for problem in verdict.problems if problem not in look.problems), *look.problems)
-            stages = (*(stage for stage in verdict.stages if stage.stage not in names), *look.stages)
-            verdict = replace(verdict, problems=problems, stages=stages, survivors=look.survivors)
-            await self._store.apply([SaveVerdict(function.body_hash, function.name, verdict.to_json())])
 
 
 def _finding(problem: Problem) -> tuple[str, str]:

@@ -67,8 +67,11 @@ def noted(
 
 def is_documented(error: str, function: "Function", snapshot: "Snapshot") -> bool:
     """Return whether the docstring names this exception or a built-in base class of it."""
-    named = [name for entry in read(_docstring(function, snapshot)).raises for name in _NAMES.findall(entry)]
-    return any(_belongs(error, name) for name in named)
+    entries = read(_docstring(function, snapshot)).raises
+    named = {name.rpartition(".")[2] for entry in entries for name in _NAMES.findall(entry)}
+    last = error.rpartition(".")[2]
+    kind, families = _builtin(last), tuple(filter(None, map(_builtin, named)))
+    return last in named or (kind is not None and issubclass(kind, families))
 
 
 def _docstring(function: "Function", snapshot: "Snapshot") -> str | None:
@@ -78,12 +81,6 @@ def _docstring(function: "Function", snapshot: "Snapshot") -> str | None:
         return None
     defined = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     return ast.get_docstring(defined[0]) if defined else None
-
-
-def _belongs(error: str, named: str) -> bool:
-    error, named = error.rpartition(".")[2], named.rpartition(".")[2]
-    kind, family = _builtin(error), _builtin(named)
-    return error == named or (kind is not None and family is not None and issubclass(kind, family))
 
 
 def _builtin(name: str) -> type[BaseException] | None:

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from agent_core.access.grants import Denied, Permit
+from agent_core.access.grants import Denied
 from agent_core.access.secrets import CallSecrets, MaskedChannel
 from agent_core.base.errors import UsageError
 from agent_core.base.offload import aside
 from agent_core.registry.arguments import read as read_arguments
-from sandbox import Evaluation, Job, Outcome, Refused, Returned
+from sandbox import Evaluation, Job, Refused, Returned
 
 from ..answers import CallReport, InterruptedCall, bad_arguments, size_of
 from ..debug import DebuggerSeat, Watch, stop
@@ -99,7 +99,16 @@ class CallService:
         api = WorkerApi(
             self._sandbox, snapshot, tell, granting, broker=broker, watch=watch, paths=granting, states=states
         )
-        outcome = await self._run(api, function, checked, permit, watch)
+        began = time.monotonic()
+        try:
+            outcome = await api.run(function, checked, permit)
+        except asyncio.CancelledError:  # the call is still recorded
+            seconds = time.monotonic() - began
+            cancelled = noted(watch, function, snapshot, InterruptedCall(), seconds=seconds, arguments=checked)
+            await asyncio.shield(self._store.apply(cancelled))
+            raise
+        finally:
+            watch.close()
         size = max(size_of(outcome), len(arguments_json))
         report = await aside(size, CallReport.of, outcome)
         writes = await aside(size, noted, watch, function, snapshot, outcome, seconds=report.seconds, arguments=checked)
@@ -107,26 +116,6 @@ class CallService:
         kept = states.writes if isinstance(outcome, Returned) else ()
         seen = self._seen_results.note(function, outcome, author.agent if author else "")
         return replace(report, lacks=lacks, debugged=watch.note(snapshot)), (*writes, *kept, *seen)
-
-    async def _run(
-        self,
-        api: WorkerApi,
-        function: "Function",
-        arguments: Mapping[str, Any],  # Any: JSON
-        permit: Permit,
-        watch: Watch,
-    ) -> Outcome:
-        """Run a call. If the caller is cancelled, the call is still recorded."""
-        began = time.monotonic()
-        try:
-            return await api.run(function, arguments, permit)
-        except asyncio.CancelledError:
-            seconds = time.monotonic() - began
-            writes = noted(watch, function, api.snapshot, InterruptedCall(), seconds=seconds, arguments=arguments)
-            await asyncio.shield(self._store.apply(writes))
-            raise
-        finally:
-            watch.close()
 
     async def made_abroad(
         self, foreign: "ForeignFunction", arguments: str | Mapping[str, Any], on_progress: OnProgress | None = None

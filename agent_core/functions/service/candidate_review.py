@@ -61,7 +61,10 @@ class CandidateReview:
     ) -> PlannedChange:
         """Return the plan for a candidate. If it is `challenging`, the author can be asked to predict results."""
         candidate, fixes = await aside(len(candidate.code), self._translate, candidate)
-        ground = _with_text(snapshot, candidate.module, candidate.around)
+        ground, existing = snapshot, snapshot.modules.get(candidate.module)
+        if existing is not None and candidate.around is not None and candidate.around != existing.text:
+            around = ModuleSource.of(candidate.module, candidate.around, existing.path)
+            ground = snapshot.with_module(read_module(around))
         granting = self._grants.during(summary.author.approvals)
         granted = await granting.ungranted(ground)
         is_read = policy == "agent" and summary.author.by == "agent"
@@ -190,20 +193,19 @@ class CandidateReview:
             due = given[:_MOST_GIVEN]
         if function is None or not due:
             return candidate, verdict
-        for candidate_example in due:
-            if example_regression.holds(function, candidate_example.call) is None:
-                more = with_example(text, candidate.name, *_as_written(candidate_example))
+        for example in due:
+            if example_regression.holds(function, example.call) is None:
+                # Of an error, only its type was promised.
+                flag = "  # doctest: +IGNORE_EXCEPTION_DETAIL" if error_of(example.expected) else ""
+                more = with_example(text, candidate.name, f"{example.call}{flag}", example.expected)
                 text = text if isinstance(more, Problem) else more
         extended = replace(candidate, code=text, examples=(), exact=True)
         after = await self.gate.judge(extended, snapshot, policy, granted=granted)
         if after.can_be_confirmed:  # results within a tolerance are written as they were returned
             extended = replace(extended, code=with_returned_values(extended, after).code)
             after = await self.gate.judge(extended, snapshot, policy, granted=granted)
-        doubts = [
-            problem
-            for problem in verdict.problems
-            if problem.code in ("unproven", *UNSETTLED) and problem not in after.problems
-        ]
+        doubts = [problem for problem in verdict.problems if problem.code in ("unproven", *UNSETTLED)]
+        doubts = [problem for problem in doubts if problem not in after.problems]
         after = replace(after, fixes=verdict.fixes, problems=(*after.problems, *doubts))
         after = replace(after, confirmed=verdict.confirmed, standing=verdict.standing, predicted=verdict.predicted)
         after = replace(after, disagreements=verdict.disagreements or after.disagreements)
@@ -216,17 +218,10 @@ class CandidateReview:
         previous, judgment = await pending_candidate(self._store, candidate.name), Judgment.of(verdict)
         pending = PendingCandidate.of(candidate, before.body_hash if before else "", judgment)
         is_repeat = previous is not None and _sent_parts(previous) == _sent_parts(pending)
-        message, denied = (
-            change_texts.refused(verdict, is_repeat=is_repeat, replaces=candidate.replaces),
-            grants.denied,
-        )
-        if grants.is_human:  # only the user's answer matters now
-            message = change_texts.not_done(verdict, replaces=candidate.replaces)
-        changed = [
-            disagreement
-            for disagreement in verdict.disagreements
-            if example_regression.holds(before, disagreement.call)
-        ]
+        message, denied = change_texts.not_done(verdict, replaces=candidate.replaces), grants.denied
+        if not grants.is_human:  # otherwise only the user's answer matters
+            message = change_texts.refused(verdict, is_repeat=is_repeat, replaces=candidate.replaces)
+        changed = [row for row in verdict.disagreements if example_regression.holds(before, row.call)]
         promised = change_texts.promised(changed) if verdict.can_be_confirmed and not candidate.reason else ""
         return PlannedChange(
             "\n".join(filter(None, [message, promised, denied, change_texts.source_of_pending(verdict)])),
@@ -298,19 +293,6 @@ def _at_home(verdict: Verdict, candidate: Candidate, function: "Function | None"
 
 def _sent_parts(pending: PendingCandidate) -> tuple[object, ...]:
     return pending.code, pending.module, pending.reason, pending.examples
-
-
-def _as_written(example: GivenExample) -> tuple[str, str]:
-    """Return a given example for a docstring; for an error, only its type was promised."""
-    ignoring = "  # doctest: +IGNORE_EXCEPTION_DETAIL" if error_of(example.expected) else ""
-    return f"{example.call}{ignoring}", example.expected
-
-
-def _with_text(snapshot: "Snapshot", module: str, text: str | None) -> "Snapshot":
-    existing = snapshot.modules.get(module)
-    if existing is None or text is None or text == existing.text:
-        return snapshot
-    return snapshot.with_module(read_module(ModuleSource.of(module, text, existing.path)))
 
 
 def _without_grant(verdict: Verdict, denied: str, path: str) -> Verdict:

@@ -9,7 +9,7 @@ rows, no other process may write; otherwise the second writer would undo a chang
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +21,7 @@ from agent_core.base.json_form import to_json
 from agent_core.base.problem import Place, Problem
 from agent_core.registry.module_file import remove, save
 from agent_core.registry.source import folder_problem
-from agent_core.storage import STATE, BeginWrite, EndWrite, FunctionStore, ManifestConflict, Write, open_lock
+from agent_core.storage import STATE, BeginWrite, EndWrite, FunctionStore, ManifestConflict, open_lock
 
 from .judgment import Judgment
 from .loaded_files import with_kept_out
@@ -85,10 +85,7 @@ class ChangeExecutor:
                 await record(plan)
             else:
                 plan = await self._change(plan, plan.change, record, by)
-        return await self._put_in_force(plan)
-
-    async def _put_in_force(self, plan: PlannedChange) -> PlannedChange:
-        """Put the user's decisions about an executed plan into force, and return the plan."""
+        # Now the user's decisions about the plan come into force.
         if plan.new_grant is not None:
             self._grant_store.forget()
         if plan.lent is not None:
@@ -112,8 +109,10 @@ class ChangeExecutor:
         except WorkspaceError:
             await self._store.apply([end])
             raise
+        after = _after(self._registry.snapshot(), change)
+        writes = [with_kept_out(write, change.reading, after) for write in plan.writes]
         try:
-            await record(replace(plan, writes=(*self._with_kept_out(plan.writes, change), end)))
+            await record(replace(plan, writes=(*writes, end)))
         except (StorageError, LostLease):
             undo = replace(change, expected=change.version, text=before.text if before else None)
             with suppress(StaleFile):  # someone else has saved it meanwhile: keep theirs
@@ -125,11 +124,6 @@ class ChangeExecutor:
             await self._copy.note({change.module: change.version})
         self._registry.swap(_after(self._registry.snapshot(), change), by="agent" if by == "agent" else "user")
         return plan
-
-    def _with_kept_out(self, writes: Iterable[Write], change: FileChange) -> list[Write]:
-        """Return the writes with the names of the functions that stay kept out of the file."""
-        after = _after(self._registry.snapshot(), change)
-        return [with_kept_out(write, change.reading, after) for write in writes]
 
     def _write(self, change: FileChange) -> None:
         if change.text is None:
@@ -144,19 +138,14 @@ class ChangeExecutor:
             "Read it again with introspect_function. " if isinstance(error, StaleFile) else ""
         )
         text = f"`{name}` was not written: {error.message} {note}{error.fix}".rstrip()
-        refusal = PlannedChange(text=text, outcome="refused", detail=_refusal_detail(plan, error))
+        detail = {**(to_json(plan.detail) or {}), "admitted": False, "error": str(error)}
+        if "problems" in detail:
+            place = Place(plan.change.path if plan.change else "")
+            problem = Problem(error.code, error.message.rstrip(), place, error.fix)
+            detail |= {"standing": "", "problems": [*detail["problems"], problem.to_json()]}
+        refusal = PlannedChange(text=text, outcome="refused", detail=Judgment.from_json(detail))
         await record(refusal)
         return refusal
-
-
-def _refusal_detail(plan: PlannedChange, error: KnapperError) -> Judgment:
-    """Return the detail of a plan that was not executed, with the reason."""
-    detail = {**(to_json(plan.detail) or {}), "admitted": False, "error": str(error)}
-    path = plan.change.path if plan.change else ""
-    problem = Problem(error.code, error.message.rstrip(), Place(path), error.fix)
-    if "problems" in detail:
-        detail |= {"standing": "", "problems": [*detail["problems"], problem.to_json()]}
-    return Judgment.from_json(detail)
 
 
 def _after(snapshot: "Snapshot", change: FileChange) -> "Snapshot":
@@ -188,16 +177,12 @@ async def only_writer(state: Path) -> AsyncIterator[None]:
     except OSError as error:
         raise NoTurn(f"The lock `{state / _NAME}` cannot be made: {error.strerror}.") from error
     try:
-        await _take(descriptor)
+        try:
+            async with asyncio.timeout(_PATIENCE_S):
+                while not machine.try_lock(descriptor):  # noqa: ASYNC110 - the kernel tells no event of another process
+                    await asyncio.sleep(_PAUSE_S)
+        except TimeoutError as error:
+            raise NoTurn("Another process is changing functions and does not finish.", fix="Try again.") from error
         yield
     finally:
         os.close(descriptor)
-
-
-async def _take(descriptor: int) -> None:
-    try:
-        async with asyncio.timeout(_PATIENCE_S):
-            while not machine.try_lock(descriptor):  # noqa: ASYNC110 - the kernel tells no event of another process
-                await asyncio.sleep(_PAUSE_S)
-    except TimeoutError as error:
-        raise NoTurn("Another process is changing functions and does not finish.", fix="Try again.") from error

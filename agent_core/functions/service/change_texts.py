@@ -17,7 +17,7 @@ from ..gate.verdict import GRANTABLE
 
 if TYPE_CHECKING:
     from agent_core.access.grants import Grants
-    from agent_core.base.problem import Place, Problem
+    from agent_core.base.problem import Problem
     from agent_core.registry.examples import Example
     from agent_core.registry.function import Function
     from agent_core.registry.registry import RegistryChange
@@ -62,7 +62,10 @@ def refused(verdict: "Verdict", *, is_repeat: bool, replaces: bool) -> str:
         done = "not changed yet" if replaces else "not made yet"
         lacks = "" if verdict.disagreements else verdict.refusals[0].message
         lines.append(f"`{verdict.name}` is {done}: {lacks or 'its code and its examples do not agree'}.")
-        lines += [_disagreement(disagreement) for disagreement in verdict.to_confirm[:MAX_PROBLEMS]]
+        for row in verdict.to_confirm[:MAX_PROBLEMS]:
+            returned, expected = one_line(row.returned, 400), one_line(row.expected, 400)
+            says = f"the example says {expected}" if expected else "that can be the example"
+            lines.append(f"- {one_line(row.call, 200)} returned {returned}, and {says}.")
         confirm = f"confirm_function(function_name={verdict.name!r})"
         how = f"change one place: {edit}" if is_repeat else f"fix the code and {send}"
         fix = f"If {'it is wrong' if lacks else 'the example is right'}, {how}."
@@ -72,7 +75,8 @@ def refused(verdict: "Verdict", *, is_repeat: bool, replaces: bool) -> str:
         lines.append(f"`{verdict.name}` is {'not changed yet' if replaces else 'not made yet'}: {problems[0].message}.")
         confirm = f"If it only computes, call confirm_function(function_name={verdict.name!r})."
         return "\n".join([*lines, f"{confirm} If it has to do more, fix the code and {send}."])
-    lines.append(f"{not_done(verdict, replaces=replaces)} {_count(problems)}:")
+    count = "One thing is in the way" if len(problems) == 1 else f"{len(problems)} things are in the way"
+    lines.append(f"{not_done(verdict, replaces=replaces)} {count}:")
     lines += [_line(problem) for problem in problems[:MAX_PROBLEMS]]
     if len(problems) > MAX_PROBLEMS:
         lines.append(f"- and {len(problems) - MAX_PROBLEMS} more.")
@@ -126,10 +130,8 @@ def unconfirmed(verdict: "Verdict", replaces: bool) -> str:  # noqa: FBT001 - a 
     """Return why a candidate cannot be confirmed as it is."""
     if _is_small_alarm(verdict):
         return refused(verdict, is_repeat=False, replaces=replaces)
-    lines = [
-        f"`{verdict.name}` cannot be confirmed: more than its examples' results is in the way.",
-        refused(verdict, is_repeat=False, replaces=replaces),
-    ]
+    lines = [f"`{verdict.name}` cannot be confirmed: more than its examples' results is in the way."]
+    lines.append(refused(verdict, is_repeat=False, replaces=replaces))
     if all(problem.code.endswith("-dropped") for problem in verdict.refusals):
         lines.append(f"If the new result is right: confirm_function(function_name={verdict.name!r}, reason=…).")
     return "\n".join(lines)
@@ -214,7 +216,13 @@ def _sentences(
 
 def heard(change: "RegistryChange", root: Path) -> FunctionsChanged:
     """Return a change of the registry as an event, with the line of each problem that rejects a file."""
-    lines = {str(problem): _line_of(root, problem.where) for problem in change.rejected}
+    lines: dict[str, str] = {}
+    for problem in change.rejected:
+        place = problem.where
+        source = read_file(root / FOLDER, Path(place.path).relative_to(FOLDER)) if place.line else None
+        rows = bare_lines(source.text) if isinstance(source, ModuleSource) else []
+        if 0 < place.line <= len(rows):
+            lines[str(problem)] = rows[place.line - 1].rstrip()[:400]
     return FunctionsChanged(
         turn="",
         loaded=change.loaded,
@@ -228,13 +236,6 @@ def heard(change: "RegistryChange", root: Path) -> FunctionsChanged:
         noted=dict(change.noted),
         lines={problem: text for problem, text in lines.items() if text},
     )
-
-
-def _line_of(root: Path, place: "Place") -> str:
-    """Return the line of a file on disk."""
-    source = read_file(root / FOLDER, Path(place.path).relative_to(FOLDER)) if place.line else None
-    lines = bare_lines(source.text) if isinstance(source, ModuleSource) else []
-    return lines[place.line - 1].rstrip()[:400] if 0 < place.line <= len(lines) else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,10 +286,8 @@ def breakage(breakage: "Breakage") -> tuple[str, str]:
     """Return the changed function and a sentence about the function that it breaks."""
     user = breakage.user
     back = f"; roll back with rollback_function or /rollback {breakage.name}" if breakage.name else ""
-    return (
-        breakage.name,
-        f"breaks `{user.name}` ({user.path}:{user.line}), a draft now: {one_line(breakage.description, 400)}{back}",
-    )
+    broken = f"breaks `{user.name}` ({user.path}:{user.line}), a draft now"
+    return breakage.name, f"{broken}: {one_line(breakage.description, 400)}{back}"
 
 
 def seen_later(problems: Sequence["Problem"]) -> str:
@@ -304,16 +303,6 @@ def seen_later(problems: Sequence["Problem"]) -> str:
         for problem in [*ordered[:_MOST_SEEN], *confusions]
     ]
     return "\n".join([*shown, *([f"{len(ordered) - _MOST_SEEN} more"] if len(ordered) > _MOST_SEEN else [])])
-
-
-def _disagreement(disagreement: "Disagreement") -> str:
-    returned, expected = one_line(disagreement.returned, 400), one_line(disagreement.expected, 400)
-    says = f"the example says {expected}" if expected else "that can be the example"
-    return f"- {one_line(disagreement.call, 200)} returned {returned}, and {says}."
-
-
-def _count(problems: Sequence["Problem"]) -> str:
-    return "One thing is in the way" if len(problems) == 1 else f"{len(problems)} things are in the way"
 
 
 def problems_of(problems: Sequence["Problem"]) -> str:

@@ -227,10 +227,17 @@ class ChangePlanner:
         """
         pending = await pending_candidate(self._store, candidate.name)
         if pending is None:
-            verdict = (
-                await judgment_on(self._store, old_function.body_hash, old_function.name) if old_function else None
+            before = await judgment_on(self._store, old_function.body_hash, old_function.name) if old_function else None
+            if before is None:
+                return candidate
+            given = tuple(GivenExample(**row) for row in before.document.get("answers") or ())
+            return replace(
+                candidate,
+                answer=answer_of(before),
+                asked=tuple(example.call for example in given),
+                examples=(*candidate.examples, *given),
+                apart=tuple(before.document.get("apart") or ()),
             )
-            return _with_answers(candidate, verdict) if verdict else candidate
         candidate = replace(candidate, answer=answer_of(pending.verdict))
         if not pending.asked:
             return candidate
@@ -345,14 +352,6 @@ class ChangePlanner:
 def _candidate(name: str, pending: PendingCandidate, reason: str, *, replaces: bool) -> Candidate:
     candidate = Candidate(name, pending.text, pending.module, reason or pending.reason, pending.examples, replaces)
     return replace(candidate, asked=pending.asked or (), answer=answer_of(pending.verdict))
-
-
-def _with_answers(candidate: Candidate, judgment: Judgment) -> Candidate:
-    """Return a candidate with the answers about the previous version, of a reader and of its author."""
-    given = tuple(GivenExample(**row) for row in judgment.document.get("answers") or ())
-    asked = tuple(example.call for example in given)
-    candidate = replace(candidate, answer=answer_of(judgment), asked=asked, examples=(*candidate.examples, *given))
-    return replace(candidate, apart=tuple(judgment.document.get("apart") or ()))
 
 
 def own_function(candidate: Candidate) -> "Function | None":

@@ -92,7 +92,13 @@ def _fit_effects(
     turns: Sequence["ExposedTurn"], outcome: Callable[["ExposedTurn"], float]
 ) -> dict[Version, EffectInterval]:
     """Return the effects on one outcome, by least squares over all functions, fitted in turn."""
-    fits = _measurable(turns)
+    all_fits: dict[Version, _Fit] = {}
+    for at, turn in enumerate(turns):
+        for version in turn.shown | turn.masked:
+            fit = all_fits.setdefault(version, _Fit([], []))
+            (fit.masked if version in turn.masked else fit.shown).append(at)
+    often = {version for version, fit in all_fits.items() if min(len(fit.shown), len(fit.masked)) >= FEWEST_MASKED}
+    fits = {version: all_fits[version] for version in sorted(often)}
     spare = len(turns) - len(fits) - 1
     if spare < 1:
         return {}
@@ -100,42 +106,24 @@ def _fit_effects(
     mean = sum(values) / len(values)
     rest = [value - mean for value in values]
     for _ in range(_SWEEPS):
-        for fit in fits.values():
-            _refit(fit, rest)
-    return {version: _interval(fit, rest, len(turns) / spare) for version, fit in fits.items()}
-
-
-def _measurable(turns: Sequence["ExposedTurn"]) -> dict[Version, _Fit]:
-    fits: dict[Version, _Fit] = {}
-    for at, turn in enumerate(turns):
-        for version in turn.shown | turn.masked:
-            fit = fits.setdefault(version, _Fit([], []))
-            (fit.masked if version in turn.masked else fit.shown).append(at)
-    return {
-        version: fit for version, fit in sorted(fits.items()) if min(len(fit.shown), len(fit.masked)) >= FEWEST_MASKED
-    }
-
-
-def _refit(fit: _Fit, rest: list[float]) -> None:
-    """Refit one function to the residuals, and subtract the change from them."""
-    without, with_it = _mean(rest, fit.masked), _mean(rest, fit.shown)
-    change, level = with_it - without, fit.share * with_it + (1 - fit.share) * without
-    fit.change += change
-    fit.level += level
-    for at in fit.shown:
-        rest[at] -= level + change * (1 - fit.share)
-    for at in fit.masked:
-        rest[at] -= level - change * fit.share
-
-
-def _interval(fit: _Fit, rest: Sequence[float], inflation: float) -> EffectInterval:
-    """Return the interval of an effect; `inflation` compensates for the other parameters of the fit."""
-    places = [*fit.shown, *fit.masked]
-    variance = sum(rest[at] ** 2 for at in places) / len(places) * inflation
-    error = math.sqrt(variance * (1 / len(fit.shown) + 1 / len(fit.masked)))
-    freedom = len(places) - 2
-    width = (_Z + (_Z**3 + _Z) / (4 * freedom)) * error  # Student's t, to first order
-    return EffectInterval(fit.change, fit.change - width, fit.change + width)
+        for fit in fits.values():  # fit the residuals, and subtract the change from them
+            without, with_it = _mean(rest, fit.masked), _mean(rest, fit.shown)
+            change, level = with_it - without, fit.share * with_it + (1 - fit.share) * without
+            fit.change += change
+            fit.level += level
+            for at in fit.shown:
+                rest[at] -= level + change * (1 - fit.share)
+            for at in fit.masked:
+                rest[at] -= level - change * fit.share
+    intervals: dict[Version, EffectInterval] = {}
+    for version, fit in fits.items():
+        places = [*fit.shown, *fit.masked]
+        # The last factor compensates for the other parameters of the fit.
+        variance = sum(rest[at] ** 2 for at in places) / len(places) * (len(turns) / spare)
+        error = math.sqrt(variance * (1 / len(fit.shown) + 1 / len(fit.masked)))
+        width = (_Z + (_Z**3 + _Z) / (4 * (len(places) - 2))) * error  # Student's t, to first order
+        intervals[version] = EffectInterval(fit.change, fit.change - width, fit.change + width)
+    return intervals
 
 
 def _mean(values: Sequence[float], places: Iterable[int]) -> float:

@@ -8,7 +8,7 @@ code reaches.
 
 import ast
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from agent_core.access.grants import Grants
@@ -67,13 +67,18 @@ def problem(
     lost = dropped(old_function, function)
     if old_function is None or function is None or not lost:
         return None
-    unfit = [pair for pair in lost if _is_other(old_function, function) and not _fits(pair[0], old_function, function)]
+    is_other = _signature(old_function) != _signature(function)
+    unfit = [pair for pair in lost if is_other and not _fits(pair[0], old_function, function)]
     old = {_key(example) for example in old_function.examples}
     fresh = sum(_key(example) not in old for example in function.examples)
     missing = [pair for pair in lost if pair not in unfit]
     if missing:
         verb = "is" if len(missing) == 1 else "are"
-        message = f"{_count(len(missing))} that `{function.name}` had {verb} gone: {_list_lost(missing)}"
+        named = [
+            f"{fence(example.call, 120)} → {fence(promise(example), 80)}{f', now {fence(now, 80)}' if now else ''}"
+            for example, now in missing
+        ]
+        message = f"{_count(len(missing))} that `{function.name}` had {verb} gone: {_first_few(named)}"
         fix = "put it back, and add others next to it"
         fix += "; if it must go, say why in `reason`" if severity == "refuses" else ""
         return Problem(CODE, message, place, fix, severity, _lost_evidence(missing))
@@ -104,11 +109,12 @@ def proved_problems(
     ways_out = "; if it must go, say why in `reason`" if severity == "refuses" else ""
     problems = []
     if checks := [*_errors_gone(old_function.name, function, old, new), *_bounds_gone(old_function, function)]:
-        named = "; ".join(checks[:_MOST]) + (f"; and {len(checks) - _MOST} more" if len(checks) > _MOST else "")
-        message = f"what `{function.name}` checked is gone: {named}"
+        message = f"what `{function.name}` checked is gone: {_first_few(checks)}"
         facts = tuple(map(Evidence, checks))
         problems.append(Problem(CHECK_CODE, message, place, f"keep it{ways_out}", severity, facts))
-    if uses := _uses_gone(needs_of_text(old), grants | needs_of_text(new)):
+    had, needs = needs_of_text(old), grants | needs_of_text(new)
+    gone = {kind: had.items(kind) for kind in KINDS if had.items(kind) and not needs.items(kind)}
+    if uses := reach_of(Grants.from_json(gone)):
         message = f"`{function.name}` no longer does what it needs a grant for: {', '.join(uses)}"
         facts = tuple(Evidence(f"the version before {use}") for use in uses)
         problems.append(Problem(USE_CODE, message, place, f"keep it{ways_out}", severity, facts))
@@ -162,12 +168,6 @@ def _bounds(schema: object) -> Iterator[tuple[str, object]]:
             yield from _bounds(schema.get(key))
 
 
-def _uses_gone(grants: Grants, needed_grants: Grants) -> tuple[str, ...]:
-    """Return descriptions of each kind of grant that was needed before and is no longer needed."""
-    gone = {kind: grants.items(kind) for kind in KINDS if grants.items(kind) and not needed_grants.items(kind)}
-    return reach_of(Grants.from_json(gone))
-
-
 def of_save(before: "ModuleReading | None", reading: "ModuleReading") -> list[Problem]:
     """Return the warnings on the functions of a saved file. They only warn because a save cannot state a reason."""
     had = {function.name: function for function in before.functions} if before else {}
@@ -188,15 +188,18 @@ def still_there(calls: Collection[str], old_function: "Function", function: "Fun
 def holds(function: "Function | None", call: str) -> "Example | None":
     """Return the function's example of this call, regardless of formatting."""
     normalized = _normal(call)
-    return (
-        next((example for example in function.examples if _normal(example.call) == normalized), None)
-        if function
-        else None
-    )
+    examples = function.examples if function else ()
+    return next((example for example in examples if _normal(example.call) == normalized), None)
 
 
 def _key(example: "Example") -> _Key:
-    return "\n".join([*_set_up(example), _normal(example.call)]), promise(example)
+    lines, needed = [_normal(example.call)], _names(example.call)
+    for line in reversed(example.setup):  # only what the call depends on
+        names = _names(line)
+        if names & needed:
+            needed |= names
+            lines.insert(0, line.strip())
+    return "\n".join(lines), promise(example)
 
 
 def written(example: "Example") -> str:
@@ -211,25 +214,8 @@ def _normal(call: str) -> str:
         return call.strip()
 
 
-def _set_up(example: "Example") -> list[str]:
-    """Return the setup lines that the call depends on, in order."""
-    lines: list[str] = []
-    needed = _names(example.call)
-    for line in reversed(example.setup):
-        names = _names(line)
-        if names & needed:
-            needed |= names
-            lines.insert(0, line.strip())
-    return lines
-
-
 def _names(text: str) -> set[str]:
     return {*re.findall(r"[^\W\d]\w*", text)}
-
-
-def _is_other(old_function: "Function", function: "Function") -> bool:
-    """Return whether the signature changed: names, types, required parameters, or the return type."""
-    return _signature(old_function) != _signature(function)
 
 
 def _signature(function: "Function") -> object:
@@ -279,15 +265,8 @@ def _is_of(schema: "Schema", node: ast.expr) -> bool:
     return isinstance(value, kind) and (not isinstance(value, bool) or kind is bool)
 
 
-def _list_lost(lost: Iterable[tuple["Example", str]]) -> str:
-    named = list(_name_lost(lost))
-    return "; ".join(named[:_MOST]) + (f"; and {len(named) - _MOST} more" if len(named) > _MOST else "")
-
-
-def _name_lost(lost: Iterable[tuple["Example", str]]) -> Iterator[str]:
-    for example, now in lost:
-        instead = f", now {fence(now, 80)}" if now else ""
-        yield f"{fence(example.call, 120)} → {fence(promise(example), 80)}{instead}"
+def _first_few(items: Sequence[str]) -> str:
+    return "; ".join(items[:_MOST]) + (f"; and {len(items) - _MOST} more" if len(items) > _MOST else "")
 
 
 def _count(number: int) -> str:

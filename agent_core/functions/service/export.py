@@ -9,7 +9,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -109,33 +109,25 @@ def export(handing: Handing, snapshot: Snapshot) -> ExportReport:
         raise UsageError(f"{folder} is not written: {folder.parent} is a link.", fix="Name the target itself.")
     if folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
         raise UsageError(f"{folder} is not empty, and nothing is written over.", fix="Name a folder that is not there.")
-    chosen = _chosen(handing.names, snapshot)
+    chosen = _Chosen(snapshot)
+    for name in handing.names:
+        if name not in snapshot.functions:
+            raise unknown_function(name, snapshot.functions)
+        chosen.take(snapshot.functions[name].module, [name])
+    for module in () if handing.names else snapshot.modules:
+        chosen.take(module, None)
     texts, notes = _texts(chosen, snapshot, package)
-    functions = [function for function in snapshot.functions.values() if _goes_along(function, chosen)]
+    functions = [
+        function
+        for function in snapshot.functions.values()
+        if (names := chosen.names.get(function.module, set())) is None or function.name in names
+    ]
     if not functions:
         raise UsageError("There is no function to export.", fix="Next: knapper functions list")
     files = {f"{package}/{path}": text for path, text in texts.items()} | _frame(package, functions, texts)
     _write(handing.folder, files)
-    names = tuple(function.name for function in functions)
-    return ExportReport(str(handing.folder), package, names, tuple(sorted(files)), tuple(notes))
-
-
-def _chosen(names: tuple[str, ...], snapshot: Snapshot) -> _Chosen:
-    chosen = _Chosen(snapshot)
-    for name in names:
-        if name not in snapshot.functions:
-            raise unknown_function(name, snapshot.functions)
-        chosen.take(snapshot.functions[name].module, [name])
-    for module in () if names else snapshot.modules:
-        chosen.take(module, None)
-    return chosen
-
-
-def _goes_along(function: Function, chosen: _Chosen) -> bool:
-    if function.module not in chosen.names:
-        return False
-    names = chosen.names[function.module]
-    return names is None or function.name in names
+    exported = tuple(function.name for function in functions)
+    return ExportReport(str(handing.folder), package, exported, tuple(sorted(files)), tuple(notes))
 
 
 def _texts(chosen: _Chosen, snapshot: Snapshot, package: str) -> tuple[dict[str, str], list[ExportNote]]:
@@ -151,22 +143,29 @@ def _texts(chosen: _Chosen, snapshot: Snapshot, package: str) -> tuple[dict[str,
             text = source.text
         is_package = source.path.endswith("/__init__.py")
         mover = ImportMover(places, f"{FOLDER}.{module}", module, package, is_package=is_package)
-        texts[source.path.removeprefix(f"{FOLDER}/")] = _declaring_nothing(mover.moved(text))
+        moved = mover.moved(text)
+        # Lines that would declare another encoding in the new place are moved down.
+        texts[source.path.removeprefix(f"{FOLDER}/")] = moved if flaw_of(moved) is None else f"\n\n{moved}"
     for path in list(texts):
         for folder in list(Path(path).parents)[:-1]:
             texts.setdefault(f"{folder.as_posix()}/__init__.py", "")
     return texts, notes
 
 
-def _declaring_nothing(text: str) -> str:
-    """Return the text; if its first lines would declare another encoding, move them down."""
-    return text if flaw_of(text) is None else f"\n\n{text}"
-
-
 def _frame(package: str, functions: list[Function], texts: Mapping[str, str]) -> dict[str, str]:
     """Return the files around the modules: the package's exports, context, tests, project file and README."""
     takes_self = any(function.takes_self for function in functions)
-    places = [f"{package}.{function.module}:{function.name}" for function in functions]
+    places = [f"    {f'{package}.{function.module}:{function.name}'!r},\n" for function in functions]
+    entries: list[str] = []
+    for function in functions:
+        first = function.description.strip().partition("\n")[0]
+        entries.append(f"- `{function.name}({', '.join(function.parameters['properties'])})` {first}".rstrip())
+    packages: set[str] = set()
+    for node in (node for text in texts.values() for node in ast.walk(syntax.parse(text))):
+        if isinstance(node, ast.Import):
+            packages |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            packages.add(node.module.partition(".")[0])
     imports = [f"from .{function.module} import {function.name}" for function in functions]
     offered = [*(["Context"] if takes_self else []), *(function.name for function in functions)]
     head = [f'"""{len(functions)} functions, exported from a Knapper workspace."""\n']
@@ -182,11 +181,11 @@ def _frame(package: str, functions: list[Function], texts: Mapping[str, str]) ->
             ]
         ),
         "tests/__init__.py": "",
-        "tests/test_examples.py": TESTS.format(functions=_list_places(places), package=package),
+        "tests/test_examples.py": TESTS.format(functions=f"[\n{''.join(places)}]", package=package),
         "pyproject.toml": PROJECT.format(
             name=package.replace("_", "-"),
             count=len(functions),
-            dependencies=json.dumps(sorted(_packages(texts.values()))),
+            dependencies=json.dumps(sorted(packages - sys.stdlib_module_names)),
             package=package,
         ),
         "README.md": README.format(
@@ -194,31 +193,10 @@ def _frame(package: str, functions: list[Function], texts: Mapping[str, str]) ->
             count=len(functions),
             first=functions[0].name,
             context=WITH_CONTEXT.format(package=package) if takes_self else "",
-            functions="\n".join(_function_entry(function) for function in functions),
+            functions="\n".join(entries),
         ),
     }
     return files | ({f"{package}/_context.py": CONTEXT} if takes_self else {})
-
-
-def _list_places(places: list[str]) -> str:
-    return "[\n" + "".join(f"    {place!r},\n" for place in places) + "]"
-
-
-def _function_entry(function: Function) -> str:
-    first = function.description.strip().partition("\n")[0]
-    return f"- `{function.name}({', '.join(function.parameters['properties'])})` {first}".rstrip()
-
-
-def _packages(texts: Iterable[str]) -> set[str]:
-    return {name for text in texts for name in _imported_packages(text)} - sys.stdlib_module_names
-
-
-def _imported_packages(text: str) -> Iterator[str]:
-    for node in ast.walk(syntax.parse(text)):
-        if isinstance(node, ast.Import):
-            yield from (alias.name.partition(".")[0] for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
-            yield node.module.partition(".")[0]
 
 
 def _write(folder: Path, files: Mapping[str, str]) -> None:

@@ -55,20 +55,23 @@ async def check(jobs: Iterable[ReviewJob], judge: Judge, tell: Callable[[Judgmen
     reading = iter(jobs)
     async with asyncio.TaskGroup() as group:
         while (job := await asyncio.to_thread(next, reading, None)) is not None:
-            waiting.append(group.create_task(_judge(job, judge)))
+            waiting.append(group.create_task(judge(job)))
             while len(waiting) >= _WINDOW or (waiting and waiting[0].done()):
                 await tell_first()
         while waiting:
             await tell_first()
 
 
-async def _judge(job: ReviewJob, judge: Judge) -> list[Judgment]:
-    return await judge(job)
-
-
 def count(request: CheckRequest) -> int:
     """Return the number of jobs, without parsing the files as Python."""
-    return sum(_lines(path) if path.suffix == ".jsonl" else 1 for path, _ in _files(request.paths))
+    number = 0
+    for path, _ in _files(request.paths):
+        if path.suffix == ".jsonl":
+            with path.open("rb") as stream:
+                number += sum(1 for line in stream if line.strip())
+        else:
+            number += 1
+    return number
 
 
 def jobs(request: CheckRequest, snapshot: Snapshot) -> Iterator[ReviewJob]:
@@ -85,20 +88,18 @@ def jobs(request: CheckRequest, snapshot: Snapshot) -> Iterator[ReviewJob]:
 
 
 def _files(paths: Iterable[Path]) -> Iterator[tuple[Path, Path | None]]:
-    """Yield each file with the folder that it was found in, or its package. Links and hidden folders are skipped."""
+    """Yield each file with the folder that it was found in, or the outermost one of its package.
+
+    Links and hidden folders are skipped.
+    """
     for path in paths:
         if not path.exists():
             raise UsageError(f"{path} cannot be read: there is no such file.")
         if path.is_dir():
             yield from ((file, path) for file in python_files(path))
         else:
-            yield path, _package_of(path)
-
-
-def _package_of(path: Path) -> Path | None:
-    """Return the outermost folder of a file's package, or None."""
-    folders = takewhile(lambda folder: (folder / "__init__.py").is_file(), path.resolve().parents)
-    return next(reversed([*folders]), None) if path.suffix == ".py" else None
+            folders = takewhile(lambda folder: (folder / "__init__.py").is_file(), path.resolve().parents)
+            yield path, next(reversed([*folders]), None) if path.suffix == ".py" else None
 
 
 def python_files(folder: Path) -> Iterator[Path]:
@@ -111,11 +112,6 @@ def python_files(folder: Path) -> Iterator[Path]:
                 yield from python_files(path)
         elif path.suffix in (".py", ".jsonl") and not path.name.startswith("."):
             yield path
-
-
-def _lines(path: Path) -> int:
-    with path.open("rb") as stream:
-        return sum(1 for line in stream if line.strip())
 
 
 def _of_lines(path: Path, policy: Policy) -> Iterator[ReviewJob]:
@@ -167,7 +163,10 @@ def _of_file(path: Path, folder: Path | None, request: CheckRequest, snapshot: S
         text = read_named_text(path)
     except (OSError, UnicodeDecodeError) as error:
         return unreadable(shown, f"{shown} cannot be read: {error}")
-    module = request.module or _module_name(path, folder)
+    module = request.module
+    if not module:
+        named = module_of(path.resolve().relative_to(folder.resolve()) if folder else Path(path.name))
+        module = "checked" if isinstance(named, Problem) else named
     source = ModuleSource.of(module, text, shown)
     reading = read_module(source)
     if len(reading.functions) > 1 and not request.name:
@@ -178,13 +177,9 @@ def _of_file(path: Path, folder: Path | None, request: CheckRequest, snapshot: S
     if not reading.functions and reading.parsed and not request.name and not reading.problems:
         return ReviewJob(shown, request.policy, file=source, around=(_absent(module),))  # only helpers, for import
     candidate = Candidate(name, text, holder.module if holder else module, replaces=holder is not None, file=shown)
-    around = () if holder else (_absent(module),) if not request.module else ()
-    return ReviewJob(
-        shown,
-        request.policy,
-        candidate,
-        around=(*around, *(_folder_sources(reading.imports, folder) if folder else ())),
-    )
+    absent = () if holder or request.module else (_absent(module),)
+    around = (*absent, *(_folder_sources(reading.imports, folder) if folder else ()))
+    return ReviewJob(shown, request.policy, candidate, around=around)
 
 
 def _of_workspace(path: Path, own: Path, policy: Policy, snapshot: Snapshot) -> ReviewJob:
@@ -208,12 +203,6 @@ def with_name_clash(judgment: Judgment, snapshot: Snapshot) -> Judgment:
     if problem is None:
         return judgment
     return replace(judgment, admitted=False, standing="", problems=(problem, *judgment.problems))
-
-
-def _module_name(path: Path, folder: Path | None) -> str:
-    inside = path.resolve().relative_to(folder.resolve()) if folder else Path(path.name)
-    module = module_of(inside)
-    return "checked" if isinstance(module, Problem) else module
 
 
 def _absent(module: str) -> ModuleSource:

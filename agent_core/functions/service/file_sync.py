@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ..gate import Candidate, Verdict
 
 _LONGEST = 6_000
+_WHY_REJECTED = "`/reload` or `knapper functions reload` says what is wrong with it."
 
 CatchUp = Callable[[str], Awaitable[None]]
 """Loads the current content of the file at a path, whoever wrote it."""
@@ -58,9 +59,11 @@ class FileSync:
             return old_snapshot
         snapshot = await self._caught_up(path, name, old_snapshot)
         if self._is_other(path, snapshot.modules.get(module)):
+            problems = snapshot.rejections.get(path)
+            why = f": {problems[0]}" if problems else f"; {_WHY_REJECTED}"
             raise WorkspaceError(
                 f"{path} holds an edit that is not in use, because it was rejected.",
-                fix=f"Fix or revert that edit first{_why_rejected(path, snapshot)}",
+                fix=f"Fix or revert that edit first{why}",
             )
         return snapshot
 
@@ -120,12 +123,6 @@ def own_text(name: str, snapshot: "Snapshot") -> str | None:
     return "".join(text.lines[text.with_comments(function.line) - 1 : function.end_line])
 
 
-def _why_rejected(path: str, snapshot: "Snapshot") -> str:
-    """Return what is wrong with a file, as the end of a sentence."""
-    problems = snapshot.rejections.get(path)
-    return f": {problems[0]}" if problems else "; `/reload` or `knapper functions reload` says what is wrong with it."
-
-
 def written_lines(text: str, name: str) -> str:
     """Return a function's lines in a possibly invalid Python file, from its header to the next top-level line."""
     head = re.search(rf"^(?:async[ \t]+)?def[ \t]+{re.escape(name)}\b.*\n?", text, re.MULTILINE)
@@ -161,17 +158,14 @@ def kept(candidate: "Candidate", verdict: "Verdict", error: WorkspaceError, thei
     apart = diff(theirs, yours, (f"{name} on disk", f"{name} kept as pending"))
     pending = PendingCandidate.of(candidate, base, Judgment.of(rejected), apart).to_json()
     detail = Judgment.from_json({**rejected.to_json(), "conflict": apart})
-    return PlannedChange(_conflict_text(name, error, apart), "refused", detail, writes=(SavePending(name, pending),))
-
-
-def _conflict_text(name: str, error: WorkspaceError, apart: str) -> str:
     edit = f"edit_function(function_name={name!r}, old_text=…, new_text=…)"
-    return (
+    text = (
         f"{error.message} What is on disk stays, and yours is kept as pending. The difference:\n"
         f"{block(apart, _LONGEST) if apart else 'none: both say the same.'}\n"
         f"Next: bring your change into what is on disk with {edit}. "
         f"Only if the user wants yours instead: confirm_function(function_name={name!r}, reason=…)."
     )
+    return PlannedChange(text, "refused", detail, writes=(SavePending(name, pending),))
 
 
 def require_same(name: str, asked_version: str, current_version: str) -> None:

@@ -105,7 +105,9 @@ class FolderCopy:
         if is_ours and there is None:  # removed elsewhere and changed here: the module is new
             del same.versions[module]
             return
-        text = await self._text(there)
+        text = None if there is None else await self._store.text(there)
+        if there is not None and text is None:
+            raise WorkspaceError(f"The store does not have the text of version {there[:12]}.")
         if is_ours:
             assert here is not None
             assert text is not None
@@ -117,12 +119,6 @@ class FolderCopy:
         same.versions.pop(module, None)
         if there is not None:
             same.versions[module] = there
-
-    async def _text(self, version: str | None) -> str | None:
-        text = None if version is None else await self._store.text(version)
-        if version is not None and text is None:
-            raise WorkspaceError(f"The store does not have the text of version {version[:12]}.")
-        return text
 
     async def _was_taken(self, module: str, version: str | None, same: _Same) -> bool:
         """Check whether a text was in force after the folder's last known version: then it is only outdated.

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from agent_core.access.grants import GrantStore
     from agent_core.base.events import Quarantined
     from agent_core.base.settings import StandingSettings
-    from agent_core.registry.examples import Example
     from agent_core.registry.function import Function
     from agent_core.registry.snapshot import Snapshot
     from agent_core.storage import CallOwners, StateRow, Stats, Store, VersionRow
@@ -118,7 +117,15 @@ class FunctionDetails:
             **{"name": function.name, "module": function.module, "path": function.path, "line": function.line},
             "source": self.source,
             "schema": function.to_json(),
-            "examples": [_example_json(example) for example in function.examples],
+            "examples": [
+                {
+                    "setup": [*example.setup],
+                    "call": example.call,
+                    "expected": example.expected or example.raises,
+                    "line": example.line,
+                }
+                for example in function.examples
+            ],
             "standing": self.standing,
             "statistics": self.statistics.to_json(),
             "verdict": to_json(self.verdict),
@@ -134,11 +141,6 @@ class FunctionDetails:
             "effect": to_json(self.effect),
             "state": self.state and {"value": self.state.value, "turn": self.state.turn, "at": self.state.at},
         }
-
-
-def _example_json(example: "Example") -> dict[str, Any]:
-    expected = example.expected or example.raises
-    return {"setup": [*example.setup], "call": example.call, "expected": expected, "line": example.line}
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,24 +171,32 @@ class ViewFilter:
 async def listing(view: ViewContext, view_filter: ViewFilter) -> FunctionListing:
     """Return the matching functions, the rejected files, and the number of long unused functions."""
     stats = by_function(await view.store.call_stats())
-    pattern = Wildcard(view_filter.pattern.lower())
-    matching = [
-        function for _, function in sorted(view.snapshot.functions.items()) if _matches(function, view_filter, pattern)
-    ]
     retirable = await unused(view, stats)
     proposed, effects_by_version = await view.proposed(), await measured(view.store)
     rows, starters = list[FunctionSummary](), view.starters()
-    for function in matching:
+    for function in _matching(view.snapshot.functions.values(), view_filter):
         effect = effects_by_version.get((function.name, function.body_hash))
-        grants = proposed.get(function.name, NOTHING)
-        row = await _summary(function, stats.get(function.name, []), retirable, grants, view, starters)
-        rows.append(replace(row, worth=effect.worth if effect else None))
+        grants, calls = proposed.get(function.name, NOTHING), stats.get(function.name, [])
+        verdict = await judgment_on(view.store, function.body_hash, function.name)
+        is_unchanged = verdict is not None and verdict.version == function.version  # with the text of its module
+        reached = verdict.reach if verdict is not None and is_unchanged and not grants else None
+        by = (verdict and verdict.by) or "human"
+        row = FunctionSummary(
+            function.name,
+            function.module,
+            function.description.split("\n", 1)[0],
+            standing_now(view.snapshot, function, verdict, calls, view.rules),
+            "starter" if by == "human" and function.name in starters else by,
+            sum(row.calls for row in calls),
+            max((row.last_called for row in calls), default=None),
+            retirable.get(function.name),
+            reach_of_function(function, view.snapshot, grants) if reached is None else reached,
+            effect.worth if effect else None,
+        )
+        rows.append(row)
     rows.sort(key=lambda row: row.source == "starter")
-    selected = [
-        row
-        for row in rows
-        if view_filter.standing in ("", row.standing) and (not view_filter.unused or row.unused_since is not None)
-    ]
+    selected = [row for row in rows if view_filter.standing in ("", row.standing)]
+    selected = [row for row in selected if not view_filter.unused or row.unused_since is not None]
     return FunctionListing(tuple(selected), () if view_filter.unused else view.snapshot.rejected, len(retirable))
 
 
@@ -198,16 +208,12 @@ async def measured(store: "Store") -> dict[Version, FunctionEffect]:
 
 def foreign_rows(functions: Iterable["Function"], view_filter: ViewFilter) -> list[FunctionSummary]:
     """Return the matching foreign functions, by name."""
-    matching = (
-        []
-        if view_filter.unused
-        else [one for one in functions if _matches(one, view_filter, Wildcard(view_filter.pattern.lower()))]
-    )
-    rows = [
+    if view_filter.unused or view_filter.standing not in ("", "foreign"):
+        return []
+    return [
         FunctionSummary(one.name, one.module, one.description, "foreign", "foreign", 0, None, None, FOREIGN_REACH)
-        for one in matching
+        for one in _matching(functions, view_filter)
     ]
-    return sorted((row for row in rows if view_filter.standing in ("", row.standing)), key=lambda row: row.name)
 
 
 def reach_of_function(function: "Function", snapshot: "Snapshot", grants: Grants = NOTHING) -> tuple[str, ...]:
@@ -224,10 +230,21 @@ def kind_of(function: "Function") -> str:
 
 def matches(functions: Iterable["Function"], pattern: str = "", module: str = "") -> list["Function"]:
     """Return the matching built-in functions, by name; their modules are `meta` and `memory`."""
-    query = ViewFilter(pattern, "")
-    chosen = [function for function in functions if _matches(function, query, Wildcard(pattern.lower()))]
-    of_module = [function for function in chosen if module in ("", kind_of(function))]
-    return sorted(of_module, key=lambda function: function.name)
+    chosen = _matching(functions, ViewFilter(pattern))
+    return [function for function in chosen if module in ("", kind_of(function))]
+
+
+def _matching(functions: Iterable["Function"], view_filter: ViewFilter) -> list["Function"]:
+    """Return the functions with this pattern and module, by name."""
+    word, module = view_filter.pattern.lower(), view_filter.module
+    wildcard = Wildcard(word)
+    found: list[Function] = []
+    for function in functions:
+        text = f"{function.name} {function.module} {function.description}".lower()
+        is_named = not word or wildcard.fits(function.name.lower()) or word in text
+        if is_named and (not module or f"{function.module}.".startswith(f"{module}.")):
+            found.append(function)
+    return sorted(found, key=lambda function: function.name)
 
 
 async def unused(view: ViewContext, stats: Mapping[str, Sequence["Stats"]]) -> dict[str, float]:
@@ -304,36 +321,26 @@ class FunctionTestReport:
 
     def to_json(self) -> dict[str, Any]:  # Any: JSON
         """Return the published shape."""
-        examples = [*map(_result_json, self.examples)]
+        examples = [
+            {
+                "call": result.call,
+                "expected": result.expected,
+                "returned": result.returned,
+                "line": result.line,
+                "passed": result.agreed,
+                "printed": result.printed,
+                "value": result.value,
+                "unrun": result.unrun,
+            }
+            for result in self.examples
+        ]
         return {"name": self.name, "examples": examples, "outcome": to_json(self.outcome)}
-
-
-def _result_json(result: "ExampleResult") -> dict[str, Any]:
-    shown = {"call": result.call, "expected": result.expected, "returned": result.returned, "line": result.line}
-    return {
-        **shown,
-        "passed": result.agreed,
-        "printed": result.printed,
-        "value": result.value,
-        "unrun": result.unrun,
-    }
 
 
 def unknown_function(name: str, names: Iterable[str] = ()) -> UsageError:
     """Return the error for an unknown function name."""
     fix = did_you_mean(name, names, "To see all names: /functions, or `knapper functions list`.")
     return UnknownName(f"There is no function `{name}` in functions/.", fix=fix)
-
-
-def _matches(function: "Function", view_filter: ViewFilter, wildcard: Wildcard) -> bool:
-    module = view_filter.module
-    if module and function.module != module and not function.module.startswith(f"{module}."):
-        return False
-    word = view_filter.pattern.lower()
-    if not word:
-        return True
-    text = f"{function.name} {function.module} {function.description}"
-    return wildcard.fits(function.name.lower()) or word in text.lower()
 
 
 def standing_now(
@@ -358,28 +365,3 @@ def standing_now(
 def is_unfit(function: "Function", judgment: Judgment | None, snapshot: "Snapshot") -> bool:
     """Return whether its examples fail with the code that it currently uses."""
     return judgment is not None and bool(judgment.unfit_with) and judgment.unfit_with == code_hash(function, snapshot)
-
-
-async def _summary(
-    function: "Function",
-    rows: Sequence["Stats"],
-    retirable: Mapping[str, float],
-    grants: Grants,
-    view: ViewContext,
-    starters: frozenset[str],
-) -> FunctionSummary:
-    verdict = await judgment_on(view.store, function.body_hash, function.name)
-    is_judged_so = verdict is not None and not grants and verdict.version == function.version
-    reached = verdict.reach if verdict is not None and is_judged_so else None  # its module's text is unchanged
-    by = (verdict and verdict.by) or "human"
-    return FunctionSummary(
-        function.name,
-        function.module,
-        function.description.split("\n", 1)[0],
-        standing_now(view.snapshot, function, verdict, rows, view.rules),
-        "starter" if by == "human" and function.name in starters else by,
-        sum(row.calls for row in rows),
-        max((row.last_called for row in rows), default=None),
-        retirable.get(function.name),
-        reach_of_function(function, view.snapshot, grants) if reached is None else reached,
-    )

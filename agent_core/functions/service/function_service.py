@@ -131,10 +131,7 @@ class FunctionService:
         self.seen_results = SeenResults(store, registry.snapshot)
         self.quarantine = Quarantine(store, registry, standing)
         self._standing = standing
-        self._grown: tuple[int, frozenset[str]] = (
-            -1,
-            frozenset(),
-        )  # snapshot number and grown functions
+        self._grown: tuple[int, frozenset[str]] = (-1, frozenset())  # snapshot number and grown functions
         self._listeners: list[Callable[[events.FunctionsChanged], None]] = []
         self._users, self._used = 0, asyncio.Event()
         registry.subscribe(self._announce)
@@ -450,12 +447,11 @@ class FunctionService:
     async def grown(self, snapshot: "Snapshot") -> frozenset[str]:
         """Return the functions that an agent created or was the last to change."""
         if self._grown[0] != snapshot.number:
-            verdicts = [
-                (name, await judgment_on(self._store, function.body_hash, name))
-                for name, function in snapshot.functions.items()
-            ]
-            grown = frozenset(name for name, verdict in verdicts if verdict and verdict.by == "agent")
-            self._grown = snapshot.number, grown
+            grown = set[str]()
+            for name, function in snapshot.functions.items():
+                verdict = await judgment_on(self._store, function.body_hash, name)
+                grown |= {name} if verdict and verdict.by == "agent" else set()
+            self._grown = snapshot.number, frozenset(grown)
         return self._grown[1] & snapshot.functions.keys()
 
     def _quarantined_names(self) -> Sequence[str]:
@@ -521,34 +517,19 @@ class FunctionService:
         if (foreign := self.foreign().get(name)) is not None:
             return await self.calls.made_abroad(foreign, arguments, on_progress)
         function, snapshot = self._function(name, self.foreign()), self.registry.snapshot()
-        report = await self._kept_call(function, snapshot, arguments, on_progress, author)
-        news = await self.quarantine.entered({name}, owners) if report.outcome in FAILURES else []
-        report = await self._mark_unproven(report, function, snapshot)
-        return replace(report, quarantined=news[0]) if news else report
-
-    async def _kept_call(
-        self,
-        function: Function,
-        snapshot: "Snapshot",
-        arguments: str | Mapping[str, Any],
-        on_progress: "OnProgress | None",
-        author: Author | None,
-    ) -> "CallReport":
-        """Make a call, store what it leaves, and return the report.
-
-        If it reaches nothing but its state, and another call changed that meanwhile, try again.
-        """
+        # A call that reaches nothing but its state is made again if another one changed that meanwhile.
         is_repeatable = function_facts.reach_of_function(function, snapshot) == (capability.KEEPS_STATE,)
         for tries_left in reversed(range(state.TRIES if is_repeatable else 1)):
             report, writes = await self.calls.made(function, snapshot, arguments, on_progress, author=author)
             try:
                 await self._store.apply(writes)
+                break
             except StateConflict:
                 if not tries_left:
                     raise
-            else:
-                return report
-        raise AssertionError("the last try returns")
+        news = await self.quarantine.entered({name}, owners) if report.outcome in FAILURES else []
+        report = await self._mark_unproven(report, function, snapshot)
+        return replace(report, quarantined=news[0]) if news else report
 
     async def kept_states(self) -> Mapping[str, Sequence[StateRow]]:
         """Return all stored states by function, oldest first, including those that were replaced."""

@@ -109,13 +109,10 @@ class GrantCommands:
         state = await self._grants.book.held(function, snapshot)
         question = await self._grants.question(function, snapshot)
         if grants or not question:
-            missing = grants.without(state.now) | self._missing_packages(state.now)
+            lost = Grants(packages=state.now.packages) if self._grants.packages.lacks(state.now) else NOTHING
+            missing = grants.without(state.now) | lost
             question = Question(name, missing, state.now, version=function.version)
         return await self._explain(question)
-
-    def _missing_packages(self, grants_now: Grants) -> Grants:
-        """Return the granted packages if any of them is not installed."""
-        return Grants(packages=grants_now.packages) if self._grants.packages.lacks(grants_now) else NOTHING
 
     async def _explain(self, question: Question) -> Question:
         if why := unshowable(question.diff):
@@ -123,9 +120,7 @@ class GrantCommands:
         by_hand = replace(question, moment="grant")
         return await self._grants.explained(by_hand, question.granted | question.missing)
 
-    async def grant(
-        self, name: str, grants: Grants, author: Author | None = None, *, version: str = ""
-    ) -> Given | Judgment:
+    async def grant(self, name: str, grants: Grants, *, version: str = "") -> Given | Judgment:
         """Grant these to a function, or admit its pending candidate with them. Return the grants or the verdict.
 
         `version` is that of the question that a human approved; another version is not granted anything.
@@ -133,9 +128,9 @@ class GrantCommands:
         Raises:
             WorkspaceError: nothing was granted; the message says why.
         """
-        plan = await self._plan(name, grants, author or Author(), version)
+        plan = await self._plan(name, grants, version)
         is_candidate = isinstance(plan.detail, Judgment)
-        plan = await self._carry_out(plan, author)
+        plan = await self._carry_out(plan, None)
         if plan.outcome == "refused" and not is_candidate:
             raise WorkspaceError(plan.text)
         assert isinstance(plan.detail, Given | Judgment)
@@ -144,12 +139,12 @@ class GrantCommands:
             await self._grants.prove_after(snapshot.functions[name], snapshot, grants)
         return plan.detail
 
-    async def _plan(self, name: str, grants: Grants, author: Author, version: str) -> PlannedChange:
+    async def _plan(self, name: str, grants: Grants, version: str) -> PlannedChange:
         entry = (await self._grants.book.entries()).get(name)
         if never := self._grants.reach.refusal(grants, name, entry.grants if entry else NOTHING):
             raise WorkspaceError(never, fix="Grant the folder or the file itself that the function needs.")
         if await self._pending(name) is not None:
-            return await self._changes().granted(name, grants, author, version)
+            return await self._changes().granted(name, grants, Author(), version)
         snapshot = self._registry.snapshot()
         function = snapshot.functions.get(name)
         if function is None:

@@ -120,13 +120,8 @@ class GrantService:
 
     async def ungranted(self, snapshot: "Snapshot") -> Granted:
         """Return the grants with which a candidate is judged before anyone is asked."""
-        return Granted(guarded=await self.guarded(snapshot), approval_mode=self._way())
-
-    def _way(self) -> "Way":
-        """Return how the user is asked for the missing grants of a candidate."""
-        if self.can_ask:
-            return "joining"
-        return "file" if self._settings.unattended == "file" else "none"
+        way: Way = "joining" if self.can_ask else "file" if self._settings.unattended == "file" else "none"
+        return Granted(guarded=await self.guarded(snapshot), approval_mode=way)
 
     async def granted(self, grants: Grants, snapshot: "Snapshot", owner: str) -> Granted:
         """Return the grants and access with which a candidate is judged once it has these grants."""
@@ -175,8 +170,9 @@ class GrantService:
         self, verdict: "Verdict", snapshot: "Snapshot", summary: "ChangeSummary"
     ) -> CandidateGrants:
         """Ask for a judged candidate's missing grants, unless they were given already. It would join `snapshot`."""
-        after, function = _with_candidate(verdict, snapshot)
-        if function is None:
+        after = snapshot.with_module(verdict.reading) if verdict.reading else snapshot
+        function = after.functions.get(verdict.name)
+        if verdict.reading is None or function is None or function.module != verdict.module:
             return CandidateGrants(denied="It has no place in its module yet, so nobody was asked.")
         mates = [mate.name for mate in after.functions.values() if mate.module == verdict.module]
         at_top = imported_at_the_top(verdict.source, self._packages)
@@ -267,9 +263,11 @@ class GrantService:
         text = snapshot.modules[function.module].text
         entry = (await self.book.entries()).get(function.name)
         known = self._known_packages(snapshot, entry)
-        needs = self.reach.inside(_needs(text, function.name, known, guarded)) | _packages_around(
-            function, snapshot, known
-        )
+        needs = self.reach.inside(_needs(text, function.name, known, guarded))
+        sources = modules_of(function.module, snapshot)
+        if len(sources) > 1:
+            texts = tuple((module, source.text) for module, source in sorted(sources.items()))
+            needs |= packages_used((function.module, function.name), texts, known)
         return self.packages.named(needs, entry.grants) if entry else needs
 
     def _known_packages(self, snapshot: "Snapshot", entry: "GrantEntry | None") -> tuple[str, ...]:
@@ -356,16 +354,11 @@ class GrantService:
         return decision
 
 
-def _granting_lines(
-    function: "Function", snapshot: "Snapshot", listed: tuple[str, ...] | None = None
-) -> tuple[tuple[int, str], ...]:
-    """Return the lines of a function that need a grant.
-
-    With `listed`, include the lines that need one when its module is imported; `listed` packages need none.
-    """
+def _granting_lines(function: "Function", snapshot: "Snapshot", listed: tuple[str, ...]) -> tuple[tuple[int, str], ...]:
+    """Return the lines that need a grant, in a function or when its module is imported; `listed` packages need none."""
     text = snapshot.modules[function.module].text
     lines, own = bare_lines(text), range(function.line, function.end_line + 1)
-    at_import = () if listed is None else uses_at_import(text, listed)
+    at_import = uses_at_import(text, listed)
     try:
         inside = [use for use in uses(syntax.parse(text), ()) if use.finding.line in own]
     except RecursionError:
@@ -375,25 +368,9 @@ def _granting_lines(
     return tuple((line, lines[line - 1].strip()) for line in numbers)
 
 
-def _with_candidate(verdict: "Verdict", snapshot: "Snapshot") -> tuple["Snapshot", "Function | None"]:
-    """Return the snapshot with the candidate's module, and the candidate in it."""
-    if verdict.reading is None:
-        return snapshot, None
-    after = snapshot.with_module(verdict.reading)
-    function = after.functions.get(verdict.name)
-    return after, function if function is not None and function.module == verdict.module else None
-
-
 @lru_cache(maxsize=2048)
 def _needs(text: str, name: str, packages: tuple[str, ...], guarded: frozenset[str]) -> Grants:
     parts = ModuleParts.of(text)
     if isinstance(parts, Problem):
         return NOTHING
     return needs_of_text(parts.part(parts.needed([name])), packages, guarded) | needs_of(uses_at_import(text, packages))
-
-
-def _packages_around(function: "Function", snapshot: "Snapshot", known: tuple[str, ...]) -> Grants:
-    """Return the packages that a function needs because of what it uses of other modules."""
-    sources = modules_of(function.module, snapshot)
-    texts = tuple((module, source.text) for module, source in sorted(sources.items()))
-    return packages_used((function.module, function.name), texts, known) if len(texts) > 1 else NOTHING

@@ -6,7 +6,7 @@ another module. Its deletion is a separate entry without source.
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -155,12 +155,10 @@ def versions(rows: Iterable["VersionRow"], name: str) -> tuple[Version, ...]:
 
 def _is_move(versions: Sequence[Version], source: str, row: "VersionRow") -> bool:
     """Return whether a deletion was the first half of a move to another module, made in the user's own files."""
-    return (
-        len(versions) > 1
-        and not versions[-1].hash
-        and (versions[-1].row.reason in (SAVED, REMOVED) and row.reason == SAVED)
-        and (versions[-2].source, False) == (source, versions[-1].row.module == row.module)
-    )
+    if len(versions) < 2 or versions[-1].hash:
+        return False
+    last, is_saved = versions[-1].row, versions[-1].row.reason in (SAVED, REMOVED) and row.reason == SAVED
+    return is_saved and versions[-2].source == source and last.module != row.module
 
 
 def hash_of(source: str) -> str:
@@ -256,16 +254,10 @@ def blame(versions: Sequence[Version]) -> list[tuple[str, Version]]:
     allowance = _for_all()
     for version in versions:
         if version.hash:
-            lines = list(_carry_lines(lines, version, allowance))
+            before, now, lines = lines, bare_lines(version.source), []
+            for kind, start, end, first, last in compare([text for text, _ in before], now, allowance).opcodes:
+                lines += before[start:end] if kind == "equal" else [(text, version) for text in now[first:last]]
     return lines
-
-
-def _carry_lines(
-    before: list[tuple[str, Version]], version: Version, budget: ComparisonBudget
-) -> Iterator[tuple[str, Version]]:
-    now = bare_lines(version.source)
-    for kind, start, end, first, last in compare([text for text, _ in before], now, budget).opcodes:
-        yield from before[start:end] if kind == "equal" else [(text, version) for text in now[first:last]]
 
 
 def _for_all() -> ComparisonBudget:

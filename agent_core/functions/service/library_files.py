@@ -139,8 +139,13 @@ def read_library(path: Path, limits: LibraryLimits | None = None) -> Library:
     except _BROKEN as error:
         message = f"{path} cannot be read as a library: {error}."
         raise UsageError(message, fix="Give a .py file, a folder, a .zip, a .tar or .tar.gz, or a .jsonl.") from error
-    if is_packed:
-        library.files = _without_wrapping(library.files)
+    # Folders around all of it that are no packages are left out, such as `helpers-1.0/src/`.
+    while is_packed and library.files:
+        tops = {PurePosixPath(name).parts[0] for name in library.files}
+        top = next(iter(tops))
+        if len(tops) > 1 or f"{top}/__init__.py" in library.files or top in library.files:
+            break
+        library.files = {name.removeprefix(f"{top}/"): text for name, text in library.files.items()}
     return library
 
 
@@ -202,17 +207,6 @@ class _Capped(io.RawIOBase):
         return content
 
 
-def _without_wrapping(files: dict[str, str]) -> dict[str, str]:
-    """Return the files without folders that contain all of them and are not packages, such as `helpers-1.0/src/`."""
-    while files:
-        tops = {PurePosixPath(name).parts[0] for name in files}
-        top = next(iter(tops))
-        if len(tops) > 1 or f"{top}/__init__.py" in files or top in files:
-            return files
-        files = {name.removeprefix(f"{top}/"): text for name, text in files.items()}
-    return files
-
-
 _PASSED_OVER = re.compile(
     r"(?:^|/)(?:tests?|docs|examples)/|(?:^|/)(?:tests?|test_[^/]*|[^/]*_test|conftest|setup|__main__)\.py$"
 )
@@ -259,13 +253,6 @@ class LibraryFile:
         """True for the `__init__.py` of a package."""
         return self.source.path.endswith("/__init__.py")
 
-    def with_text(self, text: str, notes: Mapping[int, tuple[str, str]]) -> "LibraryFile":
-        """Return the file with another text and further notes; unchanged if the text is not valid Python."""
-        changed = LibraryFile.of(self.file, PurePath(self.source.path).relative_to(FOLDER), text, self.author_text)
-        if isinstance(changed, Problem):
-            return self
-        return replace(changed, notes={**self.notes, **notes}, problems=self.problems, given=self.given)
-
 
 def read_files(
     path: Path, prefix: str, text: str, *, maps: bool, held: Mapping[str, str]
@@ -293,11 +280,8 @@ def read_files(
     library = Library(path.name, "", LibraryLimits(), {path.name: text}) if text else read_library(path)
     yield from library.problems
     message = "tests and setup files are not imported"
-    yield from (
-        Problem("passed-over", message, Place(name), None, "warns")
-        for name in sorted(library.files)
-        if _PASSED_OVER.search(name)
-    )
+    passed_over = filter(_PASSED_OVER.search, sorted(library.files))
+    yield from (Problem("passed-over", message, Place(name), None, "warns") for name in passed_over)
     found = list(_modules(library, prefix, maps=maps))
     yield from (row for row in found if isinstance(row, Problem))
     yield from _apart([row for row in found if isinstance(row, LibraryFile)], held)
@@ -560,7 +544,10 @@ def _defined_as(file: LibraryFile, fresh: Mapping[str, str]) -> LibraryFile:
     for new in fresh.values():
         parsed = ParsedText.of(text, syntax.parse(text))
         text = applied(parsed.lines, adding(parsed, new))
-    return file.with_text(text, notes)
+    changed = LibraryFile.of(file.file, PurePath(file.source.path).relative_to(FOLDER), text, file.author_text)
+    if isinstance(changed, Problem):  # no longer valid Python
+        return file
+    return replace(changed, notes={**file.notes, **notes}, problems=file.problems, given=file.given)
 
 
 def star_names(file: LibraryFile, parts: Mapping[str, LibraryFile], seen: Set[str] = frozenset()) -> list[str]:

@@ -5,7 +5,7 @@ no version or verdict is stored for it, and only its rejection is reported. The 
 after a restart or a move.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -95,20 +95,16 @@ def import_layers(sources: Mapping[str, object], snapshot: Snapshot) -> list[set
     }
     if len(changed) < 2:
         return [set(sources)]
-    imports = {path: _imported_paths(source, changed) - {path} for path, source in sources.items()}
+    imports: dict[str, set[str]] = {path: set() for path in sources}
+    for path, source in sources.items():
+        if isinstance(source, ModuleSource) and source.module in changed:
+            imports[path] = {changed[module] for module in read_module(source).imports if module in changed} - {path}
     layers = list[set[str]]()
     while imports:
         layer = {path for path, needed in imports.items() if not needed & imports.keys()}
         layers.append(layer or set(imports))  # a cycle of imports is one layer
         imports = {path: needed for path, needed in imports.items() if path not in layers[-1]}
     return layers
-
-
-def _imported_paths(source: object, changed: Mapping[str, str]) -> set[str]:
-    """Return the paths of the changed modules that a changed file imports."""
-    if not isinstance(source, ModuleSource) or source.module not in changed:
-        return set()
-    return {changed[module] for module in read_module(source).imports if module in changed}
 
 
 def unchanged(path: str, source: ModuleSource, good: GoodVersions, snapshot: Snapshot) -> ModuleReading | None:
@@ -165,25 +161,17 @@ def admission(
         freed = SaveVersion(source.module, source.version, source.text, reason="its name became free")
         writes = (freed, *writes)
     functions = {function.name: function for function in verdict.reading.functions}
-    verdicts = [
-        SaveVerdict(
-            functions[name].body_hash,
-            name,
-            {**verdict_on(functions[name], verdict), "standing": standing, "confirmed": [*confirmed.get(name, ())]},
-        )
-        for name, standing in verdict.standings
-    ]
+    verdicts: list[SaveVerdict] = []
+    for name, standing in verdict.standings:
+        own = {"standing": standing, "confirmed": [*confirmed.get(name, ())]}
+        verdicts.append(SaveVerdict(functions[name].body_hash, name, verdict_on(functions[name], verdict) | own))
     return (*(with_kept_out(write, reading, snapshot) for write in writes), *verdicts)
 
 
 def verdict_on(function: Function, verdict: "ModuleVerdict") -> dict[str, Any]:  # Any: JSON
     """Return the part of a file's verdict for one of its functions. `line` is its line at that time."""
-    own = [
-        problem
-        for problem in verdict.problems
-        if not problem.where.line or function.line <= problem.where.line <= function.end_line
-    ]
-    problems = [problem.to_json() for problem in own]
+    lines = (0, *range(function.line, function.end_line + 1))
+    problems = [problem.to_json() for problem in verdict.problems if problem.where.line in lines]
     return {**verdict.to_json(), "by": "human", "name": function.name, "problems": problems, "line": function.line}
 
 
@@ -203,12 +191,18 @@ def said_of(results: Iterable[LoadedFile]) -> RegistryChange:
 
     These are their standings, differences from their examples, and promises that were dropped.
     """
-    verdicts = [result.verdict for result in results if result.verdict is not None]
-    return RegistryChange(
-        standings=dict(pair for verdict in verdicts for pair in _standings(verdict)),
-        disagreeing=dict(pair for verdict in verdicts for pair in _disagreeing(verdict)),
-        noted=dict(pair for verdict in verdicts for pair in _notes_of(verdict)),
-    )
+    standings, disagreeing, noted = dict[str, str](), dict[str, str](), dict[str, str]()
+    for verdict in [result.verdict for result in results if result.verdict is not None]:
+        differing: dict[str, list[Disagreement]] = {}
+        for name, disagreement in verdict.disagreements:
+            differing.setdefault(name, []).append(disagreement)
+        disagreeing |= {name: change_texts.difference(rows) for name, rows in differing.items()}
+        having = {function.name for function in verdict.reading.functions if function.examples}
+        for name, standing in verdict.standings:
+            if name not in differing:
+                standings[name] = "trial: its examples agree" if standing == "trial" else _WHY_DRAFT[name in having]
+        noted |= _notes_of(verdict)
+    return RegistryChange(standings=standings, disagreeing=disagreeing, noted=noted)
 
 
 def since(
@@ -239,36 +233,17 @@ def without(reading: ModuleReading, names: frozenset[str]) -> ModuleReading:
     return replace(reading, functions=tuple(function for function in reading.functions if function.name not in names))
 
 
-def _standings(verdict: "ModuleVerdict") -> Iterator[tuple[str, str]]:
-    """Yield the standing of each judged function of a saved file with the reason, except for failing examples."""
-    differing = {name for name, _ in verdict.disagreements}
-    having = {function.name for function in verdict.reading.functions if function.examples}
-    for name, standing in verdict.standings:
-        if name not in differing:
-            yield name, "trial: its examples agree" if standing == "trial" else _WHY_DRAFT[name in having]
-
-
-def _disagreeing(verdict: "ModuleVerdict") -> Iterator[tuple[str, str]]:
-    """Yield a sentence for each function of a saved file whose examples fail."""
-    grouped: dict[str, list[Disagreement]] = {}
-    for name, disagreement in verdict.disagreements:
-        grouped.setdefault(name, []).append(disagreement)
-    yield from ((name, change_texts.difference(ones)) for name, ones in grouped.items())
-
-
-def _notes_of(verdict: "ModuleVerdict") -> Iterator[tuple[str, str]]:
-    """Yield a sentence for each function of a saved file that dropped an example or breaks another function."""
+def _notes_of(verdict: "ModuleVerdict") -> dict[str, str]:
+    """Return a sentence for each function of a saved file that dropped an example or breaks another function."""
     dropped = [problem for problem in verdict.problems if problem.code == "example-dropped"]
-    notes = [
-        (function.name, problem.message)
-        for function in verdict.reading.functions
-        for problem in dropped
-        if function.line <= problem.where.line <= function.end_line
-    ]
+    notes: list[tuple[str, str]] = []
+    for function in verdict.reading.functions:
+        lines = range(function.line, function.end_line + 1)
+        notes += [(function.name, problem.message) for problem in dropped if problem.where.line in lines]
     sentences: dict[str, list[str]] = {}
     for name, sentence in (*notes, *map(change_texts.breakage, verdict.breakages)):
         sentences.setdefault(name or verdict.reading.source.module, []).append(sentence)
-    yield from ((name, "\n".join(dict.fromkeys(whats))) for name, whats in sentences.items())
+    return {name: "\n".join(dict.fromkeys(whats)) for name, whats in sentences.items()}
 
 
 def all_placed(old_snapshot: Snapshot, results: Collection[LoadedFile], good: GoodVersions) -> Snapshot:
@@ -276,8 +251,12 @@ def all_placed(old_snapshot: Snapshot, results: Collection[LoadedFile], good: Go
     snapshot = old_snapshot.draft()
     for result in sorted(results, key=lambda result: precedence(result, good)):
         snapshot = placed(snapshot, result)
-    if snapshot.waiting:
-        snapshot = _settle_names(snapshot, old_snapshot, results, good)
+    if snapshot.waiting:  # a name that several files define belongs to the module that had it
+        removed = [known_of(result.path, good) for result in results if result.is_removed]
+        had = {function.name: function for reading in removed if reading for function in reading.functions}
+        for name in snapshot.waiting:
+            heir = _heir(name, had.get(name) or old_snapshot.functions.get(name), snapshot, good)
+            snapshot = snapshot.given_to(name, heir) if heir else snapshot
     return snapshot.finished() if snapshot.number != old_snapshot.number else old_snapshot
 
 
@@ -288,7 +267,12 @@ def all_writes(
     writes = list[Write]()
     moved = {result.module for result in results if result.reading is not None}
     for result in sorted(results, key=lambda result: precedence(result, good)):
-        own = kept_writes(result, snapshot, moved)
+        own: Iterable[Write] = result.writes
+        holder = snapshot.modules.get(result.module or "")
+        if result.is_removed and result.module in moved:
+            own = [write for write in own if not isinstance(write, SetManifest)]
+        elif holder is not None and holder.path != result.path:
+            own = ()  # the row of a module belongs to the file that holds it: `web.py` or a package
         writes += map(by_agent, own) if result.path in finished else own
     return writes
 
@@ -304,39 +288,17 @@ def precedence(loaded: LoadedFile, good: GoodVersions) -> tuple[bool, bool, bool
     )
 
 
-def kept_writes(loaded: LoadedFile, snapshot: Snapshot, moved: set[str | None]) -> Iterable[Write]:
-    """Return the writes to keep. The row of a module belongs to the file that holds it: `web.py` or a package."""
-    if loaded.is_removed and loaded.module in moved:
-        return [write for write in loaded.writes if not isinstance(write, SetManifest)]
-    holder = snapshot.modules.get(loaded.module or "")
-    return loaded.writes if holder is None or holder.path == loaded.path else ()
-
-
 def placed(snapshot: Snapshot, loaded: LoadedFile) -> Snapshot:
     """Return the snapshot with the result of one file."""
     if loaded.is_removed:
         return snapshot.without_module(loaded.module or "").with_rejection(loaded.path, ())
-    if loaded.reading is not None and _is_news(snapshot, loaded.path, loaded.reading):
-        snapshot = snapshot.with_module(loaded.reading)
+    reading = loaded.reading
+    if reading is not None:
+        is_other = snapshot.readings.get(reading.source.module) is not reading
+        if is_other or loaded.path in snapshot.rejections:  # it may resolve the problems of its file
+            snapshot = snapshot.with_module(reading)
     if loaded.problems:
         return snapshot.with_rejection(loaded.path, loaded.problems)
-    return snapshot
-
-
-def _is_news(snapshot: Snapshot, path: str, reading: ModuleReading) -> bool:
-    """Return whether the reading differs from the current one, or may resolve the problems of its file."""
-    return snapshot.readings.get(reading.source.module) is not reading or path in snapshot.rejections
-
-
-def _settle_names(
-    snapshot: Snapshot, old_snapshot: Snapshot, results: Collection[LoadedFile], good: GoodVersions
-) -> Snapshot:
-    """Return the snapshot in which each name that several files define belongs to the module that had it."""
-    removed = [known_of(result.path, good) for result in results if result.is_removed]
-    had = {function.name: function for reading in removed if reading for function in reading.functions}
-    for name in snapshot.waiting:
-        heir = _heir(name, had.get(name) or old_snapshot.functions.get(name), snapshot, good)
-        snapshot = snapshot.given_to(name, heir) if heir else snapshot
     return snapshot
 
 
@@ -377,16 +339,13 @@ def modules_with_free_names(
 ) -> list[ModuleSource]:
     """Return the files, not judged yet, whose functions were kept out and are in force now."""
     judged = {result.module for result in results if result.verdict is not None}
-    return [
-        snapshot.modules[module]
-        for module, names in good.kept_out.items()
-        if module in snapshot.modules and module not in judged and _has_any(snapshot, module, names)
-    ]
-
-
-def _has_any(snapshot: Snapshot, module: str, names: Collection[str]) -> bool:
-    held = (snapshot.functions.get(name) for name in names)
-    return any(function is not None and function.module == module for function in held)
+    sources: list[ModuleSource] = []
+    for module, names in good.kept_out.items():
+        held = (snapshot.functions.get(name) for name in names)
+        is_in_force = any(function is not None and function.module == module for function in held)
+        if is_in_force and module in snapshot.modules and module not in judged:
+            sources.append(snapshot.modules[module])
+    return sources
 
 
 def with_kept_out(write: Write, reading: ModuleReading | None, snapshot: Snapshot) -> Write:

@@ -7,7 +7,7 @@ were judged before are known by their hash and are neither judged nor parsed aga
 import ast
 import asyncio
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +29,7 @@ from agent_core.registry.source import (
     shown_folder,
     shown_path,
 )
-from agent_core.storage import STATE, EndWrite, FunctionStore, ManifestConflict, SaveVerdict, SetManifest, Write
+from agent_core.storage import STATE, EndWrite, FunctionStore, ManifestConflict, SaveVerdict, SetManifest
 
 from .change_executor import only_writer
 from .folder_copy import FolderCopy, Pulled
@@ -119,11 +119,9 @@ class Loader:
         """Return whether the file of an interrupted write has the content that it should have been given."""
         inside = Path(path.removeprefix("functions/"))
         source = read_file(self._folder, inside, self._limit)
-        return (
-            source.version == version
-            if isinstance(source, ModuleSource)
-            else not version and not is_there(self._folder / inside)
-        )
+        if isinstance(source, ModuleSource):
+            return source.version == version
+        return not version and not is_there(self._folder / inside)
 
     async def refresh(
         self, paths: Iterable[Path] | None = None, *, finished: frozenset[str] = frozenset()
@@ -170,7 +168,9 @@ class Loader:
                 sources = await asyncio.to_thread(self._read, paths, baseline)
                 if not await self._has_others(sources.values(), baseline):
                     kept_out = await self._store.kept_out() if now.waiting else {}
-                    return replace(baseline, kept_out=kept_out), self._without_refused(sources)
+                    refused = self._copy.refused() if self._copy else {}
+                    found = {path: refused.get(path, source) for path, source in sources.items()}
+                    return replace(baseline, kept_out=kept_out), found
             if self._copy is not None and paths is not None:
                 return await self._pull(self._copy, paths)
             readings = await self._store.readings()  # before the manifest: later changes are then judged again
@@ -189,10 +189,6 @@ class Loader:
 
     def _whole(self, path: str) -> Path:
         return self._folder / path.removeprefix("functions/")
-
-    def _without_refused(self, sources: dict[str, Found]) -> dict[str, Found]:
-        refused = self._copy.refused() if self._copy else {}
-        return {path: refused.get(path, source) for path, source in sources.items()}
 
     async def _has_others(self, sources: Iterable[Found], good: GoodVersions) -> bool:
         """Check whether the text of a file is new to this process but in the store: then another process judged it."""
@@ -227,10 +223,16 @@ class Loader:
         renewed = await self._read_outdated(snapshot)
         if renewed:
             snapshot = all_placed(snapshot, renewed, good)
-        admitted = await self._judge_freed(snapshot, good, results.values())
+        freed = modules_with_free_names(snapshot, good, results.values()) if good.kept_out else ()
+        judged = [await self._judge_file(source, good, snapshot) for source in freed]
+        admitted = (result for result in judged if result.verdict is not None)
         taken = [await self._place_and_write(result, snapshot, good) for result in (*results.values(), *admitted)]
         if writes := all_writes([*taken, *renewed], snapshot, good, finished):
-            await self._apply(writes)
+            async with only_writer(self._state):  # a process that just wrote a file also records it
+                await self._store.apply(writes)
+                if self._copy:
+                    given = [write for write in writes if isinstance(write, SetManifest)]
+                    await self._copy.note({write.module: write.version for write in given})
         if not before.readings:
             self.since = since(good, taken, snapshot, finished)
         again = self._rejected_again(results.values(), before, snapshot)
@@ -252,21 +254,6 @@ class Loader:
                 )
                 known += [LoadedFile(path, source.module, reading)] if reading else []
         return all_placed(empty_snapshot, known, good)
-
-    async def _judge_freed(
-        self, snapshot: "Snapshot", good: GoodVersions, results: Iterable[LoadedFile]
-    ) -> list[LoadedFile]:
-        """Return the results of files with functions that were kept out and now get their name, already placed."""
-        sources = modules_with_free_names(snapshot, good, results) if good.kept_out else ()
-        judged = [await self._judge_file(source, good, snapshot) for source in sources]
-        return [result for result in judged if result.verdict is not None]
-
-    async def _apply(self, writes: Sequence[Write]) -> None:
-        async with only_writer(self._state):  # a process that just wrote a file also records it
-            await self._store.apply(writes)
-            if self._copy:
-                given = [write for write in writes if isinstance(write, SetManifest)]
-                await self._copy.note({write.module: write.version for write in given})
 
     async def _read_outdated(self, snapshot: "Snapshot") -> list[LoadedFile]:
         """Return the modules whose schemas depend on types of other modules that have changed."""
@@ -368,34 +355,23 @@ class Loader:
     async def _place_and_write(self, loaded: LoadedFile, snapshot: "Snapshot", good: GoodVersions) -> LoadedFile:
         """Return the result of a placed file, with its writes."""
         loaded = as_placed(loaded, snapshot)
-        if loaded.verdict is None:
+        verdict = loaded.verdict
+        if verdict is None:
             return loaded
-        writes = admission(loaded, snapshot, good, await self._confirmed_calls(loaded.previous, loaded.verdict))
-        return replace(loaded, writes=(*writes, *await self._unfit(loaded.verdict)))
-
-    async def _confirmed_calls(
-        self, previous_reading: "ModuleReading | None", verdict: "ModuleVerdict"
-    ) -> dict[str, Sequence[str]]:
-        """Return the calls, by function, with returned results that were accepted before and still hold."""
-        had = {function.name: function for function in previous_reading.functions} if previous_reading else {}
-        confirmed = candidate_review.confirmed
+        had = {function.name: function for function in loaded.previous.functions} if loaded.previous else {}
         judged = [function for function in verdict.reading.functions if function.name in dict(verdict.standings)]
-        return {
-            function.name: await confirmed(self._store, (), had.get(function.name), function) for function in judged
+        confirmed = {  # the calls whose returned results were accepted before and still hold
+            function.name: await candidate_review.confirmed(self._store, (), had.get(function.name), function)
+            for function in judged
         }
-
-    async def _unfit(self, verdict: "ModuleVerdict") -> list[Write]:
-        """Return the writes that mark functions of other files as broken by a save, with a hash of the code."""
-        broken = {breakage.user.name: breakage for breakage in verdict.breakages}
-        verdicts = [
-            (breakage, await judgment_on(self._store, breakage.user.body_hash, name))
-            for name, breakage in broken.items()
-        ]
-        return [
-            SaveVerdict(breakage.user.body_hash, breakage.user.name, replace(saved, unfit_with=breakage.code).to_json())
-            for breakage, saved in verdicts
-            if saved is not None
-        ]
+        writes = [*admission(loaded, snapshot, good, confirmed)]
+        # A function of another file that the save broke is marked with a hash of the code that broke it.
+        for name, breakage in {breakage.user.name: breakage for breakage in verdict.breakages}.items():
+            saved = await judgment_on(self._store, breakage.user.body_hash, name)
+            if saved is not None:
+                marked = replace(saved, unfit_with=breakage.code).to_json()
+                writes.append(SaveVerdict(breakage.user.body_hash, name, marked))
+        return replace(loaded, writes=tuple(writes))
 
     async def _keep_last_good(
         self, path: str, problems: tuple[Problem, ...], versions: GoodVersions, snapshot: "Snapshot"
@@ -403,15 +379,13 @@ class Loader:
         good = await self._last_good(path, versions, snapshot)
         return LoadedFile(path, good.source.module if good else None, good, problems)
 
-    def _is_behind(self, reading: "ModuleReading", good: GoodVersions) -> bool:
-        """Check whether another folder has changed the module since."""
-        return self._copy is not None and good.manifest.get(reading.source.module) != reading.source.version
-
     async def _last_good(self, path: str, good: GoodVersions, snapshot: "Snapshot") -> "ModuleReading | None":
         module = module_at(path)
         reading = snapshot.readings.get(module)
-        if reading is not None and reading.source.path == path and not self._is_behind(reading, good):
-            return reading
+        if reading is not None and reading.source.path == path:
+            is_behind = self._copy is not None and good.manifest.get(reading.source.module) != reading.source.version
+            if not is_behind:  # no other folder has changed it since
+                return reading
         row = good.readings.get(path)
         text = await self._store.text(row.version) if row is not None else None
         if row is None or text is None or good.manifest.get(module) != row.version:

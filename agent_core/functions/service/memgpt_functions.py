@@ -87,10 +87,8 @@ def here_already(node: Definition, hosted: Mapping[str, tuple[str, ...]]) -> str
     if own not in hosted or _self_of(node) is None:
         return ""
     there = [argument.arg for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)][1:]
-    more, fewer = (
-        [item for item in hosted[own] if item not in there],
-        [item for item in there if item not in hosted[own]],
-    )
+    more = [item for item in hosted[own] if item not in there]
+    fewer = [item for item in there if item not in hosted[own]]
     differences = [f"it {verb} {', '.join(f'`{name}`' for name in names)}"
                    for verb, names in (("also takes", more), ("does not take", fewer)) if names]  # fmt: skip
     shown = "here already" if own == node.name else f"here already, as `{own}`"

@@ -3,7 +3,7 @@
 The packages of a function are resolved for all of its grants together, so that they are compatible.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -142,7 +142,13 @@ class PackageGrants:
     async def listing(self) -> PackageListing:
         """Return the installed packages with the functions that use them."""
         wanted = await self._wanted_packages()
-        sets = [self._set(requirements, wanted) for requirements in sorted({*self.environment.sections(), *wanted})]
+        sections, sets = self.environment.sections(), list[PackageSet]()
+        for requirements in sorted({*sections, *wanted}):
+            installation = self.environment.find(requirements)
+            pins = tuple(f"{pin.project} {pin.version}" for pin in sections.get(requirements, ()))
+            ahead, size = (tuple(installation.ahead), installation.size) if installation else ((), 0)
+            functions = tuple(sorted(wanted.get(requirements, ())))
+            sets.append(PackageSet(requirements, functions, installation is not None, pins, ahead, size))
         return PackageListing(tuple(sets), self.environment.problem)
 
     async def health(self) -> dict[str, Any]:  # Any: JSON
@@ -176,18 +182,6 @@ class PackageGrants:
             if entry.grants.packages:
                 functions.setdefault(entry.grants.packages, []).append(name)
         return functions
-
-    def _set(self, requirements: tuple[str, ...], wanted: Mapping[tuple[str, ...], list[str]]) -> PackageSet:
-        installation = self.environment.find(requirements)
-        pins = self.environment.sections().get(requirements, ())
-        return PackageSet(
-            requirements,
-            tuple(sorted(wanted.get(requirements, ()))),
-            installation is not None,
-            tuple(f"{pin.project} {pin.version}" for pin in pins),
-            tuple(installation.ahead) if installation else (),
-            installation.size if installation else 0,
-        )
 
 
 class ImportTrials:

@@ -16,7 +16,7 @@ from agent_core.base.errors import UsageError
 from agent_core.base.events import Quarantined
 from agent_core.base.untrusted import fence, one_line
 from agent_core.registry.standing import is_quarantined
-from agent_core.storage import FAILURES, CallOwners, CallRow, ReleaseFunction, Stats, Store
+from agent_core.storage import FAILURES, CallOwners, ReleaseFunction, Store
 
 from .history import SHORT
 
@@ -79,15 +79,24 @@ class Quarantine:
         arguments.
         """
         name, version = function.name, function.body_hash
-        failures = [call for call in await self._store.recent_calls(name) if _is_failure(call, version)]
+        calls = await self._store.recent_calls(name)
+        failures = [call for call in calls if call.version == version and call.outcome in FAILURES]
         if owners is not None:
             theirs = {*await self._store.recent_calls(name, owners)}
             failures = [call if call in theirs else replace(call, message="") for call in failures]
-        worked = _last_that_worked(await self._store.call_stats(name), self._standing)
+        # The version that returned most recently; versions that are not in quarantine come first.
+        worked = max(
+            (row for row in await self._store.call_stats(name) if row.worked is not None),
+            key=lambda row: (not is_quarantined(row, self._standing), row.worked or 0.0),
+            default=None,
+        )
         others = {judged_version for of, judged_version in await self._store.judged_at() if of == name} - {version}
         to = f" {worked.version[:SHORT]}" if worked and worked.version in others else ""
         back = (f"rollback {name}{to}",) if others else ()
-        kinds = Counter(_short(call) for call in failures[: max(self._standing.quarantine_failures, 1)])
+        kinds = Counter[str]()
+        for call in failures[: max(self._standing.quarantine_failures, 1)]:
+            parts = filter(None, (call.error or call.outcome.replace("_", " "), call.message))
+            kinds[one_line(": ".join(parts), 120)] += 1
         return Quarantined(
             turn="",
             name=name,
@@ -138,18 +147,3 @@ def _advice(quarantined: Quarantined) -> str:
     back = "go back with rollback_function, " if len(quarantined.ways) > 1 else ""
     fix = f"Look at it with introspect_function, fix it with edit_function, {back}or do without it"
     return f"{lately}. {fix} and tell the user."
-
-
-def _is_failure(call: CallRow, version: str) -> bool:
-    return call.version == version and call.outcome in FAILURES
-
-
-def _short(call: CallRow) -> str:
-    text = ": ".join(part for part in (call.error or call.outcome.replace("_", " "), call.message) if part)
-    return one_line(text, 120)
-
-
-def _last_that_worked(rows: list[Stats], standing: "StandingSettings") -> Stats | None:
-    """Return the version that returned most recently; versions that are not in quarantine come first."""
-    worked = [row for row in rows if row.worked is not None]
-    return max(worked, key=lambda row: (not is_quarantined(row, standing), row.worked or 0.0), default=None)

@@ -219,19 +219,17 @@ class Replays:
             module_versions[module] = chosen.row.version
         snapshot = Snapshot.empty()
         for name, hash in module_versions.items():
-            snapshot = snapshot.with_module(read_module(await self._source(name, hash, now)))
+            source = now.modules.get(name)
+            if source is None or source.version != hash:
+                text = await self._store.text(hash)
+                if text is None:
+                    raise UsageError(f"The text of `{name}` of then is not recorded.", fix="Use --version now.")
+                source = ModuleSource.of(name, text)
+            snapshot = snapshot.with_module(read_module(source))
         return module, snapshot
 
     async def _versions(self, function: str) -> tuple[history.Version, ...]:
         return await asyncio.to_thread(history.versions, await self._store.function_history(function), function)
-
-    async def _source(self, name: str, hash: str, snapshot: Snapshot) -> ModuleSource:
-        if (existing := snapshot.modules.get(name)) is not None and existing.version == hash:
-            return existing
-        text = await self._store.text(hash)
-        if text is None:
-            raise UsageError(f"The text of `{name}` of then is not recorded.", fix="Use --version now.")
-        return ModuleSource.of(name, text)
 
 
 class ReplayedRequests:

@@ -11,7 +11,7 @@ import os
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
@@ -35,7 +35,7 @@ from ..sandbox_client import SandboxClient
 from .judgment import Judgment
 
 _LOOKS_AT_ONCE = 2  # functions of one file that are examined at once; files are judged in parallel
-Judge = Callable[["ReviewJob"], Awaitable[list[Judgment]]]
+Judge = Callable[["ReviewJob"], Coroutine[Any, Any, list[Judgment]]]  # Any: nothing is sent to it
 AT_ONCE = 6  # jobs at once in one process: while one waits for its worker, others are parsed
 _FEW = 12  # with this many jobs or fewer, no process is started: that takes half a second
 _LONGEST_LINE = 64 << 20
@@ -77,13 +77,9 @@ class ReviewJob:
         candidate_data, file = data["candidate"], data["file"]
         candidate = None
         if candidate_data is not None:
-            candidate = Candidate(
-                **{
-                    **candidate_data,
-                    "examples": tuple(GivenExample(**example) for example in candidate_data["examples"]),
-                    "helpers": tuple(candidate_data["helpers"]),
-                }
-            )
+            examples = tuple(GivenExample(**example) for example in candidate_data["examples"])
+            sequences = {"examples": examples, "helpers": tuple(candidate_data["helpers"])}
+            candidate = Candidate(**{**candidate_data, **sequences})
         return cls(
             data["path"],
             data["policy"],
@@ -101,7 +97,10 @@ async def _judge_job(job: ReviewJob, gate: Gate, snapshot: Snapshot) -> list[Jud
     if job.is_installed:  # otherwise it is not in the workspace and has no grants
         job = replace(job, granted=replace(job.granted, approval_mode="calling"))
     for source in job.around:
-        snapshot = _with(source, snapshot)
+        existing = snapshot.modules.get(source.module)
+        if existing is not None and (existing.path != source.path or not source.text):
+            snapshot = snapshot.without_module(source.module)
+        snapshot = snapshot.with_module(_reading(source)) if source.text else snapshot
     if job.file is not None:
         return await _of_file(job.file, job, gate, snapshot)
     assert job.candidate is not None
@@ -113,13 +112,6 @@ def refusal(problem: Problem, path: str, name: str = "", module: str = "") -> Ju
     """Return a negative verdict for a problem that needs no judging by the gate."""
     nothing = {"standing": "", "version": "", "fixes": [], "problems": [problem.to_json()], "stages": [], "source": ""}
     return Judgment.from_json({"name": name, "module": module, "admitted": False, **nothing, "path": path})
-
-
-def _with(source: ModuleSource, snapshot: Snapshot) -> Snapshot:
-    existing = snapshot.modules.get(source.module)
-    if existing is not None and (existing.path != source.path or not source.text):
-        snapshot = snapshot.without_module(source.module)
-    return snapshot.with_module(_reading(source)) if source.text else snapshot
 
 
 @lru_cache(maxsize=64)
@@ -151,16 +143,14 @@ def _of_module(verdict: ModuleVerdict, looks: Mapping[str, Look], path: str) -> 
     if not spans:
         return [refusal(_at_given_path(problem, path, own.path), path, module=own.module) for problem in refusals]
     standings = dict(verdict.standings)  # functions of a module that cannot be imported have none
+    covered = {line for first, last in spans.values() for line in range(first, last + 1)}
     rows = []
-    for name, span in spans.items():
-        look = looks.get(name, Look(name))
-        problems = [*(problem for problem in verdict.problems if _concerns(problem, span, spans)), *look.problems]
+    for name, (first, last) in spans.items():
+        look, lines = looks.get(name, Look(name)), covered - {*range(first, last + 1)}
+        problems = [*(problem for problem in verdict.problems if problem.where.line not in lines), *look.problems]
         refused_here = any(problem.severity == "refuses" for problem in problems)
-        if name not in standings and not refused_here:
-            problems, refused_here = (
-                [*problems, *refusals],
-                True,
-            )  # another function's problem rejects the file
+        if name not in standings and not refused_here:  # another function's problem rejects the file
+            problems, refused_here = [*problems, *refusals], True
         document = {
             "module": own.module,
             "stages": to_json((*verdict.stages, *look.stages)),
@@ -181,13 +171,6 @@ def _of_module(verdict: ModuleVerdict, looks: Mapping[str, Look], path: str) -> 
 def _at_given_path(problem: Problem, path: str, own: str) -> Problem:
     """Return a problem with the path of the file as it was given, not as in a workspace."""
     return replace(problem, where=replace(problem.where, path=path)) if problem.where.path == own else problem
-
-
-def _concerns(problem: Problem, span: tuple[int, int], spans: dict[str, tuple[int, int]]) -> bool:
-    line = problem.where.line
-    if span[0] <= line <= span[1]:
-        return True
-    return not any(first <= line <= last for first, last in spans.values())
 
 
 def unreadable(path: str, reason: str) -> ReviewJob:

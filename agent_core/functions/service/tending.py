@@ -182,7 +182,12 @@ class Tending:
                 key = job.key(self.snapshot())
                 if (key[:2] in seen and not job.runs) or key in seen or (key in self.seen and not anew):
                     continue
-                if stopped := self._over(budget, began):
+                minutes = (time.monotonic() - began) / 60
+                if self.tokens >= budget.tokens:
+                    stopped = f"it took {self.tokens:,} tokens, of {budget.tokens:,}"
+                elif minutes >= budget.minutes:
+                    stopped = f"it took {minutes:.0f} minutes"
+                if stopped:
                     break
                 seen |= {key[:2], key}
                 step = await self._tend(run, job, applies=applies)
@@ -197,12 +202,6 @@ class Tending:
         """Undo the changes of the last run, the newest first."""
         rows = [row for row in await self.store.tended() if not row.undone]
         return [await self._undo(row) for row in reversed(rows) if row.run == rows[-1].run]
-
-    def _over(self, budget: TendingBudget, began: float) -> str:
-        minutes = (time.monotonic() - began) / 60
-        if self.tokens >= budget.tokens:
-            return f"it took {self.tokens:,} tokens, of {budget.tokens:,}"
-        return f"it took {minutes:.0f} minutes" if minutes >= budget.minutes else ""
 
     async def _undo(self, row: TendedRow) -> UndoneStep:
         try:
@@ -231,8 +230,12 @@ class Tending:
                 yield _Job("merge", finding.function, finding.problem.message, finding.others)
         effects, archived = await measured(self.store), {*self.quarantine.archived}
         for name, function in sorted(self.snapshot().functions.items()):
-            if reason := await self._failing(function):
-                yield _Job("mend", name, reason)
+            kinds = await self.store.call_kinds(name)
+            same = [kind for kind in kinds if kind.version == function.body_hash and kind.outcome in FAILURES]
+            worst = max(same, key=lambda kind: kind.calls, default=None)
+            if worst and (worst.calls >= SAME_FAILURES or self.quarantine.holds(function)):
+                how = worst.error or worst.outcome.replace("_", " ")
+                yield _Job("mend", name, f"it ended the same way {worst.calls} times: {how}")
             effect = effects.get((name, function.body_hash))
             if effect and effect.worth == "harms" and (name, function.body_hash) not in archived:
                 counts = f"{effect.shown} with it, {effect.masked} without"
@@ -250,7 +253,9 @@ class Tending:
         if any(token.agents for token in await self.store.tokens()):
             return  # Tokens limit who may talk to which agent, so conversations must not end up in functions for all.
         for runs in await self.repeated():
-            if _is_self_contained(runs[-1], self.snapshot()):
+            # A program must use only functions and builtins, and no names that an earlier program kept.
+            known = self.snapshot().functions
+            if all(name in known or hasattr(builtins, name) for name in runs[-1].program.free):
                 yield _Job("keep", "", f"programs like it ran {len(runs)} times", runs=runs)
         requests = await self.search.index.recorded()
         found = await self._matches(requests, self.snapshot())
@@ -261,15 +266,6 @@ class Tending:
             yield _Job(
                 "reword", name, f"a search by {len(lost)} of the {len(served)} requests that it served misses it"
             )
-
-    async def _failing(self, function: Function) -> str:
-        """Return the failure that a function repeats, or an empty text."""
-        kinds = await self.store.call_kinds(function.name)
-        same = [kind for kind in kinds if kind.version == function.body_hash and kind.outcome in FAILURES]
-        worst = max(same, key=lambda kind: kind.calls, default=None)
-        if worst is None or (worst.calls < SAME_FAILURES and not self.quarantine.holds(function)):
-            return ""
-        return f"it ended the same way {worst.calls} times: {worst.error or worst.outcome.replace('_', ' ')}"
 
     def _version(self, name: str) -> str:
         function = self.snapshot().functions.get(name)
@@ -433,10 +429,8 @@ class Tending:
 
         plan = await self._attempt("fix", name, facts, judge)
         evidence = (f"{len(bad)} calls that failed no longer do", f"{len(good)} good calls return the same")
-        return _Proven(
-            replace(step, evidence=evidence, diff=_diff(snapshot, plan, name)),
-            (_Change(name, partial(_same, plan)),),
-        )
+        step = replace(step, evidence=evidence, diff=_diff(snapshot, plan, name))
+        return _Proven(step, (_Change(name, partial(_same, plan)),))
 
     async def _attempt(self, what: str, name: str, facts: Sequence[tuple[str, str]], judge: Judge) -> PlannedChange:
         """Have a model write sources until one is proven, and return its plan.
@@ -489,10 +483,8 @@ class Tending:
             function = _single_function(source)
             parameters = [*function.parameters["properties"]] if function else []
             if function is None or parameters[: len(own)] != own or len(parameters) != len(own) + len(columns):
-                return (
-                    _NOTHING,
-                    f"It must be one function, with the parameters {', '.join(own)} and {len(columns)} more.",
-                )
+                why = f"It must be one function, with the parameters {', '.join(own)} and {len(columns)} more."
+                return _NOTHING, why
             values = [*zip(*columns, strict=True)]
             given = {name: dict(zip(parameters[len(own) :], values[at], strict=True)) for at, name in enumerate(names)}
             examples = [
@@ -726,11 +718,6 @@ def _column_lines(names: Sequence[str], columns: Sequence[Sequence[str]]) -> lis
     ]
 
 
-def _is_self_contained(seen: SeenProgram, snapshot: Snapshot) -> bool:
-    """Check whether a program uses only functions and builtins, and no names that an earlier program kept."""
-    return all(name in snapshot.functions or hasattr(builtins, name) for name in seen.program.free)
-
-
 def _diff(snapshot: Snapshot, plan: PlannedChange, name: str) -> str:
     before, after = own_text(name, snapshot) or "", own_text(name, _with(snapshot, plan)) or ""
     return "\n".join(diff_lines(bare_lines(before), bare_lines(after), ("now", "fixed"), 2))
@@ -741,14 +728,11 @@ def _calls_by_value(snapshot: Snapshot) -> str:
     modules = {name for name, source in snapshot.modules.items() if ".call" in source.text}
     for name in sorted(name for name, function in snapshot.functions.items() if function.module in modules):
         nodes = [*ast.walk(syntax.parse(own_text(name, snapshot) or ""))]
-        called = [node.func for node in nodes if isinstance(node, ast.Call) and _names_it(node)]
+        calls = [node for node in nodes if isinstance(node, ast.Call) and node.args]
+        called = [call.func for call in calls if isinstance(call.args[0], ast.Constant)]
         if any(isinstance(node, ast.Attribute) and node.attr == "call" and node not in called for node in nodes):
             return name
     return ""
-
-
-def _names_it(call: ast.Call) -> bool:
-    return bool(call.args) and isinstance(call.args[0], ast.Constant)
 
 
 def _call_lines(calls: Sequence[RecordedCall]) -> str:

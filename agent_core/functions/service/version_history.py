@@ -29,12 +29,11 @@ from .file_sync import FileSync, own_text
 from .function_facts import unknown_function
 from .history import BlamedLine, FunctionBlame, FunctionHistory, HistoryEntry, Version, VersionDiff
 from .judgment import Judgment, judgment_on
-from .plan import Author, ChangeSummary, PlannedChange, refusal
+from .plan import Author, ChangeSummary, Deed, PlannedChange, refusal
 
 if TYPE_CHECKING:
     from agent_core.registry.examples import Example
     from agent_core.registry.function import Function
-    from agent_core.registry.snapshot import Snapshot
     from agent_core.storage import FunctionStore
 
     from .candidate_review import CandidateReview
@@ -106,15 +105,14 @@ class VersionHistory:
         versions = await self.versions(name)
         now = history.current(versions)
         pairs = zip((None, *versions), versions, strict=False)
-        entries = [await self._entry(name, version, before, is_current=version is now) for before, version in pairs]
+        entries: list[HistoryEntry] = []
+        for before, version in pairs:
+            verdict = await judgment_on(self._store, version.hash, name)
+            dropped = await asyncio.to_thread(_dropped_examples, name, before, version)
+            standing, confirmed = (verdict.standing, verdict.confirmed) if verdict else ("", ())
+            entries.append(HistoryEntry(version, standing, confirmed, dropped, version is now))
         module = versions[-1].row.module
         return FunctionHistory(name, module, now is None, history.has_earlier(versions), tuple(entries))
-
-    async def _entry(self, name: str, version: Version, before: Version | None, *, is_current: bool) -> HistoryEntry:
-        verdict = await judgment_on(self._store, version.hash, name)
-        dropped = await asyncio.to_thread(_dropped_examples, name, before, version)
-        standing, confirmed = (verdict.standing, verdict.confirmed) if verdict else ("", ())
-        return HistoryEntry(version, standing, confirmed, dropped, is_current)
 
     async def diff(self, name: str, reference: str = "") -> VersionDiff:
         """Return the diff from a version (by default the one before the current) to the current function."""
@@ -144,25 +142,19 @@ class VersionHistory:
         if function is not None and function.body_hash == target.hash:
             return refusal(name, f"`{name}` is at version {target.number} already, so nothing was changed.")
         wrote = next(version.row.by for version in versions if version.hash == target.hash)
-        plan = await self._brought_back(target, name, module, snapshot, author, wrote)
-        return self._files.repeatable(plan, partial(self.rollback, name, str(target.number), author), name, snapshot)
-
-    async def _brought_back(
-        self, version: Version, name: str, module: str, snapshot: "Snapshot", author: Author, wrote: str
-    ) -> PlannedChange:
         is_there = name in snapshot.functions
-        back = history.went_back(version, is_there=is_there)
-        code = candidate_of(version.row.text, name, version.source)
+        back = history.went_back(target, is_there=is_there)
+        code = candidate_of(target.row.text, name, target.source)
         existing = snapshot.modules.get(module)
-        around = with_own_helpers(existing.text, version.row.text, name) if existing else None
+        around = with_own_helpers(existing.text, target.row.text, name) if existing else None
         candidate = Candidate(name, code, module, back, replaces=is_there, exact=True, around=around)
-        done = f"was {back} of {version.when}"
-        work = ChangeSummary(
-            "changed" if is_there else "created", name, author, back, done, goes_back=True, wrote=wrote
-        )
+        deed: Deed = "changed" if is_there else "created"
+        done = f"was {back} of {target.when}"
+        work = ChangeSummary(deed, name, author, back, done, goes_back=True, wrote=wrote)
         plan = await self._review().judged(candidate, snapshot, work, _policy(author.by, wrote))
         assert isinstance(plan.detail, Judgment)
-        return replace(plan, detail=replace(plan.detail, back=f"version {version.number} of {version.when}"))
+        plan = replace(plan, detail=replace(plan.detail, back=f"version {target.number} of {target.when}"))
+        return self._files.repeatable(plan, partial(self.rollback, name, str(target.number), author), name, snapshot)
 
     async def add_example(self, name: str, call: str, expected: str, author: Author) -> PlannedChange:
         """Plan to add an example to a function's docstring if it passes. Otherwise the function is not changed."""
@@ -178,23 +170,20 @@ class VersionHistory:
         code = await aside(size, with_example, own_text(name, snapshot) or "", name, call, expected)
         if isinstance(code, Problem):
             return refusal(name, f"`{name}` was not changed: {code.message}. Fix: {code.fix}.", code)
-        return await self._proven(function, code, snapshot, author)
-
-    async def _proven(self, function: "Function", code: str, snapshot: "Snapshot", author: Author) -> PlannedChange:
         (fresh,) = await aside(len(code), _fresh, function, code) or (None,)
         if fresh is None:
-            return refusal(function.name, f"`{function.name}` was not changed: the example cannot be read as one.")
+            return refusal(name, f"`{name}` was not changed: the example cannot be read as one.")
         (result,) = await self._review().gate.run_examples(replace(function, examples=(fresh,)), snapshot)
         if not result.agreed:
-            return refusal(function.name, change_texts.failed_example(function.name, result))
+            return refusal(name, change_texts.failed_example(name, result))
         why = f"example added: {one_line(fresh.call, 120)}"
-        candidate = Candidate(function.name, code, function.module, why, replaces=True, exact=True)
-        work = ChangeSummary("changed", function.name, author, why, f"keeps the example {fence(fresh.call, 120)} now,")
-        verdict = await judgment_on(self._store, function.body_hash, function.name)
+        candidate = Candidate(name, code, function.module, why, replaces=True, exact=True)
+        work = ChangeSummary("changed", name, author, why, f"keeps the example {fence(fresh.call, 120)} now,")
+        verdict = await judgment_on(self._store, function.body_hash, name)
         policy = _policy(author.by, (verdict and verdict.by) or "human")
         plan = await self._review().judged(candidate, snapshot, work, policy)
-        replan = partial(self.add_example, function.name, fresh.call, example_regression.written(fresh), author)
-        return self._files.repeatable(plan, replan, function.name, snapshot)
+        replan = partial(self.add_example, name, fresh.call, example_regression.written(fresh), author)
+        return self._files.repeatable(plan, replan, name, snapshot)
 
 
 def _policy(by: str, wrote: str) -> Policy:

@@ -40,16 +40,14 @@ class ExampleText:
 
 def doctest_form(returned: Returned) -> ExampleText:
     """Return a returned value as doctest shows it: the printed output, then the value unless it is None."""
-    shown = "" if returned.value is None else f"{shown_value(returned)}\n"
+    shown = ""
+    if returned.value is not None:  # of plain values, the host's text counts, otherwise the worker's
+        ours = repr(returned.value)
+        is_plain = literal_value(ours) is not _MISSING or not returned.shown
+        is_ours = is_plain and literal_value(returned.shown) is not _MISSING
+        shown = f"{ours if is_ours else returned.shown or ours}\n"
     printed = returned.output if not returned.output or returned.output.endswith("\n") else returned.output + "\n"
     return ExampleText(printed + shown, _MISSING if printed else returned.value)
-
-
-def shown_value(returned: Returned) -> str:
-    """Return the value's text: the host's repr of plain values, otherwise the worker's text."""
-    ours = repr(returned.value)
-    is_plain = literal_value(ours) is not _MISSING or not returned.shown
-    return ours if is_plain and literal_value(returned.shown) is not _MISSING else returned.shown or ours
 
 
 def agrees(example: "Example | GivenExample", outcome: Outcome, *, is_float: bool = False) -> bool:
@@ -58,7 +56,10 @@ def agrees(example: "Example | GivenExample", outcome: Outcome, *, is_float: boo
         return given_agrees(example, outcome)
     options = {name for name, on in example.options if on}
     if isinstance(outcome, Raised):
-        return bool(example.raises) and _same_error(example.raises, outcome, options)
+        kind, _, message = example.raises.partition(":")
+        is_kind = bool(example.raises) and kind.strip().rpartition(".")[2] == outcome.failure.type.rpartition(".")[2]
+        is_any = "IGNORE_EXCEPTION_DETAIL" in options
+        return is_kind and (is_any or same_text(message.strip(), outcome.failure.message.strip(), options))
     if not isinstance(outcome, Returned) or example.raises:
         return False
     got = doctest_form(outcome)
@@ -173,15 +174,6 @@ def _fits(expected: str, got: str) -> bool:
     return True
 
 
-def _same_error(expected: str, raised: Raised, options: set[str]) -> bool:
-    kind, _, message = expected.partition(":")
-    if kind.strip().rpartition(".")[2] != raised.failure.type.rpartition(".")[2]:
-        return False
-    if "IGNORE_EXCEPTION_DETAIL" in options:
-        return True
-    return same_text(message.strip(), raised.failure.message.strip(), options)
-
-
 _WORD: Final = re.compile(r"\w+")
 _DECIMALS: Final = re.compile(r"\d\.(\d+)(?!\d)")
 _FEWEST: Final = 2  # decimals that indicate a rounded number
@@ -194,8 +186,14 @@ def is_blank(text: str, returns: str) -> bool:
 
 def predictions(calls: Sequence[str], texts: Sequence[str], returns: str) -> tuple[GivenExample, ...]:
     """Return the calls as examples with the expected results; `returns` is the promised type."""
-    tolerance = [_tolerance(text) if promises_floats(returns) else None for text in texts]
-    return tuple(map(GivenExample, calls, [_expected_text(text.strip(), returns) for text in texts], tolerance))
+    examples: list[GivenExample] = []
+    for call, text in zip(calls, texts, strict=False):
+        approx = None
+        if promises_floats(returns):  # half of the last written decimal, if there are two or more
+            decimals = min(map(len, _DECIMALS.findall(text)), default=0)
+            approx = 0.5 * 10.0**-decimals if decimals >= _FEWEST else _LAST_DIGITS
+        examples.append(GivenExample(call, _expected_text(text.strip(), returns), approx))
+    return tuple(examples)
 
 
 def _expected_text(text: str, returns: str) -> str:
@@ -212,9 +210,3 @@ def _expected_text(text: str, returns: str) -> str:
         return repr(read_json(text, LOOSE))
     except Malformed:
         return repr(text) if "str" in re.findall(r"\w+", returns) else text
-
-
-def _tolerance(text: str) -> float:
-    """Return the tolerance of a float: half of its last written decimal, if it has two or more."""
-    decimals = min(map(len, _DECIMALS.findall(text)), default=0)
-    return 0.5 * 10.0**-decimals if decimals >= _FEWEST else _LAST_DIGITS
