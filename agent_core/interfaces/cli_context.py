@@ -215,15 +215,11 @@ class _Name(click.types.StringParamType):
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """Return the names that begin with the incomplete text."""
-        names = islice(self._names(_root(ctx)), _MOST_NAMES)
+        given = next((each.params["root"] for each in _chain(ctx) if each.params.get("root")), None)
+        here = Path(given or ".").absolute()
+        root = next((folder for folder in (here, *here.parents) if (folder / "knapper.toml").is_file()), here)
+        names = islice(self._names(root), _MOST_NAMES)
         return [CompletionItem(name) for name in sorted({name for name in names if name.startswith(incomplete)})]
-
-
-def _root(ctx: click.Context) -> Path:
-    """Return the nearest workspace folder, searching upward from the given folder or the current one."""
-    given = next((each.params["root"] for each in _chain(ctx) if each.params.get("root")), None)
-    here = Path(given or ".").absolute()
-    return next((folder for folder in (here, *here.parents) if (folder / "knapper.toml").is_file()), here)
 
 
 def _chain(ctx: click.Context | None) -> Iterator[click.Context]:

@@ -113,7 +113,12 @@ class Conversation:
                 async for event in turn:
                     if listener is not None or not is_speech(event):
                         heard.hear(event)
-                    self._note(event)
+                    if isinstance(event, CallAnswered) and "sent" in event.detail:
+                        self.has_sent = True
+                        self._poke()
+                    self.undo_log.hear(event)
+                    if isinstance(event, TurnStarted | Usage):
+                        self.spending.hear(event, event.agent or self.agent.name, self.agent.status().model)
                     reason = event.reason if isinstance(event, TurnEnded) else reason
         except* LostLease:
             self._lost()
@@ -145,14 +150,6 @@ class Conversation:
     def _poke(self) -> None:
         if self._runner is not None:
             self._runner.poke()
-
-    def _note(self, event: Event) -> None:
-        if isinstance(event, CallAnswered) and "sent" in event.detail:
-            self.has_sent = True
-            self._poke()
-        self.undo_log.hear(event)
-        if isinstance(event, TurnStarted | Usage):
-            self.spending.hear(event, event.agent or self.agent.name, self.agent.status().model)
 
     async def say(self, message: str) -> None:
         """Send a message to the agent, then the messages that were typed too late for the running turn."""

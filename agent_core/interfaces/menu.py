@@ -53,7 +53,30 @@ _SHOWN_FILES: Final = 3
 
 def choose(options: RunOptions, error: NoModel) -> RunOptions | None:
     """Return the options with a model that works, or None if the user quits."""
-    say([*fault_lines(error.message), line(), *_choices(_azure(options))])
+    azure = _azure(options)
+    model, *smaller = list_models()
+    about = f"{model['bytes'] / 1e9:.1f} GB, {model['licence']}, by {model['publisher']}"
+    source = f"from {_host(model['url'])}, else from data packages of the package registry"
+    own = f"a deployment at {azure} (Azure)" if azure else "a key, or the address of an endpoint"
+    told = [
+        *(["it is here already"] if model["here"] else [about, source]),
+        "no key, no server, nothing leaves this machine; small and slow",
+        *(f"or smaller, and less able: {_to_fetch(variant)}" for variant in smaller),
+    ]
+    say(
+        [
+            *fault_lines(error.message),
+            line(),
+            line(("strong", "Which model should answer you?")),
+            line(
+                ("name", "  1 "),
+                f"a deployment at {azure} (Azure)" if azure else "a key, or the address of an endpoint",
+            ),
+            line(("name", "  2 "), f"the local model: {model['title']}"),
+            *(line("    ", ("dim", text)) for text in told),
+            line(("name", "  3 "), "the tour: five minutes, scripted, nothing to fetch"),
+        ]
+    )
     while True:
         typed = ask("Type 1, 2 or 3 and Enter (Enter alone: 2; q: leave):")
         if typed is None or typed.lower() in _LEAVE:
@@ -111,21 +134,6 @@ def _azure(options: RunOptions) -> str:
     """Return the address of the Azure resource if the environment names that and no other address; otherwise ""."""
     url, variable = address_of(options.environment())
     return url if variable == AZURE_VARIABLE else ""
-
-
-def _choices(azure: str) -> list[Line]:
-    model, *smaller = list_models()
-    about = f"{model['bytes'] / 1e9:.1f} GB, {model['licence']}, by {model['publisher']}"
-    source = f"from {_host(model['url'])}, else from data packages of the package registry"
-    return [
-        line(("strong", "Which model should answer you?")),
-        line(("name", "  1 "), f"a deployment at {azure} (Azure)" if azure else "a key, or the address of an endpoint"),
-        line(("name", "  2 "), f"the local model: {model['title']}"),
-        *(line("    ", ("dim", text)) for text in (["it is here already"] if model["here"] else [about, source])),
-        line("    ", ("dim", "no key, no server, nothing leaves this machine; small and slow")),
-        *(line("    ", ("dim", f"or smaller, and less able: {_to_fetch(variant)}")) for variant in smaller),
-        line(("name", "  3 "), "the tour: five minutes, scripted, nothing to fetch"),
-    ]
 
 
 def _to_fetch(model: dict[str, Any]) -> str:

@@ -296,24 +296,18 @@ async def _shell(conversation: Conversation, words: str) -> None:
         raise UsageError(message, fix=f"Type !{one_line(command, 60)} && COMMAND.")
     async with conversation.command():
         with conversation.at_files("while that ran"):
-            failed = await _run_for_message(conversation, command)
+            conversation.voice.status(f"running, without input or a terminal; Ctrl-C ends it: {one_line(command, 60)}")
+            try:
+                output, code = await _run(conversation, command)
+            finally:
+                conversation.voice.status("")
+            failed = f"exit code {code}" if code else ""
+            shown = shorten(output.rstrip("\n"), _MOST_OUTPUT) if output.strip() else ""
+            conversation.ran.append(command_block(one_line(command, 1_000), failed, shown))
             if not conversation.busy:  # a turn may lock the functions for long, and it watches the files itself
                 await conversation.workspace.functions.reload()
         note = "  it goes along with your next message"
         conversation.voice.lines([line(("warn", f"  {failed}" if failed else ""), ("dim", note))])
-
-
-async def _run_for_message(conversation: Conversation, command: str) -> str:
-    """Run a command and keep its output for the next message. Return how it failed, if it did."""
-    conversation.voice.status(f"running, without input or a terminal; Ctrl-C ends it: {one_line(command, 60)}")
-    try:
-        output, code = await _run(conversation, command)
-    finally:
-        conversation.voice.status("")
-    failed = f"exit code {code}" if code else ""
-    shown = shorten(output.rstrip("\n"), _MOST_OUTPUT) if output.strip() else ""
-    conversation.ran.append(command_block(one_line(command, 1_000), failed, shown))
-    return failed
 
 
 async def _run(conversation: Conversation, command: str) -> tuple[str, int]:
@@ -335,24 +329,20 @@ async def _run(conversation: Conversation, command: str) -> tuple[str, int]:
         raise UsageError(f"The shell {shell} cannot be started: {error.strerror}.", fix="Set SHELL.") from error
     try:
         assert process.stdout is not None
-        return await _show_output(conversation, process.stdout), await process.wait()
+        decoder, rest, kept = codecs.getincrementaldecoder("utf-8")("replace"), "", ""
+        while piece := await process.stdout.read(1 << 16):
+            text = decoder.decode(piece).replace("\r\n", "\n")
+            kept += text if len(kept) < _MOST_KEPT else ""
+            *complete, rest = (rest + text).split("\n")
+            if complete:
+                conversation.voice.lines([line("  ", row) for row in complete])
+        if rest:
+            conversation.voice.lines([line("  ", rest)])
+        return kept, await process.wait()
     finally:
         if process.returncode is None:
             with suppress(ProcessLookupError):
                 machine.kill_group(process.pid)
-
-
-async def _show_output(conversation: Conversation, stream: asyncio.StreamReader) -> str:
-    decoder, rest, kept = codecs.getincrementaldecoder("utf-8")("replace"), "", ""
-    while piece := await stream.read(1 << 16):
-        text = decoder.decode(piece).replace("\r\n", "\n")
-        kept += text if len(kept) < _MOST_KEPT else ""
-        *complete, rest = (rest + text).split("\n")
-        if complete:
-            conversation.voice.lines([line("  ", row) for row in complete])
-    if rest:
-        conversation.voice.lines([line("  ", rest)])
-    return kept
 
 
 _IN_SHORT = "=NAME(…): call a function · ?NAME: show it · !COMMAND: run in your shell · @FILE: add a file to a message"
@@ -367,7 +357,10 @@ async def _break(conversation: Conversation, words: str) -> None:
     first, _, arguments = words.partition(" ")
     match first:
         case "":
-            _list(conversation)
+            snapshot = conversation.workspace.functions.registry.snapshot()
+            placed = [_line(entry) for entry in conversation.workspace.debugging.breakpoints.placed(snapshot)]
+            none = line(("dim", "No breakpoint is set. Type /break FUNCTION:LINE."))
+            conversation.voice.lines(placed or [none])
         case "now" if not arguments:
             if conversation.workspace.debugging.seat.debugger is None:
                 raise UsageError("No debugger is attached here, so nothing can be stopped.")
@@ -378,13 +371,6 @@ async def _break(conversation: Conversation, words: str) -> None:
             _clear_breakpoints(conversation, arguments.strip())
         case _:
             _show_placed(conversation, _arm(conversation, words))
-
-
-def _list(conversation: Conversation) -> None:
-    placed = conversation.workspace.debugging.breakpoints.placed(conversation.workspace.functions.registry.snapshot())
-    conversation.voice.lines(
-        [_line(entry) for entry in placed] or [line(("dim", "No breakpoint is set. Type /break FUNCTION:LINE."))]
-    )
 
 
 def _clear_breakpoints(conversation: Conversation, target: str) -> None:
@@ -556,8 +542,13 @@ async def _help(conversation: Conversation, words: str) -> None:
     elif name:
         raise _no_command(name)
     else:
+        ends = ("/help COMMAND explains one, /help all explains all", _IN_SHORT, _KEYS)
         conversation.voice.lines(
-            [*_explanation_lines(group(next(iter(GROUPS)))), *map(_names, [*GROUPS][1:]), *_help_ends()]
+            [
+                *_explanation_lines(group(next(iter(GROUPS)))),
+                *map(_names, [*GROUPS][1:]),
+                *(line(("dim", text)) for text in ends),
+            ]
         )
 
 
@@ -572,11 +563,6 @@ def _group(name: str) -> list[Line]:
 def _names(name: str) -> Line:
     """Return the names of the commands in a group."""
     return line(("strong", f"{name}: "), ("name", " ".join(f"/{entry.name}" for entry in group(name))))
-
-
-def _help_ends() -> list[Line]:
-    ends = ("/help COMMAND explains one, /help all explains all", _IN_SHORT, _KEYS)
-    return [line(("dim", text)) for text in ends]
 
 
 async def _exit(conversation: Conversation, words: str) -> None:

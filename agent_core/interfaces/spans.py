@@ -242,7 +242,12 @@ def folded(lines: Iterable[Line], columns: int, hang: int = HANG) -> Iterator[Li
 
 
 def _fold(line: Line, columns: int, hang: int) -> Iterator[Line]:
-    bars = _bars(line)
+    bars = 0  # how many leading spans are bars or blanks before them
+    for at, span in enumerate(line[:_MOST_BARS]):
+        if span == BAR:
+            bars = at + 1
+        elif span[1].strip(" ") or len(span[1]) > _MOST_BARS:
+            break
     room = columns - sum(width(text) for _, text in line[:bars])
     if bars and room >= _LEAST_ROOM:
         yield from ((*line[:bars], *tail) for tail in _fold(line[bars:], room, hang))
@@ -262,17 +267,6 @@ def _fold(line: Line, columns: int, hang: int) -> Iterator[Line]:
         row.append((role, word))
         used += width(word)
     yield _trim(row)
-
-
-def _bars(line: Line) -> int:
-    """Return the number of leading spans that are bars or blanks before them."""
-    count = 0
-    for at, span in enumerate(line[:_MOST_BARS]):
-        if span == BAR:
-            count = at + 1
-        elif span[1].strip(" ") or len(span[1]) > _MOST_BARS:
-            break
-    return count
 
 
 def _trim(row: list[Span]) -> Line:

@@ -69,7 +69,6 @@ if TYPE_CHECKING:  # for annotations: the commands start without the service
     from agent_core.functions.answers import CallReport
     from agent_core.functions.service import FunctionService
     from agent_core.functions.service.change_texts import ReloadReport
-    from agent_core.functions.service.function_facts import FunctionListing
     from agent_core.functions.service.judgment import Judgment
     from agent_core.functions.service.package_grants import PackageListing
     from agent_core.functions.service.ratings import Rated
@@ -115,28 +114,23 @@ async def list_(door: Door, pattern: str = "", *, module: str, standing: str | N
         )
     data = await door.functions.list(*filters)
     if door.at_prompt:
-        return _listed_at_prompt(door, data, pattern)
+        from ..render.function_view import functions_table
+
+        if not pattern and data.functions:
+            below = (*list_lines(replace(data, functions=())), *unused_hint(data, "/functions unused"))
+            return Result(data, table=functions_table(data, door.functions.source, below))
+        why = (
+            f"No function has “{one_line(pattern)}” in its name, module or description."
+            if pattern
+            else "No functions. Ask for one."
+        )
+        lines = list_lines(data, heads=True)
+        return Result(data, lines, "" if lines else why)
     modules = {function.module for function in door.functions.registry.snapshot().functions.values()}
     known = modules if module else door.functions.names()
     none = f"No function matches. {did_you_mean(module or pattern, known, 'Next: knapper run, and ask for one.')}"
     hint = plain(unused_hint(data, "knapper functions list --unused")).strip() if data.functions else none
     return Result(data, list_lines(data, heads=sys.stdout.isatty()), hint, 0 if data.is_whole else 1)
-
-
-def _listed_at_prompt(door: Door, listing: "FunctionListing", pattern: str) -> Result:
-    """Return the matching functions as a list with headings, or all functions as a table to browse."""
-    from ..render.function_view import functions_table
-
-    if not pattern and listing.functions:
-        below = (*list_lines(replace(listing, functions=())), *unused_hint(listing, "/functions unused"))
-        return Result(listing, table=functions_table(listing, door.functions.source, below))
-    why = (
-        f"No function has “{one_line(pattern)}” in its name, module or description."
-        if pattern
-        else "No functions. Ask for one."
-    )
-    lines = list_lines(listing, heads=True)
-    return Result(listing, lines, "" if lines else why)
 
 
 @verb(functions, opens=Opens.READABLE, scope="read")

@@ -102,7 +102,8 @@ async def list_(door: Door) -> Result:
     for row in rows:
         mark = [("bad", f"  {row['state']}")] if row["state"] == "failed" else [f"  {row['state']}"]
         counted = "none of its tools approved" if row["state"] == "started" else _tools(row["tools"])
-        lines.append(line(("name", row["name"]), *mark, f", {counted}  ", ("dim", _target(row))))
+        target = one_line(row["url"] or " ".join(row["command"]), 100)
+        lines.append(line(("name", row["name"]), *mark, f", {counted}  ", ("dim", target)))
         lines += [line("  ", row["problem"])] if row["state"] == "failed" else []
     return Result({"servers": rows}, lines, "" if rows else "There is none. Next: knapper mcp add NAME COMMAND…")
 
@@ -250,7 +251,3 @@ def _change(tool: str, approved: Mapping[str, object], now: Mapping[str, object]
 
 def _tools(tools: Sized) -> str:
     return f"{len(tools)} tool{'' if len(tools) == 1 else 's'}"
-
-
-def _target(row: dict[str, Any]) -> str:  # Any: JSON
-    return one_line(row["url"] or " ".join(row["command"]), 100)

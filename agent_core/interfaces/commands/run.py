@@ -90,26 +90,36 @@ def run(context: CliContext, **flags: Any) -> int:  # Any: the options above, as
     """
     complete = _complete(RunOptions(root=context.root, as_json=context.as_json, **flags))
     if context.server:
-        return _over_server(context, complete)
+        usual = RunOptions(root=complete.root)
+        given = [name for name in _OF_WORKSPACE if getattr(complete, name) != getattr(usual, name)]
+        if given or complete.approve not in (None, "ask", "deny"):
+            flag = (given or ["approve"])[0].replace("_", "-")
+            raise UsageError(
+                f"--{flag} does not work over a server.", fix="The server's workspace has its own settings."
+            )
+        from ..remote import talk_over
+
+        return 0 if asyncio.run(talk_over(context, complete)) else 1
     options: RunOptions | None = complete
     while options is not None:
         try:
-            return _talk(options)
+            if _names_address(options.root):
+                from ..menu import settle_address
+
+                settle_address(options, can_ask=options.message is None and not options.as_json and _at_terminal())
+            if options.message is None and not (options.as_json or options.plain) and _can_prompt():
+                return _prompt(options)
+            with loading():
+                from ..plain import each_line, one_message, tour_alone
+
+            if options.is_tour and options.message is None and not (options.as_json or options.resume) and _is_alone():
+                return 0 if asyncio.run(tour_alone(options)) else 1
+            if options.message is None and not options.resume:
+                return 0 if asyncio.run(each_line(options)) else 1
+            return 0 if asyncio.run(one_message(options, options.message)) else 1
         except (NoModel, NoWorkspace, ForeignState, ExceptionGroup) as error:
             options = _with_what_lacks(options, error)
     return 0  # the user quit
-
-
-def _over_server(context: CliContext, options: RunOptions) -> int:
-    """Talk to an agent on a server. Options that the server's workspace decides are rejected."""
-    usual = RunOptions(root=options.root)
-    given = [name for name in _OF_WORKSPACE if getattr(options, name) != getattr(usual, name)]
-    if given or options.approve not in (None, "ask", "deny"):
-        flag = (given or ["approve"])[0].replace("_", "-")
-        raise UsageError(f"--{flag} does not work over a server.", fix="The server's workspace has its own settings.")
-    from ..remote import talk_over
-
-    return 0 if asyncio.run(talk_over(context, options)) else 1
 
 
 def _complete(options: RunOptions) -> RunOptions:
@@ -145,16 +155,6 @@ def _read_message() -> str:
     except UnicodeDecodeError as error:
         message = f"Standard input is not text in UTF-8: byte {error.start + 1}. Convert it first."
         raise click.UsageError(message) from error
-
-
-def _talk(options: RunOptions) -> int:
-    if _names_address(options.root):
-        from ..menu import settle_address
-
-        settle_address(options, can_ask=options.message is None and not options.as_json and _at_terminal())
-    if options.message is None and not (options.as_json or options.plain) and _can_prompt():
-        return _prompt(options)
-    return _plainly(options)
 
 
 def _with_what_lacks(options: RunOptions, error: Exception) -> RunOptions | None:
@@ -216,17 +216,6 @@ def _prompt(options: RunOptions) -> int:
         note = "The address was for this session. To keep it, type: knapper configure"
         print(note, file=sys.stderr)  # noqa: T201  (after the prompt)
     return code
-
-
-def _plainly(options: RunOptions) -> int:
-    with loading():
-        from ..plain import each_line, one_message, tour_alone
-
-    if options.is_tour and options.message is None and not (options.as_json or options.resume) and _is_alone():
-        return 0 if asyncio.run(tour_alone(options)) else 1
-    if options.message is None and not options.resume:
-        return 0 if asyncio.run(each_line(options)) else 1
-    return 0 if asyncio.run(one_message(options, options.message)) else 1
 
 
 def _names_address(root: Path) -> bool:

@@ -141,7 +141,13 @@ def call_lines(call: ShownCall, columns: int, where: str = "") -> list[Line]:
     kept = kept_lines(call, where, columns)
     apart = bare_lines(call.verdict.conflict)[2:]  # lines that a person saved meanwhile
     if call.name == _CONFIRM:
-        return [*kept, *_taken_over(call.verdict, columns)]
+        sides = [
+            (sign, f"{one_line(row.call, columns // 2)} → {one_line(result, columns)}")
+            for row in call.verdict.taken_over[:1]
+            for sign, result in (("-", row.expected), ("+", row.returned))
+            if result.strip()
+        ]
+        return [*kept, *indented(coloured(cut(f"{sign} {text}", columns - 2) for sign, text in sides))]
     if not (call.verdict.admitted or apart):
         return kept
     changed = [row for row in apart or call.diff if row[:1] in "+-"]
@@ -149,17 +155,6 @@ def call_lines(call: ShownCall, columns: int, where: str = "") -> list[Line]:
     shown = changed if len(changed) <= _MOST_CHANGED + 1 else changed[:_MOST_CHANGED]
     rows = indented(coloured(cut(one_line(row, 2 * columns), columns - 2) for row in shown))
     return [*kept, *rows, *(more if len(shown) < len(changed) else [])]
-
-
-def _taken_over(judgment: Judgment, columns: int) -> list[Line]:
-    """Return the first example whose expected result was replaced by the actual one, before and after."""
-    sides = [
-        (sign, f"{one_line(row.call, columns // 2)} → {one_line(result, columns)}")
-        for row in judgment.taken_over[:1]
-        for sign, result in (("-", row.expected), ("+", row.returned))
-        if result.strip()
-    ]
-    return indented(coloured(cut(f"{sign} {text}", columns - 2) for sign, text in sides))
 
 
 def kept_lines(call: ShownCall, where: str, columns: int) -> list[Line]:

@@ -389,7 +389,14 @@ def _turn(agent: str, turn: Sequence[Entry]) -> Iterator[str]:
             case "user":
                 yield f"**You:** {text}"
             case "assistant":
-                yield from _reply(agent, text, entry.payload.get("calls") or (), results)
+                calls = entry.payload.get("calls") or ()
+                sent = [_message(call) for call in calls if call.get("name") == SEND]
+                if text:  # text next to a sent message is a thought
+                    yield "*" + " ".join(bare_lines(text)) + "*" if sent else f"**{agent}:** {text}"
+                others = [_call(call, results.get(call.get("id"))) for call in calls if call.get("name") != SEND]
+                if others:
+                    yield "\n".join(others)
+                yield from (f"**{agent}:** {message}" for message in sent)
             case "notice":
                 yield "\n".join(f"> {row}" for row in bare_lines(text))
             case kind if kind == STREAMED:
@@ -401,21 +408,6 @@ def _turn(agent: str, turn: Sequence[Entry]) -> Iterator[str]:
                 yield f"> This turn: {fence(receipt_in([entry]).text, _LONGEST)}"
             case _:
                 pass
-
-
-def _reply(
-    agent: str,
-    text: str,
-    calls: Sequence[dict[str, Any]],  # Any: JSON
-    results: dict[Any, dict[str, Any]],  # Any: JSON
-) -> Iterator[str]:
-    sent = [_message(call) for call in calls if call.get("name") == SEND]
-    if text:  # text next to a sent message is a thought
-        yield "*" + " ".join(bare_lines(text)) + "*" if sent else f"**{agent}:** {text}"
-    others = [_call(call, results.get(call.get("id"))) for call in calls if call.get("name") != SEND]
-    if others:
-        yield "\n".join(others)
-    yield from (f"**{agent}:** {message}" for message in sent)
 
 
 def _message(call: dict[str, Any]) -> str:  # Any: JSON

@@ -72,7 +72,14 @@ class BlockSplitter:
 
     def _take(self, line: str) -> list[DrawnBlock]:
         if self._fence:
-            return self._inside(line)
+            marks = line.strip()
+            if marks.startswith(self._fence) and not marks.strip(self._fence[0]):
+                done = self._code(ends=True)
+                self._fence = ""
+                return [done]
+            own = len(line) - len(line.lstrip(" "))
+            self._lines.append(line[min(own, self._indent) :])
+            return []
         if not line or line.isspace():
             return self._flush() if self._lines else []
         opened = _FENCE.match(line)
@@ -81,24 +88,7 @@ class BlockSplitter:
             self._indent, self._fence, self._language = len(opened[1]), opened[2], opened[3]
             return before
         self._lines.append(line)
-        return self._part()
-
-    def _inside(self, line: str) -> list[DrawnBlock]:
-        marks = line.strip()
-        if marks.startswith(self._fence) and not marks.strip(self._fence[0]):
-            done = self._code(ends=True)
-            self._fence = ""
-            return [done]
-        own = len(line) - len(line.lstrip(" "))
-        self._lines.append(line[min(own, self._indent) :])
-        return []
-
-    def _code(self, *, ends: bool) -> DrawnBlock:
-        text, self._lines = "".join(f"{line}\n" for line in self._lines), []
-        return DrawnBlock(text, self._language, ends)
-
-    def _part(self) -> list[DrawnBlock]:
-        """Return the beginning of a block that has become long. The rest of a table gets the same heading."""
+        # The beginning of a block that has become long is drawn; the rest of a table gets the same heading.
         self._chars += len(self._lines[-1]) + 1
         self._spans += spans(self._lines[-1])
         head = self._lines[:2] if len(self._lines) > 2 and _is_rule(self._lines[1]) else []
@@ -111,6 +101,10 @@ class BlockSplitter:
         if sum(map(len, head)) < _PROSE_CHARS // 2:
             self._lines = head
         return part
+
+    def _code(self, *, ends: bool) -> DrawnBlock:
+        text, self._lines = "".join(f"{line}\n" for line in self._lines), []
+        return DrawnBlock(text, self._language, ends)
 
     def _flush(self, *, ends: bool = True) -> list[DrawnBlock]:
         text, self._lines = "\n".join(self._lines), []

@@ -42,7 +42,7 @@ from .catalog import OPERATIONS
 from .chat_completions import ChatDoor
 from .chat_threads import ChatThreads
 from .guard import LINKS, MOST_REQUESTS, Guard, access_log, network
-from .identity import Identity, NotAllowed, Sessions, TokenBook
+from .identity import NotAllowed, Sessions, TokenBook
 from .operations import Operation
 from .parts import Nothing
 from .responses import answered, error_response, failure, json_response
@@ -79,7 +79,12 @@ class HttpDoor:
             self._app = asyncio.get_running_loop().create_future()
             self._work = asyncio.create_task(self._serve(self._app))
         app = await asyncio.shield(self._app)
-        await app({**scope, "user": _user(scope["identity"])}, receive, send)
+        from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser  # noqa: PLC0415 - see above
+        from mcp.server.auth.provider import AccessToken  # noqa: PLC0415 - see above
+
+        identity = scope["identity"]
+        owner = AccessToken(token="", client_id=identity.name, scopes=sorted(identity.scopes))
+        await app({**scope, "user": AuthenticatedUser(owner)}, receive, send)  # nobody else can use the session
 
     @asynccontextmanager
     async def at_work(self) -> AsyncIterator[None]:
@@ -107,14 +112,6 @@ class HttpDoor:
             ready.set_result(manager.asgi_app)
             await self._stopping.wait()
             door.end_streams()
-
-
-def _user(identity: Identity) -> Any:  # Any: a class of the package
-    """Return the owner of a session; the SDK lets no other user use it."""
-    from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser  # noqa: PLC0415 - see above
-    from mcp.server.auth.provider import AccessToken  # noqa: PLC0415 - see above
-
-    return AuthenticatedUser(AccessToken(token="", client_id=identity.name, scopes=sorted(identity.scopes)))
 
 
 # Login of a browser: an identity with all permissions creates a link, which the page behind it uses once.
@@ -236,7 +233,11 @@ async def opened_doors(workspace: Workspace, options: ServeOptions, port: int) -
             mcp.at_work(),
         ):
             rooms.host.hearers += hearers
-            guard = Guard(application(rooms, login, mcp), tokens, sessions, _names(options, port), log)
+            own = {options.host, *(("127.0.0.1", "localhost", "::1") if options.is_local else ())}
+            usual = 443 if options.certificate else 80
+            with_ports = [_authority(name, port) for name in own]
+            bare = [_authority(name) for name in own] if port == usual else []
+            guard = Guard(application(rooms, login, mcp), tokens, sessions, [*with_ports, *bare, *options.names], log)
             yield Doors(guard, rooms.host, url, login.link(url), mcp)
 
 
@@ -491,14 +492,6 @@ def _bind(options: ServeOptions) -> socket.socket:
     return sock
 
 
-def _names(options: ServeOptions, port: int) -> list[str]:
-    own = {options.host, *(("127.0.0.1", "localhost", "::1") if options.is_local else ())}
-    usual = 443 if options.certificate else 80
-    with_ports = [_authority(name, port) for name in own]
-    bare = [_authority(name) for name in own] if port == usual else []
-    return [*with_ports, *bare, *options.names]
-
-
 def _authority(host: str, port: int | None = None) -> str:
     name = f"[{host}]" if ":" in host else host
     return name if port is None else f"{name}:{port}"
@@ -533,7 +526,11 @@ class MetricsDoor:
     async def answer(self, request: Request) -> Response:
         """Answer a request."""
         try:
-            _may_read(request.scope["identity"])
+            identity = request.scope["identity"]
+            identity.needs("read")
+            if identity.agents:
+                fix = "Make one without --agent: knapper tokens add NAME --scope read"
+                raise NotAllowed("These numbers cover all agents, but this token is limited to some.", fix=fix)
         except KnapperError as error:
             return failure(error)
         if find_spec("prometheus_client") is None:
@@ -550,13 +547,6 @@ class MetricsDoor:
                 self._metrics = made
                 self._host.hearers.append(made.hear)
             return self._metrics
-
-
-def _may_read(identity: Identity) -> None:
-    identity.needs("read")
-    if identity.agents:
-        fix = "Make one without --agent: knapper tokens add NAME --scope read"
-        raise NotAllowed("These numbers cover all agents, but this token is limited to some.", fix=fix)
 
 
 # The OpenAPI document, generated from the same operations and models that validate requests.

@@ -600,14 +600,21 @@ class ChatThreads:
         async with self._one_at_a_time:
             await self._index.load()
             if is_group(self._rooms.workspace.root, agent):
-                name, history = agent, await _of_group(conversation, messages, owner)
+                if conversation:
+                    raise UsageError("A group has one conversation.", fix="Leave out the @ and what follows.")
+                name, history = agent, await _read(messages, owner, goes_on=True)
             else:
                 name, history = await self._find_conversation(owner, model, messages, response)
             settings = await self._index.settings(name) or {}
             if not history.before:
                 _must_be_open(history, settings)
             key, is_again = await self._note_request(name, settings, history)
-        await self._tell_system(name, history.system)
+        sections = (await self._rooms.host.agent(name)).memory.sections
+        has = {row.name: row.text for row in await sections.list()}
+        if history.system and has.get(_SECTION) != history.system:
+            await sections.set(_SECTION, 0, history.system)
+        elif not history.system and _SECTION in has:
+            await sections.drop(_SECTION)
         return Thread(name, agent, history, client, key, is_again, identity)
 
     async def named(self, agent: str, conversation: str) -> str:
@@ -788,25 +795,10 @@ class ChatThreads:
         await store.apply([AttachBlock(name, row.id, row.position) for row in blocks.rows])
         await self._index.save(name, settings)
 
-    async def _tell_system(self, name: str, system: str) -> None:
-        sections = (await self._rooms.host.agent(name)).memory.sections
-        has = {row.name: row.text for row in await sections.list()}
-        if system and has.get(_SECTION) != system:
-            await sections.set(_SECTION, 0, system)
-        elif not system and _SECTION in has:
-            await sections.drop(_SECTION)
-
 
 async def _read(messages: Sequence[ClientMessage], by: str, *, goes_on: bool) -> ClientHistory:
     read = partial(ClientHistory.read, messages, by, goes_on=goes_on)
     return await aside(len(messages) * PER_MESSAGE, read)
-
-
-async def _of_group(conversation: str, messages: Sequence[ClientMessage], by: str) -> ClientHistory:
-    """Return the history of a request to a group, which has only one conversation."""
-    if conversation:
-        raise UsageError("A group has one conversation.", fix="Leave out the @ and what follows.")
-    return await _read(messages, by, goes_on=True)
 
 
 def _must_be_open(history: ClientHistory, settings: Settings) -> None:

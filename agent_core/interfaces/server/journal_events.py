@@ -81,16 +81,13 @@ class JournalReader:
         if row.turn != self._turn:
             self._turn, self._step, self._reply, self._receipt = row.turn, 0, "", None
             self._arguments.clear()
-            yield self._began(row)
+            text = str(row.payload.get("text", "")) if row.kind in ("user", "notice", CLIENT) else ""
+            is_message = row.kind == "user" or row.payload.get("event") == "message"
+            kind = "message" if is_message else "notice"
+            yield events.TurnStarted(turn=row.turn, agent=self._agent, message=text, event=kind)
             if row.kind in ("user", "notice", CLIENT):
                 return
         yield self._entry(row)
-
-    def _began(self, entry: Entry) -> Event:
-        text = str(entry.payload.get("text", "")) if entry.kind in ("user", "notice", CLIENT) else ""
-        is_message = entry.kind == "user" or entry.payload.get("event") == "message"
-        kind = "message" if is_message else "notice"
-        return events.TurnStarted(turn=entry.turn, agent=self._agent, message=text, event=kind)
 
     def _entry(self, entry: Entry) -> Event | None:
         payload = entry.payload

@@ -65,7 +65,14 @@ async def sources(asked: Asked, agent: str) -> object:
 @operation("POST", "/agents/{agent}/sources", ("edit",), "Upload a part of a source.")
 async def upload(asked: Asked, agent: str, upload: Upload) -> object:
     """Take a part of a document; after the last one, read it all into archival memory. `GET` tells how far it is."""
-    place = _place(asked, agent, upload.name)
+    folder = prepare_state_dir(asked.workspace.root) / "uploads"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    for path in folder.iterdir():
+        if time.time() - path.stat().st_mtime > _STALE_S:
+            path.unlink(missing_ok=True)
+    kind = _SUFFIX.search(upload.name)  # only the file type of the name is used in the path
+    key = "\0".join((asked.identity.name, agent, upload.name))
+    place = folder / f"{hashlib.sha256(key.encode('utf-8', 'replace')).hexdigest()}{kind[0] if kind else ''}"
     size = place.stat().st_size if place.exists() else 0
     if upload.offset not in (0, size):
         message = f"The next part of `{one_line(upload.name, 80)}` begins at {size}, not at {upload.offset}."
@@ -99,18 +106,6 @@ async def remove(asked: Asked, agent: str, source_name: SourceName) -> object:
 async def _sources(asked: Asked, name: str) -> Sources:
     await asked.rooms.host.agent(name)
     return await asked.workspace.sources(name)
-
-
-def _place(asked: Asked, agent: str, name: str) -> Path:
-    """Return the path where a document's parts are assembled. Only the file type of its name is used in the path."""
-    folder = prepare_state_dir(asked.workspace.root) / "uploads"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    for path in folder.iterdir():
-        if time.time() - path.stat().st_mtime > _STALE_S:
-            path.unlink(missing_ok=True)
-    kind = _SUFFIX.search(name)
-    key = "\0".join((asked.identity.name, agent, name))
-    return folder / f"{hashlib.sha256(key.encode('utf-8', 'replace')).hexdigest()}{kind[0] if kind else ''}"
 
 
 def _bytes(text: str) -> bytes:
