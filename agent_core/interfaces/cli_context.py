@@ -96,7 +96,7 @@ def workspace_command(
         "--debug", is_flag=True, help="Show what goes over the wire, and tracebacks."
     )
 
-    @(debug if has_debug else _as_it_is)
+    @(debug if has_debug else lambda command: command)
     @click.option("--json", "as_json", is_flag=True, help="Print JSON on standard output.")
     @workspace_option
     @functools.wraps(command)
@@ -119,18 +119,11 @@ def workspace_command(
     return prepared
 
 
-def _as_it_is(command: Command) -> Command:
-    return command
-
-
 def print_json(result: object) -> None:
     """Print the published JSON form of a result as one line on standard output."""
-    sys.stdout.write(in_json(json.dumps(to_json(result), ensure_ascii=not _takes_unicode(), default=str)) + "\n")
+    encoding = (sys.stdout.encoding or "").lower().replace("-", "")
+    sys.stdout.write(in_json(json.dumps(to_json(result), ensure_ascii=encoding != "utf8", default=str)) + "\n")
     sys.stdout.flush()
-
-
-def _takes_unicode() -> bool:
-    return (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
 
 
 def must_have(extra: str, *modules: str) -> None:

@@ -31,7 +31,7 @@ from .attachments import headline
 from .cli_context import traced
 from .faults import crash_line, fault_lines, innermost, turn_fault
 from .options import RunOptions
-from .render.agent_view import BehindLines
+from .render.agent_view import behind_lines
 from .render.call_log import CallLog, changed_lines, is_own, is_speech
 from .spans import Line, line, warned
 from .spending import Spending
@@ -69,7 +69,6 @@ class Conversation:
         self.later: list[str] = []
         """Commands that were typed during a turn and wait for its end."""
         self._runner: Runner | None = None
-        self._behind = BehindLines()
         self.has_sent = False  # whether a turn has sent a message to another agent
         self._command: Interruption | None = None
         self._held: list[FunctionsChanged] | None = None
@@ -125,13 +124,7 @@ class Conversation:
         finally:
             self.busy = False
             self._poke()
-        self.failed |= reason not in (
-            "replied",
-            "parked",
-            "client_calls",
-            "handed_off",
-            "",
-        )  # "": no turn
+        self.failed |= reason not in ("replied", "parked", "client_calls", "handed_off", "")  # "": no turn
         return reason == "replied"
 
     async def drop_unanswered(self) -> None:
@@ -231,7 +224,7 @@ class Conversation:
         def hear(event: Event) -> None:
             if listener is not None:
                 listener.hear(event)
-            elif lines := self._behind.of(event):
+            elif lines := behind_lines(event):
                 self.voice.aloud(lines)
 
         async with self.workspace.runner(

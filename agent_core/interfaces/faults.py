@@ -104,24 +104,20 @@ def keep_traceback(error: BaseException, root: Path) -> str:
 
 
 def _save_traceback(error: BaseException, root: Path) -> str:
+    text = _mask("".join(traceback.format_exception(error)))
+    state = root / ".knapper"
+    is_usable = os.access(state, os.W_OK) and not state.is_symlink()
+    folder = state if is_usable else Path(tempfile.gettempdir())
     try:
-        return f"The traceback is in {_keep(error, root)}; please report it."
+        handle, path = tempfile.mkstemp(".log", f"crash-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-", folder)
+        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(text)
     except OSError as failure:
         return f"The traceback could not be kept: {failure.strerror}."
+    return f"The traceback is in {path}; please report it."
 
 
 def _mask(text: str) -> str:
     from agent_core.access.secrets import REVEALED  # noqa: PLC0415  (only needed after an error)
 
     return REVEALED.clean(text)
-
-
-def _keep(error: BaseException, root: Path) -> Path:
-    text = _mask("".join(traceback.format_exception(error)))
-    state = root / ".knapper"
-    is_usable = os.access(state, os.W_OK) and not state.is_symlink()
-    folder = state if is_usable else Path(tempfile.gettempdir())
-    handle, path = tempfile.mkstemp(".log", f"crash-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-", folder)
-    with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
-        file.write(text)
-    return Path(path)

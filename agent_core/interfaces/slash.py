@@ -22,7 +22,6 @@ from agent_core.base.untrusted import one_line, shorten
 from agent_core.context import presentation
 from agent_core.functions.answers import CallReport
 from agent_core.functions.debug import Placed, typed_breakpoint
-from agent_core.model.request import FunctionShown
 from agent_core.registry.arguments import misfits
 from agent_core.registry.function import Function
 from agent_core.runtime.model_session import SUMMARIZING
@@ -368,20 +367,20 @@ async def _break(conversation: Conversation, words: str) -> None:
             message = f"stopping {', '.join(reached)} at its next line" if reached else "No function is running."
             conversation.voice.lines([line(("dim", f"  {message}"))])
         case "clear":
-            _clear_breakpoints(conversation, arguments.strip())
+            target = arguments.strip()
+            name, _, number = target.partition(":")
+            if number and not number.strip().isdecimal():
+                raise UsageError(f"{number!r} is no line.", fix=f"Type {BY_NAME['break'].typed}.")
+            id = int(name) if name.isdecimal() else 0
+            removed = conversation.workspace.debugging.breakpoints.clear(
+                "" if id else name, int(number or 0), conversation.workspace.functions.registry.snapshot(), id
+            )
+            if not removed:
+                fix = "Type /break for the list."
+                raise UsageError(f"There is no breakpoint {target}.".replace(" .", "."), fix=fix)
+            conversation.voice.lines([line(("ok", "✓ "), "cleared ", entry.text) for entry in removed])
         case _:
             _show_placed(conversation, _arm(conversation, words))
-
-
-def _clear_breakpoints(conversation: Conversation, target: str) -> None:
-    name, _, number = target.partition(":")
-    id = int(name) if name.isdecimal() else 0
-    snapshot = conversation.workspace.functions.registry.snapshot()
-    breakpoints = conversation.workspace.debugging.breakpoints
-    removed = breakpoints.clear("" if id else name, _number(number) if number else 0, snapshot, id)
-    if not removed:
-        raise UsageError(f"There is no breakpoint {target}.".replace(" .", "."), fix="Type /break for the list.")
-    conversation.voice.lines([line(("ok", "✓ "), "cleared ", entry.text) for entry in removed])
 
 
 def _arm(conversation: Conversation, words: str, *, once: bool = False) -> Placed:
@@ -389,12 +388,6 @@ def _arm(conversation: Conversation, words: str, *, once: bool = False) -> Place
     return conversation.workspace.debugging.breakpoints.arm(
         target, line_number, conversation.workspace.functions.registry.snapshot()
     )
-
-
-def _number(text: str) -> int:
-    if not text.strip().isdecimal():
-        raise UsageError(f"{text!r} is no line.", fix=f"Type {BY_NAME['break'].typed}.")
-    return int(text)
 
 
 def _show_placed(conversation: Conversation, placed: Placed) -> None:
@@ -536,33 +529,23 @@ async def _help(conversation: Conversation, words: str) -> None:
     if name in BY_NAME:
         conversation.voice.lines(_explanation_lines([BY_NAME[name]]))
     elif name in ("all", *GROUPS):
-        conversation.voice.lines(
-            [row for group_name in (GROUPS if name == "all" else [name]) for row in _group(group_name)]
-        )
+        lines: list[Line] = []
+        for each in GROUPS if name == "all" else [name]:
+            lines += [line(("strong", each)), *_explanation_lines(group(each))]
+        conversation.voice.lines(lines)
     elif name:
         raise _no_command(name)
     else:
+        first, *others = GROUPS
+        lines = _explanation_lines(group(first))
+        for other in others:
+            lines.append(line(("strong", f"{other}: "), ("name", " ".join(f"/{entry.name}" for entry in group(other)))))
         ends = ("/help COMMAND explains one, /help all explains all", _IN_SHORT, _KEYS)
-        conversation.voice.lines(
-            [
-                *_explanation_lines(group(next(iter(GROUPS)))),
-                *map(_names, [*GROUPS][1:]),
-                *(line(("dim", text)) for text in ends),
-            ]
-        )
+        conversation.voice.lines([*lines, *(line(("dim", text)) for text in ends)])
 
 
 def _explanation_lines(entries: Sequence[CommandEntry]) -> list[Line]:
     return explained([(entry.typed, entry.says) for entry in entries], screen_columns())
-
-
-def _group(name: str) -> list[Line]:
-    return [line(("strong", name)), *_explanation_lines(group(name))]
-
-
-def _names(name: str) -> Line:
-    """Return the names of the commands in a group."""
-    return line(("strong", f"{name}: "), ("name", " ".join(f"/{entry.name}" for entry in group(name))))
 
 
 async def _exit(conversation: Conversation, words: str) -> None:
@@ -636,8 +619,10 @@ async def _dump(conversation: Conversation, words: str) -> None:
     prompt = await conversation.agent.prompt()
     system = [message for message in prompt.messages if isinstance(message, System)]
     said = [row for message in prompt.messages if not isinstance(message, System) for row in _message_lines(message)]
-    shown = [row for function in prompt.functions for row in _function_lines(function)]
-    before = [*(row for message in system for row in _message_lines(message)), *shown]
+    before = [row for message in system for row in _message_lines(message)]
+    for function in prompt.functions:
+        parameters = json.dumps(function.parameters, ensure_ascii=False)
+        before += _speech_lines(f"function {function.name}", f"{function.description.strip()}\n{parameters}")
     lines = [*before, *(said or [line(("dim", "Nothing was said yet."))])]
     if not words:
         conversation.voice.lines(lines)
@@ -692,11 +677,6 @@ async def _switch_model(conversation: Conversation, name: str) -> str:
     except (ModelError, UsageError) as error:
         error.fix = f"{error.fix} {_SAME}".strip()
         raise
-
-
-def _function_lines(function: FunctionShown) -> list[Line]:
-    parameters = json.dumps(function.parameters, ensure_ascii=False)
-    return _speech_lines(f"function {function.name}", f"{function.description.strip()}\n{parameters}")
 
 
 def _message_lines(message: Message) -> list[Line]:

@@ -256,7 +256,8 @@ def _fold(line: Line, columns: int, hang: int) -> Iterator[Line]:
     if sum(len(text) for _, text in shown) <= 4 * columns and sum(width(text) for _, text in shown) <= columns:
         yield shown
         return
-    margin = min(_indentation(shown) + hang, columns // 2)
+    whole = "".join(text for _, text in shown)
+    margin = min(len(whole) - len(whole.lstrip(" ")) + hang, columns // 2)
     row: list[Span] = []
     used = 0
     for role, word in _words(shown, columns - margin):
@@ -280,19 +281,11 @@ def _words(line: Line, longest: int) -> Iterator[Span]:
     """Yield the words of a line with the spaces after them. A word longer than a row is split into pieces."""
     for role, text in line:
         for word in _WORDS.finditer(text):
-            yield from _pieces(role, word[0], longest)
-
-
-def _pieces(role: Role, word: str, longest: int) -> Iterator[Span]:
-    bare = word.rstrip(" ")
-    yield from ((role, piece) for piece in pieces(bare, longest))
-    if len(bare) < len(word):
-        yield role, word[len(bare) :]
-
-
-def _indentation(line: Line) -> int:
-    text = "".join(text for _, text in line)
-    return len(text) - len(text.lstrip(" "))
+            bare = word[0].rstrip(" ")
+            for piece in pieces(bare, longest):
+                yield role, piece
+            if len(bare) < len(word[0]):
+                yield role, word[0][len(bare) :]
 
 
 # A searchable list: one line per entry, the details of an entry, and the entries that match the typed text.

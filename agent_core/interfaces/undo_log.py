@@ -160,7 +160,12 @@ async def _changes(conversation: "Conversation", words: str) -> None:
 
 async def _undo(conversation: "Conversation", words: str) -> None:
     if words:
-        await _undo_listed(conversation, words)
+        changes = await _whole(conversation, "session" if words == "all" else "author")
+        if not changes:
+            raise UsageError("Nothing was made or changed in this session.", fix=_OLDER)
+        if words != "all" and not (words.isdecimal() and 1 <= int(words) <= len(changes)):
+            raise UsageError(f"There is no change {one_line(words, 40)}.", fix="Type /changes for the list.")
+        await _carry_out(conversation, changes[::-1] if words == "all" else [changes[int(words) - 1]])
         return
     last = latest([action async for action in _actions(conversation)])
     conversation.voice.lines(await _not_undone(conversation, last.at if last else 0.0))
@@ -169,18 +174,6 @@ async def _undo(conversation: "Conversation", words: str) -> None:
             _NOT_ALL if conversation.undo_log.forgot else "Nothing was changed or said in this session.", fix=_OLDER
         )
     await _carry_out(conversation, [last])
-
-
-async def _undo_listed(conversation: "Conversation", words: str) -> None:
-    changes = await _whole(conversation, "session" if words == "all" else "author")
-    if not changes:
-        raise UsageError("Nothing was made or changed in this session.", fix=_OLDER)
-    if words == "all":
-        await _carry_out(conversation, changes[::-1])
-        return
-    if not (words.isdecimal() and 1 <= int(words) <= len(changes)):
-        raise UsageError(f"There is no change {one_line(words, 40)}.", fix="Type /changes for the list.")
-    await _carry_out(conversation, [changes[int(words) - 1]])
 
 
 async def _carry_out(conversation: "Conversation", actions: Sequence[UndoableAction]) -> None:

@@ -73,7 +73,11 @@ def check(context: CliContext, **options: Any) -> int:  # Any: the options above
 
     from ..shell_door import with_any_workspace
 
-    _check_options(context, **options)
+    if options["sarif"] and context.as_json:
+        raise UsageError("--json and --sarif exclude each other.", fix="Give one of them.")
+    single = len(options["paths"]) == 1 and options["paths"][0].suffix == ".py"
+    if (options["name"] or options["module"]) and not single:
+        raise UsageError("--name and --module are for one .py file.", fix="Leave them out, or name one file.")
     policy: Policy = "agent" if options["strict"] else options["policy"]
     named = options["name"], options["module"]
     selection = CheckRequest(options["paths"], policy, *named, context.root, is_read=options["reader"])
@@ -88,14 +92,6 @@ def check(context: CliContext, **options: Any) -> int:  # Any: the options above
         whole = f"knapper functions import {shlex.quote(str(options['paths'][0]))} --dry-run"
         context.hint(f"Each file is judged by itself. With what functions need of other files: {whole}")
     return 1 if printer.refused else 0
-
-
-def _check_options(context: CliContext, **options: Any) -> None:
-    if options["sarif"] and context.as_json:
-        raise UsageError("--json and --sarif exclude each other.", fix="Give one of them.")
-    single = len(options["paths"]) == 1 and options["paths"][0].suffix == ".py"
-    if (options["name"] or options["module"]) and not single:
-        raise UsageError("--name and --module are for one .py file.", fix="Leave them out, or name one file.")
 
 
 @dataclass(slots=True)

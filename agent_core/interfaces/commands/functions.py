@@ -232,7 +232,8 @@ async def edit(
 async def delete(door: Door, name: FunctionName) -> Result:
     """Delete a function from its module. This is refused while other functions call it."""
     if name not in door.functions.names():
-        fix = did_you_mean(name, door.functions.names(), f"Type {_list_of(door)} for the list.")
+        command = "/functions" if door.at_prompt else "knapper functions list"
+        fix = did_you_mean(name, door.functions.names(), f"Type {command} for the list.")
         raise UsageError(f"There is no function {name}.", fix=fix)
     if not await door.confirm(f"Delete {name}?"):
         return Result(None, hint="Nothing was deleted.")
@@ -325,7 +326,14 @@ def ended(door: Door, called: tuple[str, str], report: "CallReport") -> Result:
     aside = outcome_lines(report, report.seconds)
     aside += [line(("dim", text)) for text in bare_lines(report.debugged)]
     if report.outcome == "timed_out":
-        aside += _after_time_out(door, *called)
+        name, arguments = called
+        given = arguments if door.at_prompt else f"--args {shlex.quote(arguments)}"
+        aside += [
+            line(("dim", "  where it was: "), ("strong", f"{door.typed}trace {name} {given}")),
+            line(
+                ("dim", "  more time: "), ("strong", f"{COMMAND}grant {name} --seconds S"), ("dim", ", in your shell")
+            ),
+        ]
     if report.lacks:
         aside.append(line(("dim", report.lacks)))
     if report.unproven:
@@ -337,20 +345,8 @@ def ended(door: Door, called: tuple[str, str], report: "CallReport") -> Result:
     return Result(report, [*_head(door, called), *values], code=code, aside=aside)
 
 
-def _after_time_out(door: Door, name: str, arguments: str) -> list[Line]:
-    given = arguments if door.at_prompt else f"--args {shlex.quote(arguments)}"
-    return [
-        line(("dim", "  where it was: "), ("strong", f"{door.typed}trace {name} {given}")),
-        line(("dim", "  more time: "), ("strong", f"{COMMAND}grant {name} --seconds S"), ("dim", ", in your shell")),
-    ]
-
-
 def _head(door: Door, called: tuple[str, str]) -> list[Line]:
     return [line(("name", compact_call(*called)))] if door.at_prompt else []
-
-
-def _list_of(door: Door) -> str:
-    return "/functions" if door.at_prompt else "knapper functions list"
 
 
 def _with_next(door: Door, judgment: "Judgment") -> Result:
@@ -471,21 +467,17 @@ async def predicted(door: Door, judgment: "Judgment") -> "Judgment":
             [line(f"The examples of {judgment.name} leave these calls open. Each result that you give is compared.")]
         )
     for call in judgment.challenges:
-        typed = await _typed_result(door, f"What must {one_line(call, 400)} return? ")
+        question = f"What must {one_line(call, 400)} return? "
+        typed = await door.ask(question)
+        if typed is not None and not typed.strip():
+            door.show(
+                [line("Type it as Python prints it, such as 3 or 'text'. Enter alone leaves the function waiting.")]
+            )
+            typed = (await door.ask(question) or "").strip()
         if not typed:
             return judgment
         results.append(typed)
     return await door.functions.confirm(judgment.name, expected=results) if results else judgment
-
-
-async def _typed_result(door: Door, question: str) -> str | None:
-    """Return what the user types. After Enter alone, ask once more and explain the alternatives."""
-    typed = await door.ask(question)
-    if typed is None or typed.strip():
-        return typed
-    door.show([line("Type it as Python prints it, such as 3 or 'text'. Enter alone leaves the function waiting.")])
-    typed = await door.ask(question)
-    return typed and typed.strip()
 
 
 def challenge_hint(door: Door, judgment: "Judgment") -> str:

@@ -94,9 +94,8 @@ def run(context: CliContext, **flags: Any) -> int:  # Any: the options above, as
         given = [name for name in _OF_WORKSPACE if getattr(complete, name) != getattr(usual, name)]
         if given or complete.approve not in (None, "ask", "deny"):
             flag = (given or ["approve"])[0].replace("_", "-")
-            raise UsageError(
-                f"--{flag} does not work over a server.", fix="The server's workspace has its own settings."
-            )
+            fix = "The server's workspace has its own settings."
+            raise UsageError(f"--{flag} does not work over a server.", fix=fix)
         from ..remote import talk_over
 
         return 0 if asyncio.run(talk_over(context, complete)) else 1
@@ -136,7 +135,11 @@ def _complete(options: RunOptions) -> RunOptions:
     if message is None and options.once and "-" not in options.files and not sys.stdin.isatty():
         message, is_piped = "-", not (options.files or options.as_json)
     if message == "-":
-        message = _read_message()
+        try:
+            message = read_named_text("-").removesuffix("\n")
+        except UnicodeDecodeError as error:
+            what = f"Standard input is not text in UTF-8: byte {error.start + 1}. Convert it first."
+            raise click.UsageError(what) from error
     fix = "Give --message TEXT, or the text on standard input."
     if message is None and (options.once or options.files):
         raise click.UsageError(f"{'--once' if options.once else '--file'} needs a message. {fix}")
@@ -147,14 +150,6 @@ def _complete(options: RunOptions) -> RunOptions:
 
         message = added(message, options.files)
     return replace(options, message=message, is_typed=is_piped and "\n" not in (message or ""))
-
-
-def _read_message() -> str:
-    try:
-        return read_named_text("-").removesuffix("\n")
-    except UnicodeDecodeError as error:
-        message = f"Standard input is not text in UTF-8: byte {error.start + 1}. Convert it first."
-        raise click.UsageError(message) from error
 
 
 def _with_what_lacks(options: RunOptions, error: Exception) -> RunOptions | None:

@@ -54,7 +54,13 @@ def list_(context: CliContext) -> int:
     from agent_core.access.secrets import Secrets
 
     root = _workspace(context)
-    readers = _readers(context) if root else {}
+    readers: dict[str, list[str]] = {}
+    if root:
+        from ..shell_door import with_workspace
+
+        for row in with_workspace(context, lambda workspace: workspace.functions.grants.listing()).grants:
+            for secret in row.in_force.secrets:
+                readers.setdefault(secret, []).append(row.name)
     store = Secrets(root)
     places, problem = store.variables(), None
     try:
@@ -65,8 +71,8 @@ def list_(context: CliContext) -> int:
     rows = [{"name": name, "from": places.get(name), "functions": readers.get(name, [])} for name in names]
     problem_data = {"code": problem.code, "message": problem.message, "fix": problem.fix} if problem else None
     cells = [
-        (row["name"], row["from"] or "not set", ", ".join(row["functions"]) or "not granted to any function yet")
-        for row in rows
+        (shown["name"], shown["from"] or "not set", ", ".join(shown["functions"]) or "not granted to any function yet")
+        for shown in rows
     ]
     lines = columns(cells, ("name", "", "dim"))
     lines += fault_lines(problem.message, problem.fix) if problem else []
@@ -99,14 +105,3 @@ def _workspace(context: CliContext) -> Path | None:
         return Workspace.find(context.root)
     except NoWorkspace:
         return None
-
-
-def _readers(context: CliContext) -> dict[str, list[str]]:
-    """Return, for each secret, the functions that may currently read it."""
-    from ..shell_door import with_workspace
-
-    readers: dict[str, list[str]] = {}
-    for row in with_workspace(context, lambda workspace: workspace.functions.grants.listing()).grants:
-        for name in row.in_force.secrets:
-            readers.setdefault(name, []).append(row.name)
-    return readers

@@ -150,12 +150,10 @@ def source_json(row: "DocumentRow") -> Json:
 
 def source_lines(rows: Sequence["DocumentRow"]) -> list[Line]:
     """Return the sources as a table."""
-    return columns([_row(row) for row in rows], ["name", "", "dim", "dim", "dim"]) if rows else []
-
-
-def _row(row: "DocumentRow") -> tuple[str, ...]:
-    at = shown_time(row.at)
-    many = f"{row.done:,} passage{'s' * (row.done != 1)}"
-    if not row.complete:
-        many = f"{row.done:,} of {row.total:,} passages; add it again to continue"
-    return row.name, row.kind, row.hash[:8], at, many
+    cells = []
+    for row in rows:
+        many = f"{row.done:,} passage{'s' * (row.done != 1)}"
+        if not row.complete:
+            many = f"{row.done:,} of {row.total:,} passages; add it again to continue"
+        cells.append((row.name, row.kind, row.hash[:8], shown_time(row.at), many))
+    return columns(cells, ["name", "", "dim", "dim", "dim"]) if cells else []

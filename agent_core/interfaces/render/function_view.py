@@ -14,7 +14,7 @@ from agent_core.registry.function import reach_words
 from sandbox.wire.lines import bare_lines
 
 from ..spans import Choice, Line, Span, Table, columns, cut, duration, indented, line
-from .verdicts import COMMAND, coloured, problem_lines, stage_lines, verdict_lines
+from .verdicts import COMMAND, coloured, counted, problem_lines, stage_lines, verdict_lines
 
 if TYPE_CHECKING:
     from agent_core.base.events import Quarantined
@@ -228,7 +228,7 @@ def statistics_lines(statistics: "FunctionStatistics") -> list[Line]:
         shown += ["…"] if len(kinds) > _KINDS else []
         lines.append(line(("dim", "ended otherwise: "), ", ".join(shown)))
     if turns := statistics.turns:
-        lines.append(line(("dim", f"lately in {len(turns)} turn{_s(len(turns))}, the last {turns[0]}")))
+        lines.append(line(("dim", f"lately in {counted(len(turns), 'turn')}, the last {turns[0]}")))
     if released := statistics.released:
         lines.append(line(("dim", f"released from quarantine {moment(released[-1][1])}")))
     return [*lines, *_version_lines(statistics.versions)]
@@ -253,7 +253,7 @@ def unused_lines(listing: "FunctionListing", typed: str = COMMAND) -> list[Line]
 def unused_hint(listing: "FunctionListing", typed: str) -> list[Line]:
     """Return a line about unused functions, to show below a list."""
     many = listing.unused
-    hint = f"{many} function{_s(many)} not called for a long time: {typed}"
+    hint = f"{counted(many, 'function')} not called for a long time: {typed}"
     return [line(("dim", hint))] if many else []
 
 
@@ -303,10 +303,6 @@ def _version_lines(versions: Sequence["VersionStatistics"]) -> list[Line]:
 def _since(function: "FunctionSummary") -> str:
     label = "last called" if function.last_called == function.unused_since else "no calls on record since it was added"
     return f"{label} {moment(function.unused_since)[:10]}"
-
-
-def _s(many: int) -> str:
-    return "" if many == 1 else "s"
 
 
 def history_lines(entries: Iterable["HistoryEntry"]) -> list[Line]:

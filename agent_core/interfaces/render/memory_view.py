@@ -30,12 +30,14 @@ from .verdicts import compact_call
 if TYPE_CHECKING:  # for annotations
     from agent_core.memory.agent_memory import AgentMemory
     from agent_core.memory.blocks import PlannedEdit
-    from agent_core.storage import BlockChange, BlockRow, MemoryStore, SectionRow, Store
+    from agent_core.storage import BlockChange, BlockRow, MemoryStore, Store
 
 
 Json = dict[str, Any]  # Any: JSON
 _HIT = 140
 _COUNT = 10
+_OF_BLOCK = ("label", "value", "limit", "description", "read_only", "shared", "position", "version", "edited")
+_BY = ("by", "agent", "turn", "at")
 _NEAREST = 3  # hits shown if none contains a word of the question
 _WHERE = {"messages": "recall", "passages": "archival"}
 _HANDS = {
@@ -85,8 +87,8 @@ async def memory_document(store: "Store", agent: str, label: str = "") -> Json:
     counts = await counts_of(store, agent)
     return {
         "agent": agent,
-        "blocks": [_block(row) for row in blocks],
-        "sections": [_section(row) for row in sections],
+        "blocks": [_fields(row, *_OF_BLOCK) for row in blocks],
+        "sections": [_fields(row, "name", "position", "text", "limit", "edited") for row in sections],
         "messages": counts.messages,
         "passages": counts.passages,
         "edited": counts.edited or None,
@@ -106,9 +108,17 @@ async def history_document(store: "MemoryStore", agent: str, label: str = "") ->
         raise UsageError(f"`{agent}` never had a block `{label}`.", fix=await known_labels(store, agent, label))
     changes = [(block_label, change) for id, block_label in ids for change in await store.block_history(id)]
     changes.sort(key=lambda pair: pair[1].at)
-    document: Json = {"agent": agent, "changes": [_change(block_label, change) for block_label, change in changes]}
+    document: Json = {
+        "agent": agent,
+        "changes": [
+            {"label": name, **_fields(change, "version", "value"), "what": change.action, **_fields(change, *_BY)}
+            for name, change in changes
+        ],
+    }
     if label:
-        document["lines"] = [_blame_json(line) for line in blame(await store.block_history(ids[-1][0]))]
+        lines = blame(await store.block_history(ids[-1][0]))
+        by = ("by", "agent", "turn", "version", "at")
+        document["lines"] = [{"text": line.text, **_fields(line.by, *by)} for line in lines]
     return document
 
 
@@ -320,24 +330,6 @@ def _fields(row: object, *names: str) -> Json:
     """Return attributes as JSON."""
     values = {name: getattr(row, name) for name in names}
     return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
-
-
-def _block(row: "BlockRow") -> Json:
-    about = _fields(row, "label", "value", "limit", "description", "read_only", "shared", "position", "version")
-    return {**about, "edited": row.edited}
-
-
-def _section(row: "SectionRow") -> Json:
-    return _fields(row, "name", "position", "text", "limit", "edited")
-
-
-def _change(label: str, change: "BlockChange") -> Json:
-    was = {"label": label, **_fields(change, "version", "value"), "what": change.action}
-    return {**was, **_fields(change, "by", "agent", "turn", "at")}
-
-
-def _blame_json(line: BlockLine) -> Json:
-    return {"text": line.text, **_fields(line.by, "by", "agent", "turn", "version", "at")}
 
 
 def _hand(change: Json) -> str:

@@ -606,11 +606,17 @@ class ChatThreads:
             else:
                 name, history = await self._find_conversation(owner, model, messages, response)
             settings = await self._index.settings(name) or {}
-            if not history.before:
-                _must_be_open(history, settings)
-            key, is_again = await self._note_request(name, settings, history)
+            for row in () if history.before else history.answers:
+                if row.answers not in (settings.get("chat_open") or ()):
+                    what = f"The conversation waits for no answer to `{row.answers[:80]}`."
+                    raise UsageError(what, fix="Answer the calls of the last reply, each once.")
+            key = str(settings.get("chat_key") or "") if settings.get("chat_asked") == history.asked else ""
+            is_again = bool(key)  # a retry that has no response yet
+            if not is_again:
+                key = Clock().new_id()
+                await self._index.save(name, settings, chat_asked=history.asked, chat_key=key)
         sections = (await self._rooms.host.agent(name)).memory.sections
-        has = {row.name: row.text for row in await sections.list()}
+        has = {section.name: section.text for section in await sections.list()}
         if history.system and has.get(_SECTION) != history.system:
             await sections.set(_SECTION, 0, history.system)
         elif not history.system and _SECTION in has:
@@ -683,25 +689,27 @@ class ChatThreads:
             noted = {"chat_sent": sent, "chat_asked": asked, "chat_open": opened, "chat_response": response}
             await self._index.save(thread.name, settings, chat_of=thread.agent, **noted)
 
-    def _of_response(self, agent: str, id: str) -> str:
-        if name := self._index.of_response(agent, id):
-            return name
-        fix = "Only the last response of a conversation can be continued; or send its messages as `input`."
-        raise Unsupported("previous_response_id", f"names no response to go on from: `{id[:80]}`.", fix)
-
     async def _find_conversation(
         self, by: str, model: str, messages: Sequence[ClientMessage], response: str
     ) -> tuple[str, ClientHistory]:
         """Return the conversation that a request belongs to, created if necessary, and the parsed messages."""
         agent, _, conversation = model.partition("@")
         if response:
-            name = self._of_response(agent, response)
+            name = self._index.of_response(agent, response)
+            if not name:
+                fix = "Only the last response of a conversation can be continued; or send its messages as `input`."
+                what = f"names no response to go on from: `{response[:80]}`."
+                raise Unsupported("previous_response_id", what, fix)
         else:
             name = self.name_of(agent, conversation) if conversation else ""
         settings = await self._index.settings(name) if name else None
         history = await _read(messages, by, goes_on=settings is not None)
         if not name:
-            return await self._find_known(agent, history) or await self._new(agent, history), history
+            for known in self._index.known(agent, history.sent) if history.before else ():
+                had = await self._index.settings(known)
+                if had is not None and had.get("chat_asked", "") in ("", history.asked):  # no other message since
+                    return known, history
+            return await self._new(agent, history), history
         await self._make_sure(agent, conversation, name, history)
         return name, history
 
@@ -719,22 +727,6 @@ class ChatThreads:
             what = f"A conversation cannot have the name `{conversation[:80]}` here."
             raise UsageError(what, fix="Choose another name after the @.")
         await self._begin(agent, name, history)
-
-    async def _find_known(self, agent: str, history: ClientHistory) -> str:
-        """Return the conversation that a history continues and that has no other message since, or ""."""
-        for name in self._index.known(agent, history.sent) if history.before else ():
-            settings = await self._index.settings(name)
-            if settings is not None and settings.get("chat_asked", "") in ("", history.asked):
-                return name
-        return ""
-
-    async def _note_request(self, name: str, settings: Settings, history: ClientHistory) -> tuple[str, bool]:
-        """Return the key to post the request under, and whether the request is a retry that has no response yet."""
-        if settings.get("chat_asked") == history.asked and (key := str(settings.get("chat_key") or "")):
-            return key, True
-        key = Clock().new_id()
-        await self._index.save(name, settings, chat_asked=history.asked, chat_key=key)
-        return key, False
 
     async def _post(self, thread: Thread) -> tuple[str, list[events.Event]]:
         """Post the new messages and return the id of their event.
@@ -799,15 +791,6 @@ class ChatThreads:
 async def _read(messages: Sequence[ClientMessage], by: str, *, goes_on: bool) -> ClientHistory:
     read = partial(ClientHistory.read, messages, by, goes_on=goes_on)
     return await aside(len(messages) * PER_MESSAGE, read)
-
-
-def _must_be_open(history: ClientHistory, settings: Settings) -> None:
-    """Raise UsageError if the client answers a call that is not open in its conversation."""
-    waits = settings.get("chat_open") or ()
-    for row in history.answers:
-        if row.answers not in waits:
-            what = f"The conversation waits for no answer to `{row.answers[:80]}`."
-            raise UsageError(what, fix="Answer the calls of the last reply, each once.")
 
 
 def _bare(text: str) -> str:

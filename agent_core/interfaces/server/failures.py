@@ -60,7 +60,11 @@ class ApiRefusal(KnapperError):
     @classmethod
     def of(cls, error: KnapperError) -> "ApiRefusal":
         """Convert an error to the form that remote callers get."""
-        return error if isinstance(error, cls) else cls(_status(error), error.code, error.message, error.fix)
+        if isinstance(error, cls):
+            return error
+        is_missing = isinstance(error, NotThere) or error.code == "no-agent"
+        status = 404 if is_missing else next((status for kind, status in _STATUS if isinstance(error, kind)), _OTHER)
+        return cls(status, error.code, error.message, error.fix)
 
     @classmethod
     def read(cls, status: int, document: object) -> "ApiRefusal":
@@ -89,11 +93,6 @@ class ApiRefusal(KnapperError):
 def status_of(error: KnapperError) -> int:
     """Return the HTTP status for an error."""
     return ApiRefusal.of(error).status
-
-
-def _status(error: KnapperError) -> int:
-    is_missing = isinstance(error, NotThere) or error.code == "no-agent"
-    return 404 if is_missing else next((status for kind, status in _STATUS if isinstance(error, kind)), _OTHER)
 
 
 def misfits(problems: Sequence[Mapping[str, Any]]) -> ApiRefusal:  # Any: JSON

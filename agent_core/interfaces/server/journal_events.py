@@ -59,7 +59,9 @@ class JournalReader:
         Another process may end a turn and begin the next one between the two queries; the next read returns that one.
         """
         ended = await self._store.ended_turns(self._agent, self.last)
-        entries = await self._store.history(self._agent, since=self._since(), kinds=_KINDS, with_removed=True)
+        # A new reader starts at the beginning of its turn: entries refer back to it.
+        since = self.last if self._turn else max((self.last >> 20 << 20) - 1, 0)
+        entries = await self._store.history(self._agent, since=since, kinds=_KINDS, with_removed=True)
         closed, known = {row.id for row in ended}, {event.turn: event for event in ends}
         ends_of_open = (_end(row) for row in entries if row.turn not in closed and _end(row) > self.last)
         upto = next(ends_of_open, None)
@@ -69,10 +71,6 @@ class JournalReader:
         fresh = [NumberedEvent(seq, event) for seq, event in numbered if seq > self.last]
         self.last = max([self.last, *(row.seq for row in rows)])
         return fresh
-
-    def _since(self) -> int:
-        """Return where to begin reading. A new reader starts at the beginning of its turn: entries refer back to it."""
-        return self.last if self._turn else max((self.last >> 20 << 20) - 1, 0)
 
     def _of(self, row: Entry | EndedTurn, known: dict[str, events.TurnEnded]) -> Iterator[Event | None]:
         if isinstance(row, EndedTurn):

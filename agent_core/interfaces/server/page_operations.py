@@ -304,17 +304,11 @@ async def _fixed_parts(store: Store, request: Entry | None, functions: Mapping[s
         is_first = hash == payload.get("instructions")
         parts.append(_part("instructions" if is_first else "section", text, len(text.encode("utf-8", "replace"))))
     names, versions = payload.get("functions", []), payload.get("versions", {})
-    shown = [_to_shown(functions[name]) for name in names if _is_same(functions.get(name), versions.get(name))]
-    part = _part("functions", "\n".join(names), sum(function.size for function in shown))
-    return [*parts, {**part, "count": len(names), "tokens": part["tokens"] if shown or not names else None}]
-
-
-def _is_same(function: Function | None, version: str | None) -> bool:
-    return function is not None and version in (None, function.version)
-
-
-def _to_shown(function: Function) -> FunctionShown:
-    return FunctionShown(function.name, function.description, function.parameters)
+    there = [(function, versions.get(name)) for name in names if (function := functions.get(name)) is not None]
+    same = [function for function, version in there if version in (None, function.version)]
+    sizes = [FunctionShown(each.name, each.description, each.parameters).size for each in same]
+    part = _part("functions", "\n".join(names), sum(sizes))
+    return [*parts, {**part, "count": len(names), "tokens": part["tokens"] if sizes or not names else None}]
 
 
 def _conversation(history: History) -> Iterable[Json]:

@@ -77,23 +77,23 @@ async def upload(asked: Asked, agent: str, upload: Upload) -> object:
     if upload.offset not in (0, size):
         message = f"The next part of `{one_line(upload.name, 80)}` begins at {size}, not at {upload.offset}."
         raise ApiRefusal(409, "offset", message, "Go on there, or begin again at 0.", [{"offset": size}])
-    data = _bytes(upload.data)
+    try:
+        data = b64decode(upload.data, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise UsageError("The data are not base64.", fix="Encode the bytes of the document as base64.") from error
     if upload.offset + len(data) > MOST_BYTES:
         place.unlink(missing_ok=True)
         raise UsageError(f"A document may have {MOST_BYTES >> 20} MiB.", fix="Split it, or use knapper sources add.")
     with place.open("ab" if upload.offset else "wb") as file:
         file.write(data)
+    received = {"name": upload.name, "received": upload.offset + len(data)}
     if upload.more:
-        return {"name": upload.name, "received": upload.offset + len(data), "sources": []}
+        return {**received, "sources": []}
     try:
         reports = await (await _sources(asked, agent)).add(str(place), name=one_line(upload.name))
     finally:
         place.unlink(missing_ok=True)
-    return {
-        "name": upload.name,
-        "received": upload.offset + len(data),
-        "sources": [report_json(one) for one in reports],
-    }
+    return {**received, "sources": [report_json(one) for one in reports]}
 
 
 @operation("DELETE", "/agents/{agent}/sources", ("edit",), "Remove a source.")
@@ -106,13 +106,6 @@ async def remove(asked: Asked, agent: str, source_name: SourceName) -> object:
 async def _sources(asked: Asked, name: str) -> Sources:
     await asked.rooms.host.agent(name)
     return await asked.workspace.sources(name)
-
-
-def _bytes(text: str) -> bytes:
-    try:
-        return b64decode(text, validate=True)
-    except (binascii.Error, ValueError) as error:
-        raise UsageError("The data are not base64.", fix="Encode the bytes of the document as base64.") from error
 
 
 # Grants, recorded calls, and the capabilities of this machine.
