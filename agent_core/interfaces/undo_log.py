@@ -21,6 +21,7 @@ from agent_core.workspace.workspace import Workspace
 
 from .attachments import headline
 from .manual_edits import undo_block, write_block
+from .render.agent_view import text_of
 from .render.agent_view import verdict_lines as helper_lines
 from .render.memory_view import edit_says
 from .render.verdicts import folded_lines
@@ -438,8 +439,7 @@ async def _forget(conversation: "Conversation", label: str) -> None:
 
 
 async def _restore_block(conversation: "Conversation", label: str, base_change: BlockChange) -> None:
-    text = base_change.value if isinstance(base_change.value, str) else "\n".join(base_change.value)
-    edit = await write_block(conversation.agent.memory.blocks, label, text)
+    edit = await write_block(conversation.agent.memory.blocks, label, text_of(base_change.value))
     if edit.outcome != "returned":
         raise UsageError(edit.text)
     conversation.voice.lines([line(("ok", "✓ "), f"restored the block {label} as it was when the session began")])

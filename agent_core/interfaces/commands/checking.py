@@ -47,7 +47,6 @@ if TYPE_CHECKING:  # for annotations: the commands start without the service
 
 
 Policy = Literal["agent", "human", "import"]
-_COUNTED = ("judged", "refused", "draft", "fixed", "warned")
 POLICIES = ("agent", "human", "import")
 
 
@@ -105,9 +104,7 @@ class _Told:
     with_diffs: bool = False
     is_detailed: bool = False
     is_whole: bool = False
-    counts: dict[str, int] = field(
-        default_factory=lambda: dict.fromkeys(("judged", "refused", "draft", "fixed", "warned"), 0)
-    )
+    counts: Counter[str] = field(default_factory=Counter)
     legend: Legend = field(default_factory=Legend)
 
     @property
@@ -122,15 +119,14 @@ class _Told:
     def take(self, judgment: "Judgment") -> None:
         """Count and print one verdict in the requested format."""
         is_refused = not judgment.admitted
-        warned = any(problem.severity == "warns" for problem in judgment.problems)
-        for key, is_counted in {
+        facts = {
             "judged": True,
             "refused": is_refused,
             "draft": judgment.standing == "draft",
             "fixed": judgment.fixes,
-            "warned": warned,
-        }.items():
-            self.counts[key] += bool(is_counted)
+            "warned": any(problem.severity == "warns" for problem in judgment.problems),
+        }
+        self.counts.update(fact for fact, is_so in facts.items() if is_so)
         self.progress.clear()
         if self.log is not None:
             self.log.add(judgment)

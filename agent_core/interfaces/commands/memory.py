@@ -160,20 +160,15 @@ def _names(text: str | None) -> list[str] | None:
 @verb(memory)
 async def attach(door: Door, label: BlockLabel, *, agent: OfAgent) -> Result:
     """Give an agent a block that another shares. It replaces the agent's own block of this label."""
-    return await _edit_by_hand(door, label, agent, "attach")
+    blocks = (await door.agent(agent)).memory.blocks
+    return memory_view.edit_shown(label, await manual_edits.done(blocks, blocks.attach(label, manual_edits.HUMAN)))
 
 
 @verb(memory)
 async def detach(door: Door, label: BlockLabel, *, agent: OfAgent) -> Result:
     """Remove a block from an agent's memory. Its history is kept, and other agents keep the block."""
-    return await _edit_by_hand(door, label, agent, "detach")
-
-
-async def _edit_by_hand(door: Door, label: str, agent: str, action: str) -> Result:
     blocks = (await door.agent(agent)).memory.blocks
-    return memory_view.edit_shown(
-        label, await manual_edits.done(blocks, getattr(blocks, action)(label, manual_edits.HUMAN))
-    )
+    return memory_view.edit_shown(label, await manual_edits.done(blocks, blocks.detach(label, manual_edits.HUMAN)))
 
 
 @slash("memory search")

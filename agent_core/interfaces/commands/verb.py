@@ -7,7 +7,7 @@ workspace of the conversation; over a server, on that of the server, if the toke
 import inspect
 import re
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -165,7 +165,7 @@ class Door:
         return nullcontext(lambda *_: None)
 
 
-Handler: TypeAlias = Callable[..., Awaitable[Result]]
+Handler: TypeAlias = Callable[..., Coroutine[None, None, Result]]
 
 
 class Opens(Enum):

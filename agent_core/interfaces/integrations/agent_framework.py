@@ -57,11 +57,11 @@ class FrameworkAgent:
         others = [message for message in _messages(messages) if message.source != self.name]  # not its own messages
         updates = self._updates(others, session)
         if stream:
-            return ResponseStream(updates, finalizer=self._response)
+            return ResponseStream(updates, finalizer=AgentResponse.from_updates)
         return self._whole(updates)
 
     async def _whole(self, updates: AsyncIterator[AgentResponseUpdate]) -> AgentResponse:
-        return self._response([update async for update in updates])
+        return AgentResponse.from_updates([update async for update in updates])
 
     async def _updates(
         self, messages: Sequence[TeamMessage], session: AgentSession | None
@@ -100,9 +100,6 @@ class FrameworkAgent:
             response_id=event.turn,
             additional_properties=about,
         )
-
-    def _response(self, updates: Sequence[AgentResponseUpdate]) -> AgentResponse:
-        return AgentResponse.from_updates(updates)
 
 
 def _messages(given: Input) -> list[TeamMessage]:

@@ -9,7 +9,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, Final, TypeAlias
 
@@ -21,7 +21,6 @@ from agent_core.base.untrusted import block, fence, one_line, shorten, visible
 from agent_core.context import presentation
 from agent_core.functions.answers import CallReport, bad_arguments, show_value
 from agent_core.functions.service import Author, FunctionService, PlannedChange
-from agent_core.functions.service.function_facts import FunctionSummary
 from agent_core.functions.service.grant_service import GrantService
 from agent_core.functions.worker_api import OnProgress
 from agent_core.registry.arguments import read as read_arguments
@@ -197,21 +196,14 @@ class ToolAnswer:
 Handler: TypeAlias = Callable[[dict[str, Any], Identity, OnProgress | None], Awaitable[ToolAnswer]]
 
 
-@dataclass(slots=True)
-class _Chosen:
-    """The functions listed as tools, cached for one snapshot."""
-
-    snapshot: Snapshot | None = None
-    names: list[str] = field(default_factory=list)
-
-
 class Offer:
     """The tools that a workspace offers."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
         self._settings = workspace.settings.mcp
-        self._chosen = _Chosen()
+        self._chosen: list[str] = []  # the functions listed as tools, of one snapshot
+        self._chosen_of: Snapshot | None = None
         self.questions = WaitingQuestions(workspace.functions.granting)
         self.hidden: frozenset[str] = frozenset()
         """Functions temporarily removed from the list, so that clients treat a new signature as a new tool."""
@@ -281,22 +273,21 @@ class Offer:
     async def _names(self) -> list[str]:
         """Return the names of the functions listed as tools: the most used ones with an allowed standing, sorted."""
         snapshot = self.functions.registry.snapshot()
-        if self._chosen.snapshot is not snapshot:
-            rows = [row for row in (await self.functions.list()).functions if self._is_shown(row)]
+        if self._chosen_of is not snapshot:
+            listed, taken = (await self.functions.list()).functions, {*LOOKING, *GROWING}
+            rows = [row for row in listed if row.standing in self._settings.standings and row.name not in taken]
             most_used = sorted(rows, key=lambda row: (-row.calls, row.name))[: self._settings.shown]
-            self._chosen = _Chosen(snapshot, sorted(row.name for row in most_used))
-        return self._chosen.names
-
-    def _is_shown(self, summary: FunctionSummary) -> bool:
-        return (
-            summary.standing in self._settings.standings and summary.name not in LOOKING and summary.name not in GROWING
-        )
+            self._chosen, self._chosen_of = sorted(row.name for row in most_used), snapshot
+        return self._chosen
 
     async def _find(self, arguments: dict[str, Any], *_: object) -> ToolAnswer:
         # Do not pass on tools of other servers: a client would use them under the approval given to our agents.
         foreign = self.functions.foreign().keys()
         report = await self.functions.search(arguments["need"], arguments.get("count", 5), foreign)
-        lines = [f"- {_headline(match.function)}" for match in report.results]
+        lines = [
+            f"- {match.function.name}: {fence(match.function.description.partition(chr(10))[0], 200)}"
+            for match in report.results
+        ]
         end = f"Read one with {DESCRIBE}, run it with {CALL}."
         return ToolAnswer("\n".join([*lines, end]) if lines else "No function serves this need.")
 
@@ -379,7 +370,7 @@ class Offer:
         if report.outcome != "refused":
             await self.questions.settle(name)
         if report.quarantined is not None:
-            self._chosen.snapshot = None
+            self._chosen_of = None
         return report
 
     def _caller(self) -> Author | None:
@@ -422,10 +413,6 @@ def _purpose(source: str) -> str:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 return (ast.get_docstring(node) or "").partition("\n")[0]
     return ""
-
-
-def _headline(function: Function) -> str:
-    return f"{function.name}: {fence(function.description.partition(chr(10))[0], 200)}"
 
 
 def _answer(function: Function, report: CallReport) -> ToolAnswer:

@@ -179,18 +179,14 @@ def history_lines(data: Json) -> list[Line]:
         return []
     rows = [[day(change["at"]), change["label"], f"v{change['version']}", _hand(change)] for change in changes]
     titles, *heads = columns([("when", "block", "version", "by"), *rows], ("dim", "name", "", ""))
-    whats = [indented([line(one_line(change["what"], 400))]) for change in changes]
-    below = [row for head, body in zip(heads, whats, strict=True) for row in (head, *body)]
-    return [tuple(("dim", text) for _, text in titles), *below, *_blame_lines(data.get("lines", ()))]
-
-
-def _blame_lines(lines: Sequence[Json]) -> list[Line]:
-    """Return the author of each line, below a heading; nothing for an empty block."""
-    if not lines:
-        return []
-    rows = [(_hand(row), f"v{row['version']}", one_line(row["text"], 400)) for row in lines]
-    titles, *below = columns([("who wrote the line", "", "line"), *rows], ("", "dim", ""))
-    return [line(""), tuple(("dim", text) for _, text in titles), *below]
+    lines: list[Line] = [tuple(("dim", text) for _, text in titles)]
+    for head, change in zip(heads, changes, strict=True):
+        lines += [head, *indented([line(one_line(change["what"], 400))])]
+    if blamed := data.get("lines"):
+        by = [[_hand(row), f"v{row['version']}", one_line(row["text"], 400)] for row in blamed]
+        titles, *below = columns([("who wrote the line", "", "line"), *by], ("", "dim", ""))
+        lines += [line(""), tuple(("dim", text) for _, text in titles), *below]
+    return lines
 
 
 def edit_says(change: "BlockChange") -> str:

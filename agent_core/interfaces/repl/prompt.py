@@ -463,16 +463,12 @@ class Prompt:
             self._drawn = self.browser.draw(self.columns)
         elif now != self._drawn_for and not (self.above.waits and now[1] == self._drawn_for[1]):
             # Text taken from here to be printed stays visible until it is printed.
-            self._drawn = [*self.live.draw(self.columns), *self._hidden_lines_note()]
+            self._drawn = [*self.live.draw(self.columns)]
+            if (lines := self.buffer.document.line_count) > self.most_rows:
+                note = f"  … {lines} lines; Enter sends them as one message"
+                self._drawn += [("", "\n"), ("class:live.thought", note)]
         self._drawn_for = now
         return self._drawn
-
-    def _hidden_lines_note(self) -> StyleAndTextTuples:
-        """Return a note about the amount of text in the input line, if not all of it is visible."""
-        lines = self.buffer.document.line_count
-        if lines <= self.most_rows:
-            return []
-        return [("", "\n"), ("class:live.thought", f"  … {lines} lines; Enter sends them as one message")]
 
     @property
     def most_rows(self) -> int:
@@ -530,16 +526,10 @@ def _line(prompt: Prompt, field: BufferControl, mark: Callable[[], tuple[str, st
 
 
 def _moving(prompt: Prompt) -> Dimension:
+    if prompt.asking is None and prompt.browser is None:
+        return Dimension()
     # An open question gets the height that it needs; it has limited itself to the available room.
-    return (
-        Dimension()
-        if prompt.asking is None and prompt.browser is None
-        else Dimension.exact(_rows(prompt.before_input()))
-    )
-
-
-def _rows(drawn: StyleAndTextTuples) -> int:
-    return 1 + sum(fragment[1].count("\n") for fragment in drawn)
+    return Dimension.exact(1 + sum(fragment[1].count("\n") for fragment in prompt.before_input()))
 
 
 def _height(prompt: Prompt, buffer: Buffer) -> Dimension:

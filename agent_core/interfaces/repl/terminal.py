@@ -9,7 +9,7 @@ import asyncio
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from itertools import islice
 from typing import Literal
 
@@ -730,7 +730,9 @@ class LoadedSession:
 
     async def offered(self, kind: str, first: str) -> list[tuple[str, str]]:
         """Return the completions of a kind after a word, each with its description."""
-        return await offered(self._conversation, kind, first)
+        with suppress(UsageError):  # the word before it does not name anything
+            return await offered(self._conversation, kind, first)
+        return []
 
     async def opening(self, options: RunOptions) -> str:
         """Return the message to send before the user's first one, if any."""
@@ -822,73 +824,44 @@ Offers = list[tuple[str, str]]
 
 
 async def offered(conversation: Conversation, kind: str, first: str) -> Offers:
-    """Return each name of a kind, such as `<version>`, with its description; `first` is the word before it."""
-    try:
-        return await _OFFERS[kind](conversation, first) if kind in _OFFERS else []
-    except UsageError:  # the word before it does not name anything
-        return []
+    """Return each name of a kind, such as `<version>`, with its description; `first` is the word before it.
 
-
-async def _versions(conversation: Conversation, name: str) -> Offers:
-    versions = await conversation.workspace.functions.history.versions(name)
-    return [
-        (str(version.number), f"{version.short or version.change_kind} {version.who} {version.when}")
-        for version in reversed(versions)
-    ]
-
-
-async def _lines(conversation: Conversation, name: str) -> Offers:
-    snapshot = conversation.workspace.functions.registry.snapshot()
-    return [(str(number), text.strip()) for number, text in stopping_lines(name, snapshot)]
-
-
-async def _breakpoints(conversation: Conversation, _first: str) -> Offers:
-    placed = conversation.workspace.debugging.breakpoints.placed(conversation.workspace.functions.registry.snapshot())
-    return [(str(entry.breakpoint.id), entry.text) for entry in placed]
-
-
-async def _candidates(conversation: Conversation, _first: str) -> Offers:
-    return [(name, "") for name in sorted(await conversation.workspace.functions.all_pending())]
-
-
-async def _modules(conversation: Conversation, _first: str) -> Offers:
-    return [(name, "") for name in sorted(conversation.workspace.functions.registry.snapshot().modules)]
-
-
-async def _labels(conversation: Conversation, _first: str) -> Offers:
-    return [(row.label, row.description) for row in conversation.agent.memory.blocks.rows]
-
-
-async def _sections(conversation: Conversation, _first: str) -> Offers:
-    return [(row.name, row.text) for row in await conversation.agent.memory.sections.list()]
-
-
-async def _agents(conversation: Conversation, _first: str) -> Offers:
-    async with opened_state(conversation.workspace.root) as state:
-        groups = group_names(conversation.workspace.root)
-        agents = [name for name in await state.moves.names() if name not in groups]
-        return [*((name, "") for name in agents), *((name, "group") for name in groups)]
-
-
-async def _calls(conversation: Conversation, _first: str) -> Offers:
-    return [(str(call.number), call.name) for call in reversed(conversation.log.calls)]
-
-
-async def _models(conversation: Conversation, _first: str) -> Offers:
-    named = {name: describe_price(model) for name, model in conversation.workspace.settings.models.items()}
-    others = {name: "" for name in [conversation.agent.status().model, *installed_models(), "tour"] if name}
-    return [*(others | named).items()]
-
-
-_OFFERS: dict[str, Callable[[Conversation, str], Awaitable[Offers]]] = {
-    "<version>": _versions,
-    "<line>": _lines,
-    "<breakpoint>": _breakpoints,
-    "<candidate>": _candidates,
-    "<module>": _modules,
-    "<label>": _labels,
-    "<section>": _sections,
-    "<agent>": _agents,
-    "<call>": _calls,
-    "<model>": _models,
-}
+    Raises:
+        UsageError: the word before it does not name anything.
+    """
+    workspace, functions = conversation.workspace, conversation.workspace.functions
+    snapshot = functions.registry.snapshot()
+    match kind:
+        case "<version>":
+            versions = await functions.history.versions(first)
+            offers = [
+                (str(version.number), f"{version.short or version.change_kind} {version.who} {version.when}")
+                for version in reversed(versions)
+            ]
+        case "<line>":
+            offers = [(str(number), text.strip()) for number, text in stopping_lines(first, snapshot)]
+        case "<breakpoint>":
+            placed = workspace.debugging.breakpoints.placed(snapshot)
+            offers = [(str(entry.breakpoint.id), entry.text) for entry in placed]
+        case "<candidate>":
+            offers = [(name, "") for name in sorted(await functions.all_pending())]
+        case "<module>":
+            offers = [(name, "") for name in sorted(snapshot.modules)]
+        case "<label>":
+            offers = [(row.label, row.description) for row in conversation.agent.memory.blocks.rows]
+        case "<section>":
+            offers = [(row.name, row.text) for row in await conversation.agent.memory.sections.list()]
+        case "<agent>":
+            async with opened_state(workspace.root) as state:
+                groups = group_names(workspace.root)
+                agents = [name for name in await state.moves.names() if name not in groups]
+                offers = [*((name, "") for name in agents), *((name, "group") for name in groups)]
+        case "<call>":
+            offers = [(str(call.number), call.name) for call in reversed(conversation.log.calls)]
+        case "<model>":
+            named = {name: describe_price(model) for name, model in workspace.settings.models.items()}
+            others = {name: "" for name in [conversation.agent.status().model, *installed_models(), "tour"] if name}
+            offers = [*(others | named).items()]
+        case _:
+            offers = []
+    return offers

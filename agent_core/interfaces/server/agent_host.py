@@ -242,8 +242,7 @@ class AgentHost:
         holders = {group for group, file in groups.items() if name in file.members}
         others = set(groups[name].members) if name in groups else holders
         for other in others & self._agents.keys():
-            if opened := self.release(other):
-                await opened.aclose()
+            await self.close_idle(other)
 
     def is_open(self, name: str) -> bool:
         """Return whether the agent is open here. If so, it exists and no other process can delete it."""
@@ -331,9 +330,10 @@ class AgentHost:
         for piece in self._pieces.get(name, ()):
             listening.hear(piece)
 
-    def release(self, name: str) -> Agent | None:
-        """Return an idle agent and forget it, so that it can be closed."""
-        return None if self.is_running(name) else self._agents.pop(name, None)
+    async def close_idle(self, name: str) -> None:
+        """Close an agent that is open here, unless a turn of it is running."""
+        if not self.is_running(name):
+            await self._let_go(name)
 
     def end_streams(self) -> None:
         """End the streams of all listeners."""

@@ -139,8 +139,7 @@ async def delete(asked: Asked, agent: str) -> object:
     """Delete an agent with its conversation and memory."""
     if asked.rooms.host.is_running(agent):
         raise UsageError(f"`{agent}` is at work.", fix="Interrupt it first.")
-    if released := asked.rooms.host.release(agent):
-        await released.aclose()
+    await asked.rooms.host.close_idle(agent)
     async with asked.rooms.state.alone(agent):
         await asked.rooms.state.moves.delete(agent)
     return {"deleted": agent}

@@ -535,18 +535,14 @@ class MetricsDoor:
             return failure(error)
         if find_spec("prometheus_client") is None:
             return error_response(404, "no-metrics", MISSING, f"Type: {add_extra('metrics')}")
-        metrics = await self._open_metrics()
-        text, kind = await asyncio.to_thread(metrics.text, request.headers.get("accept", ""))
-        return Response(text, headers={"Content-Type": kind})
-
-    async def _open_metrics(self) -> "Metrics":
         async with self._opening:
             if self._metrics is None:
                 module = await asyncio.to_thread(import_module, "agent_core.workspace.metrics")
                 made: Metrics = module.Metrics(self._host.workspace)
                 self._metrics = made
                 self._host.hearers.append(made.hear)
-            return self._metrics
+        text, kind = await asyncio.to_thread(self._metrics.text, request.headers.get("accept", ""))
+        return Response(text, headers={"Content-Type": kind})
 
 
 # The OpenAPI document, generated from the same operations and models that validate requests.
@@ -599,11 +595,19 @@ def _describe(operation: Operation, schemas: Json) -> Json:
             "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
         },
     }
+    query = operation.query.model_json_schema(ref_template=_REFS)
+    parameters: list[Json] = [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in operation.names
+    ]
+    parameters += (
+        {"name": name, "in": "query", "required": name in query.get("required", []), "schema": part}
+        for name, part in query.get("properties", {}).items()
+    )
     described: Json = {
         "operationId": f"{operation.method.lower()}_{operation.handler.__name__}",
         "summary": operation.summary,
         "description": f"{(operation.handler.__doc__ or '').strip()} Scopes: {' or '.join(operation.scopes)}.",
-        "parameters": [*map(_in_path, operation.names), *_in_query(operation)],
+        "parameters": parameters,
         "responses": answers,
     }
     if operation.body is not Nothing:
@@ -613,16 +617,3 @@ def _describe(operation: Operation, schemas: Json) -> Json:
         content = {"application/json": {"schema": {"$ref": _REFS.format(model=name)}}}
         described["requestBody"] = {"required": True, "content": content}
     return described
-
-
-def _in_path(name: str) -> Json:
-    return {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
-
-
-def _in_query(operation: Operation) -> list[Json]:
-    schema = operation.query.model_json_schema(ref_template=_REFS)
-    required = schema.get("required", [])
-    return [
-        {"name": name, "in": "query", "required": name in required, "schema": part}
-        for name, part in schema.get("properties", {}).items()
-    ]

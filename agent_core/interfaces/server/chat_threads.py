@@ -766,8 +766,7 @@ class ChatThreads:
         host, moves = self._rooms.host, self._rooms.state.moves
         for old in self._index.unnamed(agent)[_KEPT - 1 :]:
             if not host.is_running(old):
-                if opened := host.release(old):
-                    await opened.aclose()
+                await host.close_idle(old)
                 await moves.delete(old)
                 self._index.drop(old)
         name = f"{agent}{MARK}{Clock().new_id().replace('-', '')[:20]}"
