@@ -196,12 +196,7 @@ def _sum(agent: str, turns: Sequence[TurnCost], title: str = "") -> TurnCost:
 def costs_document(spending: Spending) -> dict[str, Any]:  # Any: JSON
     """Return the turns and their sum as JSON. `cost` is in US dollars, or None if a price is unknown."""
     models = {name: spending.by_model[name] for name in sorted(spending.by_model)}
-    return {
-        "turns": spending.turns,
-        "total": spending.total,
-        "models": models,
-        "unpriced": sorted(spending.unpriced),
-    }
+    return {"turns": spending.turns, "total": spending.total, "models": models, "unpriced": sorted(spending.unpriced)}
 
 
 def spending_lines(spending: Spending) -> list[Line]:

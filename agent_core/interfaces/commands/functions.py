@@ -51,18 +51,7 @@ from ..render.verdicts import (
 )
 from ..spans import Line, Span, line, plain, screen_columns
 from .checking import audit, check, export, import_, tend
-from .verb import (
-    ALWAYS,
-    CandidateName,
-    Door,
-    FunctionName,
-    Opens,
-    Reason,
-    Result,
-    VersionRef,
-    slash,
-    verb,
-)
+from .verb import ALWAYS, CandidateName, Door, FunctionName, Opens, Reason, Result, VersionRef, slash, verb
 
 if TYPE_CHECKING:  # for annotations: the commands start without the service
     from agent_core.access.grants import Grants, Question
@@ -96,9 +85,7 @@ def functions() -> None:
 @click.option("--module", default="", help="Only functions of one module.")
 @click.option("--standing", type=click.Choice(STANDINGS), help="Only functions with this standing.")
 @click.option(
-    "--unused",
-    is_flag=True,
-    help="Only functions not called for a long time, with the command to delete them.",
+    "--unused", is_flag=True, help="Only functions not called for a long time, with the command to delete them."
 )
 async def list_(door: Door, pattern: str = "", *, module: str, standing: str | None, unused: bool) -> Result:
     """List what can be called, and what was rejected. PATTERN is part of a name or description, or a wildcard like
@@ -108,9 +95,7 @@ async def list_(door: Door, pattern: str = "", *, module: str, standing: str | N
     if unused:
         data = await door.functions.unused(*filters)
         return Result(
-            data,
-            unused_lines(data, door.typed),
-            "" if data.functions else "Every function has been called recently.",
+            data, unused_lines(data, door.typed), "" if data.functions else "Every function has been called recently."
         )
     data = await door.functions.list(*filters)
     if door.at_prompt:

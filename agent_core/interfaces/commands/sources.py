@@ -31,9 +31,7 @@ def sources() -> None:
 
 
 @slash(
-    "attach PATH|URL",
-    "Read it into archival memory. Ctrl-C stops; the same command continues.",
-    page="the room Memory",
+    "attach PATH|URL", "Read it into archival memory. Ctrl-C stops; the same command continues.", page="the room Memory"
 )
 @verb(sources)
 @_name

@@ -237,8 +237,7 @@ BlockLabel = Annotated[str, Word("<label>")]
 SourcePlace = Annotated[str, Word("<path>", metavar="PATH|URL|-")]
 CallNumber = Annotated[int, Word("", click.IntRange(1), "ID")]
 OfAgent = Annotated[
-    str,
-    click.option("--agent", default="", metavar="NAME", type=AGENT, help="The agent; by default, the workspace's."),
+    str, click.option("--agent", default="", metavar="NAME", type=AGENT, help="The agent; by default, the workspace's.")
 ]
 Reason = Annotated[str, click.option("--reason", default="", help="The reason, for the history.")]
 
@@ -279,10 +278,7 @@ class Verb(click.Command):
 
 
 def verb(
-    group: click.Group | None = None,
-    *,
-    opens: Opens = Opens.WORKSPACE,
-    scope: "Scope | None" = None,
+    group: click.Group | None = None, *, opens: Opens = Opens.WORKSPACE, scope: "Scope | None" = None
 ) -> Callable[[Handler], Verb]:
     """Turn a handler into a command: its parameters become arguments, except options of decorators below this one.
 

@@ -75,13 +75,7 @@ LOOKING: Final[Mapping[str, Tool]] = {
             _object(
                 ("need",),
                 need=_text("What is to be done, in a few words."),
-                count={
-                    "type": "integer",
-                    "minimum": 1,
-                    "maximum": 50,
-                    "default": 5,
-                    "description": "At most so many.",
-                },
+                count={"type": "integer", "minimum": 1, "maximum": 50, "default": 5, "description": "At most so many."},
             ),
             reads_only=True,
         ),
@@ -351,11 +345,7 @@ class Offer:
         return await aside(bulk(report.value), _answer, function, report)
 
     async def _report(
-        self,
-        function: Function,
-        arguments: str | Mapping[str, Any],
-        identity: Identity,
-        on_progress: OnProgress | None,
+        self, function: Function, arguments: str | Mapping[str, Any], identity: Identity, on_progress: OnProgress | None
     ) -> CallReport:
         """Call a function and return the report.
 

@@ -104,10 +104,7 @@ def facts_lines(data: Json) -> list[Line]:
     rows = [
         ["agent", data["name"]],
         ["settings", settings or "as the workspace says"],
-        [
-            "conversation",
-            f"{_turns(data)}, {_many(data['messages'], 'message')}, {day(data['last_at'])}",
-        ],
+        ["conversation", f"{_turns(data)}, {_many(data['messages'], 'message')}, {day(data['last_at'])}"],
         *(["block", _block_line(block)] for block in data["blocks"]),
         *(["section", f"{section['name']} ({section['characters']} characters)"] for section in data["sections"]),
         ["archival", _many(data["passages"], "passage")],

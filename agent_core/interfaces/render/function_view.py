@@ -22,12 +22,7 @@ if TYPE_CHECKING:
     from agent_core.functions.search import SearchReport
     from agent_core.functions.service.call_records import FailureKind, FunctionStatistics, VersionStatistics
     from agent_core.functions.service.effects import FunctionEffect
-    from agent_core.functions.service.function_facts import (
-        Coverage,
-        FunctionDetails,
-        FunctionListing,
-        FunctionSummary,
-    )
+    from agent_core.functions.service.function_facts import Coverage, FunctionDetails, FunctionListing, FunctionSummary
     from agent_core.functions.service.history import BlamedLine, FunctionHistory, HistoryEntry, Version, VersionDiff
     from agent_core.functions.service.judgment import Judgment, PendingCandidate
     from agent_core.functions.service.quarantine import Released

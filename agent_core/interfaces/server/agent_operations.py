@@ -201,14 +201,7 @@ async def messages(asked: Asked, agent: str, part: HistoryPart) -> object:
     after = newest if part.last else entries[-1].seq if entries else part.after
     is_running = asked.rooms.host.is_running(agent)
     did = [{"turn": turn, "made": row.to_json(), "receipt": row.text} for turn, row in receipts.items()]
-    return {
-        "agent": agent,
-        "messages": rows,
-        "ends": ends,
-        "receipts": did,
-        "running": is_running,
-        "after": after,
-    }
+    return {"agent": agent, "messages": rows, "ends": ends, "receipts": did, "running": is_running, "after": after}
 
 
 @operation("GET", "/agents/{agent}/messages/{event}", ("chat", "read"), "Return which turn took a message.")

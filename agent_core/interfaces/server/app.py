@@ -8,7 +8,7 @@ import ipaddress
 import socket
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from contextlib import aclosing, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
@@ -227,11 +227,14 @@ async def opened_doors(workspace: Workspace, options: ServeOptions, port: int) -
     tokens, sessions, mcp = TokenBook(workspace.store, time.time), Sessions(time.monotonic, port), HttpDoor(workspace)
     login = LoginDoor(sessions)
     with access_log(state / "access.log") as log, announced(state, url, sessions.token, options.certificate):
-        async with (
-            _span_listeners(is_wanted=options.spans) as hearers,
-            opened_rooms(workspace, _GRACE_S) as rooms,
-            mcp.at_work(),
-        ):
+        async with AsyncExitStack() as stack:
+            hearers: list[Callable[[Event], None]] = []
+            if options.spans:
+                from agent_core.workspace.spans import Spans  # noqa: PLC0415 - an optional dependency
+
+                hearers.append((await stack.enter_async_context(aclosing(Spans()))).hear)
+            rooms = await stack.enter_async_context(opened_rooms(workspace, _GRACE_S))
+            await stack.enter_async_context(mcp.at_work())
             rooms.host.hearers += hearers
             own = {options.host, *(("127.0.0.1", "localhost", "::1") if options.is_local else ())}
             usual = 443 if options.certificate else 80
@@ -239,18 +242,6 @@ async def opened_doors(workspace: Workspace, options: ServeOptions, port: int) -
             bare = [_authority(name) for name in own] if port == usual else []
             guard = Guard(application(rooms, login, mcp), tokens, sessions, [*with_ports, *bare, *options.names], log)
             yield Doors(guard, rooms.host, url, login.link(url), mcp)
-
-
-@asynccontextmanager
-async def _span_listeners(*, is_wanted: bool) -> AsyncIterator[list[Callable[[Event], None]]]:
-    """Yield the listener that turns events into spans, if spans are wanted."""
-    if not is_wanted:
-        yield []
-        return
-    from agent_core.workspace.spans import Spans  # noqa: PLC0415 - an optional dependency
-
-    async with aclosing(Spans()) as spans:
-        yield [spans.hear]
 
 
 def application(rooms: Rooms, login: LoginDoor, mcp_door: HttpDoor) -> Starlette:

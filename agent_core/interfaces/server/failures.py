@@ -3,15 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from agent_core.base.errors import (
-    AgentBusy,
-    KnapperError,
-    ModelError,
-    StaleFile,
-    StorageError,
-    UnknownName,
-    UsageError,
-)
+from agent_core.base.errors import AgentBusy, KnapperError, ModelError, StaleFile, StorageError, UnknownName, UsageError
 from agent_core.storage import InboxFull
 
 from .identity import NotAllowed
@@ -43,13 +35,7 @@ class ApiRefusal(KnapperError):
     """
 
     def __init__(
-        self,
-        status: int,
-        code: str,
-        message: str,
-        fix: str = "",
-        problems: Sequence[Json] = (),
-        **besides: object,
+        self, status: int, code: str, message: str, fix: str = "", problems: Sequence[Json] = (), **besides: object
     ) -> None:
         super().__init__(message, fix=fix)
         self.status = status

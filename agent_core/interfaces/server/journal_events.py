@@ -18,13 +18,7 @@ _KINDS: Final = ("user", "notice", "assistant", "call", "result", RECEIPT, CLIEN
 DONE: Final = "done"
 _MOST_EVENTS: Final = 200  # events kept for all readers
 _NEWEST: Final = 64  # replies with pieces that may still arrive
-_ON_DISK: Final = (
-    events.TurnStarted,
-    events.MessageAdded,
-    events.CallStarted,
-    events.CallAnswered,
-    events.TurnEnded,
-)
+_ON_DISK: Final = (events.TurnStarted, events.MessageAdded, events.CallStarted, events.CallAnswered, events.TurnEnded)
 _WITH_REPLY: Final = ("client_calls", "length")
 
 
