@@ -92,11 +92,12 @@ def workspace_command(
     uses the nearest workspace, otherwise the current folder.
     """
     has_debug = "--debug" not in taken
-    debug: Callable[[Command], Command] = click.option(
-        "--debug", is_flag=True, help="Show what goes over the wire, and tracebacks."
+    about = "Show what goes over the wire, and tracebacks."
+    debug: Callable[[Command], Command] = (
+        click.option("--debug", is_flag=True, help=about) if has_debug else lambda command: command
     )
 
-    @(debug if has_debug else lambda command: command)
+    @debug
     @click.option("--json", "as_json", is_flag=True, help="Print JSON on standard output.")
     @workspace_option
     @functools.wraps(command)

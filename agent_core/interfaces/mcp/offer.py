@@ -356,19 +356,15 @@ class Offer:
         if self.functions.quarantine.holds(function):
             owners = identity.agents or None  # not conversations: those have their own interfaces
             raise UsageError(await self.functions.quarantine.refusal(function, owners))
-        report = await self.functions.call(name, arguments, on_progress, self._caller())
+        author = None  # only the grants file decides
+        if self._workspace.settings.grants.unattended != "file":
+            author = Author(approvals=self.questions.approvals(self.functions.registry.snapshot()))
+        report = await self.functions.call(name, arguments, on_progress, author)
         if report.outcome != "refused":
             await self.questions.settle(name)
         if report.quarantined is not None:
             self._chosen_of = None
         return report
-
-    def _caller(self) -> Author | None:
-        """Return the author for calls, with questions that wait; None if only the grants file decides."""
-        if self._workspace.settings.grants.unattended == "file":
-            return None
-        approvals: Approvals = self.questions.approvals(self.functions.registry.snapshot())
-        return Author(approvals=approvals)
 
     async def _function(self, name: str) -> Function:
         """Return a function by name.
