@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -68,7 +69,9 @@ def list_(context: CliContext) -> int:
     except WorkspaceError as error:
         problem = error
     names = sorted({*places, *readers})
-    rows = [{"name": name, "from": places.get(name), "functions": readers.get(name, [])} for name in names]
+    rows: list[dict[str, Any]] = [  # Any: JSON
+        {"name": name, "from": places.get(name), "functions": readers.get(name, [])} for name in names
+    ]
     problem_data = {"code": problem.code, "message": problem.message, "fix": problem.fix} if problem else None
     cells = [
         (shown["name"], shown["from"] or "not set", ", ".join(shown["functions"]) or "not granted to any function yet")

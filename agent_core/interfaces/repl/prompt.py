@@ -593,7 +593,7 @@ class StatusBar:
         sandbox = "" if self.unsafe else one_line(self.sandbox, 16)
         full = gauge(status.context_tokens, status.context_limit)
         style, share = full[-1][:2]
-        parts = {
+        parts: dict[str, StyleAndTextTuples] = {
             "agent": [("class:bar.name", one_line(status.agent, 24))],
             "model": [("class:bar", "")],
             "gauge": full,
