@@ -213,7 +213,9 @@ def _options(command: click.Command) -> dict[str, click.Option]:
 
 def _report_failure(error: BaseException, *, as_json: bool, root: Path) -> int:
     if isinstance(error, OSError) and _is_unwritable(sys.stdout) | _is_unwritable(sys.stderr):
-        return _unread(error)
+        if not isinstance(error, BrokenPipeError):  # no message for a reader that exited early, like `| head`
+            tell("output", f"The output cannot be written: {error.strerror}.", "", as_json=False)
+        return REFUSED
     if isinstance(error, KnapperError):
         return report(error, as_json=as_json)
     return report_crash(error, root, as_json=as_json)
@@ -236,9 +238,3 @@ def _is_unwritable(stream: TextIO) -> bool:
         pass
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
     return True
-
-
-def _unread(error: OSError) -> int:
-    if not isinstance(error, BrokenPipeError):  # no message for a reader that exited early, like `| head`
-        tell("output", f"The output cannot be written: {error.strerror}.", "", as_json=False)
-    return REFUSED

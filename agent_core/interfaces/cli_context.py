@@ -92,11 +92,12 @@ def workspace_command(
     uses the nearest workspace, otherwise the current folder.
     """
     has_debug = "--debug" not in taken
-    debug: Callable[[Command], Command] = click.option(
-        "--debug", is_flag=True, help="Show what goes over the wire, and tracebacks."
+    about = "Show what goes over the wire, and tracebacks."
+    debug: Callable[[Command], Command] = (
+        click.option("--debug", is_flag=True, help=about) if has_debug else lambda command: command
     )
 
-    @(debug if has_debug else _as_it_is)
+    @debug
     @click.option("--json", "as_json", is_flag=True, help="Print JSON on standard output.")
     @workspace_option
     @functools.wraps(command)
@@ -119,18 +120,11 @@ def workspace_command(
     return prepared
 
 
-def _as_it_is(command: Command) -> Command:
-    return command
-
-
 def print_json(result: object) -> None:
     """Print the published JSON form of a result as one line on standard output."""
-    sys.stdout.write(in_json(json.dumps(to_json(result), ensure_ascii=not _takes_unicode(), default=str)) + "\n")
+    encoding = (sys.stdout.encoding or "").lower().replace("-", "")
+    sys.stdout.write(in_json(json.dumps(to_json(result), ensure_ascii=encoding != "utf8", default=str)) + "\n")
     sys.stdout.flush()
-
-
-def _takes_unicode() -> bool:
-    return (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
 
 
 def must_have(extra: str, *modules: str) -> None:
@@ -215,15 +209,11 @@ class _Name(click.types.StringParamType):
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """Return the names that begin with the incomplete text."""
-        names = islice(self._names(_root(ctx)), _MOST_NAMES)
+        given = next((each.params["root"] for each in _chain(ctx) if each.params.get("root")), None)
+        here = Path(given or ".").absolute()
+        root = next((folder for folder in (here, *here.parents) if (folder / "knapper.toml").is_file()), here)
+        names = islice(self._names(root), _MOST_NAMES)
         return [CompletionItem(name) for name in sorted({name for name in names if name.startswith(incomplete)})]
-
-
-def _root(ctx: click.Context) -> Path:
-    """Return the nearest workspace folder, searching upward from the given folder or the current one."""
-    given = next((each.params["root"] for each in _chain(ctx) if each.params.get("root")), None)
-    here = Path(given or ".").absolute()
-    return next((folder for folder in (here, *here.parents) if (folder / "knapper.toml").is_file()), here)
 
 
 def _chain(ctx: click.Context | None) -> Iterator[click.Context]:

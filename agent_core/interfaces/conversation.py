@@ -31,7 +31,7 @@ from .attachments import headline
 from .cli_context import traced
 from .faults import crash_line, fault_lines, innermost, turn_fault
 from .options import RunOptions
-from .render.agent_view import BehindLines
+from .render.agent_view import behind_lines
 from .render.call_log import CallLog, changed_lines, is_own, is_speech
 from .spans import Line, line, warned
 from .spending import Spending
@@ -69,7 +69,6 @@ class Conversation:
         self.later: list[str] = []
         """Commands that were typed during a turn and wait for its end."""
         self._runner: Runner | None = None
-        self._behind = BehindLines()
         self.has_sent = False  # whether a turn has sent a message to another agent
         self._command: Interruption | None = None
         self._held: list[FunctionsChanged] | None = None
@@ -113,20 +112,19 @@ class Conversation:
                 async for event in turn:
                     if listener is not None or not is_speech(event):
                         heard.hear(event)
-                    self._note(event)
+                    if isinstance(event, CallAnswered) and "sent" in event.detail:
+                        self.has_sent = True
+                        self._poke()
+                    self.undo_log.hear(event)
+                    if isinstance(event, TurnStarted | Usage):
+                        self.spending.hear(event, event.agent or self.agent.name, self.agent.status().model)
                     reason = event.reason if isinstance(event, TurnEnded) else reason
         except* LostLease:
             self._lost()
         finally:
             self.busy = False
             self._poke()
-        self.failed |= reason not in (
-            "replied",
-            "parked",
-            "client_calls",
-            "handed_off",
-            "",
-        )  # "": no turn
+        self.failed |= reason not in ("replied", "parked", "client_calls", "handed_off", "")  # "": no turn
         return reason == "replied"
 
     async def drop_unanswered(self) -> None:
@@ -145,14 +143,6 @@ class Conversation:
     def _poke(self) -> None:
         if self._runner is not None:
             self._runner.poke()
-
-    def _note(self, event: Event) -> None:
-        if isinstance(event, CallAnswered) and "sent" in event.detail:
-            self.has_sent = True
-            self._poke()
-        self.undo_log.hear(event)
-        if isinstance(event, TurnStarted | Usage):
-            self.spending.hear(event, event.agent or self.agent.name, self.agent.status().model)
 
     async def say(self, message: str) -> None:
         """Send a message to the agent, then the messages that were typed too late for the running turn."""
@@ -234,7 +224,7 @@ class Conversation:
         def hear(event: Event) -> None:
             if listener is not None:
                 listener.hear(event)
-            elif lines := self._behind.of(event):
+            elif lines := behind_lines(event):
                 self.voice.aloud(lines)
 
         async with self.workspace.runner(

@@ -60,21 +60,15 @@ def report(error: KnapperError, *, as_json: bool) -> int:
 
 def report_crash(error: BaseException, root: Path, *, as_json: bool) -> int:
     """Write the traceback of an unexpected error to a file, report its path, and return the exit code."""
-    traced(error)
-    tell(
-        "internal", _crash_message(error), f"{_save_traceback(error, root)} What was said is on disk.", as_json=as_json
-    )
+    fix = f"{keep_traceback(error, root)} What was said is on disk."
+    tell("internal", _crash_message(error), fix, as_json=as_json)
     return REFUSED
 
 
 def crash_line(error: BaseException, root: Path) -> Line:
     """Write the traceback of an unexpected error to a file and return a one-line report, when the program continues."""
-    traced(error)
-    return line(
-        ("bad", "✗ "),
-        f"{_crash_message(error)} {_save_traceback(error, root)} ",
-        ("strong", "Continue, or type /retry."),
-    )
+    told = f"{_crash_message(error)} {keep_traceback(error, root)} "
+    return line(("bad", "✗ "), told, ("strong", "Continue, or type /retry."))
 
 
 def tell(code: str, message: str, fix: str, *, as_json: bool) -> None:
@@ -100,28 +94,20 @@ def _crash_message(error: BaseException) -> str:
 def keep_traceback(error: BaseException, root: Path) -> str:
     """Write the traceback of an unexpected error to a file and return a sentence with its path."""
     traced(error)
-    return _save_traceback(error, root)
-
-
-def _save_traceback(error: BaseException, root: Path) -> str:
+    text = _mask("".join(traceback.format_exception(error)))
+    state = root / ".knapper"
+    is_usable = os.access(state, os.W_OK) and not state.is_symlink()
+    folder = state if is_usable else Path(tempfile.gettempdir())
     try:
-        return f"The traceback is in {_keep(error, root)}; please report it."
+        handle, path = tempfile.mkstemp(".log", f"crash-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-", folder)
+        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(text)
     except OSError as failure:
         return f"The traceback could not be kept: {failure.strerror}."
+    return f"The traceback is in {path}; please report it."
 
 
 def _mask(text: str) -> str:
     from agent_core.access.secrets import REVEALED  # noqa: PLC0415  (only needed after an error)
 
     return REVEALED.clean(text)
-
-
-def _keep(error: BaseException, root: Path) -> Path:
-    text = _mask("".join(traceback.format_exception(error)))
-    state = root / ".knapper"
-    is_usable = os.access(state, os.W_OK) and not state.is_symlink()
-    folder = state if is_usable else Path(tempfile.gettempdir())
-    handle, path = tempfile.mkstemp(".log", f"crash-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-", folder)
-    with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
-        file.write(text)
-    return Path(path)

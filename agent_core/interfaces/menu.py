@@ -53,15 +53,47 @@ _SHOWN_FILES: Final = 3
 
 def choose(options: RunOptions, error: NoModel) -> RunOptions | None:
     """Return the options with a model that works, or None if the user quits."""
-    say([*fault_lines(error.message), line(), *_choices(_azure(options))])
+    azure = _azure(options)
+    model, *smaller = list_models()
+    about = f"{model['bytes'] / 1e9:.1f} GB, {model['licence']}, by {model['publisher']}"
+    source = f"from {urlsplit(model['url']).hostname or model['url']}, else from data packages of the package registry"
+    own = f"a deployment at {azure} (Azure)" if azure else "a key, or the address of an endpoint"
+    told = [
+        *(["it is here already"] if model["here"] else [about, source]),
+        "no key, no server, nothing leaves this machine; small and slow",
+        *(f"or smaller, and less able: {_to_fetch(variant)}" for variant in smaller),
+    ]
+    say(
+        [
+            *fault_lines(error.message),
+            line(),
+            line(("strong", "Which model should answer you?")),
+            line(("name", "  1 "), own),
+            line(("name", "  2 "), f"the local model: {model['title']}"),
+            *(line("    ", ("dim", text)) for text in told),
+            line(("name", "  3 "), "the tour: five minutes, scripted, nothing to fetch"),
+        ]
+    )
+    ways: dict[str, Callable[[RunOptions], RunOptions]] = {
+        "1": _key_or_address,
+        "2": _local,
+        "3": lambda options: replace(options, model=TOUR, base_url=None),
+    }
     while True:
         typed = ask("Type 1, 2 or 3 and Enter (Enter alone: 2; q: leave):")
         if typed is None or typed.lower() in _LEAVE:
             say([line("Nothing was changed. Next: knapper configure, or knapper run --model tour")])
             return None
-        chosen = _take(typed or "2", options)
-        if chosen is not None:
-            return chosen
+        way = ways.get(typed or "2")
+        if way is None and "://" not in typed:
+            say(fault_lines(f"`{one_line(typed, 40)}` is not 1, 2, 3 or an address."))
+            continue
+        try:
+            return way(options) if way is not None else _address(options, check_new_address(typed))
+        except KnapperError as failure:
+            say(fault_lines(failure.message, failure.fix))
+        except KeyboardInterrupt:
+            say([line(), line(("warn", "Interrupted. What was fetched is kept."))])
 
 
 def make_workspace(options: RunOptions, error: NoWorkspace) -> RunOptions | None:
@@ -113,37 +145,8 @@ def _azure(options: RunOptions) -> str:
     return url if variable == AZURE_VARIABLE else ""
 
 
-def _choices(azure: str) -> list[Line]:
-    model, *smaller = list_models()
-    about = f"{model['bytes'] / 1e9:.1f} GB, {model['licence']}, by {model['publisher']}"
-    source = f"from {_host(model['url'])}, else from data packages of the package registry"
-    return [
-        line(("strong", "Which model should answer you?")),
-        line(("name", "  1 "), f"a deployment at {azure} (Azure)" if azure else "a key, or the address of an endpoint"),
-        line(("name", "  2 "), f"the local model: {model['title']}"),
-        *(line("    ", ("dim", text)) for text in (["it is here already"] if model["here"] else [about, source])),
-        line("    ", ("dim", "no key, no server, nothing leaves this machine; small and slow")),
-        *(line("    ", ("dim", f"or smaller, and less able: {_to_fetch(variant)}")) for variant in smaller),
-        line(("name", "  3 "), "the tour: five minutes, scripted, nothing to fetch"),
-    ]
-
-
 def _to_fetch(model: dict[str, Any]) -> str:
     return f"knapper models get {str(model['name']).removeprefix('local/')} ({model['bytes'] / 1e9:.1f} GB)"
-
-
-def _take(typed: str, options: RunOptions) -> RunOptions | None:
-    ways: dict[str, Callable[[RunOptions], RunOptions]] = {"1": _key_or_address, "2": _local, "3": _tour}
-    if typed not in ways and "://" not in typed:
-        say(fault_lines(f"`{one_line(typed, 40)}` is not 1, 2, 3 or an address."))
-        return None
-    try:
-        return ways[typed](options) if typed in ways else _address(options, check_new_address(typed))
-    except KnapperError as error:
-        say(fault_lines(error.message, error.fix))
-    except KeyboardInterrupt:
-        say([line(), line(("warn", "Interrupted. What was fetched is kept."))])
-    return None
 
 
 def _key_or_address(options: RunOptions) -> RunOptions:
@@ -221,14 +224,6 @@ def _local(options: RunOptions) -> RunOptions:
         fetch(name)
     say([line(("ok", "✓ "), f"{name} is here. It is loading in the background; you can start typing.")])
     return replace(options, model=name, base_url=None)
-
-
-def _tour(options: RunOptions) -> RunOptions:
-    return replace(options, model=TOUR, base_url=None)
-
-
-def _host(url: str) -> str:
-    return urlsplit(url).hostname or url
 
 
 # Preparation of a local model: fetch its weights, and prefill its prompt cache with the prefix that all requests share.

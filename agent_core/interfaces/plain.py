@@ -58,7 +58,9 @@ async def each_line(options: RunOptions) -> bool:
         model = await _ready(conversation)
         if sys.stdin.isatty() and not options.as_json:
             voice.aloud(greeting(model, await conversation.agent.user_texts()))
-            await _open_with(conversation, await conversation.opening(options))
+            if opening := await conversation.opening(options):
+                conversation.voice.aloud([line(("name", MARK), ("strong", opening))])
+                await take(conversation, opening)
         with ctrl_c(group, conversation.interrupt):
             await conversation.guarded(_before(conversation, options, heard))
         typed.start()
@@ -109,12 +111,6 @@ async def _edit(conversation: Conversation, typed: TypedLine) -> None:
     conversation.voice.lines(
         [line(("dim", f"  in the editor: {typed.old} became {typed.new}, and {typed.file} was saved"))]
     )
-
-
-async def _open_with(conversation: Conversation, opening: str) -> None:
-    if opening:
-        conversation.voice.aloud([line(("name", MARK), ("strong", opening))])
-        await take(conversation, opening)
 
 
 async def _before(conversation: Conversation, options: RunOptions, heard: Listener | None) -> None:
@@ -181,7 +177,7 @@ class Typed:
             return None if self._is_dismissed else typed
         finally:
             self._asked, self._since = False, 0.0
-            for entry in [*self._early, *self._take_lines()]:
+            for entry in [*self._early, *[self._lines.get_nowait() for _ in range(self._lines.qsize())]]:
                 self._lines.put_nowait(entry)
             self._early = []
 
@@ -197,9 +193,6 @@ class Typed:
             self._is_dismissed = True
             self._lines.put_nowait((time.monotonic(), ""))
         return self._asked
-
-    def _take_lines(self) -> list[tuple[float, str | None]]:
-        return [self._lines.get_nowait() for _ in range(self._lines.qsize())]
 
     async def _next(self, mark: str) -> str | None:
         if sys.stdin.isatty():

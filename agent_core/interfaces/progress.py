@@ -22,7 +22,8 @@ class StatusLine:
     """The status line; leaving the block removes it."""
 
     def __init__(self) -> None:
-        self._shown = takes_colour(sys.stderr)
+        self.shown = takes_colour(sys.stderr)
+        """True if the line is drawn, because standard error is a terminal that supports it."""
         self._used = False
 
     def __enter__(self) -> Self:
@@ -37,17 +38,12 @@ class StatusLine:
         bar = f"{meter(done, total, CELLS)} {done / total:.0%} " if total and total > 0 else f"{done:g} "
         self._draw(bar + one_line(note, 40))
 
-    @property
-    def shown(self) -> bool:
-        """True if the line is drawn, because standard error is a terminal that supports it."""
-        return self._shown
-
     def show(self, text: str) -> None:
         """Draw a text, cut to the width of the screen."""
         self._draw(cut(text, screen_columns()))
 
     def _draw(self, text: str) -> None:
-        if self._shown:
+        if self.shown:
             self._used = True
             sys.stderr.write(f"\r\x1b[K{text}")
             sys.stderr.flush()

@@ -71,7 +71,16 @@ async def carried_out(client: Client, words: Sequence[str], voice: Voice | None 
     for _ in range(_MOST_TRIES):
         at_prompt = voice is not None
         try:
-            return _result(await client.command(words, texts, agent=agent, at_prompt=at_prompt, is_sure=is_sure))
+            shown = await client.command(words, texts, agent=agent, at_prompt=at_prompt, is_sure=is_sure)
+            source = shown.get("source")
+            return Result(
+                shown["document"],
+                _lines(shown["lines"]),
+                str(shown["hint"]),
+                int(shown["code"]),
+                _lines(shown["aside"]),
+                (str(source["text"]), int(source["first"]), [int(row) for row in source["marked"]]) if source else None,
+            )
         except ApiRefusal as refused:
             if refused.code == NEEDS_TEXT:
                 name = _asked_for(refused, words)
@@ -93,18 +102,6 @@ def _asked_for(refusal: ApiRefusal, words: Sequence[str]) -> str:
     if name != "-" and name not in typed:
         raise UsageError("The server asked for a file that you did not name.", fix="Do not trust this server.")
     return name
-
-
-def _result(shown: dict[str, Any]) -> Result:  # Any: JSON
-    source = shown.get("source")
-    return Result(
-        shown["document"],
-        _lines(shown["lines"]),
-        str(shown["hint"]),
-        int(shown["code"]),
-        _lines(shown["aside"]),
-        (str(source["text"]), int(source["first"]), [int(number) for number in source["marked"]]) if source else None,
-    )
 
 
 def _lines(rows: Any) -> list[Any]:  # Any: JSON

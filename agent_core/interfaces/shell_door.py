@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -114,11 +114,11 @@ class ShellDoor(Door):
             raise
 
 
-def carry_out(context: "CliContext", opens: Opens, use: Callable[[Door], Awaitable[Result]]) -> int:
+def carry_out(context: "CliContext", opens: Opens, use: Callable[[Door], Coroutine[None, None, Result]]) -> int:
     """Open what a command needs, print its result after closing it, and return the exit code."""
     match opens:
         case Opens.NOTHING:
-            shown = asyncio.run(_wait_for(use(ShellDoor(context))))
+            shown = asyncio.run(use(ShellDoor(context)))
         case Opens.MACHINE:
             shown = with_any_workspace(context, lambda workspace: use(ShellDoor(context, workspace)))
         case Opens.READABLE:
@@ -139,10 +139,6 @@ def print_result(context: "CliContext", result: Result) -> int:
     if result.hint:
         context.hint(result.hint)
     return result.code
-
-
-async def _wait_for(work: Awaitable[T]) -> T:
-    return await work
 
 
 def with_workspace(

@@ -22,7 +22,6 @@ from agent_core.base.untrusted import one_line, shorten
 from agent_core.context import presentation
 from agent_core.functions.answers import CallReport
 from agent_core.functions.debug import Placed, typed_breakpoint
-from agent_core.model.request import FunctionShown
 from agent_core.registry.arguments import misfits
 from agent_core.registry.function import Function
 from agent_core.runtime.model_session import SUMMARIZING
@@ -296,24 +295,18 @@ async def _shell(conversation: Conversation, words: str) -> None:
         raise UsageError(message, fix=f"Type !{one_line(command, 60)} && COMMAND.")
     async with conversation.command():
         with conversation.at_files("while that ran"):
-            failed = await _run_for_message(conversation, command)
+            conversation.voice.status(f"running, without input or a terminal; Ctrl-C ends it: {one_line(command, 60)}")
+            try:
+                output, code = await _run(conversation, command)
+            finally:
+                conversation.voice.status("")
+            failed = f"exit code {code}" if code else ""
+            shown = shorten(output.rstrip("\n"), _MOST_OUTPUT) if output.strip() else ""
+            conversation.ran.append(command_block(one_line(command, 1_000), failed, shown))
             if not conversation.busy:  # a turn may lock the functions for long, and it watches the files itself
                 await conversation.workspace.functions.reload()
         note = "  it goes along with your next message"
         conversation.voice.lines([line(("warn", f"  {failed}" if failed else ""), ("dim", note))])
-
-
-async def _run_for_message(conversation: Conversation, command: str) -> str:
-    """Run a command and keep its output for the next message. Return how it failed, if it did."""
-    conversation.voice.status(f"running, without input or a terminal; Ctrl-C ends it: {one_line(command, 60)}")
-    try:
-        output, code = await _run(conversation, command)
-    finally:
-        conversation.voice.status("")
-    failed = f"exit code {code}" if code else ""
-    shown = shorten(output.rstrip("\n"), _MOST_OUTPUT) if output.strip() else ""
-    conversation.ran.append(command_block(one_line(command, 1_000), failed, shown))
-    return failed
 
 
 async def _run(conversation: Conversation, command: str) -> tuple[str, int]:
@@ -335,24 +328,20 @@ async def _run(conversation: Conversation, command: str) -> tuple[str, int]:
         raise UsageError(f"The shell {shell} cannot be started: {error.strerror}.", fix="Set SHELL.") from error
     try:
         assert process.stdout is not None
-        return await _show_output(conversation, process.stdout), await process.wait()
+        decoder, rest, kept = codecs.getincrementaldecoder("utf-8")("replace"), "", ""
+        while piece := await process.stdout.read(1 << 16):
+            text = decoder.decode(piece).replace("\r\n", "\n")
+            kept += text if len(kept) < _MOST_KEPT else ""
+            *complete, rest = (rest + text).split("\n")
+            if complete:
+                conversation.voice.lines([line("  ", row) for row in complete])
+        if rest:
+            conversation.voice.lines([line("  ", rest)])
+        return kept, await process.wait()
     finally:
         if process.returncode is None:
             with suppress(ProcessLookupError):
                 machine.kill_group(process.pid)
-
-
-async def _show_output(conversation: Conversation, stream: asyncio.StreamReader) -> str:
-    decoder, rest, kept = codecs.getincrementaldecoder("utf-8")("replace"), "", ""
-    while piece := await stream.read(1 << 16):
-        text = decoder.decode(piece).replace("\r\n", "\n")
-        kept += text if len(kept) < _MOST_KEPT else ""
-        *complete, rest = (rest + text).split("\n")
-        if complete:
-            conversation.voice.lines([line("  ", row) for row in complete])
-    if rest:
-        conversation.voice.lines([line("  ", rest)])
-    return kept
 
 
 _IN_SHORT = "=NAME(…): call a function · ?NAME: show it · !COMMAND: run in your shell · @FILE: add a file to a message"
@@ -367,7 +356,10 @@ async def _break(conversation: Conversation, words: str) -> None:
     first, _, arguments = words.partition(" ")
     match first:
         case "":
-            _list(conversation)
+            snapshot = conversation.workspace.functions.registry.snapshot()
+            placed = [_line(entry) for entry in conversation.workspace.debugging.breakpoints.placed(snapshot)]
+            none = line(("dim", "No breakpoint is set. Type /break FUNCTION:LINE."))
+            conversation.voice.lines(placed or [none])
         case "now" if not arguments:
             if conversation.workspace.debugging.seat.debugger is None:
                 raise UsageError("No debugger is attached here, so nothing can be stopped.")
@@ -375,27 +367,20 @@ async def _break(conversation: Conversation, words: str) -> None:
             message = f"stopping {', '.join(reached)} at its next line" if reached else "No function is running."
             conversation.voice.lines([line(("dim", f"  {message}"))])
         case "clear":
-            _clear_breakpoints(conversation, arguments.strip())
+            target = arguments.strip()
+            name, _, number = target.partition(":")
+            if number and not number.strip().isdecimal():
+                raise UsageError(f"{number!r} is no line.", fix=f"Type {BY_NAME['break'].typed}.")
+            id = int(name) if name.isdecimal() else 0
+            removed = conversation.workspace.debugging.breakpoints.clear(
+                "" if id else name, int(number or 0), conversation.workspace.functions.registry.snapshot(), id
+            )
+            if not removed:
+                fix = "Type /break for the list."
+                raise UsageError(f"There is no breakpoint {target}.".replace(" .", "."), fix=fix)
+            conversation.voice.lines([line(("ok", "✓ "), "cleared ", entry.text) for entry in removed])
         case _:
             _show_placed(conversation, _arm(conversation, words))
-
-
-def _list(conversation: Conversation) -> None:
-    placed = conversation.workspace.debugging.breakpoints.placed(conversation.workspace.functions.registry.snapshot())
-    conversation.voice.lines(
-        [_line(entry) for entry in placed] or [line(("dim", "No breakpoint is set. Type /break FUNCTION:LINE."))]
-    )
-
-
-def _clear_breakpoints(conversation: Conversation, target: str) -> None:
-    name, _, number = target.partition(":")
-    id = int(name) if name.isdecimal() else 0
-    snapshot = conversation.workspace.functions.registry.snapshot()
-    breakpoints = conversation.workspace.debugging.breakpoints
-    removed = breakpoints.clear("" if id else name, _number(number) if number else 0, snapshot, id)
-    if not removed:
-        raise UsageError(f"There is no breakpoint {target}.".replace(" .", "."), fix="Type /break for the list.")
-    conversation.voice.lines([line(("ok", "✓ "), "cleared ", entry.text) for entry in removed])
 
 
 def _arm(conversation: Conversation, words: str, *, once: bool = False) -> Placed:
@@ -403,12 +388,6 @@ def _arm(conversation: Conversation, words: str, *, once: bool = False) -> Place
     return conversation.workspace.debugging.breakpoints.arm(
         target, line_number, conversation.workspace.functions.registry.snapshot()
     )
-
-
-def _number(text: str) -> int:
-    if not text.strip().isdecimal():
-        raise UsageError(f"{text!r} is no line.", fix=f"Type {BY_NAME['break'].typed}.")
-    return int(text)
 
 
 def _show_placed(conversation: Conversation, placed: Placed) -> None:
@@ -550,33 +529,23 @@ async def _help(conversation: Conversation, words: str) -> None:
     if name in BY_NAME:
         conversation.voice.lines(_explanation_lines([BY_NAME[name]]))
     elif name in ("all", *GROUPS):
-        conversation.voice.lines(
-            [row for group_name in (GROUPS if name == "all" else [name]) for row in _group(group_name)]
-        )
+        lines: list[Line] = []
+        for each in GROUPS if name == "all" else [name]:
+            lines += [line(("strong", each)), *_explanation_lines(group(each))]
+        conversation.voice.lines(lines)
     elif name:
         raise _no_command(name)
     else:
-        conversation.voice.lines(
-            [*_explanation_lines(group(next(iter(GROUPS)))), *map(_names, [*GROUPS][1:]), *_help_ends()]
-        )
+        first, *others = GROUPS
+        lines = _explanation_lines(group(first))
+        for other in others:
+            lines.append(line(("strong", f"{other}: "), ("name", " ".join(f"/{entry.name}" for entry in group(other)))))
+        ends = ("/help COMMAND explains one, /help all explains all", _IN_SHORT, _KEYS)
+        conversation.voice.lines([*lines, *(line(("dim", text)) for text in ends)])
 
 
 def _explanation_lines(entries: Sequence[CommandEntry]) -> list[Line]:
     return explained([(entry.typed, entry.says) for entry in entries], screen_columns())
-
-
-def _group(name: str) -> list[Line]:
-    return [line(("strong", name)), *_explanation_lines(group(name))]
-
-
-def _names(name: str) -> Line:
-    """Return the names of the commands in a group."""
-    return line(("strong", f"{name}: "), ("name", " ".join(f"/{entry.name}" for entry in group(name))))
-
-
-def _help_ends() -> list[Line]:
-    ends = ("/help COMMAND explains one, /help all explains all", _IN_SHORT, _KEYS)
-    return [line(("dim", text)) for text in ends]
 
 
 async def _exit(conversation: Conversation, words: str) -> None:
@@ -650,8 +619,10 @@ async def _dump(conversation: Conversation, words: str) -> None:
     prompt = await conversation.agent.prompt()
     system = [message for message in prompt.messages if isinstance(message, System)]
     said = [row for message in prompt.messages if not isinstance(message, System) for row in _message_lines(message)]
-    shown = [row for function in prompt.functions for row in _function_lines(function)]
-    before = [*(row for message in system for row in _message_lines(message)), *shown]
+    before = [row for message in system for row in _message_lines(message)]
+    for function in prompt.functions:
+        parameters = json.dumps(function.parameters, ensure_ascii=False)
+        before += _speech_lines(f"function {function.name}", f"{function.description.strip()}\n{parameters}")
     lines = [*before, *(said or [line(("dim", "Nothing was said yet."))])]
     if not words:
         conversation.voice.lines(lines)
@@ -706,11 +677,6 @@ async def _switch_model(conversation: Conversation, name: str) -> str:
     except (ModelError, UsageError) as error:
         error.fix = f"{error.fix} {_SAME}".strip()
         raise
-
-
-def _function_lines(function: FunctionShown) -> list[Line]:
-    parameters = json.dumps(function.parameters, ensure_ascii=False)
-    return _speech_lines(f"function {function.name}", f"{function.description.strip()}\n{parameters}")
 
 
 def _message_lines(message: Message) -> list[Line]:

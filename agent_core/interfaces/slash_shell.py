@@ -14,7 +14,6 @@ from typing import Final
 from agent_core.access.grants import Grants
 from agent_core.base.errors import UsageError
 from agent_core.base.untrusted import one_line
-from agent_core.functions.service.grant_commands import GrantListing
 from agent_core.memory.agent_memory import AgentMemory
 from agent_core.memory.source_catalog import Sources
 from agent_core.runtime.agent import Agent
@@ -222,20 +221,15 @@ async def _grants(conversation: Conversation, words: str) -> Result:
         raise UsageError(f"/grants cannot {action}.", fix=f"Type {BY_NAME['grants'].typed}.")
     if not action:
         return await run_shell(conversation, "functions", "grants", "--", name)
-    service = conversation.workspace.functions
-    return await revoked(
-        service, name, _select_grants(name, await service.grants.listing(name), item.strip()) if item else None
-    )
-
-
-def _select_grants(name: str, listing: GrantListing, item: str) -> Grants:
-    """Return one kind of a function's grants, or a single item."""
-    current = {key: value for row in listing.grants for key, value in row.grants.to_json().items()}
-    lists = {key: [item] for key, items in current.items() if isinstance(items, list) and item in items}
-    selection = {item: current[item]} if item in current else lists
-    if not selection:
-        raise UsageError(f"{name} has no grant {item}.", fix=f"Type /grants {name}.")
-    return Grants.from_json(selection)
+    service, selected = conversation.workspace.functions, None
+    if item := item.strip():  # one kind of its grants, or a single item
+        granted = (await service.grants.listing(name)).grants
+        current = {key: value for row in granted for key, value in row.grants.to_json().items()}
+        lists = {key: [item] for key, items in current.items() if isinstance(items, list) and item in items}
+        if not (selection := {item: current[item]} if item in current else lists):
+            raise UsageError(f"{name} has no grant {item}.", fix=f"Type /grants {name}.")
+        selected = Grants.from_json(selection)
+    return await revoked(service, name, selected)
 
 
 async def _section(conversation: Conversation, words: str) -> Result:

@@ -242,7 +242,12 @@ def folded(lines: Iterable[Line], columns: int, hang: int = HANG) -> Iterator[Li
 
 
 def _fold(line: Line, columns: int, hang: int) -> Iterator[Line]:
-    bars = _bars(line)
+    bars = 0  # how many leading spans are bars or blanks before them
+    for at, span in enumerate(line[:_MOST_BARS]):
+        if span == BAR:
+            bars = at + 1
+        elif span[1].strip(" ") or len(span[1]) > _MOST_BARS:
+            break
     room = columns - sum(width(text) for _, text in line[:bars])
     if bars and room >= _LEAST_ROOM:
         yield from ((*line[:bars], *tail) for tail in _fold(line[bars:], room, hang))
@@ -251,7 +256,8 @@ def _fold(line: Line, columns: int, hang: int) -> Iterator[Line]:
     if sum(len(text) for _, text in shown) <= 4 * columns and sum(width(text) for _, text in shown) <= columns:
         yield shown
         return
-    margin = min(_indentation(shown) + hang, columns // 2)
+    whole = "".join(text for _, text in shown)
+    margin = min(len(whole) - len(whole.lstrip(" ")) + hang, columns // 2)
     row: list[Span] = []
     used = 0
     for role, word in _words(shown, columns - margin):
@@ -262,17 +268,6 @@ def _fold(line: Line, columns: int, hang: int) -> Iterator[Line]:
         row.append((role, word))
         used += width(word)
     yield _trim(row)
-
-
-def _bars(line: Line) -> int:
-    """Return the number of leading spans that are bars or blanks before them."""
-    count = 0
-    for at, span in enumerate(line[:_MOST_BARS]):
-        if span == BAR:
-            count = at + 1
-        elif span[1].strip(" ") or len(span[1]) > _MOST_BARS:
-            break
-    return count
 
 
 def _trim(row: list[Span]) -> Line:
@@ -286,19 +281,11 @@ def _words(line: Line, longest: int) -> Iterator[Span]:
     """Yield the words of a line with the spaces after them. A word longer than a row is split into pieces."""
     for role, text in line:
         for word in _WORDS.finditer(text):
-            yield from _pieces(role, word[0], longest)
-
-
-def _pieces(role: Role, word: str, longest: int) -> Iterator[Span]:
-    bare = word.rstrip(" ")
-    yield from ((role, piece) for piece in pieces(bare, longest))
-    if len(bare) < len(word):
-        yield role, word[len(bare) :]
-
-
-def _indentation(line: Line) -> int:
-    text = "".join(text for _, text in line)
-    return len(text) - len(text.lstrip(" "))
+            bare = word[0].rstrip(" ")
+            for piece in pieces(bare, longest):
+                yield role, piece
+            if len(bare) < len(word[0]):
+                yield role, word[0][len(bare) :]
 
 
 # A searchable list: one line per entry, the details of an entry, and the entries that match the typed text.

@@ -106,7 +106,14 @@ class Spending:
                 if not self.turns:
                     self.turns.append(TurnCost(agent))
                 name = event.model or model
-                usage = self._turn_cost(event, name)
+                usage = TurnCost("", "", 1, event.prompt_tokens, event.cached_tokens, event.completion_tokens)
+                usage.is_estimated = event.estimated
+                if self._prices is None:
+                    self._prices = {**_prices(self._root), **self._named}
+                price = price_of(name, self._prices)
+                if price is None and usage.tokens:
+                    self.unpriced.add(name)
+                usage.cost = 0.0 if not usage.tokens else price.of(usage) if price else None
                 self.turns[-1].add(usage)
                 self.by_model.setdefault(name, TurnCost(name, "by this model")).add(usage)
             case _:
@@ -141,20 +148,6 @@ class Spending:
     def total(self) -> TurnCost:
         """The usage of all turns together."""
         return _sum("", self.turns)
-
-    def _turn_cost(self, event: events.Usage, model: str) -> TurnCost:
-        usage = TurnCost("", "", 1, event.prompt_tokens, event.cached_tokens, event.completion_tokens)
-        usage.is_estimated = event.estimated
-        price = self._price(model)
-        if price is None and usage.tokens:
-            self.unpriced.add(model)
-        usage.cost = 0.0 if not usage.tokens else price.of(usage) if price else None
-        return usage
-
-    def _price(self, model: str) -> Price | None:
-        if self._prices is None:
-            self._prices = {**_prices(self._root), **self._named}
-        return price_of(model, self._prices)
 
 
 async def spent_since_ever(store: TurnStore, agent: str, spending: Spending) -> Spending:
@@ -203,12 +196,7 @@ def _sum(agent: str, turns: Sequence[TurnCost], title: str = "") -> TurnCost:
 def costs_document(spending: Spending) -> dict[str, Any]:  # Any: JSON
     """Return the turns and their sum as JSON. `cost` is in US dollars, or None if a price is unknown."""
     models = {name: spending.by_model[name] for name in sorted(spending.by_model)}
-    return {
-        "turns": spending.turns,
-        "total": spending.total,
-        "models": models,
-        "unpriced": sorted(spending.unpriced),
-    }
+    return {"turns": spending.turns, "total": spending.total, "models": models, "unpriced": sorted(spending.unpriced)}
 
 
 def spending_lines(spending: Spending) -> list[Line]:

@@ -75,7 +75,9 @@ class PlainText:
         if self._is_shown or status:
             self._is_shown = bool(status)
             self._status.show(status)
-        self._note_step(event.step)
+        if event.step != self._step:
+            self._end_line()
+            self._step, self._said = event.step, ""
         match event:
             case events.TurnStarted():
                 self._began, self._heard = time.monotonic(), ""
@@ -89,7 +91,12 @@ class PlainText:
             case events.CallAnswered():
                 self._show_answer(event)
             case events.TurnEnded():
-                self._show_end(event)
+                if not was_told(event.reply, self._heard):
+                    self._end_line()
+                    self._say(event.reply)
+                self._talk(
+                    [*denied_lines(self._denied), *ended_lines(event, time.monotonic() - self._began, _columns())]
+                )
             case _:
                 self._aside(event)
 
@@ -103,11 +110,6 @@ class PlainText:
                 self._denied.append(event)
             case _:
                 pass
-
-    def _note_step(self, step: int) -> None:
-        if step != self._step:
-            self._end_line()
-            self._step, self._said = step, ""
 
     def _say(self, text: str) -> None:
         sys.stdout.write(visible(text))
@@ -128,12 +130,6 @@ class PlainText:
         verdict = call.verdict
         where = f"knapper functions {'show' if verdict.admitted else 'pending'} {verdict.name}" if verdict else ""
         self._talk(call_lines(call, _columns(), "" if self._can_follow else where))
-
-    def _show_end(self, event: events.TurnEnded) -> None:
-        if not was_told(event.reply, self._heard):
-            self._end_line()
-            self._say(event.reply)
-        self._talk([*denied_lines(self._denied), *ended_lines(event, time.monotonic() - self._began, _columns())])
 
     def _end_line(self) -> None:
         if self._open_line:

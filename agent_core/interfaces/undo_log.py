@@ -21,6 +21,7 @@ from agent_core.workspace.workspace import Workspace
 
 from .attachments import headline
 from .manual_edits import undo_block, write_block
+from .render.agent_view import text_of
 from .render.agent_view import verdict_lines as helper_lines
 from .render.memory_view import edit_says
 from .render.verdicts import folded_lines
@@ -160,7 +161,12 @@ async def _changes(conversation: "Conversation", words: str) -> None:
 
 async def _undo(conversation: "Conversation", words: str) -> None:
     if words:
-        await _undo_listed(conversation, words)
+        changes = await _whole(conversation, "session" if words == "all" else "author")
+        if not changes:
+            raise UsageError("Nothing was made or changed in this session.", fix=_OLDER)
+        if words != "all" and not (words.isdecimal() and 1 <= int(words) <= len(changes)):
+            raise UsageError(f"There is no change {one_line(words, 40)}.", fix="Type /changes for the list.")
+        await _carry_out(conversation, changes[::-1] if words == "all" else [changes[int(words) - 1]])
         return
     last = latest([action async for action in _actions(conversation)])
     conversation.voice.lines(await _not_undone(conversation, last.at if last else 0.0))
@@ -169,18 +175,6 @@ async def _undo(conversation: "Conversation", words: str) -> None:
             _NOT_ALL if conversation.undo_log.forgot else "Nothing was changed or said in this session.", fix=_OLDER
         )
     await _carry_out(conversation, [last])
-
-
-async def _undo_listed(conversation: "Conversation", words: str) -> None:
-    changes = await _whole(conversation, "session" if words == "all" else "author")
-    if not changes:
-        raise UsageError("Nothing was made or changed in this session.", fix=_OLDER)
-    if words == "all":
-        await _carry_out(conversation, changes[::-1])
-        return
-    if not (words.isdecimal() and 1 <= int(words) <= len(changes)):
-        raise UsageError(f"There is no change {one_line(words, 40)}.", fix="Type /changes for the list.")
-    await _carry_out(conversation, [changes[int(words) - 1]])
 
 
 async def _carry_out(conversation: "Conversation", actions: Sequence[UndoableAction]) -> None:
@@ -445,8 +439,7 @@ async def _forget(conversation: "Conversation", label: str) -> None:
 
 
 async def _restore_block(conversation: "Conversation", label: str, base_change: BlockChange) -> None:
-    text = base_change.value if isinstance(base_change.value, str) else "\n".join(base_change.value)
-    edit = await write_block(conversation.agent.memory.blocks, label, text)
+    edit = await write_block(conversation.agent.memory.blocks, label, text_of(base_change.value))
     if edit.outcome != "returned":
         raise UsageError(edit.text)
     conversation.voice.lines([line(("ok", "✓ "), f"restored the block {label} as it was when the session began")])

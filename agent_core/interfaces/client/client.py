@@ -446,19 +446,17 @@ class FrameReader:
             number, data = _fields(frame)
             event = None if data is None else event_of(data)
             if isinstance(event, events.Text):
-                event = self._unheard(event)
+                text = event.text
+                if self._again:
+                    again = self._again
+                    known = len(text) if again.startswith(text) else len(again) * text.startswith(again)
+                    text, self._again = text[known:], self._again[known:]
+                self._heard += event.text
+                event = events.Text(turn=event.turn, step=event.step, agent=event.agent, text=text) if text else None
             if number is not None:
                 self.last, self._heard, self._again = number, "", ""
             if number is not None or event is not None:
                 yield NumberedEvent(number, event)
-
-    def _unheard(self, event: events.Text) -> events.Text | None:
-        text = event.text
-        if self._again:
-            known = len(text) if self._again.startswith(text) else len(self._again) * text.startswith(self._again)
-            text, self._again = text[known:], self._again[known:]
-        self._heard += event.text
-        return events.Text(turn=event.turn, step=event.step, agent=event.agent, text=text) if text else None
 
 
 def event_of(data: dict[str, Any]) -> Event | None:  # Any: JSON

@@ -122,15 +122,13 @@ async def import_(door: Door, file: str, **options: Any) -> Result:  # Any: the 
 @click.option("--until-idle", is_flag=True, help="End when nothing is due and no turn runs.")
 async def run(door: Door, *, until_idle: bool) -> Result:
     """Run agents without a prompt: what others sent them, until Ctrl-C. Shows one line for each turn."""
+    from ..render.agent_view import behind_lines
 
-    from ..render.agent_view import BehindLines
-
-    lines = BehindLines()
     counts = {"turns": 0}
 
     def hear(event: "Event") -> None:
         counts["turns"] += event.type == "turn_ended"
-        door.show(lines.of(event))
+        door.show(behind_lines(event))
 
     async with door.workspace.runner(hear, on_fault=lambda *fault: door.show([turn_fault(*fault)])) as runner:
         ended = asyncio.Event()
@@ -205,11 +203,9 @@ async def _event_listeners(
 async def _work(
     context: CliContext, workspace: "Workspace", slots: int, grace: float, hearers: Sequence[Callable[["Event"], None]]
 ) -> None:
-    from ..render.agent_view import BehindLines
+    from ..render.agent_view import behind_lines
     from ..spans import write
     from .serve import stopping
-
-    lines = BehindLines()
 
     def show(shown: Sequence[Line]) -> None:
         write(shown, sys.stderr)
@@ -217,7 +213,7 @@ async def _work(
     def heard(event: "Event") -> None:
         for hear in hearers:
             hear(event)
-        show(lines.of(event))
+        show(behind_lines(event))
 
     async with workspace.worker(heard, slots=slots, on_fault=lambda *fault: show([turn_fault(*fault)])) as runner:
         context.tell(f"At work for {workspace.store.place}, {slots} agents at once. Ctrl-C stops it.")

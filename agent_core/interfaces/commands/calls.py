@@ -2,15 +2,11 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import click
 
 from ..render.verdicts import call_lines, calls_lines, replay_lines
 from .verb import CallNumber, Door, FunctionName, Opens, Result, verb
-
-if TYPE_CHECKING:  # for annotations: the commands start without the service
-    from agent_core.functions.service.replay import Replay
 
 
 @click.group()
@@ -47,7 +43,15 @@ async def replay(door: Door, call: CallNumber, *, version: str, is_debugged: boo
     The exit code is 1 if the outcome differs.
     """
     replays = door.functions.replays.of(door.owners)
-    result = await (_replay_with_debugger(door, call, version) if is_debugged else replays.replay(call, version))
+    if not is_debugged:
+        result = await replays.replay(call, version)
+    else:
+        debugger, then = door.debugger(), await replays.show(call)
+        if then.outcome.outcome == "raised":
+            result = await replays.replay(call, version, looks_back=True, debugger=debugger)
+        else:
+            with stopping_first(door, then.call.function):
+                result = await replays.replay(call, version, debugger=debugger)
     return Result(result, replay_lines(result), code=0 if result.same or result.quit else 1)
 
 
@@ -68,13 +72,3 @@ def stopping_first(door: Door, function: str) -> Iterator[None]:
     finally:
         if placed.breakpoint.id not in before:
             breakpoints.clear(id=placed.breakpoint.id)
-
-
-async def _replay_with_debugger(door: Door, call: int, version: str) -> "Replay":
-    """Replay a call, and stop where it raised or otherwise at its first line."""
-    replays, debugger = door.functions.replays.of(door.owners), door.debugger()
-    then = await replays.show(call)
-    if then.outcome.outcome == "raised":
-        return await replays.replay(call, version, looks_back=True, debugger=debugger)
-    with stopping_first(door, then.call.function):
-        return await replays.replay(call, version, debugger=debugger)

@@ -37,18 +37,16 @@ from ..render.verdicts import (
     verdict_line,
     verdict_lines,
 )
-from ..spans import Line, line, write
+from ..spans import line, write
 from .verb import Door, Opens, Result, slash, verb
 
 if TYPE_CHECKING:  # for annotations: the commands start without the service
     from agent_core.functions.service import FunctionService
-    from agent_core.functions.service.audit import AuditReport
     from agent_core.functions.service.judgment import Judgment
     from agent_core.functions.service.library import ImportedFunction, ImportReport
 
 
 Policy = Literal["agent", "human", "import"]
-_COUNTED = ("judged", "refused", "draft", "fixed", "warned")
 POLICIES = ("agent", "human", "import")
 
 
@@ -74,7 +72,11 @@ def check(context: CliContext, **options: Any) -> int:  # Any: the options above
 
     from ..shell_door import with_any_workspace
 
-    _check_options(context, **options)
+    if options["sarif"] and context.as_json:
+        raise UsageError("--json and --sarif exclude each other.", fix="Give one of them.")
+    single = len(options["paths"]) == 1 and options["paths"][0].suffix == ".py"
+    if (options["name"] or options["module"]) and not single:
+        raise UsageError("--name and --module are for one .py file.", fix="Leave them out, or name one file.")
     policy: Policy = "agent" if options["strict"] else options["policy"]
     named = options["name"], options["module"]
     selection = CheckRequest(options["paths"], policy, *named, context.root, is_read=options["reader"])
@@ -91,14 +93,6 @@ def check(context: CliContext, **options: Any) -> int:  # Any: the options above
     return 1 if printer.refused else 0
 
 
-def _check_options(context: CliContext, **options: Any) -> None:
-    if options["sarif"] and context.as_json:
-        raise UsageError("--json and --sarif exclude each other.", fix="Give one of them.")
-    single = len(options["paths"]) == 1 and options["paths"][0].suffix == ".py"
-    if (options["name"] or options["module"]) and not single:
-        raise UsageError("--name and --module are for one .py file.", fix="Leave them out, or name one file.")
-
-
 @dataclass(slots=True)
 class _Told:
     """A printer of verdicts as they arrive; leaving the block ends the output."""
@@ -110,9 +104,7 @@ class _Told:
     with_diffs: bool = False
     is_detailed: bool = False
     is_whole: bool = False
-    counts: dict[str, int] = field(
-        default_factory=lambda: dict.fromkeys(("judged", "refused", "draft", "fixed", "warned"), 0)
-    )
+    counts: Counter[str] = field(default_factory=Counter)
     legend: Legend = field(default_factory=Legend)
 
     @property
@@ -127,41 +119,31 @@ class _Told:
     def take(self, judgment: "Judgment") -> None:
         """Count and print one verdict in the requested format."""
         is_refused = not judgment.admitted
-        warned = any(problem.severity == "warns" for problem in judgment.problems)
-        for key, is_counted in {
+        facts = {
             "judged": True,
             "refused": is_refused,
             "draft": judgment.standing == "draft",
             "fixed": judgment.fixes,
-            "warned": warned,
-        }.items():
-            self.counts[key] += bool(is_counted)
+            "warned": any(problem.severity == "warns" for problem in judgment.problems),
+        }
+        self.counts.update(fact for fact, is_so in facts.items() if is_so)
         self.progress.clear()
         if self.log is not None:
             self.log.add(judgment)
         elif is_refused or not self.is_quiet:
-            self._print(judgment)
+            if self.context.as_json:
+                print_json(judgment)
+            else:
+                shown = replace(judgment, problems=judgment.refusals, fixes=()) if self.is_quiet else judgment
+                where = "would be added to"
+                lines = verdict_lines(shown, where) if self.is_detailed else [verdict_line(shown, where)]
+                headline, *others = lines
+                self.legend.add(shown)
+                path = judgment.path
+                if self.with_diffs:
+                    others += [row for fix in judgment.fixes for row in coloured(bare_lines(fix.diff))]
+                write([headline if path.endswith(".py") else (*headline, ("dim", f" · {path}")), *others], sys.stdout)
         self.progress.take(refused=is_refused)
-
-    def _print(self, judgment: "Judgment") -> None:
-        if self.context.as_json:
-            print_json(judgment)
-        else:
-            write(self._lines(judgment), sys.stdout)
-
-    def _lines(self, judgment: "Judgment") -> list[Line]:
-        """Return the verdict, with its line in a `.jsonl` file; in quiet mode, only the problems that reject it."""
-        shown = replace(judgment, problems=judgment.refusals, fixes=()) if self.is_quiet else judgment
-        headline, *others = (
-            verdict_lines(shown, "would be added to")
-            if self.is_detailed
-            else [verdict_line(shown, "would be added to")]
-        )
-        self.legend.add(shown)
-        path = judgment.path
-        if self.with_diffs:
-            others += [row for fix in judgment.fixes for row in coloured(bare_lines(fix.diff))]
-        return [headline if path.endswith(".py") else (*headline, ("dim", f" · {path}")), *others]
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self.progress.__exit__()
@@ -174,16 +156,13 @@ class _Told:
             if not self.is_detailed:
                 write(self.legend.lines(), sys.stdout)
             if self.counts["judged"] > 1 or not self.is_whole:
-                write([self._summary()], sys.stderr if self.is_quiet else sys.stdout)
-
-    def _summary(self) -> Line:
-        counts = self.counts
-        good = counts["judged"] - counts["refused"]
-        mark = line(("bad", "✗ ") if counts["refused"] else ("ok", "✓ "))
-        parts = [f"{counts[key]} {key}" for key in ("refused", "fixed", "warned") if counts[key]]
-        drafts = f" ({counts['draft']} as draft)" if counts["draft"] else ""
-        text = f"{counts['judged']} judged: {good} would be added{drafts}" + "".join(f", {part}" for part in parts)
-        return (*mark, ("", text))
+                counts = self.counts
+                good = counts["judged"] - counts["refused"]
+                mark = line(("bad", "✗ ") if counts["refused"] else ("ok", "✓ "))
+                parts = [f"{counts[key]} {key}" for key in ("refused", "fixed", "warned") if counts[key]]
+                drafts = f" ({counts['draft']} as draft)" if counts["draft"] else ""
+                text = ", ".join([f"{counts['judged']} judged: {good} would be added{drafts}", *parts])
+                write([(*mark, ("", text))], sys.stderr if self.is_quiet else sys.stdout)
 
 
 @click.command("import")
@@ -259,7 +238,14 @@ async def audit(door: Door, *, is_sarif: bool = False) -> Result:
     """
     report = await door.functions.auditing.report()
     if is_sarif:
-        _log_audit(report, door.workspace.root)
+        from agent_core.functions.service.judgment import Judgment
+
+        log = SarifLog(sys.stdout.write, __version__, door.workspace.root, "audit")
+        for finding in report.findings:
+            path = str(door.workspace.root / finding.problem.where.path)
+            log.add(Judgment({}, name=finding.function, path=path, problems=(finding.problem,)))
+        log.close()
+        sys.stdout.flush()
         return Result(None)
     trouble = [line(("warn", "~ "), f"Confusable functions were not looked for: {report.trouble}")]
     hint = "" if report.functions else "There is no function. Next: knapper run, and ask for one."
@@ -285,17 +271,6 @@ async def tend(door: Door, *, applies: bool = False, undoes: bool = False) -> Re
     budget = TendingBudget(settings.tokens, settings.minutes)
     report = await door.functions.tending.run(budget, applies=applies or settings.apply == "proved")
     return Result(report, tending_lines(report, door.typed))
-
-
-def _log_audit(report: "AuditReport", root: Path) -> None:
-    from agent_core.functions.service.judgment import Judgment
-
-    log = SarifLog(sys.stdout.write, __version__, root, "audit")
-    for finding in report.findings:
-        path = str(root / finding.problem.where.path)
-        log.add(Judgment({}, name=finding.function, path=path, problems=(finding.problem,)))
-    log.close()
-    sys.stdout.flush()
 
 
 # Verdicts as a SARIF 2.1.0 log, which editors and code scanning services read, written incrementally.
@@ -368,6 +343,12 @@ class SarifLog:
         if place[1] and not row:
             region["startColumn"] = place[1]
         name = judgment.name
+        # The fingerprint uses the text of the line, not its number, so that it is stable when lines move.
+        lines = _lines_of(file)
+        line = lines[region["startLine"] - 1].strip() if region["startLine"] <= len(lines) else ""
+        text = "\0".join((Path(file).name, name, code, line))
+        digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        self._seen[digest] += 1
         return {
             "ruleId": code,
             "ruleIndex": self._rule(code, level),
@@ -379,7 +360,7 @@ class SarifLog:
                     "logicalLocations": [{"name": name or Path(file).stem, "kind": "function" if name else "module"}],
                 }
             ],
-            "partialFingerprints": {"primaryLocationLineHash": self._fingerprint(file, name, code, region)},
+            "partialFingerprints": {"primaryLocationLineHash": f"{digest}:{self._seen[digest]}"},
         }
 
     def _rule(self, code: str, level: str) -> int:
@@ -402,15 +383,6 @@ class SarifLog:
         if path.is_relative_to(self._root):
             return {"uri": quote(path.relative_to(self._root).as_posix()), "uriBaseId": _BASE}
         return {"uri": path.as_uri()}
-
-    def _fingerprint(self, file: str, name: str, code: str, document: Document) -> str:
-        """Return a fingerprint that is stable when lines move: it uses the text of the line, not its number."""
-        lines = _lines_of(file)
-        line = lines[document["startLine"] - 1].strip() if document["startLine"] <= len(lines) else ""
-        text = "\0".join((Path(file).name, name, code, line))
-        digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-        self._seen[digest] += 1
-        return f"{digest}:{self._seen[digest]}"
 
     def _fix(self, judgment: "Judgment") -> Document | None:
         """Return all fixes of a function as one change, if its source is in a `.py` file."""

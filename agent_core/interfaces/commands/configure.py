@@ -111,14 +111,21 @@ def _confirm(context: CliContext, root: Path, values: dict[str, Any], *, yes: bo
 
 def _take(context: CliContext, root: Path, values: dict[str, Any], *, yes: bool) -> int:
     """Test the chosen values, write them if they work or the user insists, and show the remaining steps."""
+    from agent_core.access.grants.addresses import UnconfirmedAddress
+    from agent_core.workspace.doctor import check_address
     from agent_core.workspace.model_check import exports, in_force, keep_address, try_model
 
-    from ..menu import tested_lines
+    from ..menu import ask_to_confirm, tested_lines
     from ..question import agreed, say
 
     settings, environment = in_force(root, values)
     before = in_force(root, {})[0]
-    _check_address(root, settings, yes=yes)
+    try:  # nothing is sent to an address that only the file names until it is confirmed
+        check_address(settings)
+    except UnconfirmedAddress as error:
+        if yes:
+            raise
+        ask_to_confirm(root, settings, error.url)
     if not context.as_json:
         say([line(("dim", "Trying it with one real request …"))])
     tested = asyncio.run(try_model(settings.model, environment, root))
@@ -141,21 +148,6 @@ def _take(context: CliContext, root: Path, values: dict[str, Any], *, yes: bool)
     }
     context.result(document, _settings_lines(document))
     return 0 if tested.ok else 1
-
-
-def _check_address(root: Path, settings: Any, *, yes: bool) -> None:  # Any: Settings, which only bodies import
-    """Raise if an address that only the file names is not confirmed, so that nothing is sent there."""
-    from agent_core.access.grants.addresses import UnconfirmedAddress
-    from agent_core.workspace.doctor import check_address
-
-    from ..menu import ask_to_confirm
-
-    try:
-        check_address(settings)
-    except UnconfirmedAddress as error:
-        if yes:
-            raise
-        ask_to_confirm(root, settings, error.url)
 
 
 def _check(values: dict[str, Any]) -> dict[str, Any]:
@@ -266,16 +258,13 @@ def _current(key: str, value: Any) -> tuple[str, str]:
     if key == "model.base_url" and value is None and (named := address_of(environment()))[0]:
         return named
     variable = PREFIX + key.replace(".", "_").upper()
-    return _describe_value(key, value), variable if variable in os.environ else ""
-
-
-def _describe_value(key: str, value: Any) -> str:
     from agent_core.model.dialect import quirks
 
     unset = "as the preset says" if key.startswith("memory.") else "found automatically"
     if key == _WINDOW:
         unset = f"as the endpoint says, else {quirks().assumed_window:,}"
-    return unset if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+    told = unset if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+    return told, variable if variable in os.environ else ""
 
 
 def _value(settings: Any, key: str) -> Any:

@@ -51,25 +51,13 @@ from ..render.verdicts import (
 )
 from ..spans import Line, Span, line, plain, screen_columns
 from .checking import audit, check, export, import_, tend
-from .verb import (
-    ALWAYS,
-    CandidateName,
-    Door,
-    FunctionName,
-    Opens,
-    Reason,
-    Result,
-    VersionRef,
-    slash,
-    verb,
-)
+from .verb import ALWAYS, CandidateName, Door, FunctionName, Opens, Reason, Result, VersionRef, slash, verb
 
 if TYPE_CHECKING:  # for annotations: the commands start without the service
     from agent_core.access.grants import Grants, Question
     from agent_core.functions.answers import CallReport
     from agent_core.functions.service import FunctionService
     from agent_core.functions.service.change_texts import ReloadReport
-    from agent_core.functions.service.function_facts import FunctionListing
     from agent_core.functions.service.judgment import Judgment
     from agent_core.functions.service.package_grants import PackageListing
     from agent_core.functions.service.ratings import Rated
@@ -97,9 +85,7 @@ def functions() -> None:
 @click.option("--module", default="", help="Only functions of one module.")
 @click.option("--standing", type=click.Choice(STANDINGS), help="Only functions with this standing.")
 @click.option(
-    "--unused",
-    is_flag=True,
-    help="Only functions not called for a long time, with the command to delete them.",
+    "--unused", is_flag=True, help="Only functions not called for a long time, with the command to delete them."
 )
 async def list_(door: Door, pattern: str = "", *, module: str, standing: str | None, unused: bool) -> Result:
     """List what can be called, and what was rejected. PATTERN is part of a name or description, or a wildcard like
@@ -109,34 +95,27 @@ async def list_(door: Door, pattern: str = "", *, module: str, standing: str | N
     if unused:
         data = await door.functions.unused(*filters)
         return Result(
-            data,
-            unused_lines(data, door.typed),
-            "" if data.functions else "Every function has been called recently.",
+            data, unused_lines(data, door.typed), "" if data.functions else "Every function has been called recently."
         )
     data = await door.functions.list(*filters)
     if door.at_prompt:
-        return _listed_at_prompt(door, data, pattern)
+        from ..render.function_view import functions_table
+
+        if not pattern and data.functions:
+            below = (*list_lines(replace(data, functions=())), *unused_hint(data, "/functions unused"))
+            return Result(data, table=functions_table(data, door.functions.source, below))
+        why = (
+            f"No function has “{one_line(pattern)}” in its name, module or description."
+            if pattern
+            else "No functions. Ask for one."
+        )
+        lines = list_lines(data, heads=True)
+        return Result(data, lines, "" if lines else why)
     modules = {function.module for function in door.functions.registry.snapshot().functions.values()}
     known = modules if module else door.functions.names()
     none = f"No function matches. {did_you_mean(module or pattern, known, 'Next: knapper run, and ask for one.')}"
     hint = plain(unused_hint(data, "knapper functions list --unused")).strip() if data.functions else none
     return Result(data, list_lines(data, heads=sys.stdout.isatty()), hint, 0 if data.is_whole else 1)
-
-
-def _listed_at_prompt(door: Door, listing: "FunctionListing", pattern: str) -> Result:
-    """Return the matching functions as a list with headings, or all functions as a table to browse."""
-    from ..render.function_view import functions_table
-
-    if not pattern and listing.functions:
-        below = (*list_lines(replace(listing, functions=())), *unused_hint(listing, "/functions unused"))
-        return Result(listing, table=functions_table(listing, door.functions.source, below))
-    why = (
-        f"No function has “{one_line(pattern)}” in its name, module or description."
-        if pattern
-        else "No functions. Ask for one."
-    )
-    lines = list_lines(listing, heads=True)
-    return Result(listing, lines, "" if lines else why)
 
 
 @verb(functions, opens=Opens.READABLE, scope="read")
@@ -238,7 +217,8 @@ async def edit(
 async def delete(door: Door, name: FunctionName) -> Result:
     """Delete a function from its module. This is refused while other functions call it."""
     if name not in door.functions.names():
-        fix = did_you_mean(name, door.functions.names(), f"Type {_list_of(door)} for the list.")
+        command = "/functions" if door.at_prompt else "knapper functions list"
+        fix = did_you_mean(name, door.functions.names(), f"Type {command} for the list.")
         raise UsageError(f"There is no function {name}.", fix=fix)
     if not await door.confirm(f"Delete {name}?"):
         return Result(None, hint="Nothing was deleted.")
@@ -331,7 +311,14 @@ def ended(door: Door, called: tuple[str, str], report: "CallReport") -> Result:
     aside = outcome_lines(report, report.seconds)
     aside += [line(("dim", text)) for text in bare_lines(report.debugged)]
     if report.outcome == "timed_out":
-        aside += _after_time_out(door, *called)
+        name, arguments = called
+        given = arguments if door.at_prompt else f"--args {shlex.quote(arguments)}"
+        aside += [
+            line(("dim", "  where it was: "), ("strong", f"{door.typed}trace {name} {given}")),
+            line(
+                ("dim", "  more time: "), ("strong", f"{COMMAND}grant {name} --seconds S"), ("dim", ", in your shell")
+            ),
+        ]
     if report.lacks:
         aside.append(line(("dim", report.lacks)))
     if report.unproven:
@@ -343,20 +330,8 @@ def ended(door: Door, called: tuple[str, str], report: "CallReport") -> Result:
     return Result(report, [*_head(door, called), *values], code=code, aside=aside)
 
 
-def _after_time_out(door: Door, name: str, arguments: str) -> list[Line]:
-    given = arguments if door.at_prompt else f"--args {shlex.quote(arguments)}"
-    return [
-        line(("dim", "  where it was: "), ("strong", f"{door.typed}trace {name} {given}")),
-        line(("dim", "  more time: "), ("strong", f"{COMMAND}grant {name} --seconds S"), ("dim", ", in your shell")),
-    ]
-
-
 def _head(door: Door, called: tuple[str, str]) -> list[Line]:
     return [line(("name", compact_call(*called)))] if door.at_prompt else []
-
-
-def _list_of(door: Door) -> str:
-    return "/functions" if door.at_prompt else "knapper functions list"
 
 
 def _with_next(door: Door, judgment: "Judgment") -> Result:
@@ -477,21 +452,17 @@ async def predicted(door: Door, judgment: "Judgment") -> "Judgment":
             [line(f"The examples of {judgment.name} leave these calls open. Each result that you give is compared.")]
         )
     for call in judgment.challenges:
-        typed = await _typed_result(door, f"What must {one_line(call, 400)} return? ")
+        question = f"What must {one_line(call, 400)} return? "
+        typed = await door.ask(question)
+        if typed is not None and not typed.strip():
+            door.show(
+                [line("Type it as Python prints it, such as 3 or 'text'. Enter alone leaves the function waiting.")]
+            )
+            typed = (await door.ask(question) or "").strip()
         if not typed:
             return judgment
         results.append(typed)
     return await door.functions.confirm(judgment.name, expected=results) if results else judgment
-
-
-async def _typed_result(door: Door, question: str) -> str | None:
-    """Return what the user types. After Enter alone, ask once more and explain the alternatives."""
-    typed = await door.ask(question)
-    if typed is None or typed.strip():
-        return typed
-    door.show([line("Type it as Python prints it, such as 3 or 'text'. Enter alone leaves the function waiting.")])
-    typed = await door.ask(question)
-    return typed and typed.strip()
 
 
 def challenge_hint(door: Door, judgment: "Judgment") -> str:

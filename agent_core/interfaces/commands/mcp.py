@@ -4,7 +4,7 @@ import asyncio
 import difflib
 import json
 import shlex
-from collections.abc import AsyncIterator, Mapping, Sized
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -101,8 +101,10 @@ async def list_(door: Door) -> Result:
     lines = []
     for row in rows:
         mark = [("bad", f"  {row['state']}")] if row["state"] == "failed" else [f"  {row['state']}"]
-        counted = "none of its tools approved" if row["state"] == "started" else _tools(row["tools"])
-        lines.append(line(("name", row["name"]), *mark, f", {counted}  ", ("dim", _target(row))))
+        many = counted(len(row["tools"]), "tool")
+        many = "none of its tools approved" if row["state"] == "started" else many
+        target = one_line(row["url"] or " ".join(row["command"]), 100)
+        lines.append(line(("name", row["name"]), *mark, f", {many}  ", ("dim", target)))
         lines += [line("  ", row["problem"])] if row["state"] == "failed" else []
     return Result({"servers": rows}, lines, "" if rows else "There is none. Next: knapper mcp add NAME COMMAND…")
 
@@ -154,7 +156,7 @@ async def doctor(door: Door, name: str) -> Result:
     changed = sorted(tool for tool in approved.keys() | now.keys() if approved.get(tool) != now.get(tool))
     problems = [*listing.problems, *(f"{fence(tool, 80)} {_change(tool, approved, now)}" for tool in changed)]
     data = {"name": name, "tools": len(now), "approved": len(approved), "problems": problems, "ok": not problems}
-    lines = [line(f"{name}: {_tools(now)}, {len(approved)} approved")]
+    lines = [line(f"{name}: {counted(len(now), 'tool')}, {len(approved)} approved")]
     lines += [line(("bad", "! "), problem) for problem in problems]
     return Result(data, lines, f"See: knapper mcp approve {name}" if changed else "", code=1 if problems else 0)
 
@@ -246,11 +248,3 @@ def _change(tool: str, approved: Mapping[str, object], now: Mapping[str, object]
     if tool not in now:
         return "is gone"
     return "differs from what you approved" if tool in approved else "is not approved"
-
-
-def _tools(tools: Sized) -> str:
-    return f"{len(tools)} tool{'' if len(tools) == 1 else 's'}"
-
-
-def _target(row: dict[str, Any]) -> str:  # Any: JSON
-    return one_line(row["url"] or " ".join(row["command"]), 100)

@@ -160,20 +160,15 @@ def _names(text: str | None) -> list[str] | None:
 @verb(memory)
 async def attach(door: Door, label: BlockLabel, *, agent: OfAgent) -> Result:
     """Give an agent a block that another shares. It replaces the agent's own block of this label."""
-    return await _edit_by_hand(door, label, agent, "attach")
+    blocks = (await door.agent(agent)).memory.blocks
+    return memory_view.edit_shown(label, await manual_edits.done(blocks, blocks.attach(label, manual_edits.HUMAN)))
 
 
 @verb(memory)
 async def detach(door: Door, label: BlockLabel, *, agent: OfAgent) -> Result:
     """Remove a block from an agent's memory. Its history is kept, and other agents keep the block."""
-    return await _edit_by_hand(door, label, agent, "detach")
-
-
-async def _edit_by_hand(door: Door, label: str, agent: str, action: str) -> Result:
     blocks = (await door.agent(agent)).memory.blocks
-    return memory_view.edit_shown(
-        label, await manual_edits.done(blocks, getattr(blocks, action)(label, manual_edits.HUMAN))
-    )
+    return memory_view.edit_shown(label, await manual_edits.done(blocks, blocks.detach(label, manual_edits.HUMAN)))
 
 
 @slash("memory search")
@@ -292,17 +287,14 @@ async def log(door: Door, *, agent: OfAgent, file: str, **options: Any) -> Resul
         entries = [*said, *await store.streamed(name)]
     turns = turns_of(entries, since, options["last"])
     if not turns:
-        return Result({"agent": name, "turns": []}, hint=_nothing(name, [other for other in names if other != name]))
+        others, hint = [other for other in names if other != name], "Nothing was said."
+        if others:
+            there = f"Other agents: {', '.join(others[:20])}. " if len(others) > 1 else ""
+            hint = f"Nothing was said to {name}. {there}Next: knapper log --agent {others[0]}"
+        return Result({"agent": name, "turns": []}, hint=hint)
     text, document = transcript(name, turns), transcript_document(name, turns)
     if file:
         await asyncio.to_thread(write_file, file, text)
         count = f"{len(turns)} turn{'' if len(turns) == 1 else 's'}"
         return Result({"agent": name, "file": file, "turns": len(turns)}, [line(("ok", "✓ "), f"{count} in {file}")])
     return Result(document, [line(row) for row in text.removesuffix("\n").split("\n")])
-
-
-def _nothing(name: str, others: list[str]) -> str:
-    if not others:
-        return "Nothing was said."
-    there = f"Other agents: {', '.join(others[:20])}. " if len(others) > 1 else ""
-    return f"Nothing was said to {name}. {there}Next: knapper log --agent {others[0]}"

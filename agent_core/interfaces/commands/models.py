@@ -7,7 +7,7 @@ import click
 from agent_core.base.errors import UsageError
 
 from ..cli_context import CliContext, workspace_command
-from ..spans import Line, columns, line
+from ..spans import columns, line
 
 
 @click.group()
@@ -22,7 +22,16 @@ def list_(context: CliContext) -> None:
     from agent_core.workspace.local_models import list_models
 
     local_models = list_models()
-    context.result({"models": local_models}, _table(local_models))
+    rows = [
+        [
+            str(model["name"]),
+            f"{float(model.get('bytes') or 0) / 1e9:.2f} GB",
+            str(model.get("licence", "")),
+            "here" if _is_here(model) else "not here",
+        ]
+        for model in local_models
+    ]
+    context.result({"models": local_models}, columns(rows, ("name", "", "dim", "dim")))
     if not any(_is_here(model) for model in local_models):
         context.hint(f"Next: knapper models get {local_models[0]['name']}" if local_models else "There are none.")
 
@@ -76,16 +85,3 @@ def remove(context: CliContext, name: str) -> None:
 
 def _is_here(model: dict[str, Any]) -> bool:
     return bool(model.get("here", model.get("path")))
-
-
-def _table(local_models: list[dict[str, Any]]) -> list[Line]:
-    rows = [
-        [
-            str(model["name"]),
-            f"{float(model.get('bytes') or 0) / 1e9:.2f} GB",
-            str(model.get("licence", "")),
-            "here" if _is_here(model) else "not here",
-        ]
-        for model in local_models
-    ]
-    return columns(rows, ("name", "", "dim", "dim"))

@@ -90,26 +90,35 @@ def run(context: CliContext, **flags: Any) -> int:  # Any: the options above, as
     """
     complete = _complete(RunOptions(root=context.root, as_json=context.as_json, **flags))
     if context.server:
-        return _over_server(context, complete)
+        usual = RunOptions(root=complete.root)
+        given = [name for name in _OF_WORKSPACE if getattr(complete, name) != getattr(usual, name)]
+        if given or complete.approve not in (None, "ask", "deny"):
+            flag = (given or ["approve"])[0].replace("_", "-")
+            fix = "The server's workspace has its own settings."
+            raise UsageError(f"--{flag} does not work over a server.", fix=fix)
+        from ..remote import talk_over
+
+        return 0 if asyncio.run(talk_over(context, complete)) else 1
     options: RunOptions | None = complete
     while options is not None:
         try:
-            return _talk(options)
+            if _names_address(options.root):
+                from ..menu import settle_address
+
+                settle_address(options, can_ask=options.message is None and not options.as_json and _at_terminal())
+            if options.message is None and not (options.as_json or options.plain) and _can_prompt():
+                return _prompt(options)
+            with loading():
+                from ..plain import each_line, one_message, tour_alone
+
+            if options.is_tour and options.message is None and not (options.as_json or options.resume) and _is_alone():
+                return 0 if asyncio.run(tour_alone(options)) else 1
+            if options.message is None and not options.resume:
+                return 0 if asyncio.run(each_line(options)) else 1
+            return 0 if asyncio.run(one_message(options, options.message)) else 1
         except (NoModel, NoWorkspace, ForeignState, ExceptionGroup) as error:
             options = _with_what_lacks(options, error)
     return 0  # the user quit
-
-
-def _over_server(context: CliContext, options: RunOptions) -> int:
-    """Talk to an agent on a server. Options that the server's workspace decides are rejected."""
-    usual = RunOptions(root=options.root)
-    given = [name for name in _OF_WORKSPACE if getattr(options, name) != getattr(usual, name)]
-    if given or options.approve not in (None, "ask", "deny"):
-        flag = (given or ["approve"])[0].replace("_", "-")
-        raise UsageError(f"--{flag} does not work over a server.", fix="The server's workspace has its own settings.")
-    from ..remote import talk_over
-
-    return 0 if asyncio.run(talk_over(context, options)) else 1
 
 
 def _complete(options: RunOptions) -> RunOptions:
@@ -126,7 +135,11 @@ def _complete(options: RunOptions) -> RunOptions:
     if message is None and options.once and "-" not in options.files and not sys.stdin.isatty():
         message, is_piped = "-", not (options.files or options.as_json)
     if message == "-":
-        message = _read_message()
+        try:
+            message = read_named_text("-").removesuffix("\n")
+        except UnicodeDecodeError as error:
+            what = f"Standard input is not text in UTF-8: byte {error.start + 1}. Convert it first."
+            raise click.UsageError(what) from error
     fix = "Give --message TEXT, or the text on standard input."
     if message is None and (options.once or options.files):
         raise click.UsageError(f"{'--once' if options.once else '--file'} needs a message. {fix}")
@@ -137,24 +150,6 @@ def _complete(options: RunOptions) -> RunOptions:
 
         message = added(message, options.files)
     return replace(options, message=message, is_typed=is_piped and "\n" not in (message or ""))
-
-
-def _read_message() -> str:
-    try:
-        return read_named_text("-").removesuffix("\n")
-    except UnicodeDecodeError as error:
-        message = f"Standard input is not text in UTF-8: byte {error.start + 1}. Convert it first."
-        raise click.UsageError(message) from error
-
-
-def _talk(options: RunOptions) -> int:
-    if _names_address(options.root):
-        from ..menu import settle_address
-
-        settle_address(options, can_ask=options.message is None and not options.as_json and _at_terminal())
-    if options.message is None and not (options.as_json or options.plain) and _can_prompt():
-        return _prompt(options)
-    return _plainly(options)
 
 
 def _with_what_lacks(options: RunOptions, error: Exception) -> RunOptions | None:
@@ -216,17 +211,6 @@ def _prompt(options: RunOptions) -> int:
         note = "The address was for this session. To keep it, type: knapper configure"
         print(note, file=sys.stderr)  # noqa: T201  (after the prompt)
     return code
-
-
-def _plainly(options: RunOptions) -> int:
-    with loading():
-        from ..plain import each_line, one_message, tour_alone
-
-    if options.is_tour and options.message is None and not (options.as_json or options.resume) and _is_alone():
-        return 0 if asyncio.run(tour_alone(options)) else 1
-    if options.message is None and not options.resume:
-        return 0 if asyncio.run(each_line(options)) else 1
-    return 0 if asyncio.run(one_message(options, options.message)) else 1
 
 
 def _names_address(root: Path) -> bool:

@@ -9,7 +9,8 @@ import click
 from agent_core.base.errors import NoWorkspace, UsageError, WorkspaceError
 
 from ..cli_context import CliContext, workspace_command
-from ..spans import Line, columns, line
+from ..faults import fault_lines
+from ..spans import columns, line
 
 
 @click.group()
@@ -28,7 +29,18 @@ def set_(context: CliContext, name: str) -> None:
 
     check_name(name)
     store = Secrets(_workspace(context))
-    store.put(name, _value(name))
+    from ..question import ask_hidden
+
+    if sys.stdin.isatty():
+        typed = ask_hidden(f"The value of {name} (not shown as you type):")
+    else:
+        try:
+            typed = sys.stdin.buffer.read().decode().removesuffix("\n").removesuffix("\r")
+        except UnicodeDecodeError as error:
+            raise UsageError("Standard input is not text.") from error
+    if not typed:
+        raise UsageError("No value was given, so nothing was set.", fix=f"Next: knapper secrets set {name}")
+    store.put(name, typed)
     by = store.variables().get(name)
     lines = [line(("ok", "✓ "), ("name", name), f" is set, in {shown(store.vault.path)}.")]
     lines += [line(("warn", "! "), f"The variable {by} takes precedence while it is set.")] if by else []
@@ -43,7 +55,13 @@ def list_(context: CliContext) -> int:
     from agent_core.access.secrets import Secrets
 
     root = _workspace(context)
-    readers = _readers(context) if root else {}
+    readers: dict[str, list[str]] = {}
+    if root:
+        from ..shell_door import with_workspace
+
+        for row in with_workspace(context, lambda workspace: workspace.functions.grants.listing()).grants:
+            for secret in row.in_force.secrets:
+                readers.setdefault(secret, []).append(row.name)
     store = Secrets(root)
     places, problem = store.variables(), None
     try:
@@ -51,9 +69,17 @@ def list_(context: CliContext) -> int:
     except WorkspaceError as error:
         problem = error
     names = sorted({*places, *readers})
-    rows = [{"name": name, "from": places.get(name), "functions": readers.get(name, [])} for name in names]
+    rows: list[dict[str, Any]] = [  # Any: JSON
+        {"name": name, "from": places.get(name), "functions": readers.get(name, [])} for name in names
+    ]
     problem_data = {"code": problem.code, "message": problem.message, "fix": problem.fix} if problem else None
-    context.result({"secrets": rows, "problem": problem_data}, [*_lines(rows), *_problem_lines(problem)])
+    cells = [
+        (shown["name"], shown["from"] or "not set", ", ".join(shown["functions"]) or "not granted to any function yet")
+        for shown in rows
+    ]
+    lines = columns(cells, ("name", "", "dim"))
+    lines += fault_lines(problem.message, problem.fix) if problem else []
+    context.result({"secrets": rows, "problem": problem_data}, lines)
     if not rows and not problem:
         context.hint("No secret is set. Next: knapper secrets set NAME")
     return 1 if problem else 0
@@ -82,43 +108,3 @@ def _workspace(context: CliContext) -> Path | None:
         return Workspace.find(context.root)
     except NoWorkspace:
         return None
-
-
-def _readers(context: CliContext) -> dict[str, list[str]]:
-    """Return, for each secret, the functions that may currently read it."""
-    from ..shell_door import with_workspace
-
-    readers: dict[str, list[str]] = {}
-    for row in with_workspace(context, lambda workspace: workspace.functions.grants.listing()).grants:
-        for name in row.in_force.secrets:
-            readers.setdefault(name, []).append(row.name)
-    return readers
-
-
-def _value(name: str) -> str:
-    from ..question import ask_hidden
-
-    if sys.stdin.isatty():
-        typed = ask_hidden(f"The value of {name} (not shown as you type):")
-    else:
-        try:
-            typed = sys.stdin.buffer.read().decode().removesuffix("\n").removesuffix("\r")
-        except UnicodeDecodeError as error:
-            raise UsageError("Standard input is not text.") from error
-    if not typed:
-        raise UsageError("No value was given, so nothing was set.", fix=f"Next: knapper secrets set {name}")
-    return typed
-
-
-def _lines(rows: list[dict[str, Any]]) -> list[Line]:
-    cells = [
-        (row["name"], row["from"] or "not set", ", ".join(row["functions"]) or "not granted to any function yet")
-        for row in rows
-    ]
-    return columns(cells, ("name", "", "dim"))
-
-
-def _problem_lines(problem: WorkspaceError | None) -> list[Line]:
-    from ..faults import fault_lines
-
-    return fault_lines(problem.message, problem.fix) if problem else []

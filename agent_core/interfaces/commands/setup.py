@@ -6,7 +6,6 @@ from typing import Any
 
 import click
 
-from agent_core.registry.function import Function
 from sandbox.wire.lines import bare_lines
 
 from ..cli_context import CliContext, workspace_command
@@ -121,24 +120,17 @@ def schema(context: CliContext, files: tuple[Path, ...]) -> int:
     from agent_core.workspace.local_models import schema_of
 
     result = schema_of(files)
-    lines = [row for function in result.functions for row in _schema_lines(function)]
+    lines: list[Line] = []
+    for function in result.functions:
+        lines.append(line(("name", function.name), ("dim", f"  {function.path}:{function.line}")))
+        lines += (line("  ", text) for text in bare_lines(function.description))
+        required = function.parameters.get("required", ())
+        for name, parameter in function.parameters.get("properties", {}).items():
+            kind = parameter.get("type") or ("any of" if "anyOf" in parameter else "value")
+            word = kind if name in required else f"{kind}, optional"
+            lines.append(line("    ", ("strong", name), f" ({word}): {parameter.get('description', '')}"))
     context.result(result, lines + problem_lines(result.problems))
     return 1 if any(problem.severity != "warns" for problem in result.problems) else 0
-
-
-def _schema_lines(function: Function) -> list[Line]:
-    """Return lines with a function's name, location, description and parameters."""
-    shape = function.parameters
-    required = shape.get("required", ())
-    lines = [
-        line(("name", function.name), ("dim", f"  {function.path}:{function.line}")),
-        *(line("  ", text) for text in bare_lines(function.description)),
-    ]
-    for name, parameter in shape.get("properties", {}).items():
-        kind = parameter.get("type") or ("any of" if "anyOf" in parameter else "value")
-        word = kind if name in required else f"{kind}, optional"
-        lines.append(line("    ", ("strong", name), f" ({word}): {parameter.get('description', '')}"))
-    return lines
 
 
 @click.group(hidden=True)  # error messages name it when it is needed

@@ -31,9 +31,7 @@ def sources() -> None:
 
 
 @slash(
-    "attach PATH|URL",
-    "Read it into archival memory. Ctrl-C stops; the same command continues.",
-    page="the room Memory",
+    "attach PATH|URL", "Read it into archival memory. Ctrl-C stops; the same command continues.", page="the room Memory"
 )
 @verb(sources)
 @_name
@@ -115,7 +113,18 @@ Json = dict[str, Any]  # Any: JSON
 def report_lines(reports: Sequence["SourceReport"]) -> list[Line]:
     """Return a line with the result for each source, or one line for a whole folder."""
     if len(reports) > 1 and reports[0].folder:
-        return [_folder_line(reports)]
+        folder, files = reports[0].folder, Counter(str(report.outcome) for report in reports)
+        parts = [f"{files[outcome]:,} {words}" for outcome, words in _FILES.items() if files[outcome]]
+        passages = sum(report.passages for report in reports if report.outcome != "there")
+        refused = [
+            report.name.removeprefix(f"{folder.rstrip('/')}/") for report in reports if report.outcome == "refused"
+        ]
+        names = ", ".join(refused[:_NAMED]) + (", …" if len(refused) > _NAMED else "")
+        left_out = f"; left out {len(refused):,} without text to read: {names}" if refused else ""
+        many = f"{passages:,} passage{'s' * (passages != 1)}"
+        told = f": {len(reports):,} files, {', '.join(parts) or 'none added'}; {many}{left_out}."
+        is_any = len(refused) < len(reports)
+        return [line(("ok", "✓ ") if is_any else ("bad", "✗ "), ("name", folder), told)]
     return [
         line(
             ("bad", "✗ ") if report.outcome == "refused" else ("ok", "✓ "),
@@ -124,19 +133,6 @@ def report_lines(reports: Sequence["SourceReport"]) -> list[Line]:
         )
         for report in reports
     ]
-
-
-def _folder_line(reports: Sequence["SourceReport"]) -> Line:
-    folder, files = reports[0].folder, Counter(str(report.outcome) for report in reports)
-    parts = [f"{files[outcome]:,} {words}" for outcome, words in _FILES.items() if files[outcome]]
-    passages = sum(report.passages for report in reports if report.outcome != "there")
-    refused = [report.name.removeprefix(f"{folder.rstrip('/')}/") for report in reports if report.outcome == "refused"]
-    names = ", ".join(refused[:_NAMED]) + (", …" if len(refused) > _NAMED else "")
-    left_out = f"; left out {len(refused):,} without text to read: {names}" if refused else ""
-    many = f"{passages:,} passage{'s' * (passages != 1)}"
-    told = f": {len(reports):,} files, {', '.join(parts) or 'none added'}; {many}{left_out}."
-    is_any = len(refused) < len(reports)
-    return line(("ok", "✓ ") if is_any else ("bad", "✗ "), ("name", folder), told)
 
 
 def report_json(report: "SourceReport") -> Json:
@@ -152,12 +148,10 @@ def source_json(row: "DocumentRow") -> Json:
 
 def source_lines(rows: Sequence["DocumentRow"]) -> list[Line]:
     """Return the sources as a table."""
-    return columns([_row(row) for row in rows], ["name", "", "dim", "dim", "dim"]) if rows else []
-
-
-def _row(row: "DocumentRow") -> tuple[str, ...]:
-    at = shown_time(row.at)
-    many = f"{row.done:,} passage{'s' * (row.done != 1)}"
-    if not row.complete:
-        many = f"{row.done:,} of {row.total:,} passages; add it again to continue"
-    return row.name, row.kind, row.hash[:8], at, many
+    cells = []
+    for row in rows:
+        many = f"{row.done:,} passage{'s' * (row.done != 1)}"
+        if not row.complete:
+            many = f"{row.done:,} of {row.total:,} passages; add it again to continue"
+        cells.append((row.name, row.kind, row.hash[:8], shown_time(row.at), many))
+    return columns(cells, ["name", "", "dim", "dim", "dim"]) if cells else []

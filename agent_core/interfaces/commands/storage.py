@@ -1,7 +1,6 @@
 """`knapper storage`: shows, checks and cleans the state, and copies it between a file and a database."""
 
 import asyncio
-from typing import Any
 
 import click
 
@@ -9,7 +8,7 @@ from agent_core.base.clock import Clock
 from agent_core.base.errors import UsageError
 
 from ..cli_context import CliContext, workspace_command
-from ..spans import Line, line
+from ..spans import line
 from .verb import Door, Opens, Result, verb
 
 
@@ -38,7 +37,8 @@ async def stats(door: Door) -> Result:
 
     async with door.state() as state:
         counts, place = await row_counts(state.store), state.store.place
-    return Result({"place": place, "rows": counts}, [line(("strong", place)), *_count_lines(counts)])
+    lines = [line(f"  {count:>10,}  ", ("name", name)) for name, count in counts.items() if count]
+    return Result({"place": place, "rows": counts}, [line(("strong", place)), *lines])
 
 
 @verb(storage, opens=Opens.NOTHING)
@@ -117,10 +117,6 @@ def confirm(context: CliContext) -> None:
         raise UsageError("knapper.toml names no database.", fix='Write: [storage] url = "postgresql://…"')
     keep(*named)
     context.result({"confirmed": True}, [line(("ok", "✓ "), "confirmed")])
-
-
-def _count_lines(counts: dict[str, Any]) -> list[Line]:  # Any: numbers
-    return [line(f"  {count:>10,}  ", ("name", name)) for name, count in counts.items() if count]
 
 
 for _command in (copy, claim, join, confirm):

@@ -7,7 +7,7 @@ workspace of the conversation; over a server, on that of the server, if the toke
 import inspect
 import re
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -165,7 +165,7 @@ class Door:
         return nullcontext(lambda *_: None)
 
 
-Handler: TypeAlias = Callable[..., Awaitable[Result]]
+Handler: TypeAlias = Callable[..., Coroutine[None, None, Result]]
 
 
 class Opens(Enum):
@@ -237,8 +237,7 @@ BlockLabel = Annotated[str, Word("<label>")]
 SourcePlace = Annotated[str, Word("<path>", metavar="PATH|URL|-")]
 CallNumber = Annotated[int, Word("", click.IntRange(1), "ID")]
 OfAgent = Annotated[
-    str,
-    click.option("--agent", default="", metavar="NAME", type=AGENT, help="The agent; by default, the workspace's."),
+    str, click.option("--agent", default="", metavar="NAME", type=AGENT, help="The agent; by default, the workspace's.")
 ]
 Reason = Annotated[str, click.option("--reason", default="", help="The reason, for the history.")]
 
@@ -279,10 +278,7 @@ class Verb(click.Command):
 
 
 def verb(
-    group: click.Group | None = None,
-    *,
-    opens: Opens = Opens.WORKSPACE,
-    scope: "Scope | None" = None,
+    group: click.Group | None = None, *, opens: Opens = Opens.WORKSPACE, scope: "Scope | None" = None
 ) -> Callable[[Handler], Verb]:
     """Turn a handler into a command: its parameters become arguments, except options of decorators below this one.
 

@@ -57,33 +57,34 @@ class FrameworkAgent:
         others = [message for message in _messages(messages) if message.source != self.name]  # not its own messages
         updates = self._updates(others, session)
         if stream:
-            return ResponseStream(updates, finalizer=self._response)
+            return ResponseStream(updates, finalizer=AgentResponse.from_updates)
         return self._whole(updates)
 
     async def _whole(self, updates: AsyncIterator[AgentResponseUpdate]) -> AgentResponse:
-        return self._response([update async for update in updates])
+        return AgentResponse.from_updates([update async for update in updates])
 
     async def _updates(
         self, messages: Sequence[TeamMessage], session: AgentSession | None
     ) -> AsyncIterator[AgentResponseUpdate]:
         streamed = ""
-        async with aclosing(self._adapter(session).turn(messages)) as turn:
-            async for event in turn:
-                if isinstance(event, events.Text):
-                    streamed += event.text
-                if isinstance(event, events.TurnEnded):
-                    text = "" if streamed.strip().endswith(event.reply.strip()) else event.reply
-                    yield self._update(event, [*_texts(text), Content.from_usage(_usage(event))])
-                elif contents := _contents(event):
-                    yield self._update(event, contents)
-
-    def _adapter(self, session: AgentSession | None) -> TurnAdapter:
         name = "" if session is None else session.service_session_id or session.session_id
         adapter = self._adapters.pop(name, None) or TurnAdapter(self._client, self._agent, name)
         self._adapters[name] = adapter
         while len(self._adapters) > _MOST_SESSIONS:
             del self._adapters[next(iter(self._adapters))]
-        return adapter
+        async with aclosing(adapter.turn(messages)) as turn:
+            async for event in turn:
+                if isinstance(event, events.Text):
+                    streamed += event.text
+                if isinstance(event, events.TurnEnded):
+                    text = "" if streamed.strip().endswith(event.reply.strip()) else event.reply
+                    read, wrote = event.usage.get("prompt_tokens", 0), event.usage.get("completion_tokens", 0)
+                    usage = UsageDetails(
+                        input_token_count=read, output_token_count=wrote, total_token_count=read + wrote
+                    )
+                    yield self._update(event, [*_texts(text), Content.from_usage(usage)])
+                elif contents := _contents(event):
+                    yield self._update(event, contents)
 
     def _update(self, event: Event, contents: Sequence[Content]) -> AgentResponseUpdate:
         about = {"knapper": event.type, **({"agent": event.agent} if event.agent else {})}
@@ -99,9 +100,6 @@ class FrameworkAgent:
             response_id=event.turn,
             additional_properties=about,
         )
-
-    def _response(self, updates: Sequence[AgentResponseUpdate]) -> AgentResponse:
-        return AgentResponse.from_updates(updates)
 
 
 def _messages(given: Input) -> list[TeamMessage]:
@@ -136,8 +134,3 @@ def _contents(event: Event) -> list[Content]:
 
 def _texts(text: str) -> list[Content]:
     return [Content.from_text(text)] if text else []
-
-
-def _usage(ended: events.TurnEnded) -> UsageDetails:
-    read, wrote = ended.usage.get("prompt_tokens", 0), ended.usage.get("completion_tokens", 0)
-    return UsageDetails(input_token_count=read, output_token_count=wrote, total_token_count=read + wrote)

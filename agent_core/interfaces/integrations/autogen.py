@@ -75,7 +75,14 @@ class AutoGenAgent(BaseChatAgent):  # type: ignore[misc]  # AutoGen is not insta
                 cancellation_token.link_future(step)
                 event = await step
                 if isinstance(event, events.TurnEnded):
-                    yield Response(chat_message=self._reply(event, reply_id), inner_messages=inner)
+                    usage = RequestUsage(event.usage.get("prompt_tokens", 0), event.usage.get("completion_tokens", 0))
+                    about = {**_about(event), "knapper_reason": event.reason}
+                    about |= {f"knapper_{fact}": ", ".join(names) for fact, names in event.made.items()}
+                    about |= {"knapper_receipt": event.receipt} if event.receipt else {}
+                    reply = TextMessage(
+                        id=reply_id, source=self.name, content=event.reply, models_usage=usage, metadata=about
+                    )
+                    yield Response(chat_message=reply, inner_messages=inner)
                     return
                 for message in self._messages(event, reply_id):
                     if not isinstance(message, ModelClientStreamingChunkEvent):
@@ -118,13 +125,6 @@ class AutoGenAgent(BaseChatAgent):  # type: ignore[misc]  # AutoGen is not insta
                 return [ThoughtEvent(source=self.name, content=text, metadata=_about(event))]
             case _:
                 return []
-
-    def _reply(self, ended: events.TurnEnded, id: str) -> TextMessage:
-        usage = RequestUsage(ended.usage.get("prompt_tokens", 0), ended.usage.get("completion_tokens", 0))
-        about = {**_about(ended), "knapper_reason": ended.reason}
-        about |= {f"knapper_{fact}": ", ".join(names) for fact, names in ended.made.items()}
-        about |= {"knapper_receipt": ended.receipt} if ended.receipt else {}
-        return TextMessage(id=id, source=self.name, content=ended.reply, models_usage=usage, metadata=about)
 
 
 def _words(message: BaseChatMessage) -> str:

@@ -111,7 +111,9 @@ class TurnAdapter:
         target = await self._target()
         fresh = [message for message in messages if message.id not in self._known]
         posted = await self._client.post(_text(fresh), target, key=uuid4().hex)
-        self._remember(fresh)
+        self._known |= {message.id: None for message in fresh if message.id != _UNNAMED}
+        for id in [*self._known][:-_MOST_KNOWN]:
+            del self._known[id]
         is_over = False
         try:
             async with aclosing(self._events_of_turn(posted, target)) as heard:
@@ -131,7 +133,10 @@ class TurnAdapter:
                 if event is None:
                     continue
                 if not is_own and isinstance(event, _BORDERS):
-                    is_own = _is_of(event, await self._client.turn_of(posted, target))
+                    turn = await self._client.turn_of(posted, target)
+                    # a group's turn includes the turns of its members
+                    is_of_member = bool(event.agent) and not isinstance(event, events.TurnStarted)
+                    is_own = turn is not None and (is_of_member or event.turn == turn)
                 is_parked = isinstance(event, events.TurnEnded) and event.reason == "parked"
                 if is_own and not is_parked:
                     yield event
@@ -149,17 +154,6 @@ class TurnAdapter:
                     async for numbered in heard:
                         if isinstance(numbered.event, events.TurnEnded) and numbered.event.turn == turn:
                             return
-
-    def _remember(self, messages: Sequence[TeamMessage]) -> None:
-        self._known |= {message.id: None for message in messages if message.id != _UNNAMED}
-        for id in [*self._known][:-_MOST_KNOWN]:
-            del self._known[id]
-
-
-def _is_of(event: Event, turn: str | None) -> bool:
-    """Return whether an event belongs to a turn. A group's turn includes the turns of its members."""
-    is_of_member = bool(event.agent) and not isinstance(event, events.TurnStarted)
-    return turn is not None and (is_of_member or event.turn == turn)
 
 
 def _text(messages: Sequence[TeamMessage]) -> str:

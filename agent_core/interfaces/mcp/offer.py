@@ -9,7 +9,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, Final, TypeAlias
 
@@ -21,7 +21,6 @@ from agent_core.base.untrusted import block, fence, one_line, shorten, visible
 from agent_core.context import presentation
 from agent_core.functions.answers import CallReport, bad_arguments, show_value
 from agent_core.functions.service import Author, FunctionService, PlannedChange
-from agent_core.functions.service.function_facts import FunctionSummary
 from agent_core.functions.service.grant_service import GrantService
 from agent_core.functions.worker_api import OnProgress
 from agent_core.registry.arguments import read as read_arguments
@@ -76,13 +75,7 @@ LOOKING: Final[Mapping[str, Tool]] = {
             _object(
                 ("need",),
                 need=_text("What is to be done, in a few words."),
-                count={
-                    "type": "integer",
-                    "minimum": 1,
-                    "maximum": 50,
-                    "default": 5,
-                    "description": "At most so many.",
-                },
+                count={"type": "integer", "minimum": 1, "maximum": 50, "default": 5, "description": "At most so many."},
             ),
             reads_only=True,
         ),
@@ -197,21 +190,14 @@ class ToolAnswer:
 Handler: TypeAlias = Callable[[dict[str, Any], Identity, OnProgress | None], Awaitable[ToolAnswer]]
 
 
-@dataclass(slots=True)
-class _Chosen:
-    """The functions listed as tools, cached for one snapshot."""
-
-    snapshot: Snapshot | None = None
-    names: list[str] = field(default_factory=list)
-
-
 class Offer:
     """The tools that a workspace offers."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
         self._settings = workspace.settings.mcp
-        self._chosen = _Chosen()
+        self._chosen: list[str] = []  # the functions listed as tools, of one snapshot
+        self._chosen_of: Snapshot | None = None
         self.questions = WaitingQuestions(workspace.functions.granting)
         self.hidden: frozenset[str] = frozenset()
         """Functions temporarily removed from the list, so that clients treat a new signature as a new tool."""
@@ -281,22 +267,21 @@ class Offer:
     async def _names(self) -> list[str]:
         """Return the names of the functions listed as tools: the most used ones with an allowed standing, sorted."""
         snapshot = self.functions.registry.snapshot()
-        if self._chosen.snapshot is not snapshot:
-            rows = [row for row in (await self.functions.list()).functions if self._is_shown(row)]
+        if self._chosen_of is not snapshot:
+            listed, taken = (await self.functions.list()).functions, {*LOOKING, *GROWING}
+            rows = [row for row in listed if row.standing in self._settings.standings and row.name not in taken]
             most_used = sorted(rows, key=lambda row: (-row.calls, row.name))[: self._settings.shown]
-            self._chosen = _Chosen(snapshot, sorted(row.name for row in most_used))
-        return self._chosen.names
-
-    def _is_shown(self, summary: FunctionSummary) -> bool:
-        return (
-            summary.standing in self._settings.standings and summary.name not in LOOKING and summary.name not in GROWING
-        )
+            self._chosen, self._chosen_of = sorted(row.name for row in most_used), snapshot
+        return self._chosen
 
     async def _find(self, arguments: dict[str, Any], *_: object) -> ToolAnswer:
         # Do not pass on tools of other servers: a client would use them under the approval given to our agents.
         foreign = self.functions.foreign().keys()
         report = await self.functions.search(arguments["need"], arguments.get("count", 5), foreign)
-        lines = [f"- {_headline(match.function)}" for match in report.results]
+        lines = [
+            f"- {match.function.name}: {fence(match.function.description.partition(chr(10))[0], 200)}"
+            for match in report.results
+        ]
         end = f"Read one with {DESCRIBE}, run it with {CALL}."
         return ToolAnswer("\n".join([*lines, end]) if lines else "No function serves this need.")
 
@@ -360,11 +345,7 @@ class Offer:
         return await aside(bulk(report.value), _answer, function, report)
 
     async def _report(
-        self,
-        function: Function,
-        arguments: str | Mapping[str, Any],
-        identity: Identity,
-        on_progress: OnProgress | None,
+        self, function: Function, arguments: str | Mapping[str, Any], identity: Identity, on_progress: OnProgress | None
     ) -> CallReport:
         """Call a function and return the report.
 
@@ -375,19 +356,15 @@ class Offer:
         if self.functions.quarantine.holds(function):
             owners = identity.agents or None  # not conversations: those have their own interfaces
             raise UsageError(await self.functions.quarantine.refusal(function, owners))
-        report = await self.functions.call(name, arguments, on_progress, self._caller())
+        author = None  # only the grants file decides
+        if self._workspace.settings.grants.unattended != "file":
+            author = Author(approvals=self.questions.approvals(self.functions.registry.snapshot()))
+        report = await self.functions.call(name, arguments, on_progress, author)
         if report.outcome != "refused":
             await self.questions.settle(name)
         if report.quarantined is not None:
-            self._chosen.snapshot = None
+            self._chosen_of = None
         return report
-
-    def _caller(self) -> Author | None:
-        """Return the author for calls, with questions that wait; None if only the grants file decides."""
-        if self._workspace.settings.grants.unattended == "file":
-            return None
-        approvals: Approvals = self.questions.approvals(self.functions.registry.snapshot())
-        return Author(approvals=approvals)
 
     async def _function(self, name: str) -> Function:
         """Return a function by name.
@@ -422,10 +399,6 @@ def _purpose(source: str) -> str:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 return (ast.get_docstring(node) or "").partition("\n")[0]
     return ""
-
-
-def _headline(function: Function) -> str:
-    return f"{function.name}: {fence(function.description.partition(chr(10))[0], 200)}"
 
 
 def _answer(function: Function, report: CallReport) -> ToolAnswer:

@@ -185,7 +185,7 @@ class McpDoor:
         task = asyncio.ensure_future(work)
         self._running.add(task)
         task.add_done_callback(self._running.discard)
-        task.add_done_callback(news.wake)
+        task.add_done_callback(lambda _: news.comes.set())
         try:
             while not task.done():
                 await news.comes.wait()
@@ -208,13 +208,10 @@ class McpDoor:
     async def _list_templates(
         self, _: Context, __: wire.PaginatedRequestParams | None
     ) -> wire.ListResourceTemplatesResult:
+        parts = {"source": "The source of a function.", "history": "The versions of a function."}
         templates = [
-            wire.ResourceTemplate(
-                uri_template=f"{_SCHEME}{{name}}/source", name="source", description="The source of a function."
-            ),
-            wire.ResourceTemplate(
-                uri_template=f"{_SCHEME}{{name}}/history", name="history", description="The versions of a function."
-            ),
+            wire.ResourceTemplate(uri_template=f"{_SCHEME}{{name}}/{part}", name=part, description=about)
+            for part, about in parts.items()
         ]
         return wire.ListResourceTemplatesResult(resource_templates=templates)
 
@@ -247,10 +244,6 @@ class _Progress:
     def hear(self, done: float, total: float | None, note: str) -> None:
         """Store the progress that a function reports."""
         self._latest = (done, total, note)
-        self.comes.set()
-
-    def wake(self, _: object) -> None:
-        """Wake the waiting task because the work is done."""
         self.comes.set()
 
     def take(self) -> tuple[float, float | None, str | None] | None:
@@ -328,10 +321,6 @@ class Announcer:
             work.cancel()
             await asyncio.gather(work, return_exceptions=True)
 
-    def poke(self) -> None:
-        """Announce that the list changed although no function did."""
-        self._comes.set()
-
     def _hear(self, change: RegistryChange) -> None:
         signatures = self._now()
         known = self._signatures.keys() & signatures.keys()
@@ -365,7 +354,7 @@ class Announcer:
         await self._offer.listed(listings + self._clients(), _LOADING_S)
         await asyncio.sleep(time.monotonic() - told)
         self._offer.hidden -= altered
-        self.poke()
+        self._comes.set()  # the list has changed, although no function has
 
 
 # The server on standard input and output, for the program that started it. Only messages go to standard output; all

@@ -12,8 +12,8 @@ from agent_core.storage.agent_store import HELPER_RUN
 from agent_core.workspace.portable import AgentReport, waiting_of
 from sandbox.wire.lines import bare_lines
 
-from ..spans import Line, Role, columns, indented, line, money
-from .verdicts import problem_lines
+from ..spans import Line, Role, Span, columns, indented, line, money
+from .verdicts import counted, problem_lines
 
 if TYPE_CHECKING:  # for annotations
     from agent_core.workspace.helper_changes import HelperVerdict
@@ -104,10 +104,7 @@ def facts_lines(data: Json) -> list[Line]:
     rows = [
         ["agent", data["name"]],
         ["settings", settings or "as the workspace says"],
-        [
-            "conversation",
-            f"{_turns(data)}, {_many(data['messages'], 'message')}, {day(data['last_at'])}",
-        ],
+        ["conversation", f"{_turns(data)}, {_many(data['messages'], 'message')}, {day(data['last_at'])}"],
         *(["block", _block_line(block)] for block in data["blocks"]),
         *(["section", f"{section['name']} ({section['characters']} characters)"] for section in data["sections"]),
         ["archival", _many(data["passages"], "passage")],
@@ -177,15 +174,13 @@ _ROLES: Mapping[str, Role] = {"running": "ok", "stuck": "bad", "stopped": "bad",
 
 def tree_lines(states: Sequence["AgentState"]) -> list[Line]:
     """Return a row for each agent's state, in the given order."""
-    rows = [_row(state) for state in states]
+    rows = []
+    for state in states:
+        since = f"since {shown_time(state.since, '%m-%d %H:%M:%S')}" if state.since else ""
+        waits = f"{state.state} → {state.waits_on}" if state.waits_on else state.state
+        spent = ", ".join(_amount(name, amount) for name, amount in state.spent.items())
+        rows.append([state.name, waits, since, spent, one_line(state.why, 60)])
     return columns(rows, ("name", "", "dim", "dim", "dim"))
-
-
-def _row(state: "AgentState") -> list[str]:
-    since = f"since {shown_time(state.since, '%m-%d %H:%M:%S')}" if state.since else ""
-    waits = f"{state.state} → {state.waits_on}" if state.waits_on else state.state
-    spent = ", ".join(_amount(name, amount) for name, amount in state.spent.items())
-    return [state.name, waits, since, spent, one_line(state.why, 60)]
 
 
 def _amount(name: str, amount: float) -> str:
@@ -194,23 +189,20 @@ def _amount(name: str, amount: float) -> str:
     return f"{amount:,.0f} {name.removesuffix('s') if amount == 1 else name}"
 
 
-class BehindLines:
-    """The lines about turns of agents in the background."""
-
-    def of(self, event: Event) -> list[Line]:
-        """Return the lines for an event; most events have none."""
-        who = event.agent
-        match event:
-            case events.TurnEnded(reason="replied"):
-                return [line(("name", f"  {who}"), ("dim", f" {one_line(event.reply, _CHARS)}"))]
-            case events.TurnEnded(reason="parked"):
-                return [line(("name", f"  {who}"), ("dim", " waits for an answer"))]
-            case events.TurnEnded(reason="handed_off"):
-                return [line(("name", f"  {who}"), ("dim", " handed it over"))]
-            case events.Warned():
-                return [line(("name", f"  {who}"), ("warn", f" {one_line(event.text, _CHARS)}"))]
-            case _:
-                return []
+def behind_lines(event: Event) -> list[Line]:
+    """Return the lines for an event of an agent in the background; most events have none."""
+    match event:
+        case events.TurnEnded(reason="replied"):
+            told: Span = ("dim", f" {one_line(event.reply, _CHARS)}")
+        case events.TurnEnded(reason="parked"):
+            told = ("dim", " waits for an answer")
+        case events.TurnEnded(reason="handed_off"):
+            told = ("dim", " handed it over")
+        case events.Warned():
+            told = ("warn", f" {one_line(event.text, _CHARS)}")
+        case _:
+            return []
+    return [line(("name", f"  {event.agent}"), told)]
 
 
 _LAST_RUNS = 5
@@ -262,7 +254,9 @@ def _summary(helper: "Helper", runs: Mapping[str, Sequence[str]]) -> Json:
 
 def list_lines(rows: Iterable[Json]) -> list[Line]:
     """Return the helpers as columns."""
-    cells = [[one_line(row["signature"], 70), one_line(row["purpose"], 60), _runs(row["runs"])] for row in rows]
+    cells = [
+        [one_line(row["signature"], 70), one_line(row["purpose"], 60), counted(row["runs"], "run")] for row in rows
+    ]
     return columns(cells, ("name", "", "dim"))
 
 
@@ -276,7 +270,7 @@ def helper_facts_lines(data: Json) -> list[Line]:
         ["helpers", ", ".join(data["helpers"]) or "none"],
         ["model", data["model"] or "that of the workspace"],
         ["budget", budget],
-        ["runs", _runs(data["runs"])],
+        ["runs", counted(data["runs"], "run")],
         *(["", f"knapper agents show {name}"] for name in data["last_runs"]),
     ]
     return columns(rows, ("dim", ""))
@@ -323,7 +317,3 @@ def proposal_lines(proposals: Iterable["HelperProposal"]) -> list[Line]:
         lines += indented(line(("dim", f"“{one_line(request, 100)}”")) for request in one.requests)
         lines += source_lines(one.draft)
     return lines
-
-
-def _runs(count: int) -> str:
-    return f"{count} run{'' if count == 1 else 's'}"

@@ -141,7 +141,13 @@ def call_lines(call: ShownCall, columns: int, where: str = "") -> list[Line]:
     kept = kept_lines(call, where, columns)
     apart = bare_lines(call.verdict.conflict)[2:]  # lines that a person saved meanwhile
     if call.name == _CONFIRM:
-        return [*kept, *_taken_over(call.verdict, columns)]
+        sides = [
+            (sign, f"{one_line(row.call, columns // 2)} → {one_line(result, columns)}")
+            for row in call.verdict.taken_over[:1]
+            for sign, result in (("-", row.expected), ("+", row.returned))
+            if result.strip()
+        ]
+        return [*kept, *indented(coloured(cut(f"{sign} {text}", columns - 2) for sign, text in sides))]
     if not (call.verdict.admitted or apart):
         return kept
     changed = [row for row in apart or call.diff if row[:1] in "+-"]
@@ -149,17 +155,6 @@ def call_lines(call: ShownCall, columns: int, where: str = "") -> list[Line]:
     shown = changed if len(changed) <= _MOST_CHANGED + 1 else changed[:_MOST_CHANGED]
     rows = indented(coloured(cut(one_line(row, 2 * columns), columns - 2) for row in shown))
     return [*kept, *rows, *(more if len(shown) < len(changed) else [])]
-
-
-def _taken_over(judgment: Judgment, columns: int) -> list[Line]:
-    """Return the first example whose expected result was replaced by the actual one, before and after."""
-    sides = [
-        (sign, f"{one_line(row.call, columns // 2)} → {one_line(result, columns)}")
-        for row in judgment.taken_over[:1]
-        for sign, result in (("-", row.expected), ("+", row.returned))
-        if result.strip()
-    ]
-    return indented(coloured(cut(f"{sign} {text}", columns - 2) for sign, text in sides))
 
 
 def kept_lines(call: ShownCall, where: str, columns: int) -> list[Line]:
@@ -232,7 +227,9 @@ def call_line(call: ShownCall, columns: int) -> Line:
     result, role = _result(call)
     unproven = "  unproven" if call.detail.get("unproven") else ""
     room = max(24, columns - width(tail + unproven) - 5)
-    call_text = cut(one_line(_call_text(call), 2 * room), max(room - width(result), room * 3 // 5))
+    # The source and the verdict are shown below such a call, so its name is enough.
+    made = f"{call.name}({call.verdict.name})" if call.verdict else compact_call(call.name, call.arguments)
+    call_text = cut(one_line(made, 2 * room), max(room - width(result), room * 3 // 5))
     answer = cut(result, room - width(call_text))
     name, opening, arguments = call_text.partition("(")
     return line(
@@ -290,7 +287,10 @@ def changed_lines(changed: FunctionsChanged, when: str = "outside") -> list[Line
     """Return lines about changes to the functions. `when` says when or where a change was made if it came from saved
     files rather than an agent or a command.
     """
-    below = [*save_lines(changed), *(row for text in changed.rejected for row in _rejection_lines(changed, text))]
+    below = save_lines(changed)
+    for text in changed.rejected:
+        below.append(line(("bad", "✗ rejected: "), text))
+        below += indented(quoted([line(changed.lines[text])])) if text in changed.lines else []
     if not (changed.loaded or changed.changed or changed.removed):
         return below
     by = {"human": when, "user": "by you"}.get(changed.by, f"by {changed.by}")
@@ -306,11 +306,6 @@ def is_own(changed: FunctionsChanged, words: Collection[str]) -> bool:
     names = {*changed.loaded, *changed.changed, *changed.removed}
     news = changed.rejected or changed.fixed or changed.standings or changed.disagreeing or changed.noted
     return names <= {*words} and not news
-
-
-def _rejection_lines(changed: FunctionsChanged, text: str) -> list[Line]:
-    headline = line(("bad", "✗ rejected: "), text)
-    return [headline, *indented(quoted([line(changed.lines[text])]))] if text in changed.lines else [headline]
 
 
 def was_told(reply: str, heard: str) -> bool:
@@ -371,16 +366,10 @@ def _receipt_parts(event: TurnEnded, spending: Sequence[str], columns: int) -> t
         every = [receipt.parts(most) for most in (*shorter, 0)]
         outside: list[_Parts] = [[part for part in parts if part[0] not in INSIDE] for parts in every]
         pairs = [(parts, spent) for parts in (*every[:-1], *outside) for spent in spending]
-    return next((pair for pair in pairs if _wide(*pair) <= columns), pairs[-1])
-
-
-def _wide(parts: _Parts, spent: str) -> int:
-    return width(" · ".join([spent, *(text for _, text in parts)]))
-
-
-def _call_text(call: ShownCall) -> str:
-    # The source and the verdict are shown below such a call, so its name is enough.
-    return f"{call.name}({call.verdict.name})" if call.verdict else compact_call(call.name, call.arguments)
+    for parts, spent in pairs:
+        if width(" · ".join([spent, *(text for _, text in parts)])) <= columns:
+            return parts, spent
+    return pairs[-1]
 
 
 def _result(call: ShownCall) -> tuple[str, Role]:

@@ -14,20 +14,15 @@ from agent_core.registry.function import reach_words
 from sandbox.wire.lines import bare_lines
 
 from ..spans import Choice, Line, Span, Table, columns, cut, duration, indented, line
-from .verdicts import COMMAND, coloured, problem_lines, stage_lines, verdict_lines
+from .verdicts import COMMAND, coloured, counted, problem_lines, stage_lines, verdict_lines
 
 if TYPE_CHECKING:
     from agent_core.base.events import Quarantined
     from agent_core.functions.gate.verdict import Survivor
     from agent_core.functions.search import SearchReport
-    from agent_core.functions.service.call_records import CallTotals, FailureKind, FunctionStatistics, VersionStatistics
+    from agent_core.functions.service.call_records import FailureKind, FunctionStatistics, VersionStatistics
     from agent_core.functions.service.effects import FunctionEffect
-    from agent_core.functions.service.function_facts import (
-        Coverage,
-        FunctionDetails,
-        FunctionListing,
-        FunctionSummary,
-    )
+    from agent_core.functions.service.function_facts import Coverage, FunctionDetails, FunctionListing, FunctionSummary
     from agent_core.functions.service.history import BlamedLine, FunctionHistory, HistoryEntry, Version, VersionDiff
     from agent_core.functions.service.judgment import Judgment, PendingCandidate
     from agent_core.functions.service.quarantine import Released
@@ -216,11 +211,19 @@ def statistics_lines(statistics: "FunctionStatistics") -> list[Line]:
     totals = statistics.totals
     if not totals.calls:
         return [line(("dim", "no calls on record; those of functions test and trace are not recorded"))]
-    lines = [line(_totals_text(totals)), line(("dim", _times(totals)))]
-    if kinds := _kinds(statistics.kinds):
-        lines.append(line(("dim", "ended otherwise: "), kinds))
+    calls, last = f"called {totals.calls} ×", f"last {moment(totals.last_called)}"
+    usual, longest = duration(totals.median_s or 0.0), duration(totals.longest_s)
+    text = f"{usual} a call (median), {longest} at most, {duration(totals.seconds)} in all"
+    if totals.cpu_s is not None:
+        text += f", {duration(totals.cpu_s)} of it on a processor"
+    text += f", {totals.memory / 2**20:.0f} MiB at most" if totals.memory else ""
+    lines = [line(f"{calls}: {totals.returned} returned, {totals.failed} failed, {last}"), line(("dim", text))]
+    if kinds := statistics.kinds:
+        shown = [f"{_kind(kind)} {kind.calls} ×" for kind in kinds[:_KINDS]]
+        shown += ["…"] if len(kinds) > _KINDS else []
+        lines.append(line(("dim", "ended otherwise: "), ", ".join(shown)))
     if turns := statistics.turns:
-        lines.append(line(("dim", f"lately in {len(turns)} turn{_s(len(turns))}, the last {turns[0]}")))
+        lines.append(line(("dim", f"lately in {counted(len(turns), 'turn')}, the last {turns[0]}")))
     if released := statistics.released:
         lines.append(line(("dim", f"released from quarantine {moment(released[-1][1])}")))
     return [*lines, *_version_lines(statistics.versions)]
@@ -245,7 +248,7 @@ def unused_lines(listing: "FunctionListing", typed: str = COMMAND) -> list[Line]
 def unused_hint(listing: "FunctionListing", typed: str) -> list[Line]:
     """Return a line about unused functions, to show below a list."""
     many = listing.unused
-    hint = f"{many} function{_s(many)} not called for a long time: {typed}"
+    hint = f"{counted(many, 'function')} not called for a long time: {typed}"
     return [line(("dim", hint))] if many else []
 
 
@@ -266,24 +269,6 @@ def _last_good_version(quarantined: "Quarantined") -> str:
     version = quarantined.worked_version
     which = "this version" if version == quarantined.version else f"version {version[:_SHORT]}"
     return f"{which}, {moment(quarantined.worked_at)}"
-
-
-def _totals_text(totals: "CallTotals") -> str:
-    calls, last = f"called {totals.calls} ×", f"last {moment(totals.last_called)}"
-    return f"{calls}: {totals.returned} returned, {totals.failed} failed, {last}"
-
-
-def _times(totals: "CallTotals") -> str:
-    usual, longest = duration(totals.median_s or 0.0), duration(totals.longest_s)
-    text = f"{usual} a call (median), {longest} at most, {duration(totals.seconds)} in all"
-    if totals.cpu_s is not None:
-        text += f", {duration(totals.cpu_s)} of it on a processor"
-    return text + (f", {totals.memory / 2**20:.0f} MiB at most" if totals.memory else "")
-
-
-def _kinds(kinds: Sequence["FailureKind"]) -> str:
-    shown = [f"{_kind(kind)} {kind.calls} ×" for kind in kinds[:_KINDS]]
-    return ", ".join([*shown, *(["…"] if len(kinds) > _KINDS else [])])
 
 
 def _kind(kind: "FailureKind") -> str:
@@ -313,10 +298,6 @@ def _version_lines(versions: Sequence["VersionStatistics"]) -> list[Line]:
 def _since(function: "FunctionSummary") -> str:
     label = "last called" if function.last_called == function.unused_since else "no calls on record since it was added"
     return f"{label} {moment(function.unused_since)[:10]}"
-
-
-def _s(many: int) -> str:
-    return "" if many == 1 else "s"
 
 
 def history_lines(entries: Iterable["HistoryEntry"]) -> list[Line]:

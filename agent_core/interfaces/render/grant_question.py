@@ -349,12 +349,10 @@ def grants_lines(listing: "GrantListing") -> list[Line]:
         state = f"{state[:-1]}: since your yes, {one_line(row.changed)})" if row.changed else state
         state = state if row.exists else " (there is no such function)"
         lines.append(line(("name", row.name), ("dim", f"  {one_line(row.by)}, {one_line(row.at)}"), ("bad", state)))
-        lines += indented([_sentence(sentence, row.in_force) for sentence in row.grants.sentences()])
+        in_force = row.in_force.sentences()
+        for sentence in row.grants.sentences():
+            lines += indented([line(sentence if sentence in in_force else ("dim", f"{sentence} (proposed)"))])
     return [*lines, *problem_lines(listing.problems)]
-
-
-def _sentence(sentence: str, grants_now: Grants) -> Line:
-    return line(sentence) if sentence in grants_now.sentences() else line(("dim", f"{sentence} (proposed)"))
 
 
 def _grant_lines(style: Role, mark: str, name: str, verb: str, grants: Grants) -> list[Line]:

@@ -30,12 +30,14 @@ from .verdicts import compact_call
 if TYPE_CHECKING:  # for annotations
     from agent_core.memory.agent_memory import AgentMemory
     from agent_core.memory.blocks import PlannedEdit
-    from agent_core.storage import BlockChange, BlockRow, MemoryStore, SectionRow, Store
+    from agent_core.storage import BlockChange, BlockRow, MemoryStore, Store
 
 
 Json = dict[str, Any]  # Any: JSON
 _HIT = 140
 _COUNT = 10
+_OF_BLOCK = ("label", "value", "limit", "description", "read_only", "shared", "position", "version", "edited")
+_BY = ("by", "agent", "turn", "at")
 _NEAREST = 3  # hits shown if none contains a word of the question
 _WHERE = {"messages": "recall", "passages": "archival"}
 _HANDS = {
@@ -85,8 +87,8 @@ async def memory_document(store: "Store", agent: str, label: str = "") -> Json:
     counts = await counts_of(store, agent)
     return {
         "agent": agent,
-        "blocks": [_block(row) for row in blocks],
-        "sections": [_section(row) for row in sections],
+        "blocks": [_fields(row, *_OF_BLOCK) for row in blocks],
+        "sections": [_fields(row, "name", "position", "text", "limit", "edited") for row in sections],
         "messages": counts.messages,
         "passages": counts.passages,
         "edited": counts.edited or None,
@@ -106,9 +108,17 @@ async def history_document(store: "MemoryStore", agent: str, label: str = "") ->
         raise UsageError(f"`{agent}` never had a block `{label}`.", fix=await known_labels(store, agent, label))
     changes = [(block_label, change) for id, block_label in ids for change in await store.block_history(id)]
     changes.sort(key=lambda pair: pair[1].at)
-    document: Json = {"agent": agent, "changes": [_change(block_label, change) for block_label, change in changes]}
+    document: Json = {
+        "agent": agent,
+        "changes": [
+            {"label": name, **_fields(change, "version", "value"), "what": change.action, **_fields(change, *_BY)}
+            for name, change in changes
+        ],
+    }
     if label:
-        document["lines"] = [_blame_json(line) for line in blame(await store.block_history(ids[-1][0]))]
+        lines = blame(await store.block_history(ids[-1][0]))
+        by = ("by", "agent", "turn", "version", "at")
+        document["lines"] = [{"text": line.text, **_fields(line.by, *by)} for line in lines]
     return document
 
 
@@ -169,18 +179,14 @@ def history_lines(data: Json) -> list[Line]:
         return []
     rows = [[day(change["at"]), change["label"], f"v{change['version']}", _hand(change)] for change in changes]
     titles, *heads = columns([("when", "block", "version", "by"), *rows], ("dim", "name", "", ""))
-    whats = [indented([line(one_line(change["what"], 400))]) for change in changes]
-    below = [row for head, body in zip(heads, whats, strict=True) for row in (head, *body)]
-    return [tuple(("dim", text) for _, text in titles), *below, *_blame_lines(data.get("lines", ()))]
-
-
-def _blame_lines(lines: Sequence[Json]) -> list[Line]:
-    """Return the author of each line, below a heading; nothing for an empty block."""
-    if not lines:
-        return []
-    rows = [(_hand(row), f"v{row['version']}", one_line(row["text"], 400)) for row in lines]
-    titles, *below = columns([("who wrote the line", "", "line"), *rows], ("", "dim", ""))
-    return [line(""), tuple(("dim", text) for _, text in titles), *below]
+    lines: list[Line] = [tuple(("dim", text) for _, text in titles)]
+    for head, change in zip(heads, changes, strict=True):
+        lines += [head, *indented([line(one_line(change["what"], 400))])]
+    if blamed := data.get("lines"):
+        by = [[_hand(row), f"v{row['version']}", one_line(row["text"], 400)] for row in blamed]
+        titles, *below = columns([("who wrote the line", "", "line"), *by], ("", "dim", ""))
+        lines += [line(""), tuple(("dim", text) for _, text in titles), *below]
+    return lines
 
 
 def edit_says(change: "BlockChange") -> str:
@@ -322,24 +328,6 @@ def _fields(row: object, *names: str) -> Json:
     return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
 
-def _block(row: "BlockRow") -> Json:
-    about = _fields(row, "label", "value", "limit", "description", "read_only", "shared", "position", "version")
-    return {**about, "edited": row.edited}
-
-
-def _section(row: "SectionRow") -> Json:
-    return _fields(row, "name", "position", "text", "limit", "edited")
-
-
-def _change(label: str, change: "BlockChange") -> Json:
-    was = {"label": label, **_fields(change, "version", "value"), "what": change.action}
-    return {**was, **_fields(change, "by", "agent", "turn", "at")}
-
-
-def _blame_json(line: BlockLine) -> Json:
-    return {"text": line.text, **_fields(line.by, "by", "agent", "turn", "version", "at")}
-
-
 def _hand(change: Json) -> str:
     by = str(change["by"])
     hand = _HANDS.get(by, by).format(change["agent"])
@@ -389,7 +377,14 @@ def _turn(agent: str, turn: Sequence[Entry]) -> Iterator[str]:
             case "user":
                 yield f"**You:** {text}"
             case "assistant":
-                yield from _reply(agent, text, entry.payload.get("calls") or (), results)
+                calls = entry.payload.get("calls") or ()
+                sent = [_message(call) for call in calls if call.get("name") == SEND]
+                if text:  # text next to a sent message is a thought
+                    yield "*" + " ".join(bare_lines(text)) + "*" if sent else f"**{agent}:** {text}"
+                others = [_call(call, results.get(call.get("id"))) for call in calls if call.get("name") != SEND]
+                if others:
+                    yield "\n".join(others)
+                yield from (f"**{agent}:** {message}" for message in sent)
             case "notice":
                 yield "\n".join(f"> {row}" for row in bare_lines(text))
             case kind if kind == STREAMED:
@@ -401,21 +396,6 @@ def _turn(agent: str, turn: Sequence[Entry]) -> Iterator[str]:
                 yield f"> This turn: {fence(receipt_in([entry]).text, _LONGEST)}"
             case _:
                 pass
-
-
-def _reply(
-    agent: str,
-    text: str,
-    calls: Sequence[dict[str, Any]],  # Any: JSON
-    results: dict[Any, dict[str, Any]],  # Any: JSON
-) -> Iterator[str]:
-    sent = [_message(call) for call in calls if call.get("name") == SEND]
-    if text:  # text next to a sent message is a thought
-        yield "*" + " ".join(bare_lines(text)) + "*" if sent else f"**{agent}:** {text}"
-    others = [_call(call, results.get(call.get("id"))) for call in calls if call.get("name") != SEND]
-    if others:
-        yield "\n".join(others)
-    yield from (f"**{agent}:** {message}" for message in sent)
 
 
 def _message(call: dict[str, Any]) -> str:  # Any: JSON

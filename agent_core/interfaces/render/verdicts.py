@@ -2,7 +2,8 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -315,22 +316,14 @@ def value_text(value: Any) -> str:  # Any: a JSON value
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _readable(value: Any) -> str:  # Any: a JSON value
-    """Return a value like `value_text`, but as Python source if JSON cannot represent it, such as a tuple."""
-    text = value_text(value)
-    if isinstance(value, str) or f'"{TAG}"' not in text:
-        return text
-    try:
-        return repr(read(value))
-    except ProtocolError:
-        return text
-
-
 def value_lines(call: "CallReport | RecordedOutcome", *, as_it_is: bool = False) -> list[Line]:
     """Return the lines of a returned value; nothing if the call did not return. Multiple lines get a bar."""
     if call.outcome != "returned":
         return []
-    shown = value_text(call.value) if as_it_is else _readable(call.value)
+    shown = value_text(call.value)
+    if not (as_it_is or isinstance(call.value, str)) and f'"{TAG}"' in shown:  # not a value of JSON, such as a tuple
+        with suppress(ProtocolError):
+            shown = repr(read(call.value))
     texts = [line(text) for text in bare_lines(shown)]
     return texts if as_it_is or len(texts) < 2 else quoted(texts)
 
@@ -363,13 +356,20 @@ _MOST = 10  # findings shown of one kind
 def audit_lines(report: "AuditReport", typed: str) -> list[Line]:
     """Return an audit report with the first few findings of each kind."""
     mark: Span = ("ok", "✓ ") if not report.findings else ("warn", "~ ")
-    count = f"{report.functions} function{'' if report.functions == 1 else 's'}"
-    lines = [line(mark, ("strong", f"{report.score} of 100"), f": {count}")]
-    rows = [(part.code, f"{part.points:g} of {part.most}", _function_count(part.functions)) for part in report.parts]
+    lines = [line(mark, ("strong", f"{report.score} of 100"), f": {counted(report.functions, 'function')}")]
+    rows = [
+        (part.code, f"{part.points:g} of {part.most}", counted(part.functions, "function") if part.functions else "")
+        for part in report.parts
+    ]
     lines += indented(columns(rows, ("name", "", "dim")))
     for part in report.parts:
         findings = [finding for finding in report.findings if finding.problem.code == part.code]
-        lines += [row for finding in findings[:_MOST] for row in _finding(finding, typed)]
+        for finding in findings[:_MOST]:
+            problem = finding.problem
+            place: Span = ("dim", f" {problem.where} · {problem.code}")
+            lines.append(line(("warn", "~ "), ("name", finding.function), place, f": {one_line(problem.message)}"))
+            way = line(("dim", f"{finding.proposal}: "), one_line(problem.fix or ""))
+            lines += indented([way, line(("strong", _command(finding, typed)))])
         if len(findings) > _MOST:
             lines.append(line(("dim", f"  and {len(findings) - _MOST} more {part.code}; --json has all")))
     return lines
@@ -399,10 +399,8 @@ def tending_lines(report: "TendingReport", typed: str) -> list[Line]:
         facts = [step.why_not] if step.why_not else [*step.evidence]
         lines += indented([line(("dim", one_line(fact, 400))) for fact in facts])
         lines += indented([line(text) for text in bare_lines(step.diff)]) if step.diff else []
-    done, open_steps = (
-        [step for step in report.steps if step.done],
-        [step for step in report.steps if not (step.done or step.why_not)],
-    )
+    done = [step for step in report.steps if step.done]
+    open_steps = [step for step in report.steps if not (step.done or step.why_not)]
     lines.append(line(("dim", f"{len(done)} done, {len(open_steps)} proposed, {report.tokens:,} tokens")))
     if report.stopped:
         lines.append(line(("warn", f"Stopped before everything was checked: {report.stopped}.")))
@@ -423,22 +421,6 @@ def undone_lines(steps: "list[UndoneStep]") -> list[Line]:
         else line(("bad", "✗ "), ("name", step.function), f" was not undone: {one_line(step.why_not, 300)}")
         for step in steps
     ]
-
-
-def _function_count(functions: int) -> str:
-    return f"{functions} function{'' if functions == 1 else 's'}" if functions else ""
-
-
-def _finding(finding: "AuditFinding", typed: str) -> list[Line]:
-    problem = finding.problem
-    head = line(
-        ("warn", "~ "),
-        ("name", finding.function),
-        ("dim", f" {problem.where} · {problem.code}"),
-        f": {one_line(problem.message)}",
-    )
-    way = line(("dim", f"{finding.proposal}: "), one_line(problem.fix or ""))
-    return [head, *indented([way, line(("strong", _command(finding, typed)))])]
 
 
 def _command(finding: "AuditFinding", typed: str) -> str:
@@ -474,12 +456,12 @@ def function_lines(function: "ImportedFunction", *, is_tried: bool) -> list[Line
     return [
         line(_MARKS[function.outcome], ("name", function.name), text, tail),
         *indented(line(("warn", "~ "), ("dim", "fixed: "), fix.message) for fix in function.fixes),
-        *indented(problem_line(problem) for problem in function.problems if _is_shown(problem)),
+        *indented(
+            problem_line(problem)
+            for problem in function.problems
+            if problem.severity != "warns" or problem.code == "here-already"
+        ),
     ]
-
-
-def _is_shown(problem: Problem) -> bool:
-    return problem.severity != "warns" or problem.code == "here-already"
 
 
 def summary_lines(report: "ImportReport") -> list[Line]:
@@ -501,24 +483,18 @@ def summary_lines(report: "ImportReport") -> list[Line]:
         words = "a draft: its results are" if drafts == 1 else f"{drafts} drafts: their results are"
         lines.append(line(("dim", f"{words} marked as unproven until examples are added, or enough calls return")))
     counts = report.summary
-    shown = ", ".join(_outcome_counts(counts, is_tried=report.dry_run)) or "no function"
-    mark: Span = ("bad", "✗ ") if report.has_failed else ("ok", "✓ ")
-    return [*lines, line(mark, f"{report.from_}: {shown}")]
-
-
-def _outcome_counts(counts: Mapping[str, int], *, is_tried: bool) -> Iterator[str]:
-    """Yield the numbers of functions that were added, fixed among these, skipped, and rejected."""
+    shown = [f"{counts[outcome]} {outcome}" for outcome in ("skipped", "refused") if counts[outcome]]
     if added := counts["joined"] + counts["fixed"]:
         fixed = f" ({counts['fixed']} of them fixed)" if counts["fixed"] else ""
-        yield f"{added} {'would be added' if is_tried else 'added'}{fixed}"
-    yield from (f"{counts[outcome]} {outcome}" for outcome in ("skipped", "refused") if counts[outcome])
+        shown = [f"{added} {'would be added' if report.dry_run else 'added'}{fixed}", *shown]
+    mark: Span = ("bad", "✗ ") if report.has_failed else ("ok", "✓ ")
+    return [*lines, line(mark, f"{report.from_}: {', '.join(shown) or 'no function'}")]
 
 
 def export_lines(report: "ExportReport") -> list[Line]:
     """Return lines about an exported package: its functions, and what could not be included."""
     lines = [line(("warn", "! "), f"{note.name}: {note.message}") for note in report.notes]
-    count = len(report.functions)
-    summary = f"{count} function{'' if count == 1 else 's'} in {report.folder}, package {report.package}"
+    summary = f"{counted(len(report.functions), 'function')} in {report.folder}, package {report.package}"
     return [*lines, line(("ok", "✓ "), summary)]
 
 

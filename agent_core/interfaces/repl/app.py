@@ -64,7 +64,9 @@ class Repl:
     async def run(self) -> int:
         """Run until the user leaves, a signal ends it, or the conversation cannot be opened. Return the exit code."""
         if read_early_settings(Path(self._options.root), os.environ).plain:
-            return await _plainly(self._options)
+            gc.enable()
+            plain = await asyncio.to_thread(import_module, "..plain", __package__)
+            return 0 if await plain.each_line(self._options) else 1
         async with self._group:
             conversation = self._group.create_task(self._converse())
             self._heed_signals()
@@ -73,7 +75,12 @@ class Repl:
                 await self.prompt.app.run_async(
                     pre_run=self._leave_if_ended, handle_sigint=False, set_exception_handler=False
                 )
-            await self._close(conversation)
+            if self._session is not None:
+                await self._session.leave()
+            if self._session is None or not self._session.stoppable:
+                conversation.cancel()
+            else:
+                self._lines.put_nowait(None)  # the ending turn may not have begun with a line
         if self._failure is not None:
             self._take_back(*self.prompt.unsent())
             raise self._failure
@@ -85,7 +92,15 @@ class Repl:
         was_asked = bool(self.prompt.live.question)
         if self._session is not None and self._session.answers(text):
             return
-        self._echo(text)
+        first, *others = text.split("\n")
+        shown = others if len(others) <= _ECHOED else others[: _ECHOED // 2]
+        lines = [
+            line(("name", MARK), ("strong", shortened(first))),
+            *(line("  ", ("strong", shortened(other_line))) for other_line in shown),
+        ]
+        if more := len(others) - len(shown):
+            lines.append(line(("dim", f"  … {more} more lines")))
+        self.prompt.print_above(painted(lines, sys.stdout))
         if self._session is not None and (self._session.busy or self._session.can_run_beside(text)):
             self._start(self._session.during(text))
         else:
@@ -151,43 +166,17 @@ class Repl:
         finally:
             self.leave()
 
-    async def _close(self, conversation: asyncio.Task[None]) -> None:
-        if self._session is not None:
-            await self._session.leave()
-        if self._session is None or not self._session.stoppable:
-            conversation.cancel()
-        else:
-            self._lines.put_nowait(None)  # the ending turn may not have begun with a line
-
     def _start(self, work: Coroutine[None, None, None]) -> None:
         self._group.create_task(work)
 
     def _say(self, text: str) -> None:
         self.prompt.print_above(painted([line(("dim", f"  {text}"))], sys.stdout))
 
-    def _echo(self, text: str) -> None:
-        first, *others = text.split("\n")
-        shown = others if len(others) <= _ECHOED else others[: _ECHOED // 2]
-        lines = [
-            line(("name", MARK), ("strong", shortened(first))),
-            *(line("  ", ("strong", shortened(other_line))) for other_line in shown),
-        ]
-        if more := len(others) - len(shown):
-            lines.append(line(("dim", f"  … {more} more lines")))
-        self.prompt.print_above(painted(lines, sys.stdout))
-
     def _names(self) -> list[str]:
         return self._session.names() if self._session is not None else []
 
     async def _completions(self, kind: str, first: str) -> list[tuple[str, str]]:
         return await self._session.offered(kind, first) if self._session is not None else []
-
-
-async def _plainly(options: RunOptions) -> int:
-    """Run with plain lines only, for users of screen readers."""
-    gc.enable()
-    plain = await asyncio.to_thread(import_module, "..plain", __package__)
-    return 0 if await plain.each_line(options) else 1
 
 
 _TOO_LATE = "The call has ended, so this was not a debugger command. Enter again sends it to the assistant."
@@ -211,12 +200,6 @@ def bindings(prompt: Prompt, repl: Repl) -> KeyBindings:
     keys.add("enter", filter=debugging)(lambda event: prompt.debug.enter())
     keys.add("c-c", filter=debugging)(lambda event: repl.interrupt() if prompt.debug.stops_turn() else None)
     keys.add("c-d", filter=debugging & no_command)(lambda event: prompt.debug.end())
-    _bind_answers(keys, prompt, repl)
-    _bind_table(keys, prompt)
-    return keys
-
-
-def _bind_answers(keys: KeyBindings, prompt: Prompt, repl: Repl) -> None:
     is_asking = Condition(lambda: prompt.asking is not None)
     counts = Condition(lambda: prompt.asking is not None and prompt.asking.state in ANSWERABLE)
     word = Condition(lambda: prompt.asking is not None and prompt.asking.state == "word")
@@ -225,9 +208,6 @@ def _bind_answers(keys: KeyBindings, prompt: Prompt, repl: Repl) -> None:
     keys.add("escape", filter=counts | word, eager=True)(lambda event: _open(prompt).refuse())
     keys.add("c-d", filter=is_asking, eager=True)(lambda event: repl.leave())
     keys.add(Keys.Any, filter=counts, eager=True)(lambda event: _open(prompt).press(_text(event)))
-
-
-def _bind_table(keys: KeyBindings, prompt: Prompt) -> None:
     looks = Condition(lambda: prompt.browser is not None and prompt.asking is None)
     moves = {"up": -1, "c-p": -1, "down": 1, "c-n": 1, "pageup": -2, "pagedown": 2}
     for key, by in moves.items():
@@ -238,6 +218,7 @@ def _bind_table(keys: KeyBindings, prompt: Prompt) -> None:
     keys.add("c-d", filter=looks, eager=True)(lambda event: _table(prompt).escape())
     keys.add("backspace", filter=looks, eager=True)(lambda event: _table(prompt).back())
     keys.add(Keys.Any, filter=looks, eager=True)(lambda event: _table(prompt).press(_text(event)))
+    return keys
 
 
 def _table(prompt: Prompt) -> OpenTable:

@@ -195,15 +195,12 @@ class DebugWords(Completer):
         typed = document.get_word_before_cursor(WORD=False)
         typed = typed if typed.isidentifier() else ""
         if text.rstrip(" ") == typed:
-            yield from self._commands(typed)
+            commands = self._line.commands.items()
+            yield from (_word(name, typed, says) for name, says in commands if name.startswith(typed))
         first = text.split(" ", 1)[0]
         names = self._functions() if first in _PLACES and " if " not in text else self._line.names
         if not text[: len(text) - len(typed)].endswith("."):  # only the worker knows a value's attributes
             yield from (_word(name, typed) for name in names[:MOST_SHOWN] if typed and name.startswith(typed))
-
-    def _commands(self, typed: str) -> Iterable[Completion]:
-        commands = self._line.commands.items()
-        return (_word(name, typed, says) for name, says in commands if name.startswith(typed))
 
 
 def _word(name: str, typed: str, says: str = "") -> Completion:

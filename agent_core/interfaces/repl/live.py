@@ -72,7 +72,14 @@ class BlockSplitter:
 
     def _take(self, line: str) -> list[DrawnBlock]:
         if self._fence:
-            return self._inside(line)
+            marks = line.strip()
+            if marks.startswith(self._fence) and not marks.strip(self._fence[0]):
+                done = self._code(ends=True)
+                self._fence = ""
+                return [done]
+            own = len(line) - len(line.lstrip(" "))
+            self._lines.append(line[min(own, self._indent) :])
+            return []
         if not line or line.isspace():
             return self._flush() if self._lines else []
         opened = _FENCE.match(line)
@@ -81,27 +88,11 @@ class BlockSplitter:
             self._indent, self._fence, self._language = len(opened[1]), opened[2], opened[3]
             return before
         self._lines.append(line)
-        return self._part()
-
-    def _inside(self, line: str) -> list[DrawnBlock]:
-        marks = line.strip()
-        if marks.startswith(self._fence) and not marks.strip(self._fence[0]):
-            done = self._code(ends=True)
-            self._fence = ""
-            return [done]
-        own = len(line) - len(line.lstrip(" "))
-        self._lines.append(line[min(own, self._indent) :])
-        return []
-
-    def _code(self, *, ends: bool) -> DrawnBlock:
-        text, self._lines = "".join(f"{line}\n" for line in self._lines), []
-        return DrawnBlock(text, self._language, ends)
-
-    def _part(self) -> list[DrawnBlock]:
-        """Return the beginning of a block that has become long. The rest of a table gets the same heading."""
+        # The beginning of a block that has become long is drawn; the rest of a table gets the same heading.
         self._chars += len(self._lines[-1]) + 1
         self._spans += spans(self._lines[-1])
-        head = self._lines[:2] if len(self._lines) > 2 and _is_rule(self._lines[1]) else []
+        is_table = len(self._lines) > 2 and "-" in self._lines[1] and _RULE.issuperset(self._lines[1])
+        head = self._lines[:2] if is_table else []
         is_short = (
             self._chars < _TABLE_CHARS if head else self._chars < _PROSE_CHARS and len(self._lines) < _PROSE_LINES
         )
@@ -112,6 +103,10 @@ class BlockSplitter:
             self._lines = head
         return part
 
+    def _code(self, *, ends: bool) -> DrawnBlock:
+        text, self._lines = "".join(f"{line}\n" for line in self._lines), []
+        return DrawnBlock(text, self._language, ends)
+
     def _flush(self, *, ends: bool = True) -> list[DrawnBlock]:
         text, self._lines = "\n".join(self._lines), []
         self._chars = self._spans = 0
@@ -121,10 +116,6 @@ class BlockSplitter:
 def spans(line: str) -> int:
     """Return the number of parts of a line that may need layout: table cells and marks."""
     return max(line.count("|") - 1, 0) + sum(map(line.count, _MARKS))
-
-
-def _is_rule(line: str) -> bool:
-    return "-" in line and _RULE.issuperset(line)
 
 
 def _merge_code(blocks: list[DrawnBlock]) -> list[DrawnBlock]:
@@ -251,8 +242,12 @@ class Live:
         lines: list[tuple[str, str]] = [("class:live", text) for text in _tail_lines(tail, columns)]
         if not lines and self.thought:
             lines += [("class:live.thought", text) for text in _tail_lines(self.thought[-4 * columns :], columns)[-2:]]
-        lines += [line for call in [*self.written.values()][-1:] for line in call.draw(columns)]
-        lines += self._drawn_calls(columns)
+        lines += [row for written in [*self.written.values()][-1:] for row in written.draw(columns)]
+        stands = bool(self.stands_since) and len(self.calls) == 1
+        for call in self.calls.values():
+            lines.append(("class:live.call", cut(_progress(call, stands=stands), columns)))
+            if call.last_line:
+                lines.append(("class:live.printed", cut(f"  {one_line(call.last_line)}", columns)))
         if self.status and self.status_began > self.stands_since:  # no clock for a stopped call
             lines.append(
                 ("class:live.call", cut(f"  {one_line(self.status)}{_time_since(self.status_began)}", columns))
@@ -265,15 +260,6 @@ class Live:
         for style, text in lines:
             drawn += [(style, text), ("", "\n")]
         return drawn[:-1]
-
-    def _drawn_calls(self, columns: int) -> list[tuple[str, str]]:
-        lines: list[tuple[str, str]] = []
-        stands = bool(self.stands_since) and len(self.calls) == 1
-        for call in self.calls.values():
-            lines.append(("class:live.call", cut(_progress(call, stands=stands), columns)))
-            if call.last_line:
-                lines.append(("class:live.printed", cut(f"  {one_line(call.last_line)}", columns)))
-        return lines
 
 
 def _time_since(began: float) -> str:

@@ -143,18 +143,15 @@ class Above:
             self._waiting.popleft()
 
     def _frame(self) -> None:
-        self._rest()
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
         self._shown_at = perf_counter()
         text, self._made = "".join(self._made), []
         if text:
             self._show(text)
         else:
             self._moved()
-
-    def _rest(self) -> None:
-        if self._handle is not None:
-            self._handle.cancel()
-            self._handle = None
 
 
 # The settings that the prompt needs before it is shown, read without the slow imports of the full settings. Invalid
@@ -466,16 +463,12 @@ class Prompt:
             self._drawn = self.browser.draw(self.columns)
         elif now != self._drawn_for and not (self.above.waits and now[1] == self._drawn_for[1]):
             # Text taken from here to be printed stays visible until it is printed.
-            self._drawn = [*self.live.draw(self.columns), *self._hidden_lines_note()]
+            self._drawn = [*self.live.draw(self.columns)]
+            if (lines := self.buffer.document.line_count) > self.most_rows:
+                note = f"  … {lines} lines; Enter sends them as one message"
+                self._drawn += [("", "\n"), ("class:live.thought", note)]
         self._drawn_for = now
         return self._drawn
-
-    def _hidden_lines_note(self) -> StyleAndTextTuples:
-        """Return a note about the amount of text in the input line, if not all of it is visible."""
-        lines = self.buffer.document.line_count
-        if lines <= self.most_rows:
-            return []
-        return [("", "\n"), ("class:live.thought", f"  … {lines} lines; Enter sends them as one message")]
 
     @property
     def most_rows(self) -> int:
@@ -533,16 +526,10 @@ def _line(prompt: Prompt, field: BufferControl, mark: Callable[[], tuple[str, st
 
 
 def _moving(prompt: Prompt) -> Dimension:
+    if prompt.asking is None and prompt.browser is None:
+        return Dimension()
     # An open question gets the height that it needs; it has limited itself to the available room.
-    return (
-        Dimension()
-        if prompt.asking is None and prompt.browser is None
-        else Dimension.exact(_rows(prompt.before_input()))
-    )
-
-
-def _rows(drawn: StyleAndTextTuples) -> int:
-    return 1 + sum(fragment[1].count("\n") for fragment in drawn)
+    return Dimension.exact(1 + sum(fragment[1].count("\n") for fragment in prompt.before_input()))
 
 
 def _height(prompt: Prompt, buffer: Buffer) -> Dimension:
@@ -603,7 +590,17 @@ class StatusBar:
         return [("class:bar.alarm", cut(alarm, columns)), *([("", " "), *facts] if facts else [])]
 
     def _facts(self, status: "AgentStatus", columns: int) -> StyleAndTextTuples:
-        parts = _parts(status, "" if self.unsafe else one_line(self.sandbox, 16))
+        sandbox = "" if self.unsafe else one_line(self.sandbox, 16)
+        full = gauge(status.context_tokens, status.context_limit)
+        style, share = full[-1][:2]
+        parts: dict[str, StyleAndTextTuples] = {
+            "agent": [("class:bar.name", one_line(status.agent, 24))],
+            "model": [("class:bar", "")],
+            "gauge": full,
+            "share": [(style, share.strip())],
+            "functions": [("class:bar", f"functions {status.functions_known}")],
+            "sandbox": [("class:bar", f"sandbox {sandbox}")] if sandbox else [],
+        }
         if spent := self.spent():
             parts["spent"] = [("class:bar", one_line(spent, 40))]
         if rejected := self.rejected():
@@ -613,7 +610,8 @@ class StatusBar:
         model = one_line(status.model or "no model yet", 80)
         for form in _FORMS:
             shown = [parts[name] for name in form if parts.get(name)]
-            room = columns - _width(shown)
+            texts = sum(width(fragment[1]) for part in shown for fragment in part)
+            room = columns - 1 - texts - len(_BETWEEN) * max(len(shown) - 1, 0)
             if "model" not in form and room >= 0:
                 return _join_parts(shown)
             if room >= min(width(model), _MODEL_LEAST):
@@ -630,24 +628,6 @@ def gauge(used: int, limit: int) -> StyleAndTextTuples:
     style = "class:bar.full" if share >= _FULL else "class:bar.near" if share >= _NEAR else "class:bar"
     filled = round(share * _CELLS)
     return [(style, "▰" * filled + "▱" * (_CELLS - filled)), (style, f" {share:.0%}")]
-
-
-def _parts(status: "AgentStatus", sandbox: str) -> dict[str, StyleAndTextTuples]:
-    full = gauge(status.context_tokens, status.context_limit)
-    style, share = full[-1][:2]
-    return {
-        "agent": [("class:bar.name", one_line(status.agent, 24))],
-        "model": [("class:bar", "")],
-        "gauge": full,
-        "share": [(style, share.strip())],
-        "functions": [("class:bar", f"functions {status.functions_known}")],
-        "sandbox": [("class:bar", f"sandbox {sandbox}")] if sandbox else [],
-    }
-
-
-def _width(parts: list[StyleAndTextTuples]) -> int:
-    texts = sum(width(fragment[1]) for part in parts for fragment in part)
-    return 1 + texts + len(_BETWEEN) * max(len(parts) - 1, 0)
 
 
 def _join_parts(parts: list[StyleAndTextTuples]) -> StyleAndTextTuples:

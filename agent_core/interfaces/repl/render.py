@@ -261,7 +261,8 @@ class TurnRenderer:
             self._live.waiting = WAITING if self._live.waiting else ""
         match event:
             case events.TurnStarted():
-                self._begin()
+                self._live.wait(WAITING)
+                self._said = []
             case events.Text():
                 self._text(event.text)
             case events.Thought():
@@ -269,22 +270,22 @@ class TurnRenderer:
                 self._live.think(event.text)
             case events.Writing():
                 self._live.written.setdefault(event.place, WrittenCall(event.name)).hear(event.arguments)
-            case events.CallStarted() | events.Progress() | events.Printed() | events.CallAnswered():
-                self._call(event)
-            case _:
-                self._aside(event)
-        self._screen.moved()
-
-    def _call(self, event: events.CallStarted | events.Progress | events.Printed | events.CallAnswered) -> None:
-        match event:
             case events.CallStarted():
-                self._show_call(event)
-            case events.Progress():
-                self._progress(event)
+                self._finish_text()
+                self._live.thought = ""
+                self._log.started(event)
+                self._live.calls[event.call_id] = RunningCall(event.name, event.arguments, time.monotonic())
+            case events.Progress() if event.call_id in self._live.calls:
+                running, total = self._live.calls[event.call_id], event.total
+                running.done, running.note = event.done, event.note
+                running.total = total if isinstance(total, int | float) and total > 0 else None
             case events.Printed() if event.call_id in self._live.calls:
                 self._live.calls[event.call_id].hear(event.text)
             case events.CallAnswered():
                 self._show_answer(event)
+            case _:
+                self._aside(event)
+        self._screen.moved()
 
     def _aside(self, event: Event) -> None:
         match event:
@@ -302,13 +303,15 @@ class TurnRenderer:
             case events.GrantAnswered():
                 self._lines(denied_lines([event]))
             case events.TurnEnded():
-                self._show_end(event)
+                self._finish_text()
+                self._live.clear()
+                if not was_told(event.reply, "".join(self._said)):
+                    self._said = []
+                    self._text(event.reply)
+                    self._finish_text()
+                self._lines([*ended_lines(event, time.monotonic() - self._began, self._columns()), line("")])
             case _:
                 pass
-
-    def _begin(self) -> None:
-        self._live.wait(WAITING)
-        self._said = []
 
     def _text(self, text: str) -> None:
         self._said.append(text)
@@ -339,19 +342,6 @@ class TurnRenderer:
         if block.ends:
             yield "\n"
 
-    def _show_call(self, event: events.CallStarted) -> None:
-        self._finish_text()
-        self._live.thought = ""
-        self._log.started(event)
-        self._live.calls[event.call_id] = RunningCall(event.name, event.arguments, time.monotonic())
-
-    def _progress(self, event: events.Progress) -> None:
-        running = self._live.calls.get(event.call_id)
-        if running:
-            total = event.total
-            running.done, running.note = event.done, event.note
-            running.total = total if isinstance(total, int | float) and total > 0 else None
-
     def _show_answer(self, event: events.CallAnswered) -> None:
         self._live.calls.pop(event.call_id, None)
         call = self._log.answered(event)
@@ -366,15 +356,6 @@ class TurnRenderer:
             self._screen.print(source(call.source, 1, self._columns(), self._screen.theme))
         told = [hint for hint in hints(call.verdict) if hint not in call.hints] if call.verdict else []
         self._lines([*verdict_part(call, told), *printed_lines(call.detail.get("output") or "")])
-
-    def _show_end(self, event: events.TurnEnded) -> None:
-        self._finish_text()
-        self._live.clear()
-        if not was_told(event.reply, "".join(self._said)):
-            self._said = []
-            self._text(event.reply)
-            self._finish_text()
-        self._lines([*ended_lines(event, time.monotonic() - self._began, self._columns()), line("")])
 
     def _lines(self, lines: list[Line]) -> None:
         self._screen.lines(lines)

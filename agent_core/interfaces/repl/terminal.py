@@ -9,7 +9,7 @@ import asyncio
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from itertools import islice
 from typing import Literal
 
@@ -142,7 +142,11 @@ class Asking:
         elif self.state == "entered":
             self._on_quiet()
         elif self._prompt.buffer.text:
-            self._take_line()
+            said = typed_answer(self._prompt.buffer.text, self._question)
+            if said is not None and self._is_answer:
+                self._enter(said)
+            else:
+                self._put_aside(is_word=said is not None)
         else:
             self._explain(f"Enter is not an answer. {explained(self._question)}")
 
@@ -150,14 +154,6 @@ class Asking:
         """Accept an answer unless more text follows immediately, as in a paste."""
         self.state, self._entered = "entered", answer
         self._wait(LAST_S)
-
-    def _take_line(self) -> None:
-        """Answer with the typed line, or explain why it is not an answer."""
-        said = typed_answer(self._prompt.buffer.text, self._question)
-        if said is not None and self._is_answer:
-            self._enter(said)
-            return
-        self._put_aside(is_word=said is not None)
 
     def _put_aside(self, *, is_word: bool) -> None:
         """Empty the input line, so that keys can count, and explain what happens to its text."""
@@ -269,7 +265,13 @@ class Asking:
         columns = self._prompt.columns
         *_, is_cut = self._question_rows(columns, len(self._below(columns, 1)))
         if key == "d":
-            self._page(columns)
+            room = max(self._room(0), _LEAST_PAGE)
+            self._pages = self._pages or pages(self._question, columns, room)
+            page, is_last = next(self._pages)
+            self._seen = self._seen or is_last
+            self._pages = None if is_last else self._pages
+            self._print(page)
+            self._explain(_ALL if is_last else _MORE)
         elif key == "w":
             self.state, self._note = "word", ""
             self._prompt.buffer.reset()
@@ -278,16 +280,6 @@ class Asking:
             self._explain(f"{UNSEEN} Press d.")
         else:
             self._close(decision_of(key, self._question) or Decision("no"))
-
-    def _page(self, columns: int) -> None:
-        """Print the next page; after the last page, start over."""
-        room = max(self._room(0), _LEAST_PAGE)
-        self._pages = self._pages or pages(self._question, columns, room)
-        page, is_last = next(self._pages)
-        self._seen = self._seen or is_last
-        self._pages = None if is_last else self._pages
-        self._print(page)
-        self._explain(_ALL if is_last else _MORE)
 
     def _typing(self, text: str, *, is_answer: bool = False) -> None:
         self.state, self._is_answer = "quiet", is_answer
@@ -369,7 +361,11 @@ class Browser:
         rows, below = self._room()
         first = min(max(self._at - rows // 2, 0), max(len(self._found) - rows, 0))
         shown = self._found[first : first + rows]
-        drawn = [self._title(columns), ("bold ansibrightblack", cut(plain([self._table.head])[:-1], columns))]
+        many = f"{len(self._found)} of {len(self._table.choices)}"
+        drawn = [
+            ("bold ansicyan", cut(f"{self._table.title} {many}: {self._note_key}▏ {_KEYS}", columns)),
+            ("bold ansibrightblack", cut(plain([self._table.head])[:-1], columns)),
+        ]
         for at, choice in enumerate(shown, first):
             text = cut(plain([choice.line])[:-1], columns)
             drawn.append(("reverse", text + " " * (columns - width(text))) if at == self._at else ("", text))
@@ -379,10 +375,6 @@ class Browser:
         for style, text in drawn:
             parts += [(style, text), ("", "\n")]
         return [*parts, *to_formatted_text(ANSI("".join(self._preview(columns, below)).removesuffix("\n")))]
-
-    def _title(self, columns: int) -> tuple[str, str]:
-        many = f"{len(self._found)} of {len(self._table.choices)}"
-        return "bold ansicyan", cut(f"{self._table.title} {many}: {self._note_key}▏ {_KEYS}", columns)
 
     def _preview(self, columns: int, rows: int) -> list[str]:
         if not self._found:
@@ -738,7 +730,9 @@ class LoadedSession:
 
     async def offered(self, kind: str, first: str) -> list[tuple[str, str]]:
         """Return the completions of a kind after a word, each with its description."""
-        return await offered(self._conversation, kind, first)
+        with suppress(UsageError):  # the word before it does not name anything
+            return await offered(self._conversation, kind, first)
+        return []
 
     async def opening(self, options: RunOptions) -> str:
         """Return the message to send before the user's first one, if any."""
@@ -775,23 +769,18 @@ class LoadedSession:
         await self._conversation.interrupt()
 
 
-def _connect(conversation: Conversation, voice: TerminalVoice, prompt: Prompt) -> None:
-    """Connect the debugger's line and the status bar to the conversation."""
-    voice.debugger.slash = lambda text: conversation.guarded(during(conversation, text))
-    prompt.debug.stops_evaluation = conversation.workspace.debugging.stop_evaluation
-    prompt.bar.unsafe = conversation.workspace.settings.sandbox.unsafe
-    prompt.bar.status = lambda: conversation.agent.status()  # of the agent that is current then
-    prompt.bar.spent = lambda: short(conversation.spending.total)
-    prompt.bar.running = lambda: len(prompt.live.calls)
-    prompt.bar.rejected = lambda: len({problem.where.path for problem in conversation.workspace.rejected()})
-
-
 @asynccontextmanager
 async def session(options: RunOptions, prompt: Prompt) -> AsyncIterator[LoadedSession]:
     """Open a ready conversation: open the workspace, choose the model, and greet the user."""
     voice = TerminalVoice(prompt)
     async with opened(options, voice, command) as conversation, conversation.awake():
-        _connect(conversation, voice, prompt)
+        voice.debugger.slash = lambda text: conversation.guarded(during(conversation, text))
+        prompt.debug.stops_evaluation = conversation.workspace.debugging.stop_evaluation
+        prompt.bar.unsafe = conversation.workspace.settings.sandbox.unsafe
+        prompt.bar.status = lambda: conversation.agent.status()  # of the agent that is current then
+        prompt.bar.spent = lambda: short(conversation.spending.total)
+        prompt.bar.running = lambda: len(prompt.live.calls)
+        prompt.bar.rejected = lambda: len({problem.where.path for problem in conversation.workspace.rejected()})
         await conversation.greet()
         async with asyncio.TaskGroup() as group:
             # The sandbox tests itself while the user thinks, so that its level is known when it is first needed.
@@ -835,73 +824,44 @@ Offers = list[tuple[str, str]]
 
 
 async def offered(conversation: Conversation, kind: str, first: str) -> Offers:
-    """Return each name of a kind, such as `<version>`, with its description; `first` is the word before it."""
-    try:
-        return await _OFFERS[kind](conversation, first) if kind in _OFFERS else []
-    except UsageError:  # the word before it does not name anything
-        return []
+    """Return each name of a kind, such as `<version>`, with its description; `first` is the word before it.
 
-
-async def _versions(conversation: Conversation, name: str) -> Offers:
-    versions = await conversation.workspace.functions.history.versions(name)
-    return [
-        (str(version.number), f"{version.short or version.change_kind} {version.who} {version.when}")
-        for version in reversed(versions)
-    ]
-
-
-async def _lines(conversation: Conversation, name: str) -> Offers:
-    snapshot = conversation.workspace.functions.registry.snapshot()
-    return [(str(number), text.strip()) for number, text in stopping_lines(name, snapshot)]
-
-
-async def _breakpoints(conversation: Conversation, _first: str) -> Offers:
-    placed = conversation.workspace.debugging.breakpoints.placed(conversation.workspace.functions.registry.snapshot())
-    return [(str(entry.breakpoint.id), entry.text) for entry in placed]
-
-
-async def _candidates(conversation: Conversation, _first: str) -> Offers:
-    return [(name, "") for name in sorted(await conversation.workspace.functions.all_pending())]
-
-
-async def _modules(conversation: Conversation, _first: str) -> Offers:
-    return [(name, "") for name in sorted(conversation.workspace.functions.registry.snapshot().modules)]
-
-
-async def _labels(conversation: Conversation, _first: str) -> Offers:
-    return [(row.label, row.description) for row in conversation.agent.memory.blocks.rows]
-
-
-async def _sections(conversation: Conversation, _first: str) -> Offers:
-    return [(row.name, row.text) for row in await conversation.agent.memory.sections.list()]
-
-
-async def _agents(conversation: Conversation, _first: str) -> Offers:
-    async with opened_state(conversation.workspace.root) as state:
-        groups = group_names(conversation.workspace.root)
-        agents = [name for name in await state.moves.names() if name not in groups]
-        return [*((name, "") for name in agents), *((name, "group") for name in groups)]
-
-
-async def _calls(conversation: Conversation, _first: str) -> Offers:
-    return [(str(call.number), call.name) for call in reversed(conversation.log.calls)]
-
-
-async def _models(conversation: Conversation, _first: str) -> Offers:
-    named = {name: describe_price(model) for name, model in conversation.workspace.settings.models.items()}
-    others = {name: "" for name in [conversation.agent.status().model, *installed_models(), "tour"] if name}
-    return [*(others | named).items()]
-
-
-_OFFERS: dict[str, Callable[[Conversation, str], Awaitable[Offers]]] = {
-    "<version>": _versions,
-    "<line>": _lines,
-    "<breakpoint>": _breakpoints,
-    "<candidate>": _candidates,
-    "<module>": _modules,
-    "<label>": _labels,
-    "<section>": _sections,
-    "<agent>": _agents,
-    "<call>": _calls,
-    "<model>": _models,
-}
+    Raises:
+        UsageError: the word before it does not name anything.
+    """
+    workspace, functions = conversation.workspace, conversation.workspace.functions
+    snapshot = functions.registry.snapshot()
+    match kind:
+        case "<version>":
+            versions = await functions.history.versions(first)
+            offers = [
+                (str(version.number), f"{version.short or version.change_kind} {version.who} {version.when}")
+                for version in reversed(versions)
+            ]
+        case "<line>":
+            offers = [(str(number), text.strip()) for number, text in stopping_lines(first, snapshot)]
+        case "<breakpoint>":
+            placed = workspace.debugging.breakpoints.placed(snapshot)
+            offers = [(str(entry.breakpoint.id), entry.text) for entry in placed]
+        case "<candidate>":
+            offers = [(name, "") for name in sorted(await functions.all_pending())]
+        case "<module>":
+            offers = [(name, "") for name in sorted(snapshot.modules)]
+        case "<label>":
+            offers = [(row.label, row.description) for row in conversation.agent.memory.blocks.rows]
+        case "<section>":
+            offers = [(row.name, row.text) for row in await conversation.agent.memory.sections.list()]
+        case "<agent>":
+            async with opened_state(workspace.root) as state:
+                groups = group_names(workspace.root)
+                agents = [name for name in await state.moves.names() if name not in groups]
+                offers = [*((name, "") for name in agents), *((name, "group") for name in groups)]
+        case "<call>":
+            offers = [(str(call.number), call.name) for call in reversed(conversation.log.calls)]
+        case "<model>":
+            named = {name: describe_price(model) for name, model in workspace.settings.models.items()}
+            others = {name: "" for name in [conversation.agent.status().model, *installed_models(), "tour"] if name}
+            offers = [*(others | named).items()]
+        case _:
+            offers = []
+    return offers

@@ -320,7 +320,17 @@ class A2aDoor:
                 request.scope["open_stream"]()
             place = await self._place(agent, asked, identity)
             request.scope["body_done"]()
-            return await self._answer_request(place, asked)
+            dialect = TaskDialect(is_v1=asked.is_v1)
+            if asked.verb in ("stream", "follow"):
+                frames = self._frames(place, asked, dialect)
+                return StreamingResponse(frames, media_type="text/event-stream", headers=STREAM)
+            if asked.verb == "send":
+                view = await (self._wait_until_settled(place) if asked.waits else self._view(place))
+                result = dialect.result(view)
+            else:
+                view = await (self._cancel(place) if asked.verb == "cancel" else self._view(place))
+                result = dialect.task(view)
+            return json_response(_response(asked, result))
         except RpcError as error:
             return json_response(
                 {"jsonrpc": "2.0", "id": id, "error": {"code": error.number, "message": error.message}}
@@ -335,25 +345,23 @@ class A2aDoor:
         name = request.path_params.get("agent") or self._rooms.workspace.settings.agent
         return await self._rooms.known(name, identity)
 
-    async def _answer_request(self, place: _TaskPlace, request: RpcRequest) -> Response:
-        dialect = TaskDialect(is_v1=request.is_v1)
-        if request.verb in ("stream", "follow"):
-            frames = self._frames(place, request, dialect)
-            return StreamingResponse(frames, media_type="text/event-stream", headers=STREAM)
-        if request.verb == "send":
-            view = await (self._wait_until_settled(place) if request.waits else self._view(place))
-            result = dialect.result(view)
-        else:
-            view = await (self._cancel(place) if request.verb == "cancel" else self._view(place))
-            result = dialect.task(view)
-        return json_response(_response(request, result))
-
     async def _place(self, agent: str, request: RpcRequest, identity: Identity) -> _TaskPlace:
         """Return the task of a request: the one that it names, or the one that its message starts."""
         if request.task:
             place = await self._find_place(agent, request.task)
             if request.verb in ("send", "stream"):
-                await self._give_input(place, request.text, identity)
+                question = await self._question(place)
+                if question is None:
+                    message = "The task takes no input: it waits for none. Send a message without its id."
+                    raise RpcError(_UNSUPPORTED, message)
+                answer, _, word = request.text.strip().partition("\n")
+                given = next((choice for choice in get_args(Answer) if choice == answer.strip().lower()), None)
+                if given is None:
+                    raise RpcError(-32602, "The answer must be yes, once or no; a line below it is for the agent.")
+                identity.needs("approve")
+                await self._rooms.workspace.answer(question.id, Decision(given, word.strip()))
+                while question.id in [row.id for row in await self._rooms.workspace.questions()]:  # noqa: ASYNC110 - a row
+                    await asyncio.sleep(_AGAIN_S)
             return place
         if request.verb not in ("send", "stream"):
             raise RpcError(-32602, "params.id: the id of a task is needed.")
@@ -365,33 +373,12 @@ class A2aDoor:
     async def _find_place(self, agent: str, task: str) -> _TaskPlace:
         context, _, event = task.partition(".")
         with suppress(UsageError):
-            name = await self._threads.named(agent, context) if await self._exists(agent, context) else ""
+            is_there = await self._rooms.workspace.can_be_talked_to(self._threads.name_of(agent, context))
+            name = await self._threads.named(agent, context) if is_there else ""
             place = _TaskPlace(name, context, event)
             if name and event and await self._find_task(place) is not None:
                 return place
         raise RpcError(_NO_TASK, f"There is no task `{task[:100]}`.")
-
-    async def _exists(self, agent: str, context: str) -> bool:
-        return await self._rooms.workspace.can_be_talked_to(self._threads.name_of(agent, context))
-
-    async def _give_input(self, place: _TaskPlace, text: str, identity: Identity) -> None:
-        """Answer the question that a task waits on.
-
-        Raises:
-            RpcError: the task waits for no answer, or the text is not a valid one.
-            NotAllowed: the token may not approve.
-        """
-        question = await self._question(place)
-        if question is None:
-            raise RpcError(_UNSUPPORTED, "The task takes no input: it waits for none. Send a message without its id.")
-        answer, _, word = text.strip().partition("\n")
-        given = next((choice for choice in get_args(Answer) if choice == answer.strip().lower()), None)
-        if given is None:
-            raise RpcError(-32602, "The answer must be yes, once or no; a line below it is for the agent.")
-        identity.needs("approve")
-        await self._rooms.workspace.answer(question.id, Decision(given, word.strip()))
-        while question.id in [row.id for row in await self._rooms.workspace.questions()]:  # noqa: ASYNC110 - a row
-            await asyncio.sleep(_AGAIN_S)
 
     async def _question(self, place: _TaskPlace) -> PendingQuestion | None:
         turn = await self._rooms.workspace.store.turn_of(place.event, place.agent)
@@ -417,14 +404,11 @@ class A2aDoor:
         heard = [row.event for row in await JournalReader(store, place.agent, 0).read(self._rooms.host.ends)]
         ended = next((event for event in heard if isinstance(event, events.TurnEnded) and event.turn == turn), None)
         if ended is not None:
-            return self._ended_view(place, ended)
+            view = self._outcome(place, ended)
+            receipt = {"made": ended.made, "receipt": ended.receipt} if view.state.is_final else {}
+            return replace(view, metadata={"knapper": receipt} if receipt else {})
         is_there = self._rooms.host.is_running(place.agent) or any(event and event.turn == turn for event in heard)
         return self._as(place, TaskState.WORKING) if is_there else None
-
-    def _ended_view(self, place: _TaskPlace, ended: events.TurnEnded) -> TaskView:
-        view = self._outcome(place, ended)
-        receipt = {"made": ended.made, "receipt": ended.receipt} if view.state.is_final else {}
-        return replace(view, metadata={"knapper": receipt} if receipt else {})
 
     def _outcome(self, place: _TaskPlace, ended: events.TurnEnded) -> TaskView:
         match ended.reason:
@@ -435,11 +419,8 @@ class A2aDoor:
             case "interrupted" | "cancelled":
                 return self._as(place, TaskState.CANCELED)
             case _:
-                warnings = [row.text for row in self._warnings(ended.turn)]
+                warnings = [row.text for row in self._rooms.host.warnings if row.turn == ended.turn]
                 return self._as(place, TaskState.FAILED, no_reply(ended, "".join(warnings[-1:])))
-
-    def _warnings(self, turn: str) -> list[events.Warned]:
-        return [row for row in self._rooms.host.warnings if row.turn == turn]
 
     @staticmethod
     def _as(place: _TaskPlace, state: TaskState, reason: str = "") -> TaskView:

@@ -210,15 +210,11 @@ class AgentHost:
                 await self._make_room(name)
                 self._agents[name] = await self.workspace.agent(name, answers=True)
                 self._runner.poke(name)  # something may have waited for it
-            if self._store.is_shared:
-                self._leave_soon(name)
+            if self._store.is_shared:  # it is closed a while after its last use, so that other processes can have it
+                if (timer := self._leaving.pop(name, None)) is not None:
+                    timer.cancel()
+                self._leaving[name] = asyncio.get_running_loop().call_later(_USED_S, self._leave, name)
             return self._agents[name]
-
-    def _leave_soon(self, name: str) -> None:
-        """Close an agent a while after its last use here, so that other processes can have it."""
-        if (timer := self._leaving.pop(name, None)) is not None:
-            timer.cancel()
-        self._leaving[name] = asyncio.get_running_loop().call_later(_USED_S, self._leave, name)
 
     def _leave(self, name: str) -> None:
         if not self.is_running(name):
@@ -246,8 +242,7 @@ class AgentHost:
         holders = {group for group, file in groups.items() if name in file.members}
         others = set(groups[name].members) if name in groups else holders
         for other in others & self._agents.keys():
-            if opened := self.release(other):
-                await opened.aclose()
+            await self.close_idle(other)
 
     def is_open(self, name: str) -> bool:
         """Return whether the agent is open here. If so, it exists and no other process can delete it."""
@@ -335,9 +330,10 @@ class AgentHost:
         for piece in self._pieces.get(name, ()):
             listening.hear(piece)
 
-    def release(self, name: str) -> Agent | None:
-        """Return an idle agent and forget it, so that it can be closed."""
-        return None if self.is_running(name) else self._agents.pop(name, None)
+    async def close_idle(self, name: str) -> None:
+        """Close an agent that is open here, unless a turn of it is running."""
+        if not self.is_running(name):
+            await self._let_go(name)
 
     def end_streams(self) -> None:
         """End the streams of all listeners."""
@@ -377,7 +373,11 @@ class AgentHost:
             hear(event)
         match event:
             case events.Text() | events.Writing():
-                self._keep(name, event)
+                pieces = self._pieces.setdefault(name, [])
+                if pieces and (joined := _join_pieces(pieces[-1], event, _LONGEST_STEP)):
+                    pieces[-1] = joined
+                else:
+                    pieces.append(event)
             case events.TurnStarted() | events.CallStarted() | events.CallAnswered():
                 self._pieces.pop(name, None)
             case events.TurnEnded():
@@ -392,13 +392,6 @@ class AgentHost:
             self._tails[name].news += 1
         for listening in self._listening.get(name, ()):
             listening.hear(event)
-
-    def _keep(self, name: str, event: Event) -> None:
-        pieces = self._pieces.setdefault(name, [])
-        if pieces and (joined := _join_pieces(pieces[-1], event, _LONGEST_STEP)):
-            pieces[-1] = joined
-        else:
-            pieces.append(event)
 
 
 # Server-sent events of one agent: journal events with a number, live pieces without one.
@@ -420,14 +413,19 @@ async def event_stream(host: AgentHost, store: TurnStore, agent: str, after: int
         host.begin_at_now(agent, listening)
         for numbered in await reader.read(host.ends):  # written while the frames above were sent
             yield _on_disk(host, numbered)
-        for event in await _pending(host, store, agent):
-            yield _frame(event)
+        waiting = await store.waiting(agent)  # for listeners that connect late, like the open questions
+        questions = await host.workspace.questions()
+        for row in (row for row in waiting if row.kind == "message"):
+            text = str(row.payload.get("text", ""))
+            yield _frame(events.MessageAdded(turn="", message=text, message_id=row.id))
+        for asked in (asked for asked in questions if asked.agent == agent):
+            yield _frame(asking(asked.question, asked.turn))
         last = reader.last
         while not listening.is_over:
             heard = await listening.next(KEEP_ALIVE_S)
             if heard is None and not listening.is_over:
                 yield b": keep-alive\n\n"
-            is_behind = _take_lag(listening)
+            is_behind, listening.is_behind = listening.is_behind, False
             if is_behind:
                 yield _frame(events.Warned(turn="", message=_BEHIND))
             if heard is not None and not is_behind and not is_on_disk(heard):
@@ -438,7 +436,8 @@ async def event_stream(host: AgentHost, store: TurnStore, agent: str, after: int
             news = await host.news(agent, last, must_look=is_whole)
             for numbered in news if heard is None or is_behind else _up_to(heard, news):
                 last = numbered.seq or last
-                yield _live(numbered, is_whole=is_whole)
+                is_known = isinstance(numbered.event, _PIECES) and not is_whole  # the reader got its text in pieces
+                yield _frame(None if is_known else numbered.event, numbered.seq)
 
 
 def _on_disk(host: AgentHost, numbered: NumberedEvent) -> bytes:
@@ -446,24 +445,6 @@ def _on_disk(host: AgentHost, numbered: NumberedEvent) -> bytes:
     turn = numbered.event.turn if isinstance(numbered.event, events.TurnEnded) else None
     warnings = [_frame(warned) for warned in host.warnings if warned.turn == turn]
     return b"".join([*warnings, _frame(numbered.event, numbered.seq)])
-
-
-async def _pending(host: AgentHost, store: TurnStore, agent: str) -> list[Event]:
-    """Return the waiting messages and open questions, for listeners that connect late."""
-    messages = [
-        events.MessageAdded(turn="", message=str(row.payload.get("text", "")), message_id=row.id)
-        for row in await store.waiting(agent)
-        if row.kind == "message"
-    ]
-    return [
-        *messages,
-        *(asking(row.question, row.turn) for row in await host.workspace.questions() if row.agent == agent),
-    ]
-
-
-def _take_lag(listening: Listening) -> bool:
-    was_behind, listening.is_behind = listening.is_behind, False
-    return was_behind
 
 
 def _up_to(heard: Event, news: list[NumberedEvent]) -> list[NumberedEvent]:
@@ -474,12 +455,6 @@ def _up_to(heard: Event, news: list[NumberedEvent]) -> list[NumberedEvent]:
 
 def _which(event: Event | None) -> tuple[object, ...]:
     return type(event), getattr(event, "turn", ""), getattr(event, "call_id", "")
-
-
-def _live(numbered: NumberedEvent, *, is_whole: bool) -> bytes:
-    """Return the frame of a numbered event. Unless `is_whole`, omit a text that the reader already got in pieces."""
-    is_known = isinstance(numbered.event, _PIECES) and not is_whole
-    return _frame(None if is_known else numbered.event, numbered.seq)
 
 
 def _frame(event: Event | None, seq: int | None = None) -> bytes:

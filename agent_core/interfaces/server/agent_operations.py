@@ -139,8 +139,7 @@ async def delete(asked: Asked, agent: str) -> object:
     """Delete an agent with its conversation and memory."""
     if asked.rooms.host.is_running(agent):
         raise UsageError(f"`{agent}` is at work.", fix="Interrupt it first.")
-    if released := asked.rooms.host.release(agent):
-        await released.aclose()
+    await asked.rooms.host.close_idle(agent)
     async with asked.rooms.state.alone(agent):
         await asked.rooms.state.moves.delete(agent)
     return {"deleted": agent}
@@ -202,14 +201,7 @@ async def messages(asked: Asked, agent: str, part: HistoryPart) -> object:
     after = newest if part.last else entries[-1].seq if entries else part.after
     is_running = asked.rooms.host.is_running(agent)
     did = [{"turn": turn, "made": row.to_json(), "receipt": row.text} for turn, row in receipts.items()]
-    return {
-        "agent": agent,
-        "messages": rows,
-        "ends": ends,
-        "receipts": did,
-        "running": is_running,
-        "after": after,
-    }
+    return {"agent": agent, "messages": rows, "ends": ends, "receipts": did, "running": is_running, "after": after}
 
 
 @operation("GET", "/agents/{agent}/messages/{event}", ("chat", "read"), "Return which turn took a message.")

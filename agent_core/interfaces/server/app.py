@@ -8,7 +8,7 @@ import ipaddress
 import socket
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from contextlib import aclosing, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
@@ -42,7 +42,7 @@ from .catalog import OPERATIONS
 from .chat_completions import ChatDoor
 from .chat_threads import ChatThreads
 from .guard import LINKS, MOST_REQUESTS, Guard, access_log, network
-from .identity import Identity, NotAllowed, Sessions, TokenBook
+from .identity import NotAllowed, Sessions, TokenBook
 from .operations import Operation
 from .parts import Nothing
 from .responses import answered, error_response, failure, json_response
@@ -79,7 +79,12 @@ class HttpDoor:
             self._app = asyncio.get_running_loop().create_future()
             self._work = asyncio.create_task(self._serve(self._app))
         app = await asyncio.shield(self._app)
-        await app({**scope, "user": _user(scope["identity"])}, receive, send)
+        from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser  # noqa: PLC0415 - see above
+        from mcp.server.auth.provider import AccessToken  # noqa: PLC0415 - see above
+
+        identity = scope["identity"]
+        owner = AccessToken(token="", client_id=identity.name, scopes=sorted(identity.scopes))
+        await app({**scope, "user": AuthenticatedUser(owner)}, receive, send)  # nobody else can use the session
 
     @asynccontextmanager
     async def at_work(self) -> AsyncIterator[None]:
@@ -107,14 +112,6 @@ class HttpDoor:
             ready.set_result(manager.asgi_app)
             await self._stopping.wait()
             door.end_streams()
-
-
-def _user(identity: Identity) -> Any:  # Any: a class of the package
-    """Return the owner of a session; the SDK lets no other user use it."""
-    from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser  # noqa: PLC0415 - see above
-    from mcp.server.auth.provider import AccessToken  # noqa: PLC0415 - see above
-
-    return AuthenticatedUser(AccessToken(token="", client_id=identity.name, scopes=sorted(identity.scopes)))
 
 
 # Login of a browser: an identity with all permissions creates a link, which the page behind it uses once.
@@ -230,26 +227,21 @@ async def opened_doors(workspace: Workspace, options: ServeOptions, port: int) -
     tokens, sessions, mcp = TokenBook(workspace.store, time.time), Sessions(time.monotonic, port), HttpDoor(workspace)
     login = LoginDoor(sessions)
     with access_log(state / "access.log") as log, announced(state, url, sessions.token, options.certificate):
-        async with (
-            _span_listeners(is_wanted=options.spans) as hearers,
-            opened_rooms(workspace, _GRACE_S) as rooms,
-            mcp.at_work(),
-        ):
+        async with AsyncExitStack() as stack:
+            hearers: list[Callable[[Event], None]] = []
+            if options.spans:
+                from agent_core.workspace.spans import Spans  # noqa: PLC0415 - an optional dependency
+
+                hearers.append((await stack.enter_async_context(aclosing(Spans()))).hear)
+            rooms = await stack.enter_async_context(opened_rooms(workspace, _GRACE_S))
+            await stack.enter_async_context(mcp.at_work())
             rooms.host.hearers += hearers
-            guard = Guard(application(rooms, login, mcp), tokens, sessions, _names(options, port), log)
+            own = {options.host, *(("127.0.0.1", "localhost", "::1") if options.is_local else ())}
+            usual = 443 if options.certificate else 80
+            with_ports = [_authority(name, port) for name in own]
+            bare = [_authority(name) for name in own] if port == usual else []
+            guard = Guard(application(rooms, login, mcp), tokens, sessions, [*with_ports, *bare, *options.names], log)
             yield Doors(guard, rooms.host, url, login.link(url), mcp)
-
-
-@asynccontextmanager
-async def _span_listeners(*, is_wanted: bool) -> AsyncIterator[list[Callable[[Event], None]]]:
-    """Yield the listener that turns events into spans, if spans are wanted."""
-    if not is_wanted:
-        yield []
-        return
-    from agent_core.workspace.spans import Spans  # noqa: PLC0415 - an optional dependency
-
-    async with aclosing(Spans()) as spans:
-        yield [spans.hear]
 
 
 def application(rooms: Rooms, login: LoginDoor, mcp_door: HttpDoor) -> Starlette:
@@ -491,14 +483,6 @@ def _bind(options: ServeOptions) -> socket.socket:
     return sock
 
 
-def _names(options: ServeOptions, port: int) -> list[str]:
-    own = {options.host, *(("127.0.0.1", "localhost", "::1") if options.is_local else ())}
-    usual = 443 if options.certificate else 80
-    with_ports = [_authority(name, port) for name in own]
-    bare = [_authority(name) for name in own] if port == usual else []
-    return [*with_ports, *bare, *options.names]
-
-
 def _authority(host: str, port: int | None = None) -> str:
     name = f"[{host}]" if ":" in host else host
     return name if port is None else f"{name}:{port}"
@@ -533,30 +517,23 @@ class MetricsDoor:
     async def answer(self, request: Request) -> Response:
         """Answer a request."""
         try:
-            _may_read(request.scope["identity"])
+            identity = request.scope["identity"]
+            identity.needs("read")
+            if identity.agents:
+                fix = "Make one without --agent: knapper tokens add NAME --scope read"
+                raise NotAllowed("These numbers cover all agents, but this token is limited to some.", fix=fix)
         except KnapperError as error:
             return failure(error)
         if find_spec("prometheus_client") is None:
             return error_response(404, "no-metrics", MISSING, f"Type: {add_extra('metrics')}")
-        metrics = await self._open_metrics()
-        text, kind = await asyncio.to_thread(metrics.text, request.headers.get("accept", ""))
-        return Response(text, headers={"Content-Type": kind})
-
-    async def _open_metrics(self) -> "Metrics":
         async with self._opening:
             if self._metrics is None:
                 module = await asyncio.to_thread(import_module, "agent_core.workspace.metrics")
                 made: Metrics = module.Metrics(self._host.workspace)
                 self._metrics = made
                 self._host.hearers.append(made.hear)
-            return self._metrics
-
-
-def _may_read(identity: Identity) -> None:
-    identity.needs("read")
-    if identity.agents:
-        fix = "Make one without --agent: knapper tokens add NAME --scope read"
-        raise NotAllowed("These numbers cover all agents, but this token is limited to some.", fix=fix)
+        text, kind = await asyncio.to_thread(self._metrics.text, request.headers.get("accept", ""))
+        return Response(text, headers={"Content-Type": kind})
 
 
 # The OpenAPI document, generated from the same operations and models that validate requests.
@@ -609,11 +586,19 @@ def _describe(operation: Operation, schemas: Json) -> Json:
             "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
         },
     }
+    query = operation.query.model_json_schema(ref_template=_REFS)
+    parameters: list[Json] = [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in operation.names
+    ]
+    parameters += (
+        {"name": name, "in": "query", "required": name in query.get("required", []), "schema": part}
+        for name, part in query.get("properties", {}).items()
+    )
     described: Json = {
         "operationId": f"{operation.method.lower()}_{operation.handler.__name__}",
         "summary": operation.summary,
         "description": f"{(operation.handler.__doc__ or '').strip()} Scopes: {' or '.join(operation.scopes)}.",
-        "parameters": [*map(_in_path, operation.names), *_in_query(operation)],
+        "parameters": parameters,
         "responses": answers,
     }
     if operation.body is not Nothing:
@@ -623,16 +608,3 @@ def _describe(operation: Operation, schemas: Json) -> Json:
         content = {"application/json": {"schema": {"$ref": _REFS.format(model=name)}}}
         described["requestBody"] = {"required": True, "content": content}
     return described
-
-
-def _in_path(name: str) -> Json:
-    return {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
-
-
-def _in_query(operation: Operation) -> list[Json]:
-    schema = operation.query.model_json_schema(ref_template=_REFS)
-    required = schema.get("required", [])
-    return [
-        {"name": name, "in": "query", "required": name in required, "schema": part}
-        for name, part in schema.get("properties", {}).items()
-    ]

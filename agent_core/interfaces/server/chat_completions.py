@@ -4,7 +4,7 @@ import hashlib
 import json
 import secrets
 import time
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable
 from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
 
 from pydantic import Discriminator, Field, Tag
@@ -267,20 +267,16 @@ class _Completion(_ClientAnswer):
             if happened := self._reply.shown(event):
                 yield self._chunk({}, happened=happened)
         await self._remember()
-        for frame in self._last():
-            yield frame
-        yield b"data: [DONE]\n\n"
-
-    def _last(self) -> Iterator[bytes]:
         ended = self._reply.ended
         if ended is None or not self._reply.is_whole:
             yield _data(_error_of(self._reply.failure(), "turn_failed"))
-            return
-        for place, call in enumerate(self._reply.calls):
-            yield self._chunk({"tool_calls": [{"index": place, **_call_json(call)}]})
-        yield self._chunk({}, finish=self._finish())
-        if self._request.stream_options and self._request.stream_options.include_usage:
-            yield _data({**self._frame("chat.completion.chunk", None, []), "usage": _usage(ended)})
+        else:
+            for place, call in enumerate(self._reply.calls):
+                yield self._chunk({"tool_calls": [{"index": place, **_call_json(call)}]})
+            yield self._chunk({}, finish=self._finish())
+            if self._request.stream_options and self._request.stream_options.include_usage:
+                yield _data({**self._frame("chat.completion.chunk", None, []), "usage": _usage(ended)})
+        yield b"data: [DONE]\n\n"
 
     def _finish(self) -> str:
         return "tool_calls" if self._reply.calls else "length" if self._reply.is_cut else "stop"
@@ -495,8 +491,20 @@ class _Response(_ClientAnswer):
             error = {"code": "server_error", "message": self._reply.failure()}
             yield self._event("response.failed", response=self._object("failed") | {"error": error})
             return
-        for frame in (*(self._text_frames(place) if begun else ()), *self._call_frames(int(begun))):
-            yield frame
+        if begun:
+            said = self._reply.text
+            yield self._event("response.output_text.done", **place, text=said, logprobs=[])
+            yield self._event("response.content_part.done", **place, part=_part(said))
+            item = self._message(said, "completed")
+            yield self._event("response.output_item.done", output_index=0, item=item)
+        for index, call in enumerate(self._reply.calls, int(begun)):
+            of_call = {"item_id": _item_id(call), "output_index": index}
+            item = _call_item(call, "in_progress") | {"arguments": ""}
+            yield self._event("response.output_item.added", output_index=index, item=item)
+            yield self._event("response.function_call_arguments.delta", **of_call, delta=call.arguments)
+            done = {"name": call.name, "arguments": call.arguments}
+            yield self._event("response.function_call_arguments.done", **of_call, **done)
+            yield self._event("response.output_item.done", output_index=index, item=_call_item(call, "completed"))
         yield self._event(f"response.{self._status}", response=self._object(self._status, self._reply.text))
 
     @property
@@ -506,23 +514,6 @@ class _Response(_ClientAnswer):
     async def _remember(self) -> None:
         """Store the keys of the conversation. With `store: false`, it can be continued only by its messages."""
         await self._threads.remember(self._thread, self._reply, "" if self._request.store is False else self._id)
-
-    def _text_frames(self, place: Json) -> Iterator[bytes]:
-        text = self._reply.text
-        yield self._event("response.output_text.done", **place, text=text, logprobs=[])
-        yield self._event("response.content_part.done", **place, part=_part(text))
-        item = self._message(text, "completed")
-        yield self._event("response.output_item.done", output_index=0, item=item)
-
-    def _call_frames(self, first: int) -> Iterator[bytes]:
-        for index, call in enumerate(self._reply.calls, first):
-            place = {"item_id": _item_id(call), "output_index": index}
-            begun = _call_item(call, "in_progress") | {"arguments": ""}
-            yield self._event("response.output_item.added", output_index=index, item=begun)
-            yield self._event("response.function_call_arguments.delta", **place, delta=call.arguments)
-            done = {"name": call.name, "arguments": call.arguments}
-            yield self._event("response.function_call_arguments.done", **place, **done)
-            yield self._event("response.output_item.done", output_index=index, item=_call_item(call, "completed"))
 
     def _object(self, status: str, text: str = "") -> Json:
         ended = self._reply.ended

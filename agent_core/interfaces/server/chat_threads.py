@@ -600,14 +600,27 @@ class ChatThreads:
         async with self._one_at_a_time:
             await self._index.load()
             if is_group(self._rooms.workspace.root, agent):
-                name, history = agent, await _of_group(conversation, messages, owner)
+                if conversation:
+                    raise UsageError("A group has one conversation.", fix="Leave out the @ and what follows.")
+                name, history = agent, await _read(messages, owner, goes_on=True)
             else:
                 name, history = await self._find_conversation(owner, model, messages, response)
             settings = await self._index.settings(name) or {}
-            if not history.before:
-                _must_be_open(history, settings)
-            key, is_again = await self._note_request(name, settings, history)
-        await self._tell_system(name, history.system)
+            for row in () if history.before else history.answers:
+                if row.answers not in (settings.get("chat_open") or ()):
+                    what = f"The conversation waits for no answer to `{row.answers[:80]}`."
+                    raise UsageError(what, fix="Answer the calls of the last reply, each once.")
+            key = str(settings.get("chat_key") or "") if settings.get("chat_asked") == history.asked else ""
+            is_again = bool(key)  # a retry that has no response yet
+            if not is_again:
+                key = Clock().new_id()
+                await self._index.save(name, settings, chat_asked=history.asked, chat_key=key)
+        sections = (await self._rooms.host.agent(name)).memory.sections
+        has = {section.name: section.text for section in await sections.list()}
+        if history.system and has.get(_SECTION) != history.system:
+            await sections.set(_SECTION, 0, history.system)
+        elif not history.system and _SECTION in has:
+            await sections.drop(_SECTION)
         return Thread(name, agent, history, client, key, is_again, identity)
 
     async def named(self, agent: str, conversation: str) -> str:
@@ -676,25 +689,27 @@ class ChatThreads:
             noted = {"chat_sent": sent, "chat_asked": asked, "chat_open": opened, "chat_response": response}
             await self._index.save(thread.name, settings, chat_of=thread.agent, **noted)
 
-    def _of_response(self, agent: str, id: str) -> str:
-        if name := self._index.of_response(agent, id):
-            return name
-        fix = "Only the last response of a conversation can be continued; or send its messages as `input`."
-        raise Unsupported("previous_response_id", f"names no response to go on from: `{id[:80]}`.", fix)
-
     async def _find_conversation(
         self, by: str, model: str, messages: Sequence[ClientMessage], response: str
     ) -> tuple[str, ClientHistory]:
         """Return the conversation that a request belongs to, created if necessary, and the parsed messages."""
         agent, _, conversation = model.partition("@")
         if response:
-            name = self._of_response(agent, response)
+            name = self._index.of_response(agent, response)
+            if not name:
+                fix = "Only the last response of a conversation can be continued; or send its messages as `input`."
+                what = f"names no response to go on from: `{response[:80]}`."
+                raise Unsupported("previous_response_id", what, fix)
         else:
             name = self.name_of(agent, conversation) if conversation else ""
         settings = await self._index.settings(name) if name else None
         history = await _read(messages, by, goes_on=settings is not None)
         if not name:
-            return await self._find_known(agent, history) or await self._new(agent, history), history
+            for known in self._index.known(agent, history.sent) if history.before else ():
+                had = await self._index.settings(known)
+                if had is not None and had.get("chat_asked", "") in ("", history.asked):  # no other message since
+                    return known, history
+            return await self._new(agent, history), history
         await self._make_sure(agent, conversation, name, history)
         return name, history
 
@@ -712,22 +727,6 @@ class ChatThreads:
             what = f"A conversation cannot have the name `{conversation[:80]}` here."
             raise UsageError(what, fix="Choose another name after the @.")
         await self._begin(agent, name, history)
-
-    async def _find_known(self, agent: str, history: ClientHistory) -> str:
-        """Return the conversation that a history continues and that has no other message since, or ""."""
-        for name in self._index.known(agent, history.sent) if history.before else ():
-            settings = await self._index.settings(name)
-            if settings is not None and settings.get("chat_asked", "") in ("", history.asked):
-                return name
-        return ""
-
-    async def _note_request(self, name: str, settings: Settings, history: ClientHistory) -> tuple[str, bool]:
-        """Return the key to post the request under, and whether the request is a retry that has no response yet."""
-        if settings.get("chat_asked") == history.asked and (key := str(settings.get("chat_key") or "")):
-            return key, True
-        key = Clock().new_id()
-        await self._index.save(name, settings, chat_asked=history.asked, chat_key=key)
-        return key, False
 
     async def _post(self, thread: Thread) -> tuple[str, list[events.Event]]:
         """Post the new messages and return the id of their event.
@@ -767,8 +766,7 @@ class ChatThreads:
         host, moves = self._rooms.host, self._rooms.state.moves
         for old in self._index.unnamed(agent)[_KEPT - 1 :]:
             if not host.is_running(old):
-                if opened := host.release(old):
-                    await opened.aclose()
+                await host.close_idle(old)
                 await moves.delete(old)
                 self._index.drop(old)
         name = f"{agent}{MARK}{Clock().new_id().replace('-', '')[:20]}"
@@ -788,34 +786,10 @@ class ChatThreads:
         await store.apply([AttachBlock(name, row.id, row.position) for row in blocks.rows])
         await self._index.save(name, settings)
 
-    async def _tell_system(self, name: str, system: str) -> None:
-        sections = (await self._rooms.host.agent(name)).memory.sections
-        has = {row.name: row.text for row in await sections.list()}
-        if system and has.get(_SECTION) != system:
-            await sections.set(_SECTION, 0, system)
-        elif not system and _SECTION in has:
-            await sections.drop(_SECTION)
-
 
 async def _read(messages: Sequence[ClientMessage], by: str, *, goes_on: bool) -> ClientHistory:
     read = partial(ClientHistory.read, messages, by, goes_on=goes_on)
     return await aside(len(messages) * PER_MESSAGE, read)
-
-
-async def _of_group(conversation: str, messages: Sequence[ClientMessage], by: str) -> ClientHistory:
-    """Return the history of a request to a group, which has only one conversation."""
-    if conversation:
-        raise UsageError("A group has one conversation.", fix="Leave out the @ and what follows.")
-    return await _read(messages, by, goes_on=True)
-
-
-def _must_be_open(history: ClientHistory, settings: Settings) -> None:
-    """Raise UsageError if the client answers a call that is not open in its conversation."""
-    waits = settings.get("chat_open") or ()
-    for row in history.answers:
-        if row.answers not in waits:
-            what = f"The conversation waits for no answer to `{row.answers[:80]}`."
-            raise UsageError(what, fix="Answer the calls of the last reply, each once.")
 
 
 def _bare(text: str) -> str:

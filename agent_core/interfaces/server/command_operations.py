@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from pydantic import Field
 
@@ -13,7 +13,7 @@ from agent_core.runtime.agent import Agent
 from agent_core.storage import CallOwners
 
 from ..catalogue import verb_of
-from ..commands.verb import Door, Result
+from ..commands.verb import Door
 from ..spans import Line, plain
 from ..state import WorkspaceState
 from .failures import ApiRefusal, NotThere
@@ -121,10 +121,7 @@ async def command(asked: Asked, line: CommandLine) -> object:
         raise UsageError("Help is where the command is typed.")
     agent = await asked.rooms.known(line.agent, asked.identity) if line.agent else ""
     door = ServerDoor(asked, line, agent, await asked.rooms.owners(asked.identity))
-    return _result_json(await verb.handler(door, **verb.taken(words)))
-
-
-def _result_json(result: Result) -> dict[str, Any]:  # Any: JSON
+    result = await verb.handler(door, **verb.taken(words))
     table = result.table.lines() if result.table is not None else []
     code, first, marked = result.source or ("", 0, ())
     return {

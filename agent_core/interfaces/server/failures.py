@@ -3,15 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from agent_core.base.errors import (
-    AgentBusy,
-    KnapperError,
-    ModelError,
-    StaleFile,
-    StorageError,
-    UnknownName,
-    UsageError,
-)
+from agent_core.base.errors import AgentBusy, KnapperError, ModelError, StaleFile, StorageError, UnknownName, UsageError
 from agent_core.storage import InboxFull
 
 from .identity import NotAllowed
@@ -43,13 +35,7 @@ class ApiRefusal(KnapperError):
     """
 
     def __init__(
-        self,
-        status: int,
-        code: str,
-        message: str,
-        fix: str = "",
-        problems: Sequence[Json] = (),
-        **besides: object,
+        self, status: int, code: str, message: str, fix: str = "", problems: Sequence[Json] = (), **besides: object
     ) -> None:
         super().__init__(message, fix=fix)
         self.status = status
@@ -60,7 +46,11 @@ class ApiRefusal(KnapperError):
     @classmethod
     def of(cls, error: KnapperError) -> "ApiRefusal":
         """Convert an error to the form that remote callers get."""
-        return error if isinstance(error, cls) else cls(_status(error), error.code, error.message, error.fix)
+        if isinstance(error, cls):
+            return error
+        is_missing = isinstance(error, NotThere) or error.code == "no-agent"
+        status = 404 if is_missing else next((status for kind, status in _STATUS if isinstance(error, kind)), _OTHER)
+        return cls(status, error.code, error.message, error.fix)
 
     @classmethod
     def read(cls, status: int, document: object) -> "ApiRefusal":
@@ -89,11 +79,6 @@ class ApiRefusal(KnapperError):
 def status_of(error: KnapperError) -> int:
     """Return the HTTP status for an error."""
     return ApiRefusal.of(error).status
-
-
-def _status(error: KnapperError) -> int:
-    is_missing = isinstance(error, NotThere) or error.code == "no-agent"
-    return 404 if is_missing else next((status for kind, status in _STATUS if isinstance(error, kind)), _OTHER)
 
 
 def misfits(problems: Sequence[Mapping[str, Any]]) -> ApiRefusal:  # Any: JSON

@@ -207,7 +207,16 @@ class Guard:
                 response.headers["WWW-Authenticate"] = "Bearer"
             await response(scope, receive, answered)
         finally:
-            self._note(scope, seen)
+            line = {
+                "at": round(time.time(), 3),
+                "from": (scope.get("client") or ("-", 0))[0],
+                "who": seen.name,
+                "method": scope["method"],
+                "path": one_line(scope["path"], 200),
+                "status": seen.status,
+                "ms": round((time.monotonic() - seen.began) * 1000, 1),
+            }
+            self._log.info(json.dumps(line))
 
     async def _pass_on(self, scope: Scope, receive: Receive, send: Send, seen: _Seen) -> None:
         headers = Headers(scope=scope)
@@ -253,7 +262,10 @@ class Guard:
         origin = headers.get("origin")
         if origin is not None and urlsplit(origin).netloc.lower() != host:
             raise ApiRefusal(403, "wrong-origin", "Pages of other sites cannot use this server.")
-        if _is_from_elsewhere(headers, scope["method"], scope["path"]):
+        # A browser may come from a page of another origin only by a link to our page.
+        is_own = headers.get("sec-fetch-site", "none") in ("none", "same-origin")
+        is_visit = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
+        if not is_own and not (is_visit and scope["method"] in _READS and scope["path"] in ("/", "/login")):
             raise ApiRefusal(403, "wrong-origin", "Pages of other sites, or of other ports, cannot use this server.")
         if b"token=" in scope.get("query_string", b"").lower():
             fix = "Send it as a header: Authorization: Bearer TOKEN"
@@ -287,18 +299,6 @@ class Guard:
         with suppress(KnapperError):
             return identity == (await self._of_token(kind, token) if kind else self._of_page(headers))
         return True
-
-    def _note(self, scope: Scope, seen: _Seen) -> None:
-        line = {
-            "at": round(time.time(), 3),
-            "from": (scope.get("client") or ("-", 0))[0],
-            "who": seen.name,
-            "method": scope["method"],
-            "path": one_line(scope["path"], 200),
-            "status": seen.status,
-            "ms": round((time.monotonic() - seen.began) * 1000, 1),
-        }
-        self._log.info(json.dumps(line))
 
 
 class _Heard:
@@ -352,13 +352,6 @@ async def _body(headers: Headers, receive: Receive, most: int) -> bytes:
 def _too_large(most: int) -> ApiRefusal:
     size = f"{most >> 20} MiB" if most == MOST_BODY else f"{most >> 10} KiB without a token"
     return ApiRefusal(413, "too-large", f"A request may have {size}.")
-
-
-def _is_from_elsewhere(headers: Headers, method: str, path: str) -> bool:
-    """Return whether the browser reports a request from a page of another origin, other than a link to our page."""
-    is_own = headers.get("sec-fetch-site", "none") in ("none", "same-origin")
-    is_visit = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
-    return not is_own and not (is_visit and method in _READS and path in ("/", "/login"))
 
 
 def _cookies(headers: Headers, name: str) -> Iterator[str]:

@@ -18,13 +18,7 @@ _KINDS: Final = ("user", "notice", "assistant", "call", "result", RECEIPT, CLIEN
 DONE: Final = "done"
 _MOST_EVENTS: Final = 200  # events kept for all readers
 _NEWEST: Final = 64  # replies with pieces that may still arrive
-_ON_DISK: Final = (
-    events.TurnStarted,
-    events.MessageAdded,
-    events.CallStarted,
-    events.CallAnswered,
-    events.TurnEnded,
-)
+_ON_DISK: Final = (events.TurnStarted, events.MessageAdded, events.CallStarted, events.CallAnswered, events.TurnEnded)
 _WITH_REPLY: Final = ("client_calls", "length")
 
 
@@ -59,7 +53,9 @@ class JournalReader:
         Another process may end a turn and begin the next one between the two queries; the next read returns that one.
         """
         ended = await self._store.ended_turns(self._agent, self.last)
-        entries = await self._store.history(self._agent, since=self._since(), kinds=_KINDS, with_removed=True)
+        # A new reader starts at the beginning of its turn: entries refer back to it.
+        since = self.last if self._turn else max((self.last >> 20 << 20) - 1, 0)
+        entries = await self._store.history(self._agent, since=since, kinds=_KINDS, with_removed=True)
         closed, known = {row.id for row in ended}, {event.turn: event for event in ends}
         ends_of_open = (_end(row) for row in entries if row.turn not in closed and _end(row) > self.last)
         upto = next(ends_of_open, None)
@@ -70,10 +66,6 @@ class JournalReader:
         self.last = max([self.last, *(row.seq for row in rows)])
         return fresh
 
-    def _since(self) -> int:
-        """Return where to begin reading. A new reader starts at the beginning of its turn: entries refer back to it."""
-        return self.last if self._turn else max((self.last >> 20 << 20) - 1, 0)
-
     def _of(self, row: Entry | EndedTurn, known: dict[str, events.TurnEnded]) -> Iterator[Event | None]:
         if isinstance(row, EndedTurn):
             yield known.get(row.id) or self._replay_end(row)
@@ -81,16 +73,13 @@ class JournalReader:
         if row.turn != self._turn:
             self._turn, self._step, self._reply, self._receipt = row.turn, 0, "", None
             self._arguments.clear()
-            yield self._began(row)
+            text = str(row.payload.get("text", "")) if row.kind in ("user", "notice", CLIENT) else ""
+            is_message = row.kind == "user" or row.payload.get("event") == "message"
+            kind = "message" if is_message else "notice"
+            yield events.TurnStarted(turn=row.turn, agent=self._agent, message=text, event=kind)
             if row.kind in ("user", "notice", CLIENT):
                 return
         yield self._entry(row)
-
-    def _began(self, entry: Entry) -> Event:
-        text = str(entry.payload.get("text", "")) if entry.kind in ("user", "notice", CLIENT) else ""
-        is_message = entry.kind == "user" or entry.payload.get("event") == "message"
-        kind = "message" if is_message else "notice"
-        return events.TurnStarted(turn=entry.turn, agent=self._agent, message=text, event=kind)
 
     def _entry(self, entry: Entry) -> Event | None:
         payload = entry.payload

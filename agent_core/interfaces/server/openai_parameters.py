@@ -92,10 +92,7 @@ _CONTENT: Final = Acts(
         _NO_TEXT,
     ),
 )
-_SAID: Final[Mapping[str, Effect]] = {
-    "content": _CONTENT,
-    "name": Acts("who says it, which stands before the text"),
-}
+_SAID: Final[Mapping[str, Effect]] = {"content": _CONTENT, "name": Acts("who says it, which stands before the text")}
 _MESSAGES: Final = Kinds(
     "role",
     {

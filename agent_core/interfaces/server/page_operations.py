@@ -82,7 +82,9 @@ async def list_steps(asked: Asked, agent: str, how_many: HowMany) -> object:
 async def step(asked: Asked, agent: str, seq: str) -> object:
     """Return what the model saw in a step, by part, with about how many tokens each part has."""
     number = int(seq) if seq.isdecimal() and len(seq) < 20 else -1
-    parts = await step_parts(asked.rooms.state.store, agent, number, await _functions(asked, agent))
+    own = (await asked.rooms.host.agent(agent)).own_functions()
+    functions = {function.name: function for function in own} | dict(asked.functions.registry.snapshot().functions)
+    parts = await step_parts(asked.rooms.state.store, agent, number, functions)
     if parts is None:
         raise NotThere(f"`{agent}` has no step {seq[:20]}.", fix=f"GET {API}/agents/{agent}/steps lists the last.")
     return {**parts, "window": (await asked.rooms.host.agent(agent)).status().context_limit}
@@ -155,12 +157,6 @@ async def _supervision(asked: Asked) -> Supervision:
     return Supervision(workspace.store, await workspace.agent_names(), workspace.groups.read())
 
 
-async def _functions(asked: Asked, name: str) -> Mapping[str, Function]:
-    """Return the functions of the workspace and the agent's built-in functions, by name."""
-    own = (await asked.rooms.host.agent(name)).own_functions()
-    return {function.name: function for function in own} | dict(asked.functions.registry.snapshot().functions)
-
-
 # The history of functions: wanted, written, rejected, fixed, admitted, used; read from the journals of agents.
 
 KINDS: Final = ("user", "assistant", "result")
@@ -218,7 +214,11 @@ def growth(agent: str, entries: Iterable[Entry]) -> list[Growth]:
 def _note_answer(grown: dict[str, Growth], agent: str, entry: Entry, wanted: Entry | None, arguments: str) -> None:
     called = str(entry.payload.get("name", ""))
     if called in grown:
-        _note_use(grown[called], entry)
+        growth = grown[called]
+        if entry.payload.get("outcome") == "returned":
+            growth.used += 1
+            if growth.used == 1:
+                growth.add("used", entry, str(entry.payload.get("text", "")))
     if called not in _WRITES or not (name := _name_in(arguments, entry)):
         return
     row = grown.get(name)
@@ -228,13 +228,6 @@ def _note_answer(grown: dict[str, Growth], agent: str, entry: Entry, wanted: Ent
             row.add("wanted", wanted, str(wanted.payload.get("text", "")))
     for stage, text in _stages(row, called, entry):
         row.add(stage, entry, text)
-
-
-def _note_use(growth: Growth, entry: Entry) -> None:
-    if entry.payload.get("outcome") == "returned":
-        growth.used += 1
-        if growth.used == 1:
-            growth.add("used", entry, str(entry.payload.get("text", "")))
 
 
 def _stages(growth: Growth, called: str, entry: Entry) -> Iterator[tuple[Stage, str]]:
@@ -311,17 +304,11 @@ async def _fixed_parts(store: Store, request: Entry | None, functions: Mapping[s
         is_first = hash == payload.get("instructions")
         parts.append(_part("instructions" if is_first else "section", text, len(text.encode("utf-8", "replace"))))
     names, versions = payload.get("functions", []), payload.get("versions", {})
-    shown = [_to_shown(functions[name]) for name in names if _is_same(functions.get(name), versions.get(name))]
-    part = _part("functions", "\n".join(names), sum(function.size for function in shown))
-    return [*parts, {**part, "count": len(names), "tokens": part["tokens"] if shown or not names else None}]
-
-
-def _is_same(function: Function | None, version: str | None) -> bool:
-    return function is not None and version in (None, function.version)
-
-
-def _to_shown(function: Function) -> FunctionShown:
-    return FunctionShown(function.name, function.description, function.parameters)
+    there = [(function, versions.get(name)) for name in names if (function := functions.get(name)) is not None]
+    same = [function for function, version in there if version in (None, function.version)]
+    sizes = [FunctionShown(each.name, each.description, each.parameters).size for each in same]
+    part = _part("functions", "\n".join(names), sum(sizes))
+    return [*parts, {**part, "count": len(names), "tokens": part["tokens"] if sizes or not names else None}]
 
 
 def _conversation(history: History) -> Iterable[Json]:

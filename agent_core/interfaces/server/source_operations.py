@@ -65,28 +65,35 @@ async def sources(asked: Asked, agent: str) -> object:
 @operation("POST", "/agents/{agent}/sources", ("edit",), "Upload a part of a source.")
 async def upload(asked: Asked, agent: str, upload: Upload) -> object:
     """Take a part of a document; after the last one, read it all into archival memory. `GET` tells how far it is."""
-    place = _place(asked, agent, upload.name)
+    folder = prepare_state_dir(asked.workspace.root) / "uploads"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    for path in folder.iterdir():
+        if time.time() - path.stat().st_mtime > _STALE_S:
+            path.unlink(missing_ok=True)
+    kind = _SUFFIX.search(upload.name)  # only the file type of the name is used in the path
+    key = "\0".join((asked.identity.name, agent, upload.name))
+    place = folder / f"{hashlib.sha256(key.encode('utf-8', 'replace')).hexdigest()}{kind[0] if kind else ''}"
     size = place.stat().st_size if place.exists() else 0
     if upload.offset not in (0, size):
         message = f"The next part of `{one_line(upload.name, 80)}` begins at {size}, not at {upload.offset}."
         raise ApiRefusal(409, "offset", message, "Go on there, or begin again at 0.", [{"offset": size}])
-    data = _bytes(upload.data)
+    try:
+        data = b64decode(upload.data, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise UsageError("The data are not base64.", fix="Encode the bytes of the document as base64.") from error
     if upload.offset + len(data) > MOST_BYTES:
         place.unlink(missing_ok=True)
         raise UsageError(f"A document may have {MOST_BYTES >> 20} MiB.", fix="Split it, or use knapper sources add.")
     with place.open("ab" if upload.offset else "wb") as file:
         file.write(data)
+    received = {"name": upload.name, "received": upload.offset + len(data)}
     if upload.more:
-        return {"name": upload.name, "received": upload.offset + len(data), "sources": []}
+        return {**received, "sources": []}
     try:
         reports = await (await _sources(asked, agent)).add(str(place), name=one_line(upload.name))
     finally:
         place.unlink(missing_ok=True)
-    return {
-        "name": upload.name,
-        "received": upload.offset + len(data),
-        "sources": [report_json(one) for one in reports],
-    }
+    return {**received, "sources": [report_json(one) for one in reports]}
 
 
 @operation("DELETE", "/agents/{agent}/sources", ("edit",), "Remove a source.")
@@ -99,25 +106,6 @@ async def remove(asked: Asked, agent: str, source_name: SourceName) -> object:
 async def _sources(asked: Asked, name: str) -> Sources:
     await asked.rooms.host.agent(name)
     return await asked.workspace.sources(name)
-
-
-def _place(asked: Asked, agent: str, name: str) -> Path:
-    """Return the path where a document's parts are assembled. Only the file type of its name is used in the path."""
-    folder = prepare_state_dir(asked.workspace.root) / "uploads"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    for path in folder.iterdir():
-        if time.time() - path.stat().st_mtime > _STALE_S:
-            path.unlink(missing_ok=True)
-    kind = _SUFFIX.search(name)
-    key = "\0".join((asked.identity.name, agent, name))
-    return folder / f"{hashlib.sha256(key.encode('utf-8', 'replace')).hexdigest()}{kind[0] if kind else ''}"
-
-
-def _bytes(text: str) -> bytes:
-    try:
-        return b64decode(text, validate=True)
-    except (binascii.Error, ValueError) as error:
-        raise UsageError("The data are not base64.", fix="Encode the bytes of the document as base64.") from error
 
 
 # Grants, recorded calls, and the capabilities of this machine.
