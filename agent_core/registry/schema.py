@@ -11,8 +11,7 @@ from agent_core.base.problem import Place, Problem
 from sandbox.wire.lines import lines_of
 
 from . import docstring, examples
-from .annotation import Converter, TypeBudget
-from .fields import annotated_default, default_of, field_default, limit
+from .annotation import Converter, TypeBudget, annotated_default, default_of, field_default, limit
 from .function import Function, ModuleReading
 from .literals import json_literal
 from .loader_names import caller_of
