@@ -71,7 +71,12 @@ class Statement:
         if isinstance(node, Definition):
             head = _in_text(node.returns).union(*map(_names_read, [*node.decorator_list, node.args]))
             head |= _names_read(node.returns) if node.returns else set()
-            own = _own_names(node) - shared
+            # A function's local names hide names of the module.
+            body = [part for statement in node.body for part in ast.walk(statement)]
+            loops = [part.target for part in body if isinstance(part, ast.comprehension)]
+            targets = {name.id for target in loops for name in ast.walk(target) if isinstance(name, ast.Name)}
+            arguments = {part.arg for part in ast.walk(node.args) if isinstance(part, ast.arg)}
+            own = arguments.union(*map(bound_names, node.body)) - targets - shared
             reads = head.union(*map(_names_read, node.body)) - (own - head)
             roots = (roots - own) | shared
         return cls(
@@ -145,14 +150,6 @@ def _names_in(text: str, mode: str) -> set[str]:
         return {node.id for node in ast.walk(syntax.parse(text, "", mode)) if isinstance(node, ast.Name)}
     except _NOT_PYTHON:
         return set()
-
-
-def _own_names(node: Definition) -> set[str]:
-    """Return the local names of a function, which hide names of the module."""
-    loops = [part.target for body in node.body for part in ast.walk(body) if isinstance(part, ast.comprehension)]
-    targets = {name.id for target in loops for name in ast.walk(target) if isinstance(name, ast.Name)}
-    arguments = {part.arg for part in ast.walk(node.args) if isinstance(part, ast.arg)}
-    return arguments.union(*map(bound_names, node.body)) - targets
 
 
 def _names_in_examples(node: ast.stmt) -> set[str]:
@@ -301,7 +298,12 @@ def _parts(text: str, path: str, is_private: bool) -> ModuleParts | Problem:  # 
     public = () if is_private else tuple(node.name for node in survey(tree).public() if node in tree.body)
     pairs = [(node, facts) for node, facts, _ in _statements(text)]
     body = tuple(node for node, *_ in pairs)
-    values = {name for node, facts in pairs if not _is_import(node) for name in _names_needed(node, facts)}
+    values = {
+        name
+        for node, facts in pairs
+        if not isinstance(node, ast.Import | ast.ImportFrom)
+        for name in _names_needed(node, facts)
+    }
     setters = _setters(pairs, values)
 
     def changed(node: ast.stmt, statement: Statement) -> Names:
@@ -326,10 +328,6 @@ def _parts(text: str, path: str, is_private: bool) -> ModuleParts | Problem:  # 
 def _names_needed(node: ast.stmt, statement: Statement) -> Names:
     is_future = isinstance(node, ast.ImportFrom) and node.module == "__future__"
     return frozenset({"*"}) if is_future else statement.binds
-
-
-def _is_import(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Import | ast.ImportFrom)
 
 
 def _setters(pairs: Iterable[tuple[ast.stmt, Statement]], values: Set[str]) -> dict[str, Names]:
@@ -647,17 +645,12 @@ def approved_parts(part: Part, texts: Mapping[str, str]) -> Mapping[Part, Sequen
                 continue
             parts.setdefault((module, min(statement.binds) if statement.is_inert else ""), set()).add(statement)
             waiting += [(module, used) for used in statement.names]
-            waiting += [target for imported in statement.imports for target in _targets(*imported, texts)]
+            for base, imported in statement.imports:
+                inner = f"{base}.{imported}".strip(".")
+                target = (inner, "") if inner in texts else (base, imported)
+                waiting += [*((package, _ITS_IMPORT) for package in _packages(target[0])), target]
     # The search visits statements in an order that differs between processes, so sort them.
     return {key: [one for one in approved_statements(texts[key[0]], key[0]) if one in parts[key]] for key in parts}
-
-
-def _targets(module: str, name: str, texts: Mapping[str, str]) -> Iterator[Part]:
-    """Yield the target of an import, and the packages whose code it runs."""
-    inner = f"{module}.{name}".strip(".")
-    target = (inner, "") if inner in texts else (module, name)
-    yield from ((package, _ITS_IMPORT) for package in _packages(target[0]))
-    yield target
 
 
 @lru_cache(maxsize=512)
@@ -678,13 +671,16 @@ def _approved_statement(
     text = "\n".join(lines[first_line(node) - 1 : node.end_lineno])
     is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     binds = frozenset({"__doc__"}) if is_text else statement.binds
-    imports = tuple(_workspace_parts(statement.imports, module))
+    imports: list[Part] = []
+    for level, base, name in statement.imports:
+        home = base if level <= 0 else imported_module(base, level, f"{FOLDER}.{module}")
+        if home == FOLDER or home.startswith(f"{FOLDER}."):
+            imports.append((home.removeprefix(FOLDER).lstrip("."), "" if name == "*" else name))
     if _REACHING.search(text):  # it may reach every name of its module
-        imports = (*imports, (module, ""))
+        imports.append((module, ""))
     code = _code_of(own) if own else _code(node, text)
-    return ApprovedStatement(
-        text, code, binds, statement.names, imports, is_inert=bool(binds) and _is_inert(node, known)
-    )
+    is_inert = bool(binds) and _is_inert(node, known)
+    return ApprovedStatement(text, code, binds, statement.names, tuple(imports), is_inert=is_inert)
 
 
 @lru_cache(maxsize=1024)
@@ -695,13 +691,6 @@ def _code_of(own: str) -> str:
 def _code(node: ast.stmt, text: str) -> str:
     """Return a statement without its layout; an empty text if something in it may see the layout."""
     return "" if _SEEING.search(f"{text}\n{ast.unparse(node)}") else ast.dump(node)
-
-
-def _workspace_parts(imports: Iterable[tuple[int, str, str]], module: str) -> Iterator[Part]:
-    for level, base, name in imports:
-        home = base if level <= 0 else imported_module(base, level, f"{FOLDER}.{module}")
-        if home == FOLDER or home.startswith(f"{FOLDER}."):
-            yield home.removeprefix(FOLDER).lstrip("."), "" if name == "*" else name
 
 
 # Statements that only bind names: they run no code of the workspace. Anything unknown counts as running code.

@@ -82,7 +82,9 @@ class Snapshot:
         if not reading.parsed:
             return self.with_rejection(source.path, reading.problems)
         if holder is not None and holder.path != source.path:
-            return self.with_rejection(source.path, (*reading.problems, _module_clash(source, holder)))
+            message = f"the module `{source.module}` is already {holder.path}, which stays"
+            clash = Problem("module-clash", message, Place(source.path), "rename or remove one of the two")
+            return self.with_rejection(source.path, (*reading.problems, clash))
         return self._place(reading)
 
     def without_module(self, module: str) -> "Snapshot":
@@ -122,7 +124,8 @@ class Snapshot:
     def _place(self, reading: "ModuleReading") -> "Snapshot":
         module, path = reading.source.module, reading.source.path
         old = self.readings.get(module)
-        had = {function.name for function in old.functions if self._holds(function.name, module)} if old else set()
+        names = {function.name for function in old.functions} if old else set[str]()
+        had = {name for name in names if (holder := self.functions.get(name)) and holder.module == module}
         functions, refused = self._own(self.functions), []
         for name in had - {function.name for function in reading.functions}:
             del functions[name]
@@ -150,10 +153,6 @@ class Snapshot:
         own = mapping if self.is_draft and isinstance(mapping, dict) else dict(mapping)
         own.update(more or {})
         return own
-
-    def _holds(self, name: str, module: str) -> bool:
-        holder = self.functions.get(name)
-        return holder is not None and holder.module == module
 
     def clash(self, name: str, module: str, place: Place) -> Problem | None:
         """Return the problem that a function's name is taken by another module, or None."""
@@ -187,8 +186,3 @@ def _not_waiting(waiting: Mapping[str, tuple[str, ...]], module: str) -> Mapping
         return waiting
     remaining = {name: tuple(path for path in modules if path != module) for name, modules in waiting.items()}
     return {name: modules for name, modules in remaining.items() if modules}
-
-
-def _module_clash(source: "ModuleSource", holder_source: "ModuleSource") -> Problem:
-    message = f"the module `{source.module}` is already {holder_source.path}, which stays"
-    return Problem("module-clash", message, Place(source.path), "rename or remove one of the two")
