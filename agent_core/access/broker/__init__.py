@@ -10,8 +10,7 @@ from agent_core.base.late import late_names
 __getattr__ = late_names(
     __name__,
     {
-        "broker": "Broker FetchSession",
-        "caps": "FetchCaps",
+        "broker": "Broker FetchCaps FetchSession",
         "log": "RequestLog",
     },
 )

@@ -10,15 +10,35 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
-from .caps import FetchCaps
-
 if TYPE_CHECKING:
     from agent_core.base.receipt import Receipt
+
+MIB = 1 << 20
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
+PIECE = 64 << 10  # bytes of a body that cross to the worker at once
 
 Want: TypeAlias = Callable[[str], Awaitable[bool]]  # asks a human for one more host, as `host` or `host:port`
 Resolve: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
 Tls: TypeAlias = Callable[[], ssl.SSLContext]
 Reach: TypeAlias = Callable[[str], Awaitable[None]]  # receives a place before a call reaches it for the first time
+
+
+@dataclass(frozen=True, slots=True)
+class FetchCaps:
+    """Limits for the fetches of one call, in bytes and seconds; each redirect counts as a request."""
+
+    url: int = 8_192
+    headers: int = 64 << 10  # of a request, and of a response
+    request: int = 8 * MIB
+    response: int = 64 * MIB
+    decoded: int = 128 * MIB  # of a compressed response, after decoding in the worker
+    requests: int = 200
+    redirects: int = 5
+    streams: int = 8
+    request_s: float = 60.0
+    call_s: float = 300.0
+    resolve_s: float = 10.0
+    connect_s: float = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +63,13 @@ class Broker:
 
         Reached and refused places are recorded in `receipt`.
         """
-        return FetchSession(lambda: _begin_fetches(self, function, hosts, want, receipt, reach))
+
+        def begin() -> Answering:
+            from .fetches import Fetches  # noqa: PLC0415 - see above
+
+            return Fetches(self, function, hosts, want, receipt, reach)
+
+        return FetchSession(begin)
 
 
 class Answering(Protocol):
@@ -90,16 +116,3 @@ class FetchSession:
     ) -> None:
         if self._fetches is not None:
             await self._fetches.aclose()
-
-
-def _begin_fetches(
-    broker: Broker,
-    function: str,
-    hosts: tuple[str, ...],
-    want: Want | None,
-    receipt: "Receipt | None",
-    reach: Reach | None,
-) -> Answering:
-    from .fetches import Fetches  # noqa: PLC0415 - see above
-
-    return Fetches(broker, function, hosts, want, receipt, reach)

@@ -19,8 +19,7 @@ import httpcore2
 
 from sandbox import RequestRefused
 
-from .broker import Resolve, Tls
-from .caps import PIECE
+from .broker import PIECE, Resolve, Tls
 from .fetch_request import FetchFailed, FetchRequest, Headers, Kind
 from .target import Address, Hosts, Target, as_address
 
@@ -66,7 +65,11 @@ async def checked(target: Target, hosts: Hosts, resolve: Resolve) -> tuple[str, 
     for address in addresses:
         kind = kind_of(address)
         if kind is not None and not hosts.name(address, target):
-            raise RequestRefused(_refusal(target, address, kind))
+            place = Target(target.scheme, str(address), target.port, "").place
+            raise RequestRefused(
+                f"{target.host} is {address}, {kind} address, which is reached only where the address itself was"
+                f" granted too: --network {place}"
+            )
     return tuple(map(str, addresses))
 
 
@@ -93,14 +96,6 @@ async def _resolve_target(target: Target, resolve: Resolve) -> list[Address]:
     if not addresses or None in addresses or len(addresses) > _MOST_ADDRESSES:
         raise FetchFailed("name", f"{target.host} resolves to nothing that can be connected to")
     return [address for address in addresses if address is not None]
-
-
-def _refusal(target: Target, address: Address, kind: str) -> str:
-    place = Target(target.scheme, str(address), target.port, "").place
-    return (
-        f"{target.host} is {address}, {kind} address, which is reached only where the address itself was granted too:"
-        f" --network {place}"
-    )
 
 
 _BODILESS = frozenset({204, 304})

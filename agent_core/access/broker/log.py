@@ -28,14 +28,12 @@ class RequestLog:
         when = datetime.fromtimestamp(self._now(), UTC).isoformat(timespec="milliseconds")
         line = self._clean(f"{when.replace('+00:00', 'Z')} {text}")
         with suppress(OSError):
-            self._append(f"{one_line(line, _LONGEST)}\n".encode())
-
-    def _append(self, line: bytes) -> None:
-        descriptor = self._open_with_room(len(line))
-        try:
-            os.write(descriptor, line)
-        finally:
-            os.close(descriptor)
+            data = f"{one_line(line, _LONGEST)}\n".encode()
+            descriptor = self._open_with_room(len(data))
+            try:
+                os.write(descriptor, data)
+            finally:
+                os.close(descriptor)
 
     def _open_with_room(self, more: int) -> int:
         descriptor = self._open()

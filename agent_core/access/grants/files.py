@@ -146,7 +146,10 @@ class FileRequests:
                 kind, act = str(arguments.get("kind")), arguments.get("act")
                 return await self._change(str(arguments.get("path")), kind, act if isinstance(act, list) else [])
             case _:
-                stream = self._stream(arguments.get("stream"))
+                number = arguments.get("stream")
+                stream = self._streams.get(number) if isinstance(number, int) else None
+                if stream is None:
+                    raise RequestRefused("this file is closed: what was opened at a call ends with it")
                 return {"value": await asyncio.to_thread(self._use, name, stream, arguments)}
 
     async def _open(self, path: str, mode: str) -> dict[str, Any]:
@@ -279,19 +282,18 @@ class FileRequests:
                 f"{self._untold(asked, writes=bool(grants.write))} (One call asks {MOST_ASKED} times.)"
             )
         self._questions += 1
-        given, why = await self._want(grants, self._around(asked, grants), self._doubt(asked))
+        # The folder of a file, in the form of a grant, if it can be granted.
+        folder = "" if asked.item.endswith("/") else asked.item.rpartition("/")[0]
+        around = f"{folder}/" if folder else ""
+        if around and self._resolver.refusal(
+            Grants.from_json(dict.fromkeys(grants.to_json(), (around,))), self._function
+        ):
+            around = ""
+        given, why = await self._want(grants, around, self._doubt(asked))
         if why:
             self._noes[grants] = why
             raise RequestRefused(why)
         self._given |= given
-
-    def _around(self, asked: _Asked, grants: Grants) -> str:
-        """Return the folder of a file in the form of a grant, if it can be granted."""
-        folder = asked.item.rstrip("/").rpartition("/")[0]
-        if asked.item.endswith("/") or not folder:
-            return ""
-        wider = Grants.from_json(dict.fromkeys(grants.to_json(), (f"{folder}/",)))
-        return "" if self._resolver.refusal(wider, self._function) else f"{folder}/"
 
     @staticmethod
     def _doubt(asked: _Asked) -> str:
@@ -386,12 +388,6 @@ class FileRequests:
             return [[name, mode] for name, mode in rows]
         finally:
             os.close(folder)
-
-    def _stream(self, number: object) -> _Stream:
-        stream = self._streams.get(number) if isinstance(number, int) else None
-        if stream is None:
-            raise RequestRefused("this file is closed: what was opened at a call ends with it")
-        return stream
 
     def _drop(self, number: object) -> None:
         stream = self._streams.pop(number, None) if isinstance(number, int) else None
