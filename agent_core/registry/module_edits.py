@@ -202,7 +202,9 @@ def withhold(module_text: str, names: Set[str], *, path: str = "module") -> str 
         return f"{module_text.rstrip()}\n\n__all__ = {offered!r}\n"
     if not listings:
         # What must come before all others: the docstring, and imports of `__future__`.
-        heads = [node for node in module.body if isinstance(node, ast.ImportFrom) and node.module == "__future__"]
+        heads: list[ast.stmt] = [
+            node for node in module.body if isinstance(node, ast.ImportFrom) and node.module == "__future__"
+        ]
         heads = heads or [node for node in module.body[:1] if _is_text(node)]
         at = module.span(heads[-1])[1] if heads else 0
         line = f"__all__ = [{', '.join(map(repr, offered))}]".replace("'", '"')

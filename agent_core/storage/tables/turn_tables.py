@@ -122,7 +122,9 @@ class TurnTables(Tables):
             post_event(session, item)
         apply(session, writes)
         last = (seq << N_BITS | end) - 1 if entries else 0
-        return Appended(end, bool(cancelled), _waits(session, agent), last, shared_versions(session, agent))
+        sql = f"select 1 {_WAITING} and kind not in ({_BEGINNING}) limit 1"
+        waits = session.one(sql, agent, session.clock.now()) is not None
+        return Appended(end, bool(cancelled), waits, last, shared_versions(session, agent))
 
     @query
     def keep_streamed(self, session: SqlSession, turn: str, attempt: int, n: int, text: str) -> None:
@@ -283,11 +285,6 @@ def last_number(session: SqlSession, agent: str, before: int | None = None) -> i
     row = session.one(sql, agent, (1 << 62) if before is None else before)
     seq, n, state = row or (0, 0, "open")
     return int((seq << N_BITS) + n - 1 if state == "open" else (seq + 1 << N_BITS) - 1) if row else 0
-
-
-def _waits(session: SqlSession, agent: str) -> bool:
-    sql = f"select 1 {_WAITING} and kind not in ({_BEGINNING}) limit 1"
-    return session.one(sql, agent, session.clock.now()) is not None
 
 
 def _drop_resumption(session: SqlSession, agent: str) -> None:
