@@ -112,12 +112,8 @@ def _toml(value: Value) -> str:
         return "true" if value else "false"
     if not isinstance(value, str):
         return repr(value)
-    return '"' + "".join(_escape(character) for character in value) + '"'
-
-
-def _escape(character: str) -> str:
-    plain = ord(character) >= 32 and character not in '"\\\x7f'
-    return character if plain else f"\\u{ord(character):04x}"
+    escaped = (sign if ord(sign) >= 32 and sign not in '"\\\x7f' else f"\\u{ord(sign):04x}" for sign in value)
+    return f'"{"".join(escaped)}"'
 
 
 def _by_hand(message: str, values: Values) -> SettingsError:

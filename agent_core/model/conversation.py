@@ -239,21 +239,18 @@ class WireConversation:
         if request.is_apart:
             return [trim(function) for function in request.functions]
         announced = {function.name for message in request.messages for function in self._told.get(message, ())}
-        named = _NAMES.findall(_last_text(request.messages))
-        callable_names = {*self._listed, *announced, *named, *_called_names(request.messages)} - request.excluded
-        if self._is_about_memory(request.messages):
-            callable_names &= {*choice().remembers}
         last = _last_text(request.messages)
+        named = _NAMES.findall(last)
+        asked = [message for message in request.messages if isinstance(message, Assistant)]
+        called = {call.name for message in asked for call in message.calls}
+        callable_names = {*self._listed, *announced, *named, *called} - request.excluded
+        answer = request.messages[-1] if request.messages else None
+        if isinstance(answer, Answer) and answer.name in choice().remembers:
+            # Memory was just edited. If the user's message brought up no function, a small model would create one now.
+            by_user = (message for message in reversed(request.messages) if isinstance(message, User))
+            if not next((self._told.get(message) for message in by_user), ()):
+                callable_names &= {*choice().remembers}
         return [trim(function, last) for function in request.functions if function.name in callable_names]
-
-    def _is_about_memory(self, messages: Sequence[Message]) -> bool:
-        """Check whether memory was just edited for a user message that brought up no function: a small model would then
-        create one.
-        """
-        last = messages[-1] if messages else None
-        if not (isinstance(last, Answer) and last.name in choice().remembers):
-            return False
-        return not next((self._told.get(message) for message in reversed(messages) if isinstance(message, User)), ())
 
     def _tell(self, request: Request, functions: Mapping[str, FunctionShown]) -> Mapping[Message, Told]:
         announced: dict[Message, Told] = {}
@@ -308,10 +305,6 @@ def _last_text(messages: Sequence[Message]) -> str:
     return last.text if isinstance(last, Answer | Notice) else ""
 
 
-def _called_names(messages: Iterable[Message]) -> set[str]:
-    return {call.name for message in messages if isinstance(message, Assistant) for call in message.calls}
-
-
 def _system_text(messages: Iterable[Message], functions: Mapping[str, FunctionShown], names: Iterable[str]) -> str:
     instructions = [message.text for message in _systems(messages)[:1]]
     listed = [describe(functions[name]) for name in names if name in functions]
@@ -344,9 +337,16 @@ def _append(
                 continue
             case Answer(call_id, name):
                 call, thought = waiting.pop(call_id, (Call(call_id, name, "{}"), ""))
-                _add(entries, "assistant", _call_text(call, thought))
-                hint = choice().after(name, is_helper=is_helper)
-                message_text = _answer_text(message, call, hint, request_text)
+                if spoken := _spoken(call):
+                    _add(entries, "assistant", write_step(thought, reply=spoken))
+                    message_text = ""
+                else:
+                    arguments = call.arguments if is_object(call.arguments) else "{}"
+                    _add(entries, "assistant", write_step(thought, name=call.name, arguments=arguments))
+                    # A small model forgets which data it has and that it is done, so a hint says what comes next.
+                    hint = choice().after(name, is_helper=is_helper)
+                    asked = shorten(" ".join(request_text.split()))
+                    message_text = f"Result of {name}: {message.text}\n{hint.format(asked=asked)}"
             case Notice(text):
                 message_text = mark(message, text)
             case User(text):
@@ -355,23 +355,9 @@ def _append(
         _add(entries, "user", "".join([message_text, *told]))
 
 
-def _answer_text(answer: Answer, call: Call, hint: str, request_text: str) -> str:
-    """Return a result with a hint about the next step: a small model forgets which data it has and that it is done."""
-    if _spoken(call):
-        return ""
-    asked = shorten(" ".join(request_text.split()))
-    return f"Result of {answer.name}: {answer.text}\n{hint.format(asked=asked)}"
-
-
 def shorten(text: str) -> str:
     """Return the text, or its beginning if it is long."""
     return text if len(text) <= _ASKED_CHARS else text[:_ASKED_CHARS] + " …"
-
-
-def _call_text(call: Call, thought: str) -> str:
-    if spoken := _spoken(call):
-        return write_step(thought, reply=spoken)
-    return write_step(thought, name=call.name, arguments=call.arguments if is_object(call.arguments) else "{}")
 
 
 def _spoken(call: Call) -> str:

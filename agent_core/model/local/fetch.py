@@ -301,7 +301,10 @@ class _Fetching:
                 elif isinstance(error, IntegrityError):
                     raise
             else:
-                return self._put_into_place()
+                target = folder() / self._weights.file
+                partial_of(self._weights).replace(target)
+                mark_verified(self._weights, target)
+                return target
         raise ModelError(f"{self._weights.name} could not be fetched: " + " ".join(reasons), fix=self._fix())
 
     async def _take(self, source: WeightsSource) -> None:
@@ -356,12 +359,6 @@ class _Fetching:
     def _tell(self, note: str = "", coming: int = 0) -> None:
         self._shown = self._partial_size if note else max(self._shown, self._partial_size + coming)
         self._listener(DownloadProgress(min(self._shown, self._weights.size), self._weights.size, note))
-
-    def _put_into_place(self) -> Path:
-        target = folder() / self._weights.file
-        partial_of(self._weights).replace(target)
-        mark_verified(self._weights, target)
-        return target
 
     def _fix(self) -> str:
         command = f"knapper models get {self._weights.name}"
