@@ -239,12 +239,12 @@ class WireConversation:
         if request.is_apart:
             return [trim(function) for function in request.functions]
         announced = {function.name for message in request.messages for function in self._told.get(message, ())}
-        last = _last_text(request.messages)
+        answer = request.messages[-1] if request.messages else None
+        last = answer.text if isinstance(answer, Answer | Notice) else ""  # a text of the program
         named = _NAMES.findall(last)
         asked = [message for message in request.messages if isinstance(message, Assistant)]
         called = {call.name for message in asked for call in message.calls}
         callable_names = {*self._listed, *announced, *named, *called} - request.excluded
-        answer = request.messages[-1] if request.messages else None
         if isinstance(answer, Answer) and answer.name in choice().remembers:
             # Memory was just edited. If the user's message brought up no function, a small model would create one now.
             by_user = (message for message in reversed(request.messages) if isinstance(message, User))
@@ -299,12 +299,6 @@ def _mentioned_functions(message: Message, functions: Mapping[str, FunctionShown
     return tuple([functions[name] for name in about if name in functions and name not in known][:_MOST_NAMED])
 
 
-def _last_text(messages: Sequence[Message]) -> str:
-    """Return the last message's text if it comes from the program."""
-    last = messages[-1] if messages else None
-    return last.text if isinstance(last, Answer | Notice) else ""
-
-
 def _system_text(messages: Iterable[Message], functions: Mapping[str, FunctionShown], names: Iterable[str]) -> str:
     instructions = [message.text for message in _systems(messages)[:1]]
     listed = [describe(functions[name]) for name in names if name in functions]
@@ -337,11 +331,13 @@ def _append(
                 continue
             case Answer(call_id, name):
                 call, thought = waiting.pop(call_id, (Call(call_id, name, "{}"), ""))
-                if spoken := _spoken(call):
+                arguments = call.arguments if is_object(call.arguments) else "{}"
+                # A native call that sent a message to the user is shown as a reply.
+                spoken = str(read_json(arguments).get("message") or "") if call.name == SEND else ""
+                if spoken:
                     _add(entries, "assistant", write_step(thought, reply=spoken))
                     message_text = ""
                 else:
-                    arguments = call.arguments if is_object(call.arguments) else "{}"
                     _add(entries, "assistant", write_step(thought, name=call.name, arguments=arguments))
                     # A small model forgets which data it has and that it is done, so a hint says what comes next.
                     hint = choice().after(name, is_helper=is_helper)
@@ -358,13 +354,6 @@ def _append(
 def shorten(text: str) -> str:
     """Return the text, or its beginning if it is long."""
     return text if len(text) <= _ASKED_CHARS else text[:_ASKED_CHARS] + " …"
-
-
-def _spoken(call: Call) -> str:
-    """Return the message that a native call sent to the user; constrained mode shows it as a reply."""
-    if call.name != SEND or not is_object(call.arguments):
-        return ""
-    return str(read_json(call.arguments).get("message") or "")
 
 
 def _add(entries: list[Entry], role: str, text: str) -> None:

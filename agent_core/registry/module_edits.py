@@ -162,12 +162,15 @@ def _place(
     behind = filter(_is_loose, brought_text.body[brought_text.body.index(function) + 1 :])
     after = [brought_text.segment(node) for node in behind if ast.dump(node) not in existing]
     block = [*helpers, brought_text.segment(function), *after]
-    edits = [
-        *imports.edits(module_text, added),
-        _replacement(module_text, old, block) if old is not None else _addition(module_text, block),
-        *(adding(module_text, function.name) if not function.name.startswith("_") else []),
-    ]
-    return applied(module_text.lines, edits)
+    if old is None:
+        edit = _addition(module_text, block)
+    else:
+        start, end = module_text.span(old)
+        last = module_text.lines[end - 1]
+        text = with_newline("\n\n\n".join(block), module_text.newline) + last[len(last.rstrip("\r\n")) :]
+        edit = LineEdit(start - 1, end, tuple(lines_of(text)))
+    exported = adding(module_text, function.name) if not function.name.startswith("_") else []
+    return applied(module_text.lines, [*imports.edits(module_text, added), edit, *exported])
 
 
 def remove_function(module_text: str, name: str, *, path: str = "module") -> str | Problem:
@@ -284,11 +287,3 @@ def _addition(module_text: ParsedText, block: Iterable[str]) -> LineEdit:
         missing = 2 - next((n for n, line in enumerate(reversed(above)) if not is_blank(line)), len(above))
         lines += [newline] * missing + lines_of(with_newline(f"{text}\n", newline))
     return LineEdit(at_end, at_end, tuple(lines))
-
-
-def _replacement(module_text: ParsedText, old: Definition, block: list[str]) -> LineEdit:
-    start, end = module_text.span(old)
-    text = with_newline("\n\n\n".join(block), module_text.newline)
-    last = module_text.lines[end - 1]
-    ending = last[len(last.rstrip("\r\n")) :]
-    return LineEdit(start - 1, end, tuple(lines_of(text + ending)))

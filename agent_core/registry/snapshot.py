@@ -131,7 +131,11 @@ class Snapshot:
             del functions[name]
         waiting = dict(_not_waiting(self.waiting, module))
         for function in reading.functions:
-            problem = self._refusal(function, functions)
+            where = Place(function.path, function.line)
+            problem = _name_clash(functions.get(function.name), function.name, function.module, where)
+            if function.name in self.reserved:
+                message = f"`{function.name}` is the name of a function that is built in"
+                problem = Problem("reserved-name", message, where, "give the function another name")
             if problem is None:
                 functions[function.name] = function  # in the old place, which keeps the order that the model has seen
                 continue
@@ -157,13 +161,6 @@ class Snapshot:
     def clash(self, name: str, module: str, place: Place) -> Problem | None:
         """Return the problem that a function's name is taken by another module, or None."""
         return _name_clash(self.functions.get(name), name, module, place)
-
-    def _refusal(self, function: "Function", functions: Mapping[str, "Function"]) -> Problem | None:
-        where = Place(function.path, function.line)
-        if function.name in self.reserved:
-            message = f"`{function.name}` is the name of a function that is built in"
-            return Problem("reserved-name", message, where, "give the function another name")
-        return _name_clash(functions.get(function.name), function.name, function.module, where)
 
     def _admit_waiting(self, freed: Iterable[str]) -> "Snapshot":
         snapshot = self

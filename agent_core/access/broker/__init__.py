@@ -10,7 +10,6 @@ from agent_core.base.late import late_names
 __getattr__ = late_names(
     __name__,
     {
-        "broker": "Broker FetchCaps FetchSession",
-        "log": "RequestLog",
+        "broker": "Broker FetchCaps FetchSession RequestLog",
     },
 )

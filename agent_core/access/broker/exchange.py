@@ -99,6 +99,7 @@ async def _resolve_target(target: Target, resolve: Resolve) -> list[Address]:
 
 
 _BODILESS = frozenset({204, 304})
+_DEFAULTS = (("Accept", "*/*"), ("Accept-Encoding", "identity"), ("User-Agent", "knapper"))
 
 
 @functools.cache
@@ -173,7 +174,13 @@ class Exchange:
         url = httpcore2.URL(scheme=target.scheme, host=target.host, port=target.port, target=target.path)
         self._backend = _Checked(addresses, connect_s)
         self._where = target.place
-        self._request = httpcore2.Request(request.method, url, headers=_sent_headers(request), content=request.body)
+        names = {name.lower() for name, _ in request.headers}
+        headers = [("Host", target.place), *request.headers, ("Connection", "close")]
+        headers += [(name, value) for name, value in _DEFAULTS if name.lower() not in names]
+        if request.body or request.method in {"POST", "PUT", "PATCH"}:
+            headers.append(("Content-Length", str(len(request.body))))
+        sent = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
+        self._request = httpcore2.Request(request.method, url, headers=sent, content=request.body)
         self._connection = httpcore2.AsyncHTTPConnection(url.origin, secure, network_backend=self._backend)
         self._pieces: AsyncGenerator[bytes] | None = None
         self._left = b""
@@ -208,18 +215,6 @@ class Exchange:
         if self._pieces is not None:
             await self._pieces.aclose()
         await self._backend.aclose()
-
-
-def _sent_headers(request: FetchRequest) -> list[tuple[bytes, bytes]]:
-    names = {name.lower() for name, _ in request.headers}
-    headers = [("Host", request.target.place), *request.headers, ("Connection", "close")]
-    headers += [(name, value) for name, value in _DEFAULTS if name.lower() not in names]
-    if request.body or request.method in {"POST", "PUT", "PATCH"}:
-        headers.append(("Content-Length", str(len(request.body))))
-    return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
-
-
-_DEFAULTS = (("Accept", "*/*"), ("Accept-Encoding", "identity"), ("User-Agent", "knapper"))
 
 
 @contextmanager

@@ -22,10 +22,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Final, TypeAlias
 
-from agent_core.base import machine, pip_process
+from agent_core.base import machine, programs
 from agent_core.base.errors import WorkspaceError
 from agent_core.base.own_environment import environment as own_environment
-from agent_core.base.pip_process import environment
 from agent_core.base.seal import Sealer
 from agent_core.base.untrusted import fence, one_line
 from agent_core.base.workspace_folder import STATE
@@ -66,10 +65,10 @@ class Pip:
         self._said.clear()
         scratch = self._folder / "tmp"
         scratch.mkdir(exist_ok=True)
-        process = await pip_process.start(
+        process = await programs.start_pip(
             *arguments,
             cwd=self._folder,
-            env=environment(own_environment(), scratch),
+            env=programs.pip_environment(own_environment(), scratch),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
@@ -491,7 +490,12 @@ class Environment:
                 kind = ("--dry-run", "--ignore-installed", "--no-user", "--constraint=held.txt", f"--report={report}")
                 output = await pip.run("install", *kind, *ALWAYS, *section, within_s=_RESOLVE_S)
                 resolution = await asyncio.to_thread(read_report, section, report, output)
-        _compare(resolution.pins, pins)
+        hashes = {(pin.project, pin.version): pin.sha256 for pin in pins}
+        for pin in resolution.pins:
+            if hashes.get((pin.project, pin.version), pin.sha256) != pin.sha256:
+                which = "a changed one, or another platform's"
+                message = f"{pin.project} {pin.version} is not the file that `{LOCK_PATH}` names: {which}."
+                raise PackagesError(message, fix="To pin the current one, remove its section from that file.")
         return resolution
 
     async def install(self, resolution: Resolution) -> None:
@@ -550,12 +554,3 @@ class Environment:
 def _note(text: str) -> None:
     if text:
         _LOG.info("%s", text)
-
-
-def _compare(pins: tuple[Pin, ...], locked: tuple[Pin, ...]) -> None:
-    hashes = {(pin.project, pin.version): pin.sha256 for pin in locked}
-    for pin in pins:
-        if hashes.get((pin.project, pin.version), pin.sha256) != pin.sha256:
-            which = "a changed one, or another platform's"
-            message = f"{pin.project} {pin.version} is not the file that `{LOCK_PATH}` names: {which}."
-            raise PackagesError(message, fix="To pin the current one, remove its section from that file.")

@@ -46,8 +46,10 @@ def _parts(pattern: str) -> Iterator[_Token | None]:
     """Yield the tokens of a pattern; None for a star."""
     place = 0
     while place < len(pattern):
-        sign, end = pattern[place], place
-        if sign == "[" and (end := _closing(pattern, place)) > place:
+        sign, end = pattern[place], -1
+        if sign == "[":  # its closing bracket is not the first character inside, since `[]a]` contains one
+            end = pattern.find("]", place + (3 if pattern[place + 1 : place + 2] in ("!", "^") else 2))
+        if end > place:
             inside = pattern[place + 1 : end]
             is_negated = inside[0] == "!"
             yield (inside[is_negated:], is_negated)
@@ -55,12 +57,6 @@ def _parts(pattern: str) -> Iterator[_Token | None]:
             yield None if sign == "*" else _ANY if sign == "?" else (sign, False)
             end = place
         place = end + 1
-
-
-def _closing(pattern: str, place: int) -> int:
-    """Return the position of the closing bracket, or -1. It is not the first character, since `[]a]` contains one."""
-    first = place + 2 if pattern[place + 1 : place + 2] in ("!", "^") else place + 1
-    return pattern.find("]", first + 1)
 
 
 def _is_in(inside: str, character: str) -> bool:

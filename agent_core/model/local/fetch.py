@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO, Final
 from urllib.parse import urlsplit
 
-from agent_core.base import machine, pip_process
+from agent_core.base import machine, programs
 from agent_core.base.errors import IntegrityError, ModelError, UsageError, WorkspaceError
 from agent_core.base.own_environment import environment
 from agent_core.base.user_folders import expand_home
@@ -175,11 +175,11 @@ async def _download(package: str, where: Path) -> AsyncGenerator[int, None]:
     """
     shutil.rmtree(where, ignore_errors=True)
     await asyncio.to_thread(where.mkdir)
-    process = await pip_process.start(
+    process = await programs.start_pip(
         *("download", "--no-deps", "--only-binary=:all:", "--no-input", "--quiet", "--no-cache-dir"),
         *("--dest", str(where), package),
         cwd=where,
-        env=pip_process.environment(environment(), where),
+        env=programs.pip_environment(environment(), where),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,

@@ -5,7 +5,7 @@ data (the recall index, vectors) is created again by the code that needs it.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -186,6 +186,8 @@ def _caller(settings: str) -> object:
 def _read(session: SqlSession, agent: str) -> WholeAgent:
     settings = session.one("select settings from agent where name = ?", agent)
     turns = tuple(_turns(session, agent))
+    named = {name for turn in turns for entry in turn.entries for name in text_names(entry)}
+    texts = [(name, session.one("select text from text where hash = ?", name)) for name in sorted(named)]
     return WholeAgent(
         agent,
         parse_row(settings[0], dict) if settings else None,
@@ -202,7 +204,7 @@ def _read(session: SqlSession, agent: str) -> WholeAgent:
             for hash, name, kind, at, done, total, complete in session.all(_DOCUMENTS, agent)
         ),
         tuple(row[0] for row in session.all("select function from pin where agent = ? order by function", agent)),
-        _texts(session, turns),
+        {name: row[0] for name, row in texts if row},
     )
 
 
@@ -252,13 +254,6 @@ def _blocks(session: SqlSession, agent: str) -> Iterator[WholeBlock]:
         history = tuple(BlockChange(row.id, change[0], block_value(change[1]), *change[2:]) for change in changes)
         access = access_of(session, row.id)
         yield WholeBlock(row, history, bool(attached), access.readers, access.writers)
-
-
-def _texts(session: SqlSession, turns: Iterable[WholeTurn]) -> dict[str, str]:
-    """Return the texts that the entries refer to by hash."""
-    named = {name for turn in turns for entry in turn.entries for name in text_names(entry)}
-    rows = ((name, session.one("select text from text where hash = ?", name)) for name in sorted(named))
-    return {name: row[0] for name, row in rows if row}
 
 
 def _free(session: SqlSession, table: str, id: str) -> str:

@@ -115,9 +115,17 @@ class TurnTables(Tables):
         seq, cancelled, agent = row
         if end >> N_BITS:
             raise StorageError(f"The turn {turn} has a million entries.", fix="End it and begin another.")
-        _insert(session, seq << N_BITS | n, entries, attempt)
+        now = session.clock.now()
+        for place, entry in enumerate(entries, seq << N_BITS | n):
+            session.all(
+                "insert into entry (seq, kind, payload, attempt, at) values (?, ?, ?, ?, ?)",
+                *(place, entry.kind, dump(entry.payload), attempt, now),
+            )
+        take = "update event set turn = ? where id = ? and agent = ? and turn is null returning seq"
         for event in takes:
-            _take(session, event, agent, seq)
+            if not session.one(take, seq, event, agent):
+                message = f"The event {event} does not wait for agent `{agent}`."
+                raise StorageError(message, fix="Ask what is waiting again.")
         for item in posts:
             post_event(session, item)
         apply(session, writes)
@@ -296,21 +304,6 @@ def _drop_resumption(session: SqlSession, agent: str) -> None:
     )
     owed = [str(parse_row(payload, dict).get("owes") or "") for (payload,) in rows]
     apply(session, [AnswerAsk(ask, "The turn was removed by the user.", "failed") for ask in owed if ask])
-
-
-def _insert(session: SqlSession, first: int, entries: Sequence[Entry], attempt: int) -> None:
-    now = session.clock.now()
-    for place, entry in enumerate(entries, first):
-        session.all(
-            "insert into entry (seq, kind, payload, attempt, at) values (?, ?, ?, ?, ?)",
-            *(place, entry.kind, dump(entry.payload), attempt, now),
-        )
-
-
-def _take(session: SqlSession, event: str, agent: str, seq: int) -> None:
-    sql = "update event set turn = ? where id = ? and agent = ? and turn is null returning seq"
-    if not session.one(sql, seq, event, agent):
-        raise StorageError(f"The event {event} does not wait for agent `{agent}`.", fix="Ask what is waiting again.")
 
 
 def _entries(rows: list[tuple[Any, ...]]) -> list[Entry]:  # Any: columns as SQLite types them
