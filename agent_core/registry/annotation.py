@@ -16,6 +16,7 @@ from agent_core.base import syntax
 
 from . import docstring, typenames
 from .literals import enum_members, enumeration, json_literal, literal_value, written_value
+from .spans import callee
 from .tree import Scope
 from .typenames import Impossible, Schema, Unresolved
 
@@ -495,10 +496,7 @@ def _fields(node: ast.ClassDef, scope: Scope, seen: tuple[ast.ClassDef, ...]) ->
             is_known = True
         elif origin not in typenames.TYPED_DICT | typenames.NAMED_TUPLE:
             raise Unresolved(f"`{node.name}` inherits from what is known only after an import")
-    is_known |= any(
-        scope.origin(mark.func if isinstance(mark, ast.Call) else mark) in typenames.DATACLASS
-        for mark in node.decorator_list
-    )
+    is_known |= any(scope.origin(callee(mark)) in typenames.DATACLASS for mark in node.decorator_list)
     if not is_known or any(keyword.arg == "metaclass" for keyword in node.keywords):
         raise Unresolved(f"`{node.name}` is a class of another kind")
     is_total = not any(_is_false(keyword, "total") for keyword in node.keywords)  # of a TypedDict or its subclass

@@ -71,17 +71,16 @@ def _explain(error: ValidationError, root: "Schema", base: tuple[Any, ...]) -> I
             yield _unknown(error, path)
         case "anyOf" | "oneOf":
             yield from _no_branch(error, root, path)
-        case "type" if error.validator_value == "array" and isinstance(error.instance, str):
-            yield _problem(path, _describe_expected(error, root), shown(error.instance), 'send a list: ["…", "…"]')
-        case "type":
-            yield _problem(path, _describe_expected(error, root), shown(error.instance), _hint(error))
         case _:
-            yield _problem(path, _describe_expected(error, root), shown(error.instance))
+            hint = _hint(error) if error.validator == "type" else None
+            yield _problem(path, _describe_expected(error, root), shown(error.instance), hint)
 
 
 def _hint(error: ValidationError) -> str | None:
     """Return how to write a value that is close to its type."""
     kind, value = error.validator_value, error.instance
+    if kind == "array" and isinstance(value, str):
+        return 'send a list: ["…", "…"]'
     if kind == "boolean":
         return "send true or false"
     if kind in ("integer", "number") and isinstance(value, str) and any(letter.isdecimal() for letter in value):

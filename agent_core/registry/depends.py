@@ -22,7 +22,7 @@ from sandbox.wire.lines import bare_lines, lines_of
 from . import examples
 from .module_edits import remove_from_all
 from .source import FOLDER, ModuleSource, is_helper, parse, parse_accepted, tree_of
-from .spans import ParsedText, blocks, bound_names, first_line, is_blank, is_literal, last_line
+from .spans import ParsedText, blocks, bound_names, callee, first_line, is_bare_value, is_blank, is_literal, last_line
 from .tree import Definition, imported_module, survey
 
 if TYPE_CHECKING:
@@ -312,7 +312,7 @@ def _parts(text: str, path: str, is_private: bool) -> ModuleParts | Problem:  # 
         if node.name in public:
             return frozenset()
         # A private function or a class may be registered: `@register("a")`, `@shown.register`.
-        marks = [mark.func if isinstance(mark, ast.Call) else mark for mark in node.decorator_list]
+        marks = [callee(mark) for mark in node.decorator_list]
         called = set().union(*(setters.get(mark.id, ()) for mark in marks if isinstance(mark, ast.Name)))
         return frozenset(called | {_root(mark) for mark in marks if isinstance(mark, ast.Attribute)} & values)
 
@@ -351,8 +351,7 @@ def only(text: str, names: Set[str]) -> str | Problem:
         return parts
     stays = parts.needed(names)
     for at, (node, bound) in enumerate(zip(parts.text.body, parts.binds, strict=True)):
-        is_docstring = at == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        stays |= {at} if is_docstring or "__all__" in bound else set()
+        stays |= {at} if (at == 0 and is_bare_value(node)) or "__all__" in bound else set()
     shown = parts.lines(stays)
     gone = parts.lines(set(range(len(parts.binds))) - stays) - shown
     lines: list[str] = []
@@ -377,8 +376,7 @@ def running_with(text: str, name: str) -> list[ast.stmt]:
 def _running(text: str) -> tuple[Sequence[ast.stmt], Mapping[str, Sequence[int]], Sequence[Names]]:
     found = []
     for node, facts, _ in _statements(text):
-        is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        if not (is_text or is_program(node)):
+        if not (is_bare_value(node) or is_program(node)):
             own = {node.name} if isinstance(node, Definition | ast.ClassDef) else facts.binds
             found.append((node, facts.shared | own or frozenset({_GROUND}), facts.names))
     nodes, binds, names = zip(*found, strict=True) if found else ((), (), ())
@@ -669,8 +667,7 @@ def _approved_statement(
     node: ast.stmt, statement: Statement, own: str, lines: list[str], module: str, known: Mapping[str, str]
 ) -> ApprovedStatement:
     text = "\n".join(lines[first_line(node) - 1 : node.end_lineno])
-    is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-    binds = frozenset({"__doc__"}) if is_text else statement.binds
+    binds = frozenset({"__doc__"}) if is_bare_value(node) else statement.binds
     imports: list[Part] = []
     for level, base, name in statement.imports:
         home = base if level <= 0 else imported_module(base, level, f"{FOLDER}.{module}")
@@ -750,7 +747,7 @@ def _is_inert(node: ast.stmt, known: Mapping[str, str]) -> bool:
         case ast.Import() | ast.ImportFrom():
             return _is_standard(node) and all(alias.name != "*" for alias in node.names)
         case _:
-            return isinstance(node, ast.Pass) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
+            return isinstance(node, ast.Pass) or is_bare_value(node)
 
 
 def _is_standard(node: ast.Import | ast.ImportFrom) -> bool:
@@ -778,8 +775,8 @@ def _is_inert_class(node: ast.ClassDef, known: Mapping[str, str]) -> bool:
 def _is_plainly_decorated(node: _Decorated, known: Mapping[str, str]) -> bool:
     calls = [each for each in node.decorator_list if isinstance(each, ast.Call)]
     values = [argument for call in calls for argument in (*call.args, *(word.value for word in call.keywords))]
-    heads = [each.func if isinstance(each, ast.Call) else each for each in node.decorator_list]
-    return _DECORATORS.issuperset(_origin(head, known) for head in heads) and all(map(is_literal, values))
+    heads = (_origin(callee(each), known) for each in node.decorator_list)
+    return _DECORATORS.issuperset(heads) and all(map(is_literal, values))
 
 
 def _are_plain(hints: Iterable[ast.expr | None], values: Iterable[ast.expr | None], known: Mapping[str, str]) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from agent_core.base.problem import Place, Problem
 
-from .spans import LineEdit, ParsedText, bound_names, is_blank, last_line, with_newline
+from .spans import LineEdit, ParsedText, bound_names, is_bare_value, is_blank, last_line, with_newline
 
 _Key = tuple[str, str, str]  # module with leading dots, name, local name
 
@@ -146,4 +146,4 @@ def _top(module_text: ParsedText) -> int:
 
 
 def _is_docstring(node: ast.stmt, module_text: ParsedText) -> bool:
-    return node is module_text.body[0] and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    return node is module_text.body[0] and is_bare_value(node)

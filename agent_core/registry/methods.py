@@ -13,6 +13,7 @@ from agent_core.base.problem import Place, Problem
 
 from .schema import read_module
 from .source import ModuleSource, parse
+from .spans import callee
 from .tree import Definition, survey
 
 if TYPE_CHECKING:
@@ -88,8 +89,7 @@ def _methods(of: ast.ClassDef, module: ast.Module) -> list[Definition]:
         node
         for node in survey(ast.Module(of.body, [])).public()
         if not any(
-            (origin := names.origin(mark.func if isinstance(mark, ast.Call) else mark)).startswith("pydantic.")
-            or origin in _OTHER_KINDS
+            (origin := names.origin(callee(mark))).startswith("pydantic.") or origin in _OTHER_KINDS
             for mark in node.decorator_list
         )
     ]

@@ -13,7 +13,7 @@ from sandbox.wire.lines import bare_lines, lines_of
 from . import imports
 from .module_file import save
 from .source import ModuleSource, parse
-from .spans import LineEdit, ParsedText, applied, bound_names, column_of, is_blank, with_newline
+from .spans import LineEdit, ParsedText, applied, bound_names, column_of, is_bare_value, is_blank, with_newline
 from .tree import Definition, survey
 
 _Exported = ast.List | ast.Tuple
@@ -208,7 +208,7 @@ def withhold(module_text: str, names: Set[str], *, path: str = "module") -> str 
         heads: list[ast.stmt] = [
             node for node in module.body if isinstance(node, ast.ImportFrom) and node.module == "__future__"
         ]
-        heads = heads or [node for node in module.body[:1] if _is_text(node)]
+        heads = heads or [node for node in module.body[:1] if is_bare_value(node)]
         at = module.span(heads[-1])[1] if heads else 0
         line = f"__all__ = [{', '.join(map(repr, offered))}]".replace("'", '"')
         text = [module.newline, f"{line}{module.newline}"] if at else [f"{line}{module.newline}", module.newline]
@@ -247,11 +247,7 @@ def _definition(text: ParsedText, name: str, path: str) -> Definition | Problem 
 
 def _is_loose(node: ast.stmt) -> bool:
     """Check whether a statement would run at import: it is no docstring, import, helper or function."""
-    return not (_is_text(node) or imports.is_import(node) or bound_names(node))
-
-
-def _is_text(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    return not (is_bare_value(node) or imports.is_import(node) or bound_names(node))
 
 
 def _helpers(

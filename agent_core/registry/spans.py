@@ -147,6 +147,16 @@ def blocks(node: ast.stmt) -> list[ast.stmt]:
     return [*getattr(node, "body", ()), *handlers, *getattr(node, "orelse", ()), *getattr(node, "finalbody", ())]
 
 
+def is_bare_value(node: ast.stmt) -> bool:
+    """Check whether a statement is a value by itself, such as a docstring."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def callee(node: ast.expr) -> ast.expr:
+    """Return the function of a call, and any other expression as it is: what a decorator names."""
+    return node.func if isinstance(node, ast.Call) else node
+
+
 def is_literal(node: ast.expr) -> bool:
     """Check whether an expression is a literal, including containers of literals."""
     try:

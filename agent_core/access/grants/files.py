@@ -68,6 +68,10 @@ class _Asked:
     item: str
     is_inside: bool
 
+    def grants(self, *, writes: bool) -> Grants:
+        """Return the grants that reading it, or writing it, needs."""
+        return Grants(write=(self.item,)) if writes else Grants(read=(self.item,))
+
 
 @dataclass(slots=True)
 class _Stream:
@@ -177,7 +181,7 @@ class FileRequests:
             return {"value": list(asked.real.stat())}
         if self._is_systems(asked) or (asked.is_inside and asked.item.startswith("functions/")):
             return {"real": True}
-        has = (self._permit.grants | self._given).covers(Grants(read=(asked.item,)))
+        has = (self._permit.grants | self._given).covers(asked.grants(writes=False))
         if is_try and not has and not await asyncio.to_thread(self._is_named, path, asked):
             raise RequestRefused(self._untold(asked, writes=False))
         if not await self._require_grant(asked, writes=False):
@@ -194,7 +198,7 @@ class FileRequests:
         if self._is_systems(asked):
             return {"real": True}
         if kind == "enter":
-            if self._permit.grants.covers(Grants(read=(asked.item,))):
+            if self._permit.grants.covers(asked.grants(writes=False)):
                 if self.is_shown:
                     return {"real": True}
                 raise RequestRefused(_NOT_ENTERED)
@@ -202,7 +206,7 @@ class FileRequests:
         name = asked.item.rstrip("/")
         above = name.rpartition("/")[0] or ("/" if name.startswith("/") else ".")
         place = asked if kind == "marks" else replace(asked, item=f"{name if kind == 'folder' else above}/")
-        grants = Grants(write=(place.item,))
+        grants = place.grants(writes=True)
         if self._permit.grants.covers(grants):
             if self.is_shown:
                 return {"real": True}
@@ -264,7 +268,7 @@ class FileRequests:
         Raises:
             RequestRefused: it is not granted.
         """
-        grants = Grants(write=(asked.item,)) if writes else Grants(read=(asked.item,))
+        grants = asked.grants(writes=writes)
         async with self._one_at_a_time:
             if self._permit.grants.covers(grants):
                 if why := self._resolver.refusal(grants, self._function) or self._resolver.grown(grants):
@@ -301,7 +305,7 @@ class FileRequests:
 
     def _untold(self, asked: _Asked, *, writes: bool) -> str:
         """Return the refusal for a path that nobody is asked about."""
-        grants = Grants(write=(asked.item,)) if writes else Grants(read=(asked.item,))
+        grants = asked.grants(writes=writes)
         if never := self._resolver.refusal(grants, self._function):
             return never
         flag, verb = ("--write", "write") if writes else ("--read", "read")
@@ -342,7 +346,7 @@ class FileRequests:
                 case ["rename" | "replace", str(target)]:
                     # Rename only within the held folder: moving a file elsewhere means to copy and remove it.
                     to = self._locate(target)
-                    if to.real.parent != asked.real.parent or not self._permit.grants.covers(Grants(write=(to.item,))):
+                    if to.real.parent != asked.real.parent or not self._permit.grants.covers(to.grants(writes=True)):
                         raise OSError(errno.EXDEV, "")
                     os.replace(asked.real.name, to.real.name, src_dir_fd=folder, dst_dir_fd=folder)
                 case ["truncate", int(size)]:
@@ -360,7 +364,7 @@ class FileRequests:
         path = str(asked.real)
         if not os.path.lexists(path):
             raise FileNotFoundError(errno.ENOENT, "")
-        grants = Grants(write=(asked.item,)) if writes else Grants(read=(asked.item,))
+        grants = asked.grants(writes=writes)
         if why := self._resolver.refusal(grants, self._function):  # changed since the question
             raise RequestRefused(why)
         access = Access(writable=(path,)) if writes else Access(readable=(path,))

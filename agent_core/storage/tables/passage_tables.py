@@ -116,7 +116,7 @@ class PassageTables(Tables):
             "select hash, agent, name, kind, at, done, total, complete from document where agent = ? order by seq",
             agent,
         )
-        return [DocumentRow(*columns, bool(complete)) for *columns, complete in rows]
+        return [DocumentRow(*columns, complete=bool(complete)) for *columns, complete in rows]
 
     @query
     def unembedded(self, session: SqlSession, shelf: Shelf, space: str, limit: int) -> list[tuple[int, str]]:
