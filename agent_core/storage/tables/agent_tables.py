@@ -24,11 +24,11 @@ from ..agent_store import (
     text_names,
 )
 from ..function_store import PinFunction
-from ..memory_store import BlockChange, DocumentRow, PassageRow, SaveDocument, SavePassages, SectionRow
+from ..memory_store import DocumentRow, PassageRow, SaveDocument, SavePassages
 from ..subject import SETTINGS, Misfit, SaveText, Write, dump, parse_row
 from ..turn_store import SUMMARY, Entry
 from . import word_index
-from .block_tables import access_of, block_of, block_value
+from .block_tables import access_of, block_of, history_of, sections_of
 from .session import SqlSession
 from .tables import Tables, apply, change, perform, query
 from .thread_tables import leave_threads
@@ -63,7 +63,6 @@ _ALL_OF_AN_AGENT = (
 )
 
 
-_SECTIONS = "select name, position, text, chars, edited from section where agent = ? order by position, name"
 _PASSAGES = "select id, text, words, at, tags, source, place, document, n from passage where agent = ? order by seq"
 _DOCUMENTS = "select hash, name, kind, at, done, total, complete from document where agent = ? order by seq"
 
@@ -194,7 +193,7 @@ def _read(session: SqlSession, agent: str) -> WholeAgent:
         turns,
         tuple(_events(session, "agent = ? and turn is null order by due, seq", agent)),
         tuple(_blocks(session, agent)),
-        tuple(SectionRow(*row) for row in session.all(_SECTIONS, agent)),
+        tuple(sections_of(session, agent)),
         tuple(
             PassageRow(id, agent, text, words, at, tuple(parse_row(tags, [str])), *columns)
             for id, text, words, at, tags, *columns in session.all(_PASSAGES, agent)
@@ -247,11 +246,7 @@ def _blocks(session: SqlSession, agent: str) -> Iterator[WholeBlock]:
     )
     for attached, *columns in rows:
         row = block_of(tuple(columns))
-        changes = session.all(
-            "select version, value, what, by, agent, turn, at from block_change where block = ? order by version",
-            row.id,
-        )
-        history = tuple(BlockChange(row.id, change[0], block_value(change[1]), *change[2:]) for change in changes)
+        history = tuple(history_of(session, row.id))
         access = access_of(session, row.id)
         yield WholeBlock(row, history, bool(attached), access.readers, access.writers)
 

@@ -103,16 +103,14 @@ class _TurnCheck:
                     self.faults.append(f"the call {id} was started after its answer")
                 self.begun.add(id)
             case "result":
-                self._ends(payload.get("call_id", ""))
+                id = payload.get("call_id", "")
+                if id in self.answered:
+                    self.faults.append(f"the call {id} was answered twice")
+                elif self.knows_all and id not in self.asked | self.begun:
+                    self.faults.append(f"the call {id} was answered, and nobody asked for it")
+                self.answered.add(id)
             case _:
                 pass
-
-    def _ends(self, id: str) -> None:
-        if id in self.answered:
-            self.faults.append(f"the call {id} was answered twice")
-        elif self.knows_all and id not in self.asked | self.begun:
-            self.faults.append(f"the call {id} was answered, and nobody asked for it")
-        self.answered.add(id)
 
     def _note_unanswered(self) -> None:
         self.faults += [f"the call {id} has no answer" for id in sorted((self.asked | self.begun) - self.answered)]
