@@ -112,7 +112,7 @@ class Redaction:
             case list():
                 return [self.json(item, key) for item in value]
             case dict():
-                kept = _OURS.union(self.hosted)
+                kept = [name for name in value if name in _OURS or name in self.hosted]
                 return {
                     name if name in kept else self.mention.without(name, NAME): self.json(item, name)
                     for name, item in value.items()

@@ -279,12 +279,7 @@ _PLACES: Final = {"call": "calls and answers", "result": "calls and answers", "r
     SUMMARY: "summaries"
 }
 _SEARCHED: Final[tuple[tuple[str, str, str, dict[str, Change]], ...]] = (
-    (
-        "recall",
-        "recall",
-        "said",
-        {"text": _free, "speaker": _redact_speaker},
-    ),
+    ("recall", "recall", "said", {"text": _free, "speaker": _redact_speaker}),
     ("passages", "archival", "passage", {"text": _free, "source": _free, "place": _free}),
 )
 _VECTORS: Final = (

@@ -116,7 +116,8 @@ class PassageTables(Tables):
             "select hash, agent, name, kind, at, done, total, complete from document where agent = ? order by seq",
             agent,
         )
-        return [DocumentRow(*columns, complete=bool(complete)) for *columns, complete in rows]
+        found = [DocumentRow(*row) for row in rows]
+        return [replace(document, complete=bool(document.complete)) for document in found]
 
     @query
     def unembedded(self, session: SqlSession, shelf: Shelf, space: str, limit: int) -> list[tuple[int, str]]:
