@@ -86,7 +86,8 @@ def flaw_of(text: str) -> Flaw | None:
     if not strays:
         return _encoding(text)
     at, char = strays[0], text[strays[0]]
-    description = f"the text holds {named(char)}, which {_why(char)}"
+    why = next(why for kind, why in _WHY if not kind or re.match(f"[{kind}]", char))
+    description = f"the text holds {named(char)}, which {why}"
     more = f", and {len(strays) - 1} more such characters" if len(strays) > 1 else ""
     fix = f'remove it; in a string that needs it, write it as "{escaped(char)}"'
     return Flaw("hidden-characters" if char != "\0" else "nul-byte", description + more, fix, *place_of(text, at))
@@ -146,28 +147,20 @@ def escaped(text: str) -> str:
     return text.encode("unicode_escape").decode("ascii")
 
 
-def _why(char: str) -> str:
-    return next(why for kind, why in _WHY if not kind or re.match(f"[{kind}]", char))
-
-
 def _encoding(text: str) -> Flaw | None:
     lines = first_lines(text, 2) if "coding" in text else []
     for number, line in enumerate(lines, 1):
         cookie = _COOKIE.match(line)
         if cookie:
+            name = cookie[1].lower().replace("_", "-")
+            if name in _UTF8 or name.startswith("utf-8-") or (name in _ASCII and text.isascii()):
+                return None
             description = f"the file says that its encoding is {cookie[1]}, but only UTF-8 is read"
-            flaw = Flaw(
-                "encoding", description, "save it as UTF-8 and remove that comment", number, cookie.start(1) + 1
-            )
-            return None if _is_utf8(cookie[1], text) else flaw
+            fix = "save it as UTF-8 and remove that comment"
+            return Flaw("encoding", description, fix, number, cookie.start(1) + 1)
         if line.strip() and not line.lstrip().startswith("#"):
             return None  # Python reads no further
     return None
-
-
-def _is_utf8(name: str, text: str) -> bool:
-    plain = name.lower().replace("_", "-")
-    return plain in _UTF8 or plain.startswith("utf-8-") or (plain in _ASCII and text.isascii())
 
 
 def name_flaw_of(text: str, tree: ast.Module) -> Flaw | None:
@@ -202,15 +195,6 @@ def _names(tree: ast.Module) -> Iterator[str]:
 def _code_lines(text: str) -> list[str]:
     """Return the lines with comments and strings blanked out; before Python 3.12 an f-string stays whole."""
     lines = bare_lines(text)
-    for (first, start), (last, end) in _spans_of_text(text):
-        for number in range(first, last + 1):
-            line = lines[number - 1]
-            low, high = start if number == first else 0, end if number == last else len(line)
-            lines[number - 1] = line[:low] + " " * (high - low) + line[high:]
-    return lines
-
-
-def _spans_of_text(text: str) -> list[tuple[tuple[int, int], tuple[int, int]]]:
     spans = []
     try:
         for token in tokenize.generate_tokens(reader_of(text)):
@@ -218,5 +202,10 @@ def _spans_of_text(text: str) -> list[tuple[tuple[int, int], tuple[int, int]]]:
             if is_plain or token.type in _TEXT:
                 spans.append((token.start, token.end))
     except (tokenize.TokenError, SyntaxError):
-        return []  # then comments and strings count too
-    return spans
+        return lines  # then comments and strings count too
+    for (first, start), (last, end) in spans:
+        for number in range(first, last + 1):
+            line = lines[number - 1]
+            low, high = start if number == first else 0, end if number == last else len(line)
+            lines[number - 1] = line[:low] + " " * (high - low) + line[high:]
+    return lines

@@ -98,7 +98,10 @@ class Allowance:
         for allowance in self._line():
             for name, most in allowance.limits.amounts().items():
                 if name in (names or FOR_A_REQUEST) and allowance.spent[name] >= most:
-                    return _sentence(name, most, allowance)
+                    place = allowance.limits.where
+                    raised = f"Raise `{name}` in {place}" if place else f"Raise the limit `{name}`"
+                    spent = f"{allowance.spent[name]:g} spent"
+                    return f"The limit of {most:g} {name} is reached ({spent}). {raised} to go on."
         return None
 
     def _line(self) -> "Iterator[Allowance]":
@@ -113,20 +116,14 @@ def _check(key: str, value: object, where: str) -> None:
         meant = nearest(key, NAMES)
         hint = f"Did you mean `{meant[0]}`?" if meant else f"Known are: {', '.join(NAMES)}."
         raise ConfigError(f"{where}: `{one_line(key, 80)}` is not a limit.", fix=hint)
-    if not _is_amount(key, value):
+    if not (
+        isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and math.isfinite(value)
+        and value >= 0
+        and (key not in _WHOLE or value == int(value))
+    ):
         kind = "a whole number" if key in _WHOLE else "a number"
         shown = one_line(str(value), 80)
         fix = "Write 0 for none at all, or leave it out for no limit of its own."
         raise ConfigError(f"{where}: the limit `{key}` cannot be {shown}: it is {kind} from 0.", fix=fix)
-
-
-def _is_amount(key: str, value: object) -> bool:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
-        return False
-    return value >= 0 and (key not in _WHOLE or value == int(value))
-
-
-def _sentence(name: str, most: int | float, allowance: Allowance) -> str:
-    place = allowance.limits.where
-    raised = f"Raise `{name}` in {place}" if place else f"Raise the limit `{name}`"
-    return f"The limit of {most:g} {name} is reached ({allowance.spent[name]:g} spent). {raised} to go on."

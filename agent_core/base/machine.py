@@ -13,7 +13,8 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -74,6 +75,17 @@ def lock(descriptor: int, *, shared: bool = False) -> None:
             time.sleep(_PAUSE_S)
     elif HAS_POSIX:
         fcntl.flock(descriptor, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
+
+
+@contextmanager
+def locked_folder(folder: Path) -> Iterator[None]:
+    """Hold the lock of a folder while the block runs."""
+    descriptor = open_folder(folder)
+    try:
+        lock(descriptor)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def try_lock(descriptor: int, *, shared: bool = False) -> bool:

@@ -8,6 +8,8 @@ import errno
 import os
 import stat
 import sys
+import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -70,6 +72,30 @@ def read_named_text(path: str | Path) -> str:
     """
     content = _read_bounded(sys.stdin.buffer, "standard input") if path == "-" else read_named(path)
     return content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+
+
+def replace_text(path: Path, text: str, mode: int | None = None) -> None:
+    """Write a file through another one, which then takes its place: a reader gets the old text or the new one.
+
+    It has this mode, or else that of the file that it replaces.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    if mode is None:
+        mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
+    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            machine.change_mode(descriptor, mode)
+            file.write(text)
+            file.flush()
+            os.fsync(descriptor)
+        Path(temporary).replace(path)
+    except OSError:
+        with suppress(OSError):
+            Path(temporary).unlink()
+        raise
 
 
 def _read_bounded(file: BinaryIO, name: str) -> bytes:

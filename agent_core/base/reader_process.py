@@ -165,7 +165,8 @@ async def _spawn(module: str) -> Process:
 
 def serve(answer: Callable[[Json, bytes], Iterable[Json]], memory: int) -> None:
     """Answer orders with items until the input ends, within `memory` bytes. For the child."""
-    _limit_process(memory)
+    sys.setrecursionlimit(2_000)
+    machine.bound(memory, _FILES)
     given, out = sys.stdin.buffer, sys.stdout.buffer
     while line := given.readline():
         try:
@@ -212,8 +213,3 @@ def _without_texts(value: Json, place: Place, long: list[tuple[Place, str]]) -> 
 
 def _line(value: Json) -> bytes:
     return json.dumps(value).encode() + b"\n"
-
-
-def _limit_process(memory: int) -> None:
-    sys.setrecursionlimit(2_000)
-    machine.bound(memory, _FILES)

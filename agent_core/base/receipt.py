@@ -127,11 +127,14 @@ class Receipt:
 
         At most `most` names of each kind are listed, and the others are counted.
         """
-        parts: list[tuple[Fact | None, str]] = [
-            (fact, phrase.format(_list_names(self._names_with_counts(fact), most)))
-            for fact, phrase in _PHRASES.items()
-            if fact in self._facts
-        ]
+        parts: list[tuple[Fact | None, str]] = []
+        for fact, phrase in _PHRASES.items():
+            if fact in self._facts:
+                names = [*self._names_with_counts(fact)]
+                shown, rest = ", ".join(names[:most]), len(names) - most
+                if rest > 0:
+                    shown = f"{shown} and {rest} more" if most else str(len(names))
+                parts.append((fact, phrase.format(shown)))
         return [*parts, (None, NOTHING_OUTSIDE)] if self.is_inside else parts
 
     def _names_with_counts(self, fact: Fact) -> Iterator[str]:
@@ -142,11 +145,3 @@ class Receipt:
                 yield f"{name} ({lines} line{'' if lines == 1 else 's'})" if lines else name
             else:
                 yield f"{name} ×{times}" if times > 1 and fact in _COUNTED else name
-
-
-def _list_names(names: Iterator[str], most: int) -> str:
-    every = [*names]
-    rest = len(every) - most
-    if rest <= 0:
-        return ", ".join(every)
-    return f"{', '.join(every[:most])} and {rest} more" if most else str(len(every))

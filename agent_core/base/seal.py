@@ -82,17 +82,13 @@ class Sealer:
             pass  # another process created it at this moment, or it is unusable
         except (OSError, RuntimeError) as error:
             raise WorkspaceError(f"The key of your grants and state cannot be made: {error}.", fix=_FIX) from error
-        if not self._wait_for_key():
+        for _ in range(_TRIES):
+            if self._read():
+                return
+            time.sleep(_PAUSE_S)  # another process may have created its file and be about to write it
+        if not self._read():
             message = f"The key of your grants and state, {self._file()}, is not yours alone, or not whole."
             raise WorkspaceError(message, fix=_REMOVE)
-
-    def _wait_for_key(self) -> bytes:
-        """Return the key; another process may have created its file and be about to write it."""
-        for _ in range(_TRIES):
-            if key := self._read():
-                return key
-            time.sleep(_PAUSE_S)
-        return self._read()
 
 
 _FIX = "Set XDG_DATA_HOME to a folder that you may write to."

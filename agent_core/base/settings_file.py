@@ -3,10 +3,7 @@
 The new text is parsed before it is written: unless it contains exactly the intended values, nothing is written.
 """
 
-import contextlib
-import os
 import re
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -15,7 +12,7 @@ from sandbox.wire.lines import bare_lines
 from sandbox.wire.strict_json import OF_A_FILE, Malformed, read_toml
 
 from .errors import SettingsError
-from .plain_files import read_plain
+from .plain_files import read_plain, replace_text
 from .settings import FILE_NAME, MOST_BYTES
 
 Value: TypeAlias = str | int | float | bool
@@ -35,7 +32,7 @@ def write_values(root: Path, values: Values) -> Path:
         text = read_plain(path, MOST_BYTES).decode("utf-8") if path.exists() else ""
         changed = with_values(text, values)
         if changed != text:
-            _replace(path, changed)
+            replace_text(path, changed)
     except (OSError, UnicodeDecodeError) as error:
         raise _by_hand(f"{path} cannot be changed: {error}.", values) from error
     return path
@@ -115,27 +112,8 @@ def _toml(value: Value) -> str:
         return "true" if value else "false"
     if not isinstance(value, str):
         return repr(value)
-    return '"' + "".join(_escape(character) for character in value) + '"'
-
-
-def _escape(character: str) -> str:
-    plain = ord(character) >= 32 and character not in '"\\\x7f'
-    return character if plain else f"\\u{ord(character):04x}"
-
-
-def _replace(path: Path, text: str) -> None:
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).chmod(path.stat().st_mode & 0o777 if path.exists() else 0o644)
-        Path(temporary).replace(path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            Path(temporary).unlink()
-        raise
+    escaped = (sign if ord(sign) >= 32 and sign not in '"\\\x7f' else f"\\u{ord(sign):04x}" for sign in value)
+    return f'"{"".join(escaped)}"'
 
 
 def _by_hand(message: str, values: Values) -> SettingsError:

@@ -497,8 +497,12 @@ class EitherModel(NativeModel):
 
     async def stream(self, request: Request) -> AsyncIterator[Piece]:
         """Yield the pieces of one reply, in order; the last piece is the one `Reply`."""
-        self._check_room(request)
         is_native = self.mode == "native"
+        tokens = int(self.overhead(request.functions) / BYTES_PER_TOKEN)
+        if is_native and tokens > self.context_limit * _MOST:
+            message = f"The functions need about {tokens:,} tokens of {self.name}'s {self.context_limit:,}"
+            self._is_settled = True
+            raise self._constrain(f"{message}, so {_FROM_NOW} {self.window.fix}".rstrip())
         stream = self._constrained.stream(request) if self._constrained else super().stream(request)
         try:
             async with aclosing(stream) as pieces:  # type: ignore[type-var]  # a generator
@@ -530,21 +534,12 @@ class EitherModel(NativeModel):
         change = self._constrain(f"{self.name} wrote a call of `{name}` as text: {_FROM_NOW}")
         return replace(reply, note=f"{reply.note} {change.message}".strip())
 
-    def _check_room(self, request: Request) -> None:
-        tokens = int(self.overhead(request.functions) / BYTES_PER_TOKEN)
-        if self.mode == "native" and tokens > self.context_limit * _MOST:
-            message = f"The functions need about {tokens:,} tokens of {self.name}'s {self.context_limit:,}"
-            self._is_settled = True
-            raise self._constrain(f"{message}, so {_FROM_NOW} {self.window.fix}".rstrip())
-
     def _constrain(self, why: str) -> ModeChanged:
-        self._constrained = _constrained_model(self._endpoint, self.window, self.clock, self._profile)
+        self._constrained = _constrained_model(self._endpoint, self.window, self.clock)
         return ModeChanged(why)
 
 
-def _constrained_model(
-    endpoint: Endpoint, window: Window, clock: Clock | None, profile: ModelProfile
-) -> ConstrainedModel:
+def _constrained_model(endpoint: Endpoint, window: Window, clock: Clock | None) -> ConstrainedModel:
     settings, ways = endpoint.settings, endpoint.dialect.constraints
     return ConstrainedModel(endpoint, endpoint.model, window, settings, clock, ways=ways)
 
@@ -576,7 +571,7 @@ async def open_model(
             fix="Set `model.mode` to native: its models call functions by themselves.",
         )
     if settings.mode == "constrained":
-        return _constrained_model(endpoint, window, clock, profile)
+        return _constrained_model(endpoint, window, clock)
     if not endpoint.dialect.constraints:
         return NativeModel(endpoint, window=window, clock=clock)
     model = EitherModel(endpoint, window=window, clock=clock, profile=profile, known=known)

@@ -457,7 +457,9 @@ class Endpoint(Connection):
                         for piece in reader.read(chunk) if reader and isinstance(chunk, dict) else (chunk,):
                             yield piece
             except ParameterRefused as error:
-                self._go_round(error)
+                if error.parameter in self._instead:
+                    raise ModelError(error.message) from error
+                self._instead[error.parameter] = quirks().refused[error.parameter]
             except ModelMissing as error:
                 raise await self._missing(error) from error
             else:
@@ -474,11 +476,6 @@ class Endpoint(Connection):
             elif instead.name and value is not None:
                 values[instead.name] = value
         return self.stream(path, write_body(values), streamed=bool(values.get("stream")))
-
-    def _go_round(self, error: ParameterRefused) -> None:
-        if error.parameter in self._instead:
-            raise ModelError(error.message) from error
-        self._instead[error.parameter] = quirks().refused[error.parameter]
 
     async def _missing(self, error: ModelMissing) -> ModelError:
         if (

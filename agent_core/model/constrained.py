@@ -125,16 +125,12 @@ class ReplyFormState:
         self.holds = False
         if len(self._failed) == len(self._ways):
             failed, self._failed = self._failed, []
-            raise _none_left(failed) from error
-
-
-def _none_left(failed: Sequence[tuple[str, ModelError]]) -> ModelError:
-    first = failed[0][1]
-    if len(failed) > 1 and len({error.message for _, error in failed}) == 1 and isinstance(first, NotTaken):
-        return first  # the same message for every way: the cause is something else
-    tried = "; ".join(f"{name} ({error.message.rstrip('.')})" for name, error in failed)
-    message = "The endpoint does not enforce a schema on replies, which constrained mode needs."
-    return NoneHeld(f"{message} Tried: {tried}.", fix=_FIX)
+            first = failed[0][1]
+            if len(failed) > 1 and len({each.message for _, each in failed}) == 1 and isinstance(first, NotTaken):
+                raise first from error  # the same message for every way: the cause is something else
+            tried = "; ".join(f"{name} ({each.message.rstrip('.')})" for name, each in failed)
+            message = "The endpoint does not enforce a schema on replies, which constrained mode needs."
+            raise NoneHeld(f"{message} Tried: {tried}.", fix=_FIX) from error
 
 
 REPLY_TOKENS: Final = 1_536
@@ -237,22 +233,18 @@ class ConstrainedModel:
     def _body(self, request: Request, entries: list[Entry]) -> dict[str, Any]:
         may_reply = REPLY not in request.excluded and not (request.is_apart and request.functions)
         shape = None if request.shape is None else (request.shape.get("json_schema") or {}).get("schema", {})
+        temperature, usual = self._settings.temperature, AGAIN if _is_repeating(request.messages) else 0
         schema = step_schema(self._conversation.callable_now(request), may_reply=may_reply, shape=shape)
         body: dict[str, Any] = {
             "messages": entries,
             **self._forms.constrain(schema),
             "max_tokens": request.max_tokens or self._settings.max_tokens or REPLY_TOKENS,
-            "temperature": self._temperature(request),
+            "temperature": usual if temperature is None else temperature,
             "stream": self._settings.stream,
         }
         if self._settings.stream:
             body["stream_options"] = {"include_usage": True}
         return body | dict(request.parameters)
-
-    def _temperature(self, request: Request) -> float:
-        if self._settings.temperature is not None:
-            return self._settings.temperature
-        return AGAIN if _is_repeating(request.messages) else 0
 
 
 def _is_repeating(messages: Sequence[Message]) -> bool:

@@ -239,21 +239,18 @@ class WireConversation:
         if request.is_apart:
             return [trim(function) for function in request.functions]
         announced = {function.name for message in request.messages for function in self._told.get(message, ())}
-        named = _NAMES.findall(_last_text(request.messages))
-        callable_names = {*self._listed, *announced, *named, *_called_names(request.messages)} - request.excluded
-        if self._is_about_memory(request.messages):
-            callable_names &= {*choice().remembers}
-        last = _last_text(request.messages)
+        answer = request.messages[-1] if request.messages else None
+        last = answer.text if isinstance(answer, Answer | Notice) else ""  # a text of the program
+        named = _NAMES.findall(last)
+        asked = [message for message in request.messages if isinstance(message, Assistant)]
+        called = {call.name for message in asked for call in message.calls}
+        callable_names = {*self._listed, *announced, *named, *called} - request.excluded
+        if isinstance(answer, Answer) and answer.name in choice().remembers:
+            # Memory was just edited. If the user's message brought up no function, a small model would create one now.
+            by_user = (message for message in reversed(request.messages) if isinstance(message, User))
+            if not next((self._told.get(message) for message in by_user), ()):
+                callable_names &= {*choice().remembers}
         return [trim(function, last) for function in request.functions if function.name in callable_names]
-
-    def _is_about_memory(self, messages: Sequence[Message]) -> bool:
-        """Check whether memory was just edited for a user message that brought up no function: a small model would then
-        create one.
-        """
-        last = messages[-1] if messages else None
-        if not (isinstance(last, Answer) and last.name in choice().remembers):
-            return False
-        return not next((self._told.get(message) for message in reversed(messages) if isinstance(message, User)), ())
 
     def _tell(self, request: Request, functions: Mapping[str, FunctionShown]) -> Mapping[Message, Told]:
         announced: dict[Message, Told] = {}
@@ -302,16 +299,6 @@ def _mentioned_functions(message: Message, functions: Mapping[str, FunctionShown
     return tuple([functions[name] for name in about if name in functions and name not in known][:_MOST_NAMED])
 
 
-def _last_text(messages: Sequence[Message]) -> str:
-    """Return the last message's text if it comes from the program."""
-    last = messages[-1] if messages else None
-    return last.text if isinstance(last, Answer | Notice) else ""
-
-
-def _called_names(messages: Iterable[Message]) -> set[str]:
-    return {call.name for message in messages if isinstance(message, Assistant) for call in message.calls}
-
-
 def _system_text(messages: Iterable[Message], functions: Mapping[str, FunctionShown], names: Iterable[str]) -> str:
     instructions = [message.text for message in _systems(messages)[:1]]
     listed = [describe(functions[name]) for name in names if name in functions]
@@ -344,9 +331,18 @@ def _append(
                 continue
             case Answer(call_id, name):
                 call, thought = waiting.pop(call_id, (Call(call_id, name, "{}"), ""))
-                _add(entries, "assistant", _call_text(call, thought))
-                hint = choice().after(name, is_helper=is_helper)
-                message_text = _answer_text(message, call, hint, request_text)
+                arguments = call.arguments if is_object(call.arguments) else "{}"
+                # A native call that sent a message to the user is shown as a reply.
+                spoken = str(read_json(arguments).get("message") or "") if call.name == SEND else ""
+                if spoken:
+                    _add(entries, "assistant", write_step(thought, reply=spoken))
+                    message_text = ""
+                else:
+                    _add(entries, "assistant", write_step(thought, name=call.name, arguments=arguments))
+                    # A small model forgets which data it has and that it is done, so a hint says what comes next.
+                    hint = choice().after(name, is_helper=is_helper)
+                    asked = shorten(" ".join(request_text.split()))
+                    message_text = f"Result of {name}: {message.text}\n{hint.format(asked=asked)}"
             case Notice(text):
                 message_text = mark(message, text)
             case User(text):
@@ -355,30 +351,9 @@ def _append(
         _add(entries, "user", "".join([message_text, *told]))
 
 
-def _answer_text(answer: Answer, call: Call, hint: str, request_text: str) -> str:
-    """Return a result with a hint about the next step: a small model forgets which data it has and that it is done."""
-    if _spoken(call):
-        return ""
-    asked = shorten(" ".join(request_text.split()))
-    return f"Result of {answer.name}: {answer.text}\n{hint.format(asked=asked)}"
-
-
 def shorten(text: str) -> str:
     """Return the text, or its beginning if it is long."""
     return text if len(text) <= _ASKED_CHARS else text[:_ASKED_CHARS] + " …"
-
-
-def _call_text(call: Call, thought: str) -> str:
-    if spoken := _spoken(call):
-        return write_step(thought, reply=spoken)
-    return write_step(thought, name=call.name, arguments=call.arguments if is_object(call.arguments) else "{}")
-
-
-def _spoken(call: Call) -> str:
-    """Return the message that a native call sent to the user; constrained mode shows it as a reply."""
-    if call.name != SEND or not is_object(call.arguments):
-        return ""
-    return str(read_json(call.arguments).get("message") or "")
 
 
 def _add(entries: list[Entry], role: str, text: str) -> None:

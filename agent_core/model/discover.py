@@ -34,17 +34,13 @@ _ADDRESSES: Final = frozenset({"0100007F", "00000000", "0" * 32, "0" * 16 + "FFF
 
 def is_of_this_user(port: int) -> bool:
     """Return whether every listener on a port of 127.0.0.1 belongs to this user or to root; False if unknown."""
-    owners = _owners(port)
-    return bool(owners) and owners <= {machine.user_id(), 0}
-
-
-def _owners(port: int) -> frozenset[int]:
     try:
         rows = [row.split() for table in _TABLES if table.exists() for row in table.read_text("ascii").splitlines()[1:]]
         places = ((row[1].partition(":"), int(row[7])) for row in rows if row[3] == _LISTENS)
-        return frozenset(owner for (at, _, number), owner in places if at in _ADDRESSES and int(number, 16) == port)
+        owners = {owner for (at, _, number), owner in places if at in _ADDRESSES and int(number, 16) == port}
     except (OSError, ValueError, IndexError):
-        return frozenset()
+        return False
+    return bool(owners) and owners <= {machine.user_id(), 0}
 
 
 Kind: TypeAlias = Literal["endpoint", "local", "tour"]
@@ -144,17 +140,14 @@ async def listed(model: DiscoveredModel) -> DiscoveredModel:
     if _pick(entries, name) or name.rpartition(":")[0] in names:
         return model
     near = nearest(name, names, most=_SHOWN, likeness=_LIKE) or names[:_SHOWN]
-    raise ModelError(f"{url} has no model `{name}`.", fix=f"{_among(near, len(names))}")
+    shown = ", ".join(f"`{each}`" for each in near)
+    fix = f"It has {shown}." if len(near) == len(names) else f"The nearest of its {len(names)}: {shown}."
+    raise ModelError(f"{url} has no model `{name}`.", fix=fix)
 
 
 async def endpoint_names(model: DiscoveredModel) -> list[str]:
     """Return the names of the models that a model's endpoint lists; empty if it does not answer in time."""
     return [entry["id"] for entry in await _list_or_none(model.endpoint_url, key=model.key, timeout_s=_NAMES_S)]
-
-
-def _among(near: Sequence[str], count: int) -> str:
-    shown = ", ".join(f"`{name}`" for name in near)
-    return f"It has {shown}." if len(near) == count else f"The nearest of its {count}: {shown}."
 
 
 def asks_endpoint(name: str | None) -> bool:

@@ -237,8 +237,13 @@ def read_objects(text: str, shown: Shown, *, marked: bool) -> tuple[ParsedCall, 
 
     Unless `marked`, an object must have only the keys of a call.
     """
-    values = _values(text)
-    calls = [_object_call(value, shown, marked=marked) for value in _flat(values)]
+    opened: list[Any] = []  # lists of calls, and objects that contain such a list, expanded one level deep
+    for value in _values(text):
+        inner = value
+        if isinstance(value, dict) and len(value) == 1 and next(iter(value)) in forms().several_keys:
+            inner = next(iter(value.values()))
+        opened += inner if isinstance(inner, list) else [inner]
+    calls = [_object_call(value, shown, marked=marked) for value in opened]
     whole = tuple(call for call in calls if call is not None)
     return whole if len(whole) == len(calls) else ()
 
@@ -266,17 +271,6 @@ def _literal(text: str) -> list[Any]:
             return [ast.literal_eval(text)]
     except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
         return []
-
-
-def _flat(values: Sequence[Any]) -> list[Any]:
-    """Expand lists of calls, and objects that contain such a list, one level deep."""
-    opened: list[Any] = []
-    for value in values:
-        inner = value
-        if isinstance(value, dict) and len(value) == 1 and next(iter(value)) in forms().several_keys:
-            inner = next(iter(value.values()))
-        opened += inner if isinstance(inner, list) else [inner]
-    return opened
 
 
 def _object_call(value: Any, shown: Shown, *, marked: bool) -> ParsedCall | None:

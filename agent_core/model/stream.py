@@ -5,7 +5,7 @@ that were cut off at the length limit are reported with their unfinished argumen
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -111,7 +111,15 @@ class Assembly:
         self._refused = self._refused or bool(delta.refusal)
         if delta.reasoning and sum(map(len, self._reasoning)) < _MOST_REASONING_CHARS:
             self._reasoning.append(delta.reasoning)
-        written = [piece for fragment in delta.fragments for piece in self._join(fragment)]
+        written: list[CallPiece] = []
+        for fragment in delta.fragments:
+            call = self._open_call(fragment)
+            call.id = call.id or fragment.id
+            call.name = call.name or fragment.name
+            call.arguments.append(fragment.arguments)
+            call.extra.update(fragment.extra)
+            if call.name and fragment.arguments and len(self._calls) < MOST_CALLS:
+                written.append(CallPiece(self._calls.index(call), call.name[:_LONGEST_NAME], fragment.arguments))
         thought, text = self._splitter.feed(delta.text + delta.refusal)
         return [*read_progress(entry), *self._show(delta.thought + thought, text), *written]
 
@@ -133,15 +141,6 @@ class Assembly:
         shown = self._holder.feed(text) if text else ""
         pieces: list[Piece] = [ThoughtPiece(thought)] if thought else []
         return [*pieces, TextPiece(shown)] if shown else pieces
-
-    def _join(self, fragment: Fragment) -> Iterator[CallPiece]:
-        call = self._open_call(fragment)
-        call.id = call.id or fragment.id
-        call.name = call.name or fragment.name
-        call.arguments.append(fragment.arguments)
-        call.extra.update(fragment.extra)
-        if call.name and fragment.arguments and len(self._calls) < MOST_CALLS:
-            yield CallPiece(self._calls.index(call), call.name[:_LONGEST_NAME], fragment.arguments)
 
     def _open_call(self, fragment: Fragment) -> _OpenCall:
         """Return the call that a fragment belongs to, which may be a new one."""

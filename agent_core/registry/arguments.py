@@ -59,22 +59,28 @@ def _explain(error: ValidationError, root: "Schema", base: tuple[Any, ...]) -> I
     path = (*base, *error.relative_path)
     match error.validator:
         case "required":
-            yield from _missing(error, path)
+            parent = error.schema if isinstance(error.schema, dict) else {}
+            properties, instance = parent.get("properties", {}), error.instance
+            for name in parent.get("required", ()):
+                if isinstance(instance, dict) and name not in instance:
+                    own = properties.get(name, {})
+                    described = own.get("description") if isinstance(own, dict) else None
+                    fix = f"add `{name}`: {described}" if described else f"add `{name}`"
+                    yield _problem((*path, name), describe(own), "nothing", fix)
         case "additionalProperties":
             yield _unknown(error, path)
         case "anyOf" | "oneOf":
             yield from _no_branch(error, root, path)
-        case "type" if error.validator_value == "array" and isinstance(error.instance, str):
-            yield _problem(path, _describe_expected(error, root), shown(error.instance), 'send a list: ["…", "…"]')
-        case "type":
-            yield _problem(path, _describe_expected(error, root), shown(error.instance), _hint(error))
         case _:
-            yield _problem(path, _describe_expected(error, root), shown(error.instance))
+            hint = _hint(error) if error.validator == "type" else None
+            yield _problem(path, _describe_expected(error, root), shown(error.instance), hint)
 
 
 def _hint(error: ValidationError) -> str | None:
     """Return how to write a value that is close to its type."""
     kind, value = error.validator_value, error.instance
+    if kind == "array" and isinstance(value, str):
+        return 'send a list: ["…", "…"]'
     if kind == "boolean":
         return "send true or false"
     if kind in ("integer", "number") and isinstance(value, str) and any(letter.isdecimal() for letter in value):
@@ -83,23 +89,9 @@ def _hint(error: ValidationError) -> str | None:
 
 
 def _problem(path: tuple[Any, ...], expected: str, got: str, fix: str | None = None) -> Problem:
-    return Problem("arguments-invalid", f"{_path_text(path)}: expected {expected}, got {got}", WHERE, fix)
-
-
-def _path_text(path: tuple[Any, ...]) -> str:
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
-    return text.removeprefix(".") or "arguments"
-
-
-def _missing(error: ValidationError, path: tuple[Any, ...]) -> Iterator[Problem]:
-    parent = error.schema if isinstance(error.schema, dict) else {}
-    properties, instance = parent.get("properties", {}), error.instance
-    for name in parent.get("required", ()):
-        if isinstance(instance, dict) and name not in instance:
-            own = properties.get(name, {})
-            described = own.get("description") if isinstance(own, dict) else None
-            fix = f"add `{name}`: {described}" if described else f"add `{name}`"
-            yield _problem((*path, name), describe(own), "nothing", fix)
+    place = text.removeprefix(".") or "arguments"
+    return Problem("arguments-invalid", f"{place}: expected {expected}, got {got}", WHERE, fix)
 
 
 def _unknown(error: ValidationError, path: tuple[Any, ...]) -> Problem:
@@ -119,16 +111,17 @@ def _no_branch(error: ValidationError, root: "Schema", path: tuple[Any, ...]) ->
     branches: dict[Any, list[ValidationError]] = {}
     for inner in error.context or ():
         branches.setdefault(inner.relative_schema_path[0], []).append(inner)
-    close = [errors for errors in branches.values() if not any(_is_other_kind(error) for error in errors)]
+    kinds = ("type", "const", "enum", "anyOf", "oneOf")
+    close = [
+        errors
+        for errors in branches.values()
+        if all(inner.relative_path or inner.validator not in kinds for inner in errors)
+    ]
     if len(close) == 1:
         for inner in close[0]:
             yield from _explain(inner, root, path)
     else:
         yield _problem(path, describe(error.schema, root), shown(error.instance))
-
-
-def _is_other_kind(error: ValidationError) -> bool:
-    return not error.relative_path and error.validator in ("type", "const", "enum", "anyOf", "oneOf")
 
 
 _BOUNDS = {
@@ -208,9 +201,8 @@ class Coercion:
             return value
         if "$ref" in schema:
             value = self.coerce(value, self._target(schema["$ref"]))
-        for keyword in ("anyOf", "oneOf"):
-            if keyword in schema:
-                value = self._union(value, schema[keyword])
+        for keyword in [keyword for keyword in ("anyOf", "oneOf") if keyword in schema]:
+            value = self._union(value, schema[keyword])
         for part in schema.get("allOf", ()):
             value = self.coerce(value, part)
         kind = schema.get("type")
@@ -219,7 +211,19 @@ class Coercion:
         if isinstance(kind, list):
             entry = self._split.setdefault(id(schema), (schema, [{**schema, "type": type_name} for type_name in kind]))
             return self._union(value, entry[1])
-        return self._chosen(self._coerce_to(value, schema, kind), schema)
+        if kind == "array":
+            value = self._array(value, schema)
+        elif kind == "object":
+            value = self._object(value, schema)
+        # A year is not a date, and a number of seconds not a duration: numbers never become text with a format.
+        elif kind in SCALARS and (kind != "string" or schema.get("format", "path") == "path"):
+            value = SCALARS[kind](value)
+        if "enum" not in schema and "const" not in schema:
+            return value
+        choice = listed(value, schema.get("enum", [schema.get("const")]))
+        if choice is not value:
+            self._note(f"{json.dumps(value, ensure_ascii=False)} was read as {json.dumps(choice, ensure_ascii=False)}")
+        return choice
 
     def _only(self, value: list[Any], schema: "Schema") -> Any:
         """Return the only item of a list if the item fits and the list does not."""
@@ -230,14 +234,6 @@ class Coercion:
             return value
         self._note("a list of one was read as its item")
         return item
-
-    def _chosen(self, value: Any, schema: "Schema") -> Any:
-        if "enum" not in schema and "const" not in schema:
-            return value
-        choice = listed(value, schema.get("enum", [schema.get("const")]))
-        if choice is not value:
-            self._note(f"{json.dumps(value, ensure_ascii=False)} was read as {json.dumps(choice, ensure_ascii=False)}")
-        return choice
 
     def _note(self, text: str) -> None:
         self.notes.append(f"{'.'.join(self._path) or 'arguments'}: {text}")
@@ -290,16 +286,6 @@ class Coercion:
         self.notes += repaired[0][1]
         return repaired[0][0]
 
-    def _coerce_to(self, value: Any, schema: "Schema", kind: Any) -> Any:
-        if kind == "array":
-            return self._array(value, schema)
-        if kind == "object":
-            return self._object(value, schema)
-        # A year is not a date, and a number of seconds not a duration: numbers never become text with a format.
-        if kind not in SCALARS or (kind == "string" and schema.get("format", "path") != "path"):
-            return value
-        return SCALARS[kind](value)
-
     def _array(self, value: Any, schema: "Schema") -> Any:
         if isinstance(value, str):
             value = read_nested(value, list)
@@ -316,14 +302,10 @@ class Coercion:
         if several is None or (is_one and ("enum" in items or "const" in items)):
             return wrapped if is_one else value
         del self.notes[before:]
-        return self._several(value, several, schema, wrapped if is_one else None)
-
-    def _several(self, value: str, several: list[str], schema: "Schema", wrapped: list[Any] | None) -> Any:
-        """Return the items of a text if that is its only possible reading; otherwise leave it unchanged."""
         parts = self._items(several, schema)
-        if not several or self.fits(parts, schema) == (wrapped is not None):
+        if not several or self.fits(parts, schema) == is_one:  # not the only possible reading
             return value
-        if wrapped is not None:
+        if is_one:
             return wrapped
         self._note(f"{json.dumps(value, ensure_ascii=False)} was read as a list of {len(parts)}")
         return parts
@@ -332,7 +314,10 @@ class Coercion:
         first = schema.get("prefixItems", [])
         extra = schema.get("items", {})
         items = [self.coerce(item, first[n] if n < len(first) else extra) for n, item in enumerate(value)]
-        return _distinct(items) if schema.get("uniqueItems") is True else items
+        if schema.get("uniqueItems") is not True:
+            return items
+        # A model's repetition has no meaning.
+        return list({json.dumps(item, sort_keys=True): item for item in reversed(items)}.values())[::-1]
 
     def _object(self, value: Any, schema: "Schema") -> Any:
         if isinstance(value, str):
@@ -341,7 +326,13 @@ class Coercion:
             return self._read_as_object(value, schema)
         if not isinstance(value, dict):
             return value
-        value = self._repair(value, schema)
+        if schema is self.root:
+            value, wrapper = unwrapped(value, schema, self.resolved)
+            if wrapper:
+                self._note(f"the arguments were taken out of `{wrapper}`")
+        value, moves = placed(value, schema, self.resolved)
+        for key, place in moves.items():
+            self._note(f"`{key}` was read as `{'.'.join(place)}`")
         properties, required = schema.get("properties", {}), schema.get("required", ())
         extra = schema.get("additionalProperties", {})
         coerced = {}
@@ -380,21 +371,6 @@ class Coercion:
         coerced = self.coerce(item, own)
         del self.notes[before:]
         return isinstance(coerced, list) or not self.fits(coerced, own)
-
-    def _repair(self, value: dict[str, Any], schema: "Schema") -> dict[str, Any]:
-        if schema is self.root:
-            value, wrapper = unwrapped(value, schema, self.resolved)
-            if wrapper:
-                self._note(f"the arguments were taken out of `{wrapper}`")
-        value, moves = placed(value, schema, self.resolved)
-        for key, place in moves.items():
-            self._note(f"`{key}` was read as `{'.'.join(place)}`")
-        return value
-
-
-def _distinct(items: list[Any]) -> list[Any]:
-    """Return the distinct items of a set: a model's repetition has no meaning."""
-    return list({json.dumps(item, sort_keys=True): item for item in reversed(items)}.values())[::-1]
 
 
 def read(

@@ -22,7 +22,7 @@ from sandbox.wire.lines import bare_lines, lines_of
 from . import examples
 from .module_edits import remove_from_all
 from .source import FOLDER, ModuleSource, is_helper, parse, parse_accepted, tree_of
-from .spans import ParsedText, blocks, bound_names, first_line, is_blank, is_literal, last_line
+from .spans import ParsedText, blocks, bound_names, callee, first_line, is_bare_value, is_blank, is_literal, last_line
 from .tree import Definition, imported_module, survey
 
 if TYPE_CHECKING:
@@ -71,7 +71,12 @@ class Statement:
         if isinstance(node, Definition):
             head = _in_text(node.returns).union(*map(_names_read, [*node.decorator_list, node.args]))
             head |= _names_read(node.returns) if node.returns else set()
-            own = _own_names(node) - shared
+            # A function's local names hide names of the module.
+            body = [part for statement in node.body for part in ast.walk(statement)]
+            loops = [part.target for part in body if isinstance(part, ast.comprehension)]
+            targets = {name.id for target in loops for name in ast.walk(target) if isinstance(name, ast.Name)}
+            arguments = {part.arg for part in ast.walk(node.args) if isinstance(part, ast.arg)}
+            own = arguments.union(*map(bound_names, node.body)) - targets - shared
             reads = head.union(*map(_names_read, node.body)) - (own - head)
             roots = (roots - own) | shared
         return cls(
@@ -145,14 +150,6 @@ def _names_in(text: str, mode: str) -> set[str]:
         return {node.id for node in ast.walk(syntax.parse(text, "", mode)) if isinstance(node, ast.Name)}
     except _NOT_PYTHON:
         return set()
-
-
-def _own_names(node: Definition) -> set[str]:
-    """Return the local names of a function, which hide names of the module."""
-    loops = [part.target for body in node.body for part in ast.walk(body) if isinstance(part, ast.comprehension)]
-    targets = {name.id for target in loops for name in ast.walk(target) if isinstance(name, ast.Name)}
-    arguments = {part.arg for part in ast.walk(node.args) if isinstance(part, ast.arg)}
-    return arguments.union(*map(bound_names, node.body)) - targets
 
 
 def _names_in_examples(node: ast.stmt) -> set[str]:
@@ -301,7 +298,12 @@ def _parts(text: str, path: str, is_private: bool) -> ModuleParts | Problem:  # 
     public = () if is_private else tuple(node.name for node in survey(tree).public() if node in tree.body)
     pairs = [(node, facts) for node, facts, _ in _statements(text)]
     body = tuple(node for node, *_ in pairs)
-    values = {name for node, facts in pairs if not _is_import(node) for name in _names_needed(node, facts)}
+    values = {
+        name
+        for node, facts in pairs
+        if not isinstance(node, ast.Import | ast.ImportFrom)
+        for name in _names_needed(node, facts)
+    }
     setters = _setters(pairs, values)
 
     def changed(node: ast.stmt, statement: Statement) -> Names:
@@ -310,7 +312,7 @@ def _parts(text: str, path: str, is_private: bool) -> ModuleParts | Problem:  # 
         if node.name in public:
             return frozenset()
         # A private function or a class may be registered: `@register("a")`, `@shown.register`.
-        marks = [mark.func if isinstance(mark, ast.Call) else mark for mark in node.decorator_list]
+        marks = [callee(mark) for mark in node.decorator_list]
         called = set().union(*(setters.get(mark.id, ()) for mark in marks if isinstance(mark, ast.Name)))
         return frozenset(called | {_root(mark) for mark in marks if isinstance(mark, ast.Attribute)} & values)
 
@@ -326,10 +328,6 @@ def _parts(text: str, path: str, is_private: bool) -> ModuleParts | Problem:  # 
 def _names_needed(node: ast.stmt, statement: Statement) -> Names:
     is_future = isinstance(node, ast.ImportFrom) and node.module == "__future__"
     return frozenset({"*"}) if is_future else statement.binds
-
-
-def _is_import(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Import | ast.ImportFrom)
 
 
 def _setters(pairs: Iterable[tuple[ast.stmt, Statement]], values: Set[str]) -> dict[str, Names]:
@@ -353,8 +351,7 @@ def only(text: str, names: Set[str]) -> str | Problem:
         return parts
     stays = parts.needed(names)
     for at, (node, bound) in enumerate(zip(parts.text.body, parts.binds, strict=True)):
-        is_docstring = at == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        stays |= {at} if is_docstring or "__all__" in bound else set()
+        stays |= {at} if (at == 0 and is_bare_value(node)) or "__all__" in bound else set()
     shown = parts.lines(stays)
     gone = parts.lines(set(range(len(parts.binds))) - stays) - shown
     lines: list[str] = []
@@ -379,8 +376,7 @@ def running_with(text: str, name: str) -> list[ast.stmt]:
 def _running(text: str) -> tuple[Sequence[ast.stmt], Mapping[str, Sequence[int]], Sequence[Names]]:
     found = []
     for node, facts, _ in _statements(text):
-        is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        if not (is_text or is_program(node)):
+        if not (is_bare_value(node) or is_program(node)):
             own = {node.name} if isinstance(node, Definition | ast.ClassDef) else facts.binds
             found.append((node, facts.shared | own or frozenset({_GROUND}), facts.names))
     nodes, binds, names = zip(*found, strict=True) if found else ((), (), ())
@@ -647,17 +643,12 @@ def approved_parts(part: Part, texts: Mapping[str, str]) -> Mapping[Part, Sequen
                 continue
             parts.setdefault((module, min(statement.binds) if statement.is_inert else ""), set()).add(statement)
             waiting += [(module, used) for used in statement.names]
-            waiting += [target for imported in statement.imports for target in _targets(*imported, texts)]
+            for base, imported in statement.imports:
+                inner = f"{base}.{imported}".strip(".")
+                target = (inner, "") if inner in texts else (base, imported)
+                waiting += [*((package, _ITS_IMPORT) for package in _packages(target[0])), target]
     # The search visits statements in an order that differs between processes, so sort them.
     return {key: [one for one in approved_statements(texts[key[0]], key[0]) if one in parts[key]] for key in parts}
-
-
-def _targets(module: str, name: str, texts: Mapping[str, str]) -> Iterator[Part]:
-    """Yield the target of an import, and the packages whose code it runs."""
-    inner = f"{module}.{name}".strip(".")
-    target = (inner, "") if inner in texts else (module, name)
-    yield from ((package, _ITS_IMPORT) for package in _packages(target[0]))
-    yield target
 
 
 @lru_cache(maxsize=512)
@@ -676,15 +667,17 @@ def _approved_statement(
     node: ast.stmt, statement: Statement, own: str, lines: list[str], module: str, known: Mapping[str, str]
 ) -> ApprovedStatement:
     text = "\n".join(lines[first_line(node) - 1 : node.end_lineno])
-    is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-    binds = frozenset({"__doc__"}) if is_text else statement.binds
-    imports = tuple(_workspace_parts(statement.imports, module))
+    binds = frozenset({"__doc__"}) if is_bare_value(node) else statement.binds
+    imports: list[Part] = []
+    for level, base, name in statement.imports:
+        home = base if level <= 0 else imported_module(base, level, f"{FOLDER}.{module}")
+        if home == FOLDER or home.startswith(f"{FOLDER}."):
+            imports.append((home.removeprefix(FOLDER).lstrip("."), "" if name == "*" else name))
     if _REACHING.search(text):  # it may reach every name of its module
-        imports = (*imports, (module, ""))
+        imports.append((module, ""))
     code = _code_of(own) if own else _code(node, text)
-    return ApprovedStatement(
-        text, code, binds, statement.names, imports, is_inert=bool(binds) and _is_inert(node, known)
-    )
+    is_inert = bool(binds) and _is_inert(node, known)
+    return ApprovedStatement(text, code, binds, statement.names, tuple(imports), is_inert=is_inert)
 
 
 @lru_cache(maxsize=1024)
@@ -695,13 +688,6 @@ def _code_of(own: str) -> str:
 def _code(node: ast.stmt, text: str) -> str:
     """Return a statement without its layout; an empty text if something in it may see the layout."""
     return "" if _SEEING.search(f"{text}\n{ast.unparse(node)}") else ast.dump(node)
-
-
-def _workspace_parts(imports: Iterable[tuple[int, str, str]], module: str) -> Iterator[Part]:
-    for level, base, name in imports:
-        home = base if level <= 0 else imported_module(base, level, f"{FOLDER}.{module}")
-        if home == FOLDER or home.startswith(f"{FOLDER}."):
-            yield home.removeprefix(FOLDER).lstrip("."), "" if name == "*" else name
 
 
 # Statements that only bind names: they run no code of the workspace. Anything unknown counts as running code.
@@ -761,7 +747,7 @@ def _is_inert(node: ast.stmt, known: Mapping[str, str]) -> bool:
         case ast.Import() | ast.ImportFrom():
             return _is_standard(node) and all(alias.name != "*" for alias in node.names)
         case _:
-            return isinstance(node, ast.Pass) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
+            return isinstance(node, ast.Pass) or is_bare_value(node)
 
 
 def _is_standard(node: ast.Import | ast.ImportFrom) -> bool:
@@ -789,8 +775,8 @@ def _is_inert_class(node: ast.ClassDef, known: Mapping[str, str]) -> bool:
 def _is_plainly_decorated(node: _Decorated, known: Mapping[str, str]) -> bool:
     calls = [each for each in node.decorator_list if isinstance(each, ast.Call)]
     values = [argument for call in calls for argument in (*call.args, *(word.value for word in call.keywords))]
-    heads = [each.func if isinstance(each, ast.Call) else each for each in node.decorator_list]
-    return _DECORATORS.issuperset(_origin(head, known) for head in heads) and all(map(is_literal, values))
+    heads = (_origin(callee(each), known) for each in node.decorator_list)
+    return _DECORATORS.issuperset(heads) and all(map(is_literal, values))
 
 
 def _are_plain(hints: Iterable[ast.expr | None], values: Iterable[ast.expr | None], known: Mapping[str, str]) -> bool:

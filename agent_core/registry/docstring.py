@@ -4,6 +4,7 @@ Cheap marks identify the styles first, because trying all of them takes three ti
 """
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from inspect import cleandoc
@@ -64,22 +65,19 @@ def read(docstring: str | None) -> Described:
         if any(sign in text for sign in texts) and (match := mark.search(text))
     }
     start = min(starts.values(), default=len(text))
-    described = Described(
-        _tidy(text[:start], has_examples=has_examples), styles=tuple(found_style.name.lower() for found_style in starts)
-    )
+    summary = _EMPTY_HEADING.sub("", text[:start]) if has_examples else text[:start]
+    if "\n\n\n" in summary or has_examples:
+        summary = _BLANK_LINES.sub("\n\n", summary)
+    described = Described(summary.strip(), styles=tuple(style.name.lower() for style in starts))
     for style in starts:
         # A field continues to the next one, past a heading whose examples were removed.
         section = _EMPTY_HEADING.sub("", text[start:]) if has_examples and style in _FIELDS else text[start:]
         # The line break keeps `cleandoc` from using the first section's indentation as the margin.
-        described = _merge(described, _parse(f"\n{section}", style))
+        section = f"\n{section}"
+        with suppress(ParseError):
+            parsed = _GOOGLE.parse(section) if style is DocstringStyle.GOOGLE else parse_style(section, style)
+            described = _merge(described, parsed)
     return described
-
-
-def _parse(text: str, style: DocstringStyle) -> Docstring:
-    try:
-        return _GOOGLE.parse(text) if style is DocstringStyle.GOOGLE else parse_style(text, style)
-    except ParseError:
-        return Docstring()
 
 
 def _merge(described_so_far: Described, parsed: Docstring) -> Described:
@@ -101,9 +99,3 @@ def _merge(described_so_far: Described, parsed: Docstring) -> Described:
         return_type=return_type,
         raises=(*described_so_far.raises, *raises),
     )
-
-
-def _tidy(text: str, *, has_examples: bool) -> str:
-    if has_examples:
-        text = _EMPTY_HEADING.sub("", text)
-    return (_BLANK_LINES.sub("\n\n", text) if "\n\n\n" in text or has_examples else text).strip()

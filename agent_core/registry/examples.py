@@ -80,7 +80,11 @@ def find(docstring: str) -> Iterator[DoctestEntry]:
         position = match.start()
         source, want = _lines(match, line)
         if not _BLANK.match(source):
-            yield DoctestEntry(source, want, line, _error_message(want), _options(source))
+            error = _TRACEBACK.match(want)
+            message = error["message"].strip() if error else ""
+            words = [word for option in _OPTION.finditer(source) for word in option[1].replace(",", " ").split()]
+            options = {word[1:]: word[0] == "+" for word in words if word[0] in "+-"}
+            yield DoctestEntry(source, want, line, message, options or _NO_OPTIONS)
         line += text.count("\n", position, match.end())
         position = match.end()
 
@@ -152,12 +156,10 @@ class _Locator:
         first = entry.source.split("\n", 1)[0].strip()
         guess = self._start + entry.line
         candidates = [guess, *range(self._from, min(guess + 50, self._from + _FAR, len(self._lines) + 1))]
-        line = next((number for number in candidates if self._shows(number, first)), guess)
+        within = (number for number in candidates if 0 < number <= len(self._lines))
+        line = next((number for number in within if f">>> {first}" in self._lines[number - 1]), guess)
         self._from = line + 1
         return line
-
-    def _shows(self, number: int, first: str) -> bool:
-        return 0 < number <= len(self._lines) and f">>> {first}" in self._lines[number - 1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,20 +220,6 @@ def _check_indent(lines: list[str], prefix: str, line: int) -> None:
     for number, text in enumerate(lines, line + 1):
         if text and not text.startswith(prefix):
             raise ValueError(f"line {number} of the docstring is indented less than its `>>>`: `{text}`")
-
-
-def _error_message(want: str) -> str:
-    match = _TRACEBACK.match(want)
-    return match["message"].strip() if match else ""
-
-
-def _options(source: str) -> Mapping[str, bool]:
-    options: dict[str, bool] = {}
-    for match in _OPTION.finditer(source):
-        for option in match[1].replace(",", " ").split():
-            if option[0] in "+-":
-                options[option[1:]] = option[0] == "+"
-    return options or _NO_OPTIONS
 
 
 def example_to_json(example: Example) -> list[Any]:  # Any: a JSON array of the fields, in order

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from agent_core.base.problem import Place, Problem
 
-from .spans import LineEdit, ParsedText, bound_names, is_blank, last_line, with_newline
+from .spans import LineEdit, ParsedText, bound_names, is_bare_value, is_blank, last_line, with_newline
 
 _Key = tuple[str, str, str]  # module with leading dots, name, local name
 
@@ -25,11 +25,11 @@ def is_import(node: ast.stmt) -> bool:
     if isinstance(node, ast.If):
         return _names_type_checking(node.test) and all(is_import(inner) for inner in [*node.body, *node.orelse])
     # `TYPE_CHECKING = False` replaces its import, and must be above its uses.
-    return isinstance(node, ast.Assign) and all(map(_names_type_checking, node.targets)) and _is_false(node.value)
-
-
-def _is_false(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is False
+    return (
+        isinstance(node, ast.Assign)
+        and all(map(_names_type_checking, node.targets))
+        and (isinstance(node.value, ast.Constant) and node.value.value is False)
+    )
 
 
 def _names_type_checking(test: ast.expr) -> bool:
@@ -54,7 +54,9 @@ def brought_by(candidate_text: ParsedText, module_text: ParsedText, path: str) -
         missing = [key for key in _keys(node) if key not in present]
         clash = next((key for key in missing if _clashes(key, bound)), None)
         if clash is not None:
-            return _clash(clash[2], bound[clash[2]], path)
+            name, line = clash[2], bound[clash[2]].lineno
+            message = f"the candidate imports `{name}`, which means something else in the module (line {line})"
+            return Problem("import-clash", message, Place(path, line), f"import it under another name: `… as {name}_`")
         if missing:
             text = candidate_text.segment(node) if len(missing) == len(_keys(node)) else _statement(node, missing)
             (future if _is_future(node) else plain).append(text)
@@ -86,11 +88,6 @@ def _clashes(key: _Key, bound: dict[str, ast.stmt]) -> bool:
     )
 
 
-def _clash(name: str, holder: ast.stmt, path: str) -> Problem:
-    message = f"the candidate imports `{name}`, which means something else in the module (line {holder.lineno})"
-    return Problem("import-clash", message, Place(path, holder.lineno), f"import it under another name: `… as {name}_`")
-
-
 def _is_future(node: ast.stmt) -> bool:
     return isinstance(node, ast.ImportFrom) and node.module == "__future__" and not node.level
 
@@ -104,10 +101,21 @@ def _statement(node: ast.stmt, keys: list[_Key]) -> str:
 
 def edits(module_text: ParsedText, brought: Brought) -> list[LineEdit]:
     """Return the edits that add the imports to the module."""
-    return [
-        *([_insertion(module_text, *_after_future(module_text), brought.future)] if brought.future else []),
-        *([_insertion(module_text, *_after_imports(module_text), brought.plain)] if brought.plain else []),
-    ]
+    line_edits = []
+    if brought.future:
+        futures = [node for node in module_text.body if _is_future(node)]
+        place = _after(module_text, futures[-1]) if futures else (_top(module_text), False)
+        line_edits.append(_insertion(module_text, *place, brought.future))
+    if brought.plain:
+        last = None  # of the imports at the top
+        for node in module_text.body:
+            if is_import(node):
+                last = node
+            elif not _is_docstring(node, module_text):
+                break
+        place = _after(module_text, last) if last is not None else (_top(module_text), False)
+        line_edits.append(_insertion(module_text, *place, brought.plain))
+    return line_edits
 
 
 def _insertion(module_text: ParsedText, position: int, follows_import: bool, statements: tuple[str, ...]) -> LineEdit:  # noqa: FBT001
@@ -121,23 +129,8 @@ def _insertion(module_text: ParsedText, position: int, follows_import: bool, sta
     return LineEdit(position, position, tuple(added))
 
 
-def _after_imports(module_text: ParsedText) -> tuple[int, bool]:
-    """Return the number of lines above the place for imports, and whether the line above is an import."""
-    last = None
-    for node in module_text.body:
-        if is_import(node):
-            last = node
-        elif not _is_docstring(node, module_text):
-            break
-    return _after(module_text, last) if last is not None else (_top(module_text), False)
-
-
-def _after_future(module_text: ParsedText) -> tuple[int, bool]:
-    futures = [node for node in module_text.body if _is_future(node)]
-    return _after(module_text, futures[-1]) if futures else (_top(module_text), False)
-
-
 def _after(module_text: ParsedText, node: ast.stmt) -> tuple[int, bool]:
+    """Return the number of lines above what follows a statement, and that an import may follow it directly."""
     end = last_line(node)
     for statement in module_text.body:
         if statement.lineno <= end < last_line(statement):
@@ -153,4 +146,4 @@ def _top(module_text: ParsedText) -> int:
 
 
 def _is_docstring(node: ast.stmt, module_text: ParsedText) -> bool:
-    return node is module_text.body[0] and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    return node is module_text.body[0] and is_bare_value(node)

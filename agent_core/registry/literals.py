@@ -120,7 +120,8 @@ def written_value(node: ast.expr, scope: "Scope", depth: int = _DEEPEST) -> Lite
         case ast.BinOp(op=operation) if type(operation) in _OPERATORS:
             return _result(node, scope, depth)
         case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Set(elts=parts):
-            return _list_of(parts, scope, depth)
+            values = _values(parts, scope, depth)
+            return None if values is None else Literal(values)
         case ast.Call():
             return _constructor_value(node, scope, depth)
     return None
@@ -157,24 +158,22 @@ def _result(node: ast.BinOp, scope: "Scope", depth: int) -> Literal | None:
     return Literal(value) if type(value) in (int, float) and abs(value) <= _LARGEST else None
 
 
-def _list_of(parts: list[ast.expr], scope: "Scope", depth: int) -> Literal | None:
+def _values(parts: list[ast.expr], scope: "Scope", depth: int) -> list[Any] | None:
+    """Return the values of all parts; None if one is unknown, or if there are too many."""
     if len(parts) > _MOST_KEYS:
         return None
     values = [written_value(part, scope, depth - 1) for part in parts]
     known = [value.value for value in values if value is not None]
-    return Literal(known) if len(known) == len(values) else None
+    return known if len(known) == len(values) else None
 
 
 def _constructor_value(node: ast.Call, scope: "Scope", depth: int) -> Literal | None:
     """Return the JSON value of `Path("a")`, `date(2026, 1, 2)`, `frozenset({1})` and similar calls."""
     origin = scope.origin(node.func)
-    if node.keywords or len(node.args) > _MOST_KEYS:
-        return None
-    arguments = [written_value(argument, scope, depth - 1) for argument in node.args]
-    values = [argument.value for argument in arguments if argument is not None]
-    if len(values) < len(node.args):
-        return None
+    values = None if node.keywords else _values(node.args, scope, depth)
     match values:
+        case None:
+            return None
         case []:
             return Literal([]) if origin in _COLLECTIONS else None
         case [str() | int() as value] if origin in _TEXTS_MADE and not isinstance(value, bool):

@@ -13,12 +13,14 @@ from agent_core.base.problem import Place, Problem
 
 from .schema import read_module
 from .source import ModuleSource, parse
+from .spans import callee
 from .tree import Definition, survey
 
 if TYPE_CHECKING:
     from .function import Function
 
 _LIMIT = 1 << 20
+_OTHER_KINDS = frozenset({"builtins.property", "builtins.staticmethod", "builtins.classmethod"})
 
 
 def read_methods(of: type, beyond: type = object) -> tuple[tuple["Function", ...], tuple[Problem, ...]]:
@@ -41,27 +43,6 @@ def read_methods(of: type, beyond: type = object) -> tuple[tuple["Function", ...
 
 
 def _own(of: type) -> tuple[tuple["Function", ...], tuple[Problem, ...]]:
-    source = _source(of)
-    tree = parse(source, _LIMIT)
-    if isinstance(tree, Problem):
-        return (), (tree,)
-    methods = _methods(_definition(tree, of), tree)
-    # The module with the methods in place of its functions, so that imports and types keep their meaning.
-    around = [node for node in tree.body if not isinstance(node, Definition) and not _exports(node)]
-    reading = read_module(source, _LIMIT, tree=ast.Module([*around, *methods], []))
-    open_ended = [_open_ended(function) for function in reading.functions if function.rest or function.extra]
-    return reading.functions, (*reading.problems, *open_ended)
-
-
-def _open_ended(function: "Function") -> Problem:
-    """Return the problem of `*args` or `**kwargs`: without a worker, nothing spreads them in a method call."""
-    name = f"*{function.rest}" if function.rest else f"**{function.extra}"
-    message = f"the method `{function.name}` takes `{name}`, which a model cannot pass"
-    where = Place(function.path, function.line)
-    return Problem("star-parameter", message, where, "Name each parameter, or take one list or dictionary.")
-
-
-def _source(of: type) -> ModuleSource:
     try:
         text = inspect.getsource(sys.modules[of.__module__])
     except (OSError, TypeError, KeyError) as error:
@@ -70,7 +51,23 @@ def _source(of: type) -> ModuleSource:
             fix="Put the class into a file that can be imported.",
         ) from error
     module = ".".join(part.strip("_") or "main" for part in of.__module__.split("."))
-    return ModuleSource.of(module, text, inspect.getsourcefile(of) or module)
+    source = ModuleSource.of(module, text, inspect.getsourcefile(of) or module)
+    tree = parse(source, _LIMIT)
+    if isinstance(tree, Problem):
+        return (), (tree,)
+    methods = _methods(_definition(tree, of), tree)
+    # The module with the methods in place of its functions, so that imports and types keep their meaning.
+    around = [node for node in tree.body if not isinstance(node, Definition) and not _exports(node)]
+    reading = read_module(source, _LIMIT, tree=ast.Module([*around, *methods], []))
+    problems = [*reading.problems]
+    for function in reading.functions:
+        if function.rest or function.extra:  # without a worker, nothing spreads them in a method call
+            name = f"*{function.rest}" if function.rest else f"**{function.extra}"
+            message = f"the method `{function.name}` takes `{name}`, which a model cannot pass"
+            where = Place(function.path, function.line)
+            fix = "Name each parameter, or take one list or dictionary."
+            problems.append(Problem("star-parameter", message, where, fix))
+    return reading.functions, tuple(problems)
 
 
 def _definition(tree: ast.Module, of: type) -> ast.ClassDef:
@@ -78,14 +75,11 @@ def _definition(tree: ast.Module, of: type) -> ast.ClassDef:
     node: ast.AST = tree
     for name in of.__qualname__.split("."):
         if name != "<locals>":
-            node = next((inner for inner in ast.walk(node) if inner is not node and _is_named(inner, name)), node)
+            inner = [part for part in ast.walk(node) if isinstance(part, ast.ClassDef | Definition)]
+            node = next((part for part in inner if part is not node and part.name == name), node)
     if not isinstance(node, ast.ClassDef):
         raise UsageError(f"The class `{of.__qualname__}` does not stand in the source of `{of.__module__}`.")
     return node
-
-
-def _is_named(node: ast.AST, name: str) -> bool:
-    return isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name
 
 
 def _methods(of: ast.ClassDef, module: ast.Module) -> list[Definition]:
@@ -94,20 +88,11 @@ def _methods(of: ast.ClassDef, module: ast.Module) -> list[Definition]:
     return [
         node
         for node in survey(ast.Module(of.body, [])).public()
-        if not any(_makes_other(names.origin(_callee(decorator))) for decorator in node.decorator_list)
+        if not any(
+            (origin := names.origin(callee(mark))).startswith("pydantic.") or origin in _OTHER_KINDS
+            for mark in node.decorator_list
+        )
     ]
-
-
-def _callee(decorator: ast.expr) -> ast.expr:
-    return decorator.func if isinstance(decorator, ast.Call) else decorator
-
-
-def _makes_other(origin: str) -> bool:
-    return origin.startswith("pydantic.") or origin in {
-        "builtins.property",
-        "builtins.staticmethod",
-        "builtins.classmethod",
-    }
 
 
 def _exports(node: ast.stmt) -> bool:

@@ -13,7 +13,7 @@ from sandbox.wire.lines import bare_lines, lines_of
 from . import imports
 from .module_file import save
 from .source import ModuleSource, parse
-from .spans import LineEdit, ParsedText, applied, bound_names, column_of, is_blank, with_newline
+from .spans import LineEdit, ParsedText, applied, bound_names, column_of, is_bare_value, is_blank, with_newline
 from .tree import Definition, survey
 
 _Exported = ast.List | ast.Tuple
@@ -75,18 +75,14 @@ def _drop(lines: list[str], exported: _Exported, index: int) -> None:
     if item.lineno - 1 == row and is_blank(lines[row][:start]) and tail.strip() in ("", ","):
         del lines[row]
         if index and index == len(exported.elts) - 1 and not tail.strip():
-            _drop_comma(lines, exported.elts[index - 1])
+            before_row, before = _end(lines, exported.elts[index - 1])
+            lines[before_row] = lines[before_row][:before] + lines[before_row][before:].replace(",", "", 1)
         return
     before_row, before = _end(lines, exported.elts[index - 1]) if index else (-1, 0)
     if before_row == row:
         lines[row] = lines[row][:before] + tail
     else:
         lines[row] = lines[row][:start] + tail.lstrip(" \t").removeprefix(",").lstrip(" \t")
-
-
-def _drop_comma(lines: list[str], item: ast.expr) -> None:
-    row, column = _end(lines, item)
-    lines[row] = lines[row][:column] + lines[row][column:].replace(",", "", 1)
 
 
 def _last_row(node: ast.expr) -> int:
@@ -138,7 +134,11 @@ def place_function(
         return Problem("name-missing", message, Place(CANDIDATE), f"write `def {name}(…):`")
     old = _definition(module, name, path)
     problem = next((item for item in (function, old) if isinstance(item, Problem)), None)
-    problem = problem or (None if with_statements else _loose(brought))
+    loose = None if with_statements else next(filter(_is_loose, brought.body), None)
+    if problem is None and loose is not None:
+        message = f"`{bare_lines(ast.unparse(loose))[0][:60]}` would run whenever the module is imported"
+        where = Place(CANDIDATE, loose.lineno)
+        problem = Problem("loose-code", message, where, "leave only imports, helpers and the function")
     if problem is not None:
         return problem
     if not module_text.strip():
@@ -157,13 +157,20 @@ def _place(
         return added
     if isinstance(helpers, Problem):
         return helpers
-    block = [*helpers, brought_text.segment(function), *_statements_after(module_text, brought_text, function)]
-    edits = [
-        *imports.edits(module_text, added),
-        _replacement(module_text, old, block) if old is not None else _addition(module_text, block),
-        *(adding(module_text, function.name) if not function.name.startswith("_") else []),
-    ]
-    return applied(module_text.lines, edits)
+    # Statements after the function that run at import, unless the module has them.
+    existing = {ast.dump(statement) for statement in module_text.body if _is_loose(statement)}
+    behind = filter(_is_loose, brought_text.body[brought_text.body.index(function) + 1 :])
+    after = [brought_text.segment(node) for node in behind if ast.dump(node) not in existing]
+    block = [*helpers, brought_text.segment(function), *after]
+    if old is None:
+        edit = _addition(module_text, block)
+    else:
+        start, end = module_text.span(old)
+        last = module_text.lines[end - 1]
+        text = with_newline("\n\n\n".join(block), module_text.newline) + last[len(last.rstrip("\r\n")) :]
+        edit = LineEdit(start - 1, end, tuple(lines_of(text)))
+    exported = adding(module_text, function.name) if not function.name.startswith("_") else []
+    return applied(module_text.lines, [*imports.edits(module_text, added), edit, *exported])
 
 
 def remove_function(module_text: str, name: str, *, path: str = "module") -> str | Problem:
@@ -176,7 +183,13 @@ def remove_function(module_text: str, name: str, *, path: str = "module") -> str
         return old
     if old is None:
         return Problem("name-missing", f"`{name}` is not defined in this module", Place(path))
-    text = applied(module.lines, [_removal(module, old), *dropping(module, name)])
+    start, end = module.span(old)
+    start -= 1
+    while end < len(module.lines) and is_blank(module.lines[end]):
+        end += 1
+    while end == len(module.lines) and start and is_blank(module.lines[start - 1]):
+        start -= 1
+    text = applied(module.lines, [LineEdit(start, end, ()), *dropping(module, name)])
     result = _read(text, path)  # a comment that moves to the top may declare an encoding
     return result if isinstance(result, Problem) else text
 
@@ -191,7 +204,11 @@ def withhold(module_text: str, names: Set[str], *, path: str = "module") -> str 
     if listings > 1 or (listings and _exported_names(module) is None):  # it is computed, so append another one
         return f"{module_text.rstrip()}\n\n__all__ = {offered!r}\n"
     if not listings:
-        heads = [node for node in module.body if _is_head(node, module)]
+        # What must come before all others: the docstring, and imports of `__future__`.
+        heads: list[ast.stmt] = [
+            node for node in module.body if isinstance(node, ast.ImportFrom) and node.module == "__future__"
+        ]
+        heads = heads or [node for node in module.body[:1] if is_bare_value(node)]
         at = module.span(heads[-1])[1] if heads else 0
         line = f"__all__ = [{', '.join(map(repr, offered))}]".replace("'", '"')
         text = [module.newline, f"{line}{module.newline}"] if at else [f"{line}{module.newline}", module.newline]
@@ -205,23 +222,6 @@ def remove_from_all(module_text: str, names: Set[str]) -> str:
         module = ParsedText.of(module_text, syntax.parse(module_text))
         module_text = applied(module.lines, dropping(module, name))
     return module_text
-
-
-def _is_head(node: ast.stmt, module_text: ParsedText) -> bool:
-    """Check whether a statement must come before all others: the docstring, or a `__future__` import."""
-    is_docstring = node is module_text.body[0] and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-    return is_docstring or (isinstance(node, ast.ImportFrom) and node.module == "__future__")
-
-
-def _removal(module_text: ParsedText, old: Definition) -> LineEdit:
-    """Return the edit that removes the function's lines and the blank lines that separate it from its neighbors."""
-    start, end = module_text.span(old)
-    start -= 1
-    while end < len(module_text.lines) and is_blank(module_text.lines[end]):
-        end += 1
-    while end == len(module_text.lines) and start and is_blank(module_text.lines[start - 1]):
-        start -= 1
-    return LineEdit(start, end, ())
 
 
 def _read(text: str, path: str) -> ParsedText | Problem:
@@ -245,29 +245,9 @@ def _definition(text: ParsedText, name: str, path: str) -> Definition | Problem 
     return Problem("not-a-plain-function", message, where, "choose another name, or edit the file manually")
 
 
-def _loose(candidate_text: ParsedText) -> Problem | None:
-    """Return the problem of a statement in a candidate that would run at import, if any.
-
-    Docstrings, imports, helpers and functions are allowed.
-    """
-    for node in filter(_is_loose, candidate_text.body):
-        message = f"`{bare_lines(ast.unparse(node))[0][:60]}` would run whenever the module is imported"
-        return Problem(
-            "loose-code", message, Place(CANDIDATE, node.lineno), "leave only imports, helpers and the function"
-        )
-    return None
-
-
 def _is_loose(node: ast.stmt) -> bool:
-    is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-    return not (is_text or imports.is_import(node) or bound_names(node))
-
-
-def _statements_after(module_text: ParsedText, candidate_text: ParsedText, function: Definition) -> list[str]:
-    """Return the candidate's statements after the function that run at import, unless the module has them."""
-    existing = {ast.dump(statement) for statement in module_text.body if _is_loose(statement)}
-    behind = candidate_text.body[candidate_text.body.index(function) + 1 :]
-    return [candidate_text.segment(node) for node in behind if _is_loose(node) and ast.dump(node) not in existing]
+    """Check whether a statement would run at import: it is no docstring, import, helper or function."""
+    return not (is_bare_value(node) or imports.is_import(node) or bound_names(node))
 
 
 def _helpers(
@@ -303,11 +283,3 @@ def _addition(module_text: ParsedText, block: Iterable[str]) -> LineEdit:
         missing = 2 - next((n for n, line in enumerate(reversed(above)) if not is_blank(line)), len(above))
         lines += [newline] * missing + lines_of(with_newline(f"{text}\n", newline))
     return LineEdit(at_end, at_end, tuple(lines))
-
-
-def _replacement(module_text: ParsedText, old: Definition, block: list[str]) -> LineEdit:
-    start, end = module_text.span(old)
-    text = with_newline("\n\n\n".join(block), module_text.newline)
-    last = module_text.lines[end - 1]
-    ending = last[len(last.rstrip("\r\n")) :]
-    return LineEdit(start - 1, end, tuple(lines_of(text + ending)))

@@ -151,7 +151,10 @@ class _File:
             StaleFile: it has changed, is gone, or already exists.
         """
         try:
-            content = self._content()
+            with os.fdopen(folder_access.read_only(self.name, self.folder_fd), "rb") as file:
+                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                    raise OSError(errno.EEXIST, "something that is not a regular file has its name")
+                content = file.read()
         except FileNotFoundError:
             if expected_version is None:
                 return b""
@@ -166,12 +169,6 @@ class _File:
         raise StaleFile(
             f"`{self.path}` {reason}, so it was not overwritten:\n{shown}", fix="Read it again, then make the change."
         )
-
-    def _content(self) -> bytes:
-        with os.fdopen(folder_access.read_only(self.name, self.folder_fd), "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise OSError(errno.EEXIST, "something that is not a regular file has its name")
-            return file.read()
 
     def write_beside(self, content: bytes, *, exists: bool) -> str:
         """Write the content to a hidden file in the same folder, with the permissions of the file that it replaces.
@@ -201,14 +198,10 @@ class _File:
                 if error.errno not in _CANNOT_LINK:
                     raise
             else:
-                self._close_again()
+                # Watchers react when a file is closed, but a hard link only creates a name, as for a file that someone
+                # is still writing. So close it again.
+                with suppress(OSError):  # it is already gone, so there is nothing to report
+                    flags = os.O_WRONLY | machine.NOFOLLOW | machine.CLOEXEC
+                    os.close(folders.open_in(self.name, self.folder_fd, flags))
                 return
         folders.replace(temporary, self.name, self.folder_fd)
-
-    def _close_again(self) -> None:
-        """Make the kernel report the new file to watchers of the folder.
-
-        They react when a file is closed. A hard link only creates a name, as for a file that someone is still writing.
-        """
-        with suppress(OSError):  # it is already gone, so there is nothing to report
-            os.close(folders.open_in(self.name, self.folder_fd, os.O_WRONLY | machine.NOFOLLOW | machine.CLOEXEC))

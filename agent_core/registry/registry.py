@@ -4,8 +4,9 @@ It holds one immutable snapshot and replaces it as a whole, so a step never sees
 listeners of differences.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Literal
 
 from .snapshot import Snapshot
@@ -40,6 +41,8 @@ class RegistryChange:
         return bool(different or self.disagreeing or self.noted)
 
 
+# Of a function: what is different if it has changed.
+_shown_values = attrgetter("module", "body_hash", "parameters", "description")
 Listener = Callable[[RegistryChange], None]
 
 
@@ -54,37 +57,20 @@ def difference(
     again = () if change is None else change.rejected
     told_of = frozenset(old_snapshot.rejected) | frozenset(again)
     settled = old_snapshot.rejections.keys() - new_snapshot.rejections.keys()
+    # Of all modules, and the settled ones of folders.
+    paths = {source.path for source in new_snapshot.modules.values()} if settled else set[str]()
+    paths |= {path for path in settled if path.endswith("/")}
+    # Few functions have another object after a typical change.
+    before, after = old_snapshot.functions, new_snapshot.functions
+    others = [name for name, function in after.items() if before.get(name, function) is not function]
     return replace(
         RegistryChange() if change is None else change,
-        loaded=tuple(sorted(new_snapshot.functions.keys() - old_snapshot.functions.keys())),
-        changed=tuple(
-            sorted(name for name in _others(old_snapshot, new_snapshot) if _differs(name, old_snapshot, new_snapshot))
-        ),
-        removed=tuple(sorted(old_snapshot.functions.keys() - new_snapshot.functions.keys())),
+        loaded=tuple(sorted(after.keys() - before.keys())),
+        changed=tuple(sorted(name for name in others if _shown_values(before[name]) != _shown_values(after[name]))),
+        removed=tuple(sorted(before.keys() - after.keys())),
         rejected=(*again, *(problem for problem in new_snapshot.rejected if problem not in told_of)),
         by=by,
-        fixed=tuple(sorted(settled & _places(settled, new_snapshot))) if settled else (),
-    )
-
-
-def _places(settled: Collection[str], snapshot: Snapshot) -> set[str]:
-    """Return the paths of all modules, and the settled paths of folders."""
-    return {source.path for source in snapshot.modules.values()} | {path for path in settled if path.endswith("/")}
-
-
-def _others(old_snapshot: Snapshot, new_snapshot: Snapshot) -> list[str]:
-    """Return the names in both snapshots with different function objects, which are few after a typical change."""
-    before = old_snapshot.functions
-    return [name for name, function in new_snapshot.functions.items() if before.get(name, function) is not function]
-
-
-def _differs(name: str, old_snapshot: Snapshot, new_snapshot: Snapshot) -> bool:
-    before, after = old_snapshot.functions[name], new_snapshot.functions[name]
-    return (before.module, before.body_hash, before.parameters, before.description) != (
-        after.module,
-        after.body_hash,
-        after.parameters,
-        after.description,
+        fixed=tuple(sorted(settled & paths)),
     )
 
 

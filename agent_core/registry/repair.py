@@ -80,7 +80,11 @@ def placed(value: dict[str, Any], schema: "Schema", resolve: Resolve) -> tuple[d
     moves = {key: place for key, place in meant.items() if place and counts[place] == 1}
     result = {key: item for key, item in value.items() if key not in moves}
     for key, place in moves.items():
-        _put(result, place, value[key])
+        inner = result
+        for name in place[:-1]:
+            inner[name] = dict(inner.get(name, {}))
+            inner = inner[name]
+        inner[place[-1]] = value[key]
     return result, moves
 
 
@@ -122,18 +126,6 @@ def _place_of_key(key: str, places: list[Path]) -> Path | None:
     return matches[0] if len(matches) == 1 else None
 
 
-def _put(result: dict[str, Any], place: Path, item: Any) -> None:
-    """Set the value at a place; nested objects on the way are copied."""
-    for name in place[:-1]:
-        result[name] = dict(result.get(name, {}))
-        result = result[name]
-    result[place[-1]] = item
-
-
-def _is_integer(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
 def _integer(value: Any) -> Any:
     if isinstance(value, str):
         value = _number(value)
@@ -156,21 +148,18 @@ def _number(value: Any) -> Any:
     return value
 
 
-def _boolean(value: Any) -> Any:
-    if isinstance(value, str):
-        return _WORDS.get(value.strip().lower(), value)
-    return value
+def _text(value: Any) -> Any:
+    is_integer = isinstance(value, int) and not isinstance(value, bool)
+    return str(value) if is_integer and abs(value) < 10**_DIGITS else value
 
 
-def _string(value: Any) -> Any:
-    return str(value) if _is_integer(value) and abs(value) < 10**_DIGITS else value
-
-
-def _null(value: Any) -> Any:
-    return None if is_null_word(value) else value
-
-
-SCALARS = {"integer": _integer, "number": _number, "boolean": _boolean, "string": _string, "null": _null}
+SCALARS: dict[str, Callable[[Any], Any]] = {  # Any: JSON
+    "integer": _integer,
+    "number": _number,
+    "boolean": lambda value: _WORDS.get(value.strip().lower(), value) if isinstance(value, str) else value,
+    "string": _text,
+    "null": lambda value: None if is_null_word(value) else value,
+}
 """JSON type → a lossless conversion to that type; values that it cannot convert are returned unchanged."""
 
 
@@ -188,7 +177,7 @@ def listed(value: Any, choices: list[Any]) -> Any:  # Any: JSON
         return value
     member = _MEMBER.fullmatch(value.strip())
     for text in (value, *(member.groups() if member else ())):
-        for form in (_fold_case, _fold_spaces):
+        for form in (_fold_case, lambda words: _BETWEEN.sub("", _fold_case(words))):
             matches = [choice for choice in choices if isinstance(choice, str) and form(choice) == form(text)]
             if matches:
                 return matches[0] if len(matches) == 1 else value
@@ -200,10 +189,6 @@ def _fold_case(text: str) -> str:
     return text.strip().strip(_QUOTES).strip().casefold()
 
 
-def _fold_spaces(text: str) -> str:
-    return _BETWEEN.sub("", _fold_case(text))
-
-
 def pieces(text: str, kind: Any) -> list[str] | None:  # Any: the JSON type of the items
     """Return the items of a text that is written as a list; None if it is not a list.
 
@@ -213,17 +198,13 @@ def pieces(text: str, kind: Any) -> list[str] | None:  # Any: the JSON type of t
         return []
     marks = [mark for mark in _SEPARATORS if mark in text.strip()]
     if not marks:
-        return _split_at_spaces(text) if kind in ("integer", "number") else None
+        items = text.split() if kind in ("integer", "number") else []
+        if len(items) < 2:
+            return None
+        return [] if _GROUPED_BY_SPACES.fullmatch(text) else items
     items = [item.strip() for item in text.split(marks[0])]
     is_number = _GROUPED.fullmatch(text) or (kind != "integer" and _DECIMAL_COMMA.fullmatch(text))
     return [] if is_number or len(items) == 1 else items
-
-
-def _split_at_spaces(text: str) -> list[str] | None:
-    items = text.split()
-    if len(items) < 2:
-        return None
-    return [] if _GROUPED_BY_SPACES.fullmatch(text) else items
 
 
 def by_position(value: Any, schema: "Schema") -> list[dict[str, Any]]:  # Any: JSON

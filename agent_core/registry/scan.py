@@ -67,7 +67,8 @@ def folders_of(root: Path, closed: dict[Path, str]) -> "Iterator[tuple[Path, lis
     while folders:
         folder = folders.pop()
         try:
-            entries = _entries(folder)
+            with os.scandir(folder) as found:
+                entries = [entry for entry in found if not entry.name.startswith(".") and entry.name != "__pycache__"]
         except OSError as error:
             is_file = isinstance(error, NotADirectoryError) and folder != root
             if not is_file and not isinstance(error, FileNotFoundError):  # otherwise it was removed meanwhile
@@ -86,11 +87,6 @@ def _stamps(folder: Path, entries: "list[os.DirEntry[str]]", suffix: str) -> Ite
             stamp = _stamp(entry)
             if stamp is not None:
                 yield folder / entry.name, stamp
-
-
-def _entries(folder: Path) -> "list[os.DirEntry[str]]":
-    with os.scandir(folder) as entries:
-        return [entry for entry in entries if not entry.name.startswith(".") and entry.name != "__pycache__"]
 
 
 def _stamp(entry: "os.DirEntry[str]") -> Stamp | None:

@@ -11,8 +11,7 @@ from agent_core.base.problem import Place, Problem
 from sandbox.wire.lines import lines_of
 
 from . import docstring, examples
-from .annotation import Converter, TypeBudget
-from .fields import annotated_default, default_of, field_default, limit
+from .annotation import Converter, TypeBudget, annotated_default, default_of, field_default, limit
 from .function import Function, ModuleReading
 from .literals import json_literal
 from .loader_names import caller_of
@@ -77,16 +76,25 @@ class _Reader:
 
     def function(self, node: Definition) -> Function | None:
         """Return one function, or None if it cannot be offered; the problems then have the reason."""
-        reasons = _cannot_be_offered(node)
-        for reason in reasons:
-            self.refuse(*reason)
-        if reasons:
+        refusals_before = self.refusals
+        if not _NAME.match(node.name):
+            message = "names have 1 to 64 letters (a–z), digits and underscores"
+            self.refuse(
+                "function-name", f"`{node.name}` cannot be sent to a model: {message}", node, "rename the function"
+            )
+        if caller := caller_of(node.name):
+            message = f"`{node.name}` cannot be offered: {caller} calls it by that name, outside of the sandbox"
+            self.refuse("function-name", message, node, f"rename the function, say to `my_{node.name}`")
+        if self.refusals > refusals_before:
             return None
         text = ast.get_docstring(node, clean=False)
         described = docstring.read(text)
-        takes_self, arguments = _without_self(node.args)
-        refusals_before = self.refusals
-        parameters, unresolved = self.parameters(node, arguments, described)
+        plain = [*node.args.posonlyargs, *node.args.args]
+        missing: list[ast.expr | None] = [None] * (len(plain) - len(node.args.defaults))
+        arguments = [*zip(plain, [*missing, *node.args.defaults], strict=True)]
+        arguments += zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
+        takes_self = bool(plain) and plain[0].arg == "self"
+        parameters, unresolved = self.parameters(node, arguments[takes_self:], described)
         if self.refusals > refusals_before:
             return None
         start = first_line(node)
@@ -101,7 +109,7 @@ class _Reader:
             parameters=parameters,
             is_async=isinstance(node, ast.AsyncFunctionDef),
             takes_self=takes_self,
-            returns=_hint_text(node.returns),
+            returns=ast.unparse(node.returns) if node.returns else "",
             unresolved=unresolved,
             version=self.source.version,
             body_hash=hashlib.sha256("".join(self.lines[start - 1 : end]).encode("utf-8", "replace")).hexdigest(),
@@ -225,31 +233,3 @@ class _Reader:
 
 def _rest_parameter(argument: ast.arg | None, parameters: Schema) -> str:
     return argument.arg if argument and argument.arg in parameters["properties"] else ""
-
-
-def _hint_text(annotation: ast.expr | None) -> str:
-    if annotation is None:
-        return ""
-    return annotation.id if isinstance(annotation, ast.Name) else ast.unparse(annotation)
-
-
-def _without_self(arguments: ast.arguments) -> tuple[bool, list[tuple[ast.arg, ast.expr | None]]]:
-    """Return whether the function takes the call's context, and its other parameters with their defaults."""
-    plain = [*arguments.posonlyargs, *arguments.args]
-    missing: list[ast.expr | None] = [None] * (len(plain) - len(arguments.defaults))
-    pairs = [*zip(plain, [*missing, *arguments.defaults], strict=True)]
-    pairs += zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
-    takes_self = bool(plain) and plain[0].arg == "self"
-    return takes_self, pairs[takes_self:]
-
-
-def _cannot_be_offered(node: Definition) -> list[tuple[str, str, ast.arg | Definition, str]]:
-    """Return the reasons why a model cannot call a function: code, message, node, fix."""
-    problems: list[tuple[str, str, ast.arg | Definition, str]] = []
-    if not _NAME.match(node.name):
-        message = f"`{node.name}` cannot be sent to a model: names have 1 to 64 letters (a–z), digits and underscores"
-        problems.append(("function-name", message, node, "rename the function"))
-    if caller := caller_of(node.name):
-        message = f"`{node.name}` cannot be offered: {caller} calls it by that name, outside of the sandbox"
-        problems.append(("function-name", message, node, f"rename the function, say to `my_{node.name}`"))
-    return problems

@@ -65,7 +65,9 @@ def read_signature(signature: Signature, module: str, path: str, place: PlaceOf)
     own = next((function for function in read.functions if function.name == signature.name), None)
     refusing = [problem for problem in read.problems if problem.severity == "refuses"]
     if own is None:
-        return tuple(replace(problem, where=_problem_place(problem, signature, place)) for problem in refusing)
+        named = [[name for name in signature.inputs if f"`{name}`" in problem.message] for problem in refusing]
+        places = [place(names[0] if names else "purpose") for names in named]
+        return tuple(replace(problem, where=where) for problem, where in zip(refusing, places, strict=True))
     if unread := own.unresolved:
         return tuple(_unreadable(name, signature.inputs[name], place(name)) for name in unread)
     return replace(own, description=signature.description, returns=returns, line=place("purpose").line)
@@ -97,8 +99,3 @@ def _unreadable(name: str, written: str, place: Place) -> Problem:
 def _has_default(written: str) -> bool:
     (node,) = syntax.parse(f"_: {written}").body
     return isinstance(node, ast.AnnAssign) and node.value is not None
-
-
-def _problem_place(problem: Problem, signature: Signature, place: PlaceOf) -> Place:
-    """Return the place of a problem: that of a parameter that it names, or of the whole signature."""
-    return next((place(name) for name in signature.inputs if f"`{name}`" in problem.message), place("purpose"))

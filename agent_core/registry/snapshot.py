@@ -82,7 +82,9 @@ class Snapshot:
         if not reading.parsed:
             return self.with_rejection(source.path, reading.problems)
         if holder is not None and holder.path != source.path:
-            return self.with_rejection(source.path, (*reading.problems, _module_clash(source, holder)))
+            message = f"the module `{source.module}` is already {holder.path}, which stays"
+            clash = Problem("module-clash", message, Place(source.path), "rename or remove one of the two")
+            return self.with_rejection(source.path, (*reading.problems, clash))
         return self._place(reading)
 
     def without_module(self, module: str) -> "Snapshot":
@@ -122,13 +124,18 @@ class Snapshot:
     def _place(self, reading: "ModuleReading") -> "Snapshot":
         module, path = reading.source.module, reading.source.path
         old = self.readings.get(module)
-        had = {function.name for function in old.functions if self._holds(function.name, module)} if old else set()
+        names = {function.name for function in old.functions} if old else set[str]()
+        had = {name for name in names if (holder := self.functions.get(name)) and holder.module == module}
         functions, refused = self._own(self.functions), []
         for name in had - {function.name for function in reading.functions}:
             del functions[name]
         waiting = dict(_not_waiting(self.waiting, module))
         for function in reading.functions:
-            problem = self._refusal(function, functions)
+            where = Place(function.path, function.line)
+            problem = _name_clash(functions.get(function.name), function.name, function.module, where)
+            if function.name in self.reserved:
+                message = f"`{function.name}` is the name of a function that is built in"
+                problem = Problem("reserved-name", message, where, "give the function another name")
             if problem is None:
                 functions[function.name] = function  # in the old place, which keeps the order that the model has seen
                 continue
@@ -151,20 +158,9 @@ class Snapshot:
         own.update(more or {})
         return own
 
-    def _holds(self, name: str, module: str) -> bool:
-        holder = self.functions.get(name)
-        return holder is not None and holder.module == module
-
     def clash(self, name: str, module: str, place: Place) -> Problem | None:
         """Return the problem that a function's name is taken by another module, or None."""
         return _name_clash(self.functions.get(name), name, module, place)
-
-    def _refusal(self, function: "Function", functions: Mapping[str, "Function"]) -> Problem | None:
-        where = Place(function.path, function.line)
-        if function.name in self.reserved:
-            message = f"`{function.name}` is the name of a function that is built in"
-            return Problem("reserved-name", message, where, "give the function another name")
-        return _name_clash(functions.get(function.name), function.name, function.module, where)
 
     def _admit_waiting(self, freed: Iterable[str]) -> "Snapshot":
         snapshot = self
@@ -187,8 +183,3 @@ def _not_waiting(waiting: Mapping[str, tuple[str, ...]], module: str) -> Mapping
         return waiting
     remaining = {name: tuple(path for path in modules if path != module) for name, modules in waiting.items()}
     return {name: modules for name, modules in remaining.items() if modules}
-
-
-def _module_clash(source: "ModuleSource", holder_source: "ModuleSource") -> Problem:
-    message = f"the module `{source.module}` is already {holder_source.path}, which stays"
-    return Problem("module-clash", message, Place(source.path), "rename or remove one of the two")

@@ -127,22 +127,17 @@ def check_module_name(module: str) -> Problem | None:
 
 
 def _unusable(parts: list[str], place: Place) -> Problem | None:
-    bad, module = next((part for part in parts if not _is_importable(part)), None), ".".join(parts)
-    if bad is not None:
-        return _unimportable(bad, place)
+    if problem := next(filter(None, (_unimportable(part, place) for part in parts)), None):
+        return problem
+    module = ".".join(parts)
     if loader := loader_of(module):
         what = f"{loader} loads a module called `{module}` by itself, so its code would run outside of the sandbox"
         return Problem("module-name", what, place, f"choose another name, say `{proposed(module)}`")
     return None
 
 
-def _is_importable(part: str) -> bool:
-    """Check whether a part is an identifier that Python's `import` leaves unchanged by normalization (NFKC)."""
-    is_name = part.isidentifier() and not keyword.iskeyword(part) and not odd_in_name(part)
-    return is_name and unicodedata.normalize("NFKC", part) == part
-
-
-def _unimportable(part: str, place: Place) -> Problem:
+def _unimportable(part: str, place: Place) -> Problem | None:
+    """Return why a part is no identifier that Python's `import` leaves unchanged by normalization (NFKC), if so."""
     if odd := odd_in_name(part):
         message = f"`{name_shown(part)}` holds {odd}, so the module cannot be imported"
         return Problem("module-name", message, place, "rename it without that character")
@@ -150,6 +145,8 @@ def _unimportable(part: str, place: Place) -> Problem:
     if part.isidentifier() and read != part:
         message = f"`{part}` (spelled {part!a}) is {read!a} to Python, so no import would find the module"
         return Problem("module-name", message, place, f"rename it to `{read}`, spelled {read!a}")
+    if part.isidentifier() and not keyword.iskeyword(part):
+        return None
     why = "is a Python keyword" if keyword.iskeyword(part) else "is not a Python identifier"
     fix = "rename it: letters, digits and underscores, not beginning with a digit"
     return Problem("module-name", f"`{part}` {why}, so the module cannot be imported", place, fix)
@@ -163,7 +160,10 @@ def read_file(root: Path, path: Path, limit: int = MODULE_LIMIT) -> ModuleSource
         relative = path
     module = module_of(relative)
     if isinstance(module, Problem):
-        return _folder_link(root, relative) or module
+        if not (os.path.islink(root / relative) and os.path.isdir(root / relative)):  # noqa: PTH112, PTH114 - of a name that is too long, too
+            return module
+        message = f"`{relative}` is a link to a folder, and links to folders are not followed"
+        return Problem("symlink", message, Place(shown_path(relative)), "put the folder itself here")
     where = Place(shown_path(relative))
     content = _read_bytes(root, relative, limit, where)
     if isinstance(content, Problem):
@@ -177,17 +177,13 @@ def read_file(root: Path, path: Path, limit: int = MODULE_LIMIT) -> ModuleSource
     return (None if flaw is None else _problem(flaw, source.path)) or source
 
 
-def _folder_link(root: Path, relative: PurePath) -> Problem | None:
-    path = root / relative
-    if not (os.path.islink(path) and os.path.isdir(path)):  # noqa: PTH112, PTH114 - of a name that is too long, too
-        return None
-    message = f"`{relative}` is a link to a folder, and links to folders are not followed"
-    return Problem("symlink", message, Place(shown_path(relative)), "put the folder itself here")
-
-
 def _read_bytes(root: Path, relative: PurePath, limit: int, place: Place) -> bytes | Problem:
     try:
-        path = _real_path(root, relative)
+        path: PurePath | None = relative
+        # Resolving takes as long again, so that it is only done for links.
+        if any(os.path.islink(root / inner) for inner in (relative, *relative.parents[:-1])):  # noqa: PTH114 - half the time
+            real, base = (root / relative).resolve(strict=True), root.resolve()
+            path = real.relative_to(base) if real.is_relative_to(base) else None
         if path is None:
             message = f"`{place.path}` is a link that leaves the folder `{FOLDER}/`"
             return Problem("symlink", message, place, "put the file itself here")
@@ -210,14 +206,6 @@ def _content(root: Path, inside: PurePath, limit: int, place: Place) -> bytes | 
     finally:
         os.close(descriptor)
     return too_large(place, limit) if max(status.st_size, len(content)) > limit else content
-
-
-def _real_path(root: Path, relative: PurePath) -> PurePath | None:
-    """Return the real path of a file in the folder, or None if links lead outside. Fast for paths without links."""
-    if not any(os.path.islink(root / path) for path in (relative, *relative.parents[:-1])):  # noqa: PTH114 - half the time
-        return relative
-    real, base = (root / relative).resolve(strict=True), root.resolve()
-    return real.relative_to(base) if real.is_relative_to(base) else None
 
 
 def too_large(place: Place, limit: int) -> Problem:
@@ -264,8 +252,15 @@ MANY_TOKENS = f"it has more than {MOST_TOKENS:,} names, numbers and signs"
 
 def parse(source: ModuleSource, limit: int = MODULE_LIMIT) -> ast.Module | Problem:
     """Return the syntax tree of a source, or a problem; a text beyond `limit` bytes is not parsed."""
-    if problem := _too_much(source, limit):
-        return problem
+    where = Place(source.path)
+    if len(source.text) > limit or len(source.text.encode("utf-8", "surrogatepass")) > limit:
+        return too_large(where, limit)
+    if code := too_much(source.text):
+        message = f"`{source.path}` is not read: {MANY_TOKENS}"
+        return Problem(code, message, where, "split it, or keep data out of code")
+    if huge := HUGE_NUMBER.search(source.text):
+        message, (line, _) = "a number of thousands of digits cannot be shown", place_of(source.text, huge.start())
+        return Problem("huge-number", message, Place(source.path, line), "compute it: `2**20_000`, say")
     if flaw := flaw_of(source.text):
         return _problem(flaw, source.path)
     tree = parse_accepted(source)
@@ -288,30 +283,12 @@ def parse_accepted(source: ModuleSource) -> ast.Module | Problem:
     try:
         return tree_of(source.text)
     except SyntaxError as error:
-        return _syntax_problem(source, error)
+        line = (error.text or "").strip()
+        message = f"{error.msg}, in `{line}`" if line else str(error.msg)
+        fix = "fix the syntax; the last good version stays in use"
+        return Problem("syntax", message, Place(source.path, error.lineno or 0, max(error.offset or 0, 0)), fix)
     except ValueError as error:
         return Problem("syntax", f"the code cannot be parsed: {error}", Place(source.path), "fix the syntax")
     except (RecursionError, MemoryError):
         message = "the code is nested too deeply to be parsed"
         return Problem("too-deep", message, Place(source.path), "split long expressions and nested blocks")
-
-
-def _too_much(source: ModuleSource, limit: int) -> Problem | None:
-    """Return the problem that a text is too large to parse, if so."""
-    where = Place(source.path)
-    if len(source.text) > limit or len(source.text.encode("utf-8", "surrogatepass")) > limit:
-        return too_large(where, limit)
-    if code := too_much(source.text):
-        message = f"`{source.path}` is not read: {MANY_TOKENS}"
-        return Problem(code, message, where, "split it, or keep data out of code")
-    if huge := HUGE_NUMBER.search(source.text):
-        message, (line, _) = "a number of thousands of digits cannot be shown", place_of(source.text, huge.start())
-        return Problem("huge-number", message, Place(source.path, line), "compute it: `2**20_000`, say")
-    return None
-
-
-def _syntax_problem(source: ModuleSource, error: SyntaxError) -> Problem:
-    line = (error.text or "").strip()
-    message = f"{error.msg}, in `{line}`" if line else str(error.msg)
-    fix = "fix the syntax; the last good version stays in use"
-    return Problem("syntax", message, Place(source.path, error.lineno or 0, max(error.offset or 0, 0)), fix)

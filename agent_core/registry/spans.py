@@ -43,13 +43,11 @@ class ParsedText:
 
     def with_comments(self, start: int) -> int:
         """Return the first line of a statement that starts on this line, including comments right above it."""
-        while start > 1 and self._is_leading_comment(start - 1):
+        while start > 1 and self.lines[start - 2].startswith("#"):
+            if start <= 3 and _HEADER.match(self.lines[start - 2]):
+                break
             start -= 1
         return start
-
-    def _is_leading_comment(self, number: int) -> bool:
-        line = self.lines[number - 1]
-        return line.startswith("#") and not (number <= 2 and _HEADER.match(line))
 
     def _with_tail(self, node: ast.stmt) -> int:
         end = last_line(node)
@@ -137,20 +135,26 @@ def bound_names(node: ast.stmt) -> set[str]:
         return {alias.asname or alias.name.split(".", 1)[0] for alias in node.names}
     if type(node).__name__ == "TypeAlias":  # Python 3.12's `type X = …`
         return {part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
-    names = {part.id for part in _expressions(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
+    outer = [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr | ast.withitem)]
+    inner_names = (part for child in outer for part in ast.walk(child) if isinstance(part, ast.Name))
+    names = {name.id for name in inner_names if isinstance(name.ctx, ast.Store)}
     return names.union(*(bound_names(inner) for inner in blocks(node)))
 
 
-def blocks(node: ast.stmt) -> Iterable[ast.stmt]:
+def blocks(node: ast.stmt) -> list[ast.stmt]:
     """Return the statements in the blocks of a statement."""
     handlers = [inner for handler in getattr(node, "handlers", ()) for inner in handler.body]
     return [*getattr(node, "body", ()), *handlers, *getattr(node, "orelse", ()), *getattr(node, "finalbody", ())]
 
 
-def _expressions(node: ast.stmt) -> Iterable[ast.AST]:
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.expr | ast.withitem):
-            yield from ast.walk(child)
+def is_bare_value(node: ast.stmt) -> bool:
+    """Check whether a statement is a value by itself, such as a docstring."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def callee(node: ast.expr) -> ast.expr:
+    """Return the function of a call, and any other expression as it is: what a decorator names."""
+    return node.func if isinstance(node, ast.Call) else node
 
 
 def is_literal(node: ast.expr) -> bool:

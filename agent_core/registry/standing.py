@@ -30,11 +30,9 @@ def standing(
         return current
     if is_quarantined(stats, standing_settings):
         return "quarantined"
-    if (
-        stats.holding >= times * standing_settings.trusted_calls
-        and ((stats.worked - stats.since) / _DAY if stats.worked is not None and stats.since is not None else 0.0)
-        >= times * standing_settings.trusted_days
-    ):
+    days = 0.0 if stats.worked is None or stats.since is None else (stats.worked - stats.since) / _DAY
+    has_held = stats.holding >= times * standing_settings.trusted_calls
+    if has_held and days >= times * standing_settings.trusted_days:
         return "trusted"
     if current == "draft" and stats.holding >= standing_settings.trial_calls:
         return "trial"

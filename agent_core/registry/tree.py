@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from .source import FOLDER, ModuleSource, parse
+from .spans import blocks
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef
 _BUILTINS = frozenset(dir(builtins))
@@ -123,30 +124,26 @@ def _top_level(body: list[ast.stmt]) -> Iterator[tuple[ast.stmt, bool]]:
     pending = [(node, False) for node in reversed(body)]
     while pending:
         node, is_conditional = pending.pop()
-        if isinstance(node, ast.If | ast.Try | ast.TryStar | ast.With):
-            if not (isinstance(node, ast.If) and _is_main_guard(node.test)):
-                pending += [(inner, True) for inner in reversed(_inner(node))]
-        else:
-            yield node, is_conditional
-
-
-def _inner(node: ast.If | ast.Try | ast.TryStar | ast.With) -> list[ast.stmt]:
-    if isinstance(node, ast.With):
-        return node.body
-    if isinstance(node, ast.If):
-        return [*node.body, *node.orelse]
-    handlers = [inner for handler in node.handlers for inner in handler.body]
-    return [*node.body, *handlers, *node.orelse, *node.finalbody]
-
-
-def _is_main_guard(test: ast.expr) -> bool:
-    return isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and test.left.id == "__name__"
+        match node:
+            case ast.If(test=ast.Compare(left=ast.Name(id="__name__"))):  # does not run at import
+                continue
+            case ast.If() | ast.Try() | ast.TryStar() | ast.With():
+                pending += [(inner, True) for inner in reversed(blocks(node))]
+            case _:
+                yield node, is_conditional
 
 
 def _bind(node: ast.stmt, scope: Scope, is_conditional: bool) -> None:  # noqa: FBT001 - a fact about the node
     match node:
         case ast.FunctionDef() | ast.AsyncFunctionDef():
-            _define(node, scope, is_conditional)
+            earlier = scope.definitions.get(node.name)
+            if any(scope.origin(mark).endswith(".overload") for mark in node.decorator_list):
+                return
+            if earlier is None:
+                scope.definitions[node.name] = node
+            elif not is_conditional:
+                scope.redefined.append((earlier, node))
+                scope.definitions[node.name] = node
         case ast.Import() | ast.ImportFrom():
             _import(node, scope)
         case ast.ClassDef(name=name):
@@ -193,18 +190,6 @@ def _strings(value: ast.expr) -> frozenset[str] | None:
     return frozenset(
         item.value for item in value.elts if isinstance(item, ast.Constant) and isinstance(item.value, str)
     )
-
-
-def _define(node: Definition, scope: Scope, is_conditional: bool) -> None:  # noqa: FBT001 - a fact about the node
-    if any(scope.origin(decorator).endswith(".overload") for decorator in node.decorator_list):
-        return
-    earlier = scope.definitions.get(node.name)
-    if is_conditional:
-        scope.definitions.setdefault(node.name, node)
-        return
-    if earlier is not None:
-        scope.redefined.append((earlier, node))
-    scope.definitions[node.name] = node
 
 
 def workspace_imports(tree: ast.Module, text: str, module: str, *, is_package: bool) -> tuple[str, ...]:

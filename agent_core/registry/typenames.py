@@ -19,12 +19,21 @@ _BYTES = {"type": "string", "contentEncoding": "base64"}
 _PATH = {"type": "string", "format": "path"}
 
 
-def _everywhere(kinds: dict[str, str]) -> dict[str, str]:
-    """Return each name of `typing` under every module that exports it."""
-    homes = ("typing", "typing_extensions", "collections.abc", "collections")
-    return {f"{home}.{name}": kind for home in homes for name, kind in kinds.items()}
-
-
+# The kinds of names that `typing` and the modules of collections share.
+_ABSTRACT: dict[str, str] = {
+    **dict.fromkeys(("List", "Sequence", "MutableSequence", "Iterable", "Collection", "Deque"), "array"),
+    **dict.fromkeys(("Iterator", "Container"), "array"),
+    **dict.fromkeys(("Set", "FrozenSet", "AbstractSet", "MutableSet"), "set"),
+    **dict.fromkeys(("Dict", "Mapping", "MutableMapping", "OrderedDict", "DefaultDict"), "mapping"),
+    **dict.fromkeys(("Final", "Required", "NotRequired", "ReadOnly"), "wrapper"),
+    **dict.fromkeys(("Callable", "Type", "Generator", "AsyncIterator", "Awaitable", "Coroutine"), "impossible"),
+    "Tuple": "tuple",
+    "Union": "union",
+    "Optional": "optional",
+    "Literal": "literal",
+    "Annotated": "annotated",
+    "defaultdict": "mapping",
+}
 # Generic spelling → kind.
 GENERIC: dict[str, str] = {
     "builtins.list": "array",
@@ -35,22 +44,11 @@ GENERIC: dict[str, str] = {
     "builtins.type": "impossible",
     "collections.deque": "array",
     "dataclasses.InitVar": "wrapper",
-    **_everywhere(
-        {
-            **dict.fromkeys(("List", "Sequence", "MutableSequence", "Iterable", "Collection", "Deque"), "array"),
-            **dict.fromkeys(("Iterator", "Container"), "array"),
-            **dict.fromkeys(("Set", "FrozenSet", "AbstractSet", "MutableSet"), "set"),
-            **dict.fromkeys(("Dict", "Mapping", "MutableMapping", "OrderedDict", "DefaultDict"), "mapping"),
-            **dict.fromkeys(("Final", "Required", "NotRequired", "ReadOnly"), "wrapper"),
-            **dict.fromkeys(("Callable", "Type", "Generator", "AsyncIterator", "Awaitable", "Coroutine"), "impossible"),
-            "Tuple": "tuple",
-            "Union": "union",
-            "Optional": "optional",
-            "Literal": "literal",
-            "Annotated": "annotated",
-            "defaultdict": "mapping",
-        }
-    ),
+    **{
+        f"{home}.{name}": kind
+        for home in ("typing", "typing_extensions", "collections.abc", "collections")
+        for name, kind in _ABSTRACT.items()
+    },
 }
 
 _OF_KIND: dict[str, Schema] = {

@@ -41,24 +41,23 @@ def check_schema(
 
     It may contain a `pattern`, for the model and the worker; the host never evaluates one.
     """
-    reason = _why_not(schema)
+    if isinstance(schema, dict):
+        reason = _too_much(schema) or _reaches_out(schema) or _breaks_the_standard(schema)
+    else:
+        reason = "it is not an object"
     if reason is None:
         return None
     place = known_place or Place("schema")
     return Problem("bad-schema", f"the schema cannot be used: {reason}", place, "use a type that JSON can express")
 
 
-def _why_not(schema: Any) -> str | None:
-    if not isinstance(schema, dict):
-        return "it is not an object"
-    return _too_much(schema) or _reaches_out(schema) or _breaks_the_standard(schema)
-
-
 def _reaches_out(schema: Schema) -> str | None:
+    definitions = schema.get("$defs")
+    local = {"#", *(f"#/$defs/{name}" for name in (definitions if isinstance(definitions, dict) else ()))}
     for node in schemas_in(schema):
         for keyword in node.keys() & _FOREIGN:
             return f"`{keyword}` is not allowed"
-        if "$ref" in node and not _is_local(node["$ref"], schema):
+        if "$ref" in node and not (isinstance(node["$ref"], str) and node["$ref"] in local):
             return f"`$ref` has to be local and to exist, got {str(node['$ref'])[:80]!r}"
     return None
 
@@ -105,15 +104,6 @@ def schemas_in(schema: Any) -> Iterator[Schema]:
                     pending += value.values()
                 elif keyword not in _VALUES:
                     pending.append(value)
-
-
-def _is_local(reference: Any, schema: Schema) -> bool:
-    if reference == "#":
-        return True
-    if not isinstance(reference, str) or not reference.startswith("#/$defs/"):
-        return False
-    definitions = schema.get("$defs")
-    return isinstance(definitions, dict) and reference.removeprefix("#/$defs/") in definitions
 
 
 def leads_astray(schema: Schema) -> bool:
@@ -213,24 +203,20 @@ def _additional(validator: Validator, rule: Any, instance: Any, schema: Schema) 
             yield from validator.descend(instance[name], rule, path=name)  # type: ignore[attr-defined] # not in the protocol
 
 
-def _ignore(_validator: Validator, _rule: Any, _instance: Any, _schema: Schema) -> None:
-    """Ignore a keyword that the worker checks, or that coercion handles."""
-
-
-def _is_integer(_checker: object, value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
 _Draft = jsonschema.Draft202012Validator
 _BRANCHING = ("$ref", "anyOf", "oneOf", "allOf", "not", "if", "contains")
+# Keywords that the worker checks, or that coercion handles.
+_LEFT_OUT = ("pattern", "patternProperties", "format", "unevaluatedProperties", "uniqueItems")
 _Checker = jsonschema.validators.extend(  # type: ignore[no-untyped-call] # the stubs leave it out
     _Draft,
     validators={
         **{name: _spending(_Draft.VALIDATORS[name]) for name in _BRANCHING},
-        **dict.fromkeys(("pattern", "patternProperties", "format", "unevaluatedProperties", "uniqueItems"), _ignore),
+        **dict.fromkeys(_LEFT_OUT, lambda *_: None),
         "additionalProperties": _additional,
     },
-    type_checker=_Draft.TYPE_CHECKER.redefine("integer", _is_integer),
+    type_checker=_Draft.TYPE_CHECKER.redefine(
+        "integer", lambda _, value: isinstance(value, int) and not isinstance(value, bool)
+    ),
 )
 _compiled: dict[int, tuple[Schema, Validator]] = {}
 
@@ -281,19 +267,15 @@ def read_object(raw: str, limit_chars: int = LIMIT_CHARS) -> dict[str, Any]:  # 
     text = _remove_fence(raw)
     value = _load(text) if text else None
     if isinstance(value, str):
-        value = _inner(value) if value.strip() else None
+        try:
+            value = _load(_remove_fence(value)) if value.strip() else None
+        except NotJson as error:
+            raise NotJson(str(error), value) from error
     if value is None:
         return {}
     if not isinstance(value, dict):
         raise NotJson(f"expected a JSON object, got {shown(value)}", value)
     return value
-
-
-def _inner(text: str) -> Any:  # Any: JSON
-    try:
-        return _load(_remove_fence(text))
-    except NotJson as error:
-        raise NotJson(str(error), text) from error
 
 
 def without_prose(raw: str) -> str | None:
@@ -400,7 +382,8 @@ def _as_json(match: re.Match[str]) -> str:
     token = match[0]
     match match.lastgroup:
         case "single" if len(token) > 1 and token.endswith("'"):
-            return _string(token)
+            escapes = [part["escaped"] for part in _PART.finditer(token) if part["escaped"]]
+            return token if _NO_ESCAPES_OF_JSON.intersection(escapes) else f'"{_PART.sub(_part, token[1:-1])}"'
         case "curly" if token.endswith("”"):
             return f'"{token[1:-1]}"'
         case "comment":
@@ -410,13 +393,6 @@ def _as_json(match: re.Match[str]) -> str:
         case "word":
             return _WORDS.get(token, token)
     return token
-
-
-def _string(token: str) -> str:
-    """Return a single-quoted string as JSON; unchanged if it has escapes that JSON does not have."""
-    if any(part["escaped"] in _NO_ESCAPES_OF_JSON for part in _PART.finditer(token) if part["escaped"]):
-        return token
-    return f'"{_PART.sub(_part, token[1:-1])}"'
 
 
 def _part(part: re.Match[str]) -> str:

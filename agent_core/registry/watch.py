@@ -173,7 +173,12 @@ class Watcher:
         if self._is_open:
             self._news.clear()
         for path in paths:
-            self._remember(path)
+            try:
+                status = path.stat()
+            except OSError:
+                self._known.pop(path, None)
+            else:
+                self._known[path] = Stamp(status.st_mtime_ns, status.st_size, status.st_ino)
         if must_scan:
             if self.is_live:
                 with suppress(OSError, RecursionError):  # then only scans find changes
@@ -183,11 +188,3 @@ class Watcher:
             paths |= scanned.changed | scanned.removed | (closed ^ self._closed)
             self._known, self._closed = dict(scanned.stamps), closed
         return paths
-
-    def _remember(self, path: Path) -> None:
-        try:
-            status = path.stat()
-        except OSError:
-            self._known.pop(path, None)
-        else:
-            self._known[path] = Stamp(status.st_mtime_ns, status.st_size, status.st_ino)

@@ -112,7 +112,11 @@ class Redaction:
             case list():
                 return [self.json(item, key) for item in value]
             case dict():
-                return {self._key(name): self.json(item, name) for name, item in value.items()}
+                kept = [name for name in value if name in _OURS or name in self.hosted]
+                return {
+                    name if name in kept else self.mention.without(name, NAME): self.json(item, name)
+                    for name, item in value.items()
+                }
             case int() | float() if (
                 key not in _OURS and not isinstance(value, bool) and self.mention.within(str(value))
             ):
@@ -134,9 +138,6 @@ class Redaction:
         if isinstance(value, str):
             return self.mention.shortened(value)
         return [short for line in value if (short := self.mention.shortened(line)) or not line]
-
-    def _key(self, name: str) -> str:
-        return name if name in _OURS or name in self.hosted else self.mention.without(name, NAME)
 
     def _string(self, text: str, key: str) -> str:
         if text in self.hashes:

@@ -80,17 +80,13 @@ def open_store(url: str | Path, *, clock: StoreClock, keep_calls: int = KEEP_CAL
     if not separator:
         return SqliteStore.open(Path(url), clock, keep_calls)
     if scheme in ("postgresql", "postgres"):
-        return _open_postgres(str(url), clock, keep_calls, workspace)
+        if find_spec("psycopg") is None:
+            message = "A store in PostgreSQL needs the package psycopg, which is not installed."
+            raise StorageError(message, fix=f"Type: {add_extra('postgres')}")
+        from .postgres import PostgresStore  # noqa: PLC0415 an extra
+
+        return PostgresStore.open(str(url), clock, keep_calls, workspace)
     if scheme != "sqlite" or not place.startswith("/") or place == "/":
         fix = "Use sqlite:///PATH, or the path of a file, or postgresql://USER@HOST/DATABASE."
         raise StorageError(f"No store can be opened at `{url}`.", fix=fix)
     return SqliteStore.open(Path(place[1:]), clock, keep_calls)
-
-
-def _open_postgres(url: str, clock: StoreClock, keep_calls: int, workspace: str) -> Store:
-    if find_spec("psycopg") is None:
-        message = "A store in PostgreSQL needs the package psycopg, which is not installed."
-        raise StorageError(message, fix=f"Type: {add_extra('postgres')}")
-    from .postgres import PostgresStore  # noqa: PLC0415 an extra
-
-    return PostgresStore.open(url, clock, keep_calls, workspace)

@@ -107,7 +107,10 @@ def _fits(value: Any, shape: Shape) -> bool:  # Any: JSON
         case {"*": inner}:
             fits = isinstance(value, dict) and all(_fits(item, inner) for item in value.values())
         case dict():
-            fits = isinstance(value, dict) and all(_has(value, key, inner) for key, inner in shape.items())
+            fits = isinstance(value, dict) and all(
+                _fits(value[name], inner) if (name := key.removesuffix("?")) in value else name != key
+                for key, inner in shape.items()
+            )
         case None:
             fits = value is None
         case _ if isinstance(value, bool):
@@ -115,11 +118,6 @@ def _fits(value: Any, shape: Shape) -> bool:  # Any: JSON
         case _:
             fits = isinstance(value, (int, float) if shape is float else shape)
     return fits
-
-
-def _has(value: dict[str, Any], key: str, shape: Shape) -> bool:  # Any: JSON
-    name = key.removesuffix("?")
-    return _fits(value[name], shape) if name in value else name != key
 
 
 def sign(sealer: Sealer, table: str, *values: str) -> str:

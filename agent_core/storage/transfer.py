@@ -137,17 +137,17 @@ def _tables_of(store: Store) -> Tables:
 
 
 async def _copy_table(tables: Tables, other_tables: Tables, table: _Table) -> None:
-    last = await other_tables._read(lambda session: _last(session, table))
+    order = ", ".join(f"{name} desc" for name in table.key)
+    newest = f"select {', '.join(table.key)} from {table.name} order by {order} limit 1"  # noqa: S608  (our own names)
+    insert = f"insert into {table.name} ({', '.join(table.all)}) values ({', '.join('?' * len(table.all))})"  # noqa: S608  (our own names)
+    is_flag = [name in _FLAGS for name in table.all]
+    last = await other_tables._read(lambda session: session.one(newest))
     while rows := await tables._read(lambda session: _batch(session, table, last)):  # noqa: B023 awaited at once
-        await other_tables._write(lambda session: _insert(session, table, rows))
+        values = [[bool(value) if flag else value for value, flag in zip(row, is_flag, strict=True)] for row in rows]
+        await other_tables._write(lambda session: session.many(insert, values))  # noqa: B023 awaited at once
         last = rows[-1][: len(table.key)]
     if table.is_numbered:
         await other_tables._write(lambda session: session.number_on(table.name, table.key[0]))
-
-
-def _last(session: SqlSession, table: _Table) -> Row | None:
-    order = ", ".join(f"{name} desc" for name in table.key)
-    return session.one(f"select {', '.join(table.key)} from {table.name} order by {order} limit 1")  # noqa: S608  (our own names)
 
 
 def _batch(session: SqlSession, table: _Table, last: Row | None) -> list[Row]:
@@ -155,14 +155,6 @@ def _batch(session: SqlSession, table: _Table, last: Row | None) -> list[Row]:
     after = f"where ({key}) > ({', '.join('?' * len(table.key))})" if last is not None else ""
     sql = f"select {', '.join(table.all)} from {table.name} {after} order by {key} limit {BATCH}"  # noqa: S608  (our own names)
     return session.all(sql, *(last or ()))
-
-
-def _insert(session: SqlSession, table: _Table, rows: Sequence[Row]) -> None:
-    sql = f"insert into {table.name} ({', '.join(table.all)}) values ({', '.join('?' * len(table.all))})"  # noqa: S608  (our own names)
-    is_flag = [name in _FLAGS for name in table.all]
-    session.many(
-        sql, ([bool(value) if flag else value for value, flag in zip(row, is_flag, strict=True)] for row in rows)
-    )
 
 
 async def _take_events(tables: Tables, other_tables: Tables) -> None:
@@ -182,17 +174,15 @@ async def _copy_vectors(tables: Tables, other_tables: Tables) -> None:
 
 async def _compare(tables: Tables, other_tables: Tables) -> dict[str, int]:
     counts: dict[str, int] = {}
-    for name, sums in (await tables._read(_sums)).items():
+    names = (*(table.name for table in _TABLES), "taken events", "vectors")
+    for name in names:
+        sums = await tables._read(lambda session: _sum(session, name))  # noqa: B023 awaited at once
         other = await other_tables._read(lambda session: _sum(session, name))  # noqa: B023 awaited at once
         if sums != other:
             message = f"`{name}` differs: {sums[0]} rows there, {other[0]} rows here."
             raise StorageError(message, fix="Empty the target and copy again, with no program at work in the source.")
         counts[name] = sums[0]
     return counts
-
-
-def _sums(session: SqlSession) -> dict[str, tuple[int, str]]:
-    return {name: _sum(session, name) for name in (*(table.name for table in _TABLES), "taken events", "vectors")}
 
 
 def _sum(session: SqlSession, name: str) -> tuple[int, str]:

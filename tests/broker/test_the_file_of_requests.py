@@ -3,7 +3,7 @@
 import stat
 from pathlib import Path
 
-from agent_core.access.broker.log import MOST_BYTES, RequestLog
+from agent_core.access.broker.broker import MOST_LOG_BYTES, RequestLog
 
 
 def kept(folder: Path) -> RequestLog:
@@ -22,7 +22,7 @@ def test_the_file_of_requests_is_read_by_its_user_alone(tmp_path: Path) -> None:
 
 
 def test_a_full_file_makes_room_and_the_one_before_goes(tmp_path: Path) -> None:
-    (tmp_path / "requests.log").write_text("x" * (MOST_BYTES - 10))
+    (tmp_path / "requests.log").write_text("x" * (MOST_LOG_BYTES - 10))
     (tmp_path / "requests.log.1").write_text("oldest")
     log = kept(tmp_path)
     log("first")

@@ -9,7 +9,7 @@ import pytest
 from agent_core.access.packages import Environment, PackagesError
 from agent_core.access.packages.environment import Pip, names_in
 from agent_core.access.packages.resolution import Lock
-from agent_core.base.pip_process import environment as scrubbed
+from agent_core.base.programs import pip_environment as scrubbed
 from tests.packages.support import opened, placed, put, wheel
 
 

@@ -10,8 +10,6 @@ from agent_core.base.late import late_names
 __getattr__ = late_names(
     __name__,
     {
-        "broker": "Broker FetchSession",
-        "caps": "FetchCaps",
-        "log": "RequestLog",
+        "broker": "Broker FetchCaps FetchSession RequestLog",
     },
 )

@@ -4,21 +4,48 @@ The HTTP client library is slow to import, so the first fetch of a process impor
 """
 
 import asyncio
+import os
 import ssl
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeAlias
 
-from .caps import FetchCaps
+from agent_core.base import machine
+from agent_core.base.untrusted import one_line
 
 if TYPE_CHECKING:
     from agent_core.base.receipt import Receipt
+
+MIB = 1 << 20
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
+PIECE = 64 << 10  # bytes of a body that cross to the worker at once
 
 Want: TypeAlias = Callable[[str], Awaitable[bool]]  # asks a human for one more host, as `host` or `host:port`
 Resolve: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
 Tls: TypeAlias = Callable[[], ssl.SSLContext]
 Reach: TypeAlias = Callable[[str], Awaitable[None]]  # receives a place before a call reaches it for the first time
+
+
+@dataclass(frozen=True, slots=True)
+class FetchCaps:
+    """Limits for the fetches of one call, in bytes and seconds; each redirect counts as a request."""
+
+    url: int = 8_192
+    headers: int = 64 << 10  # of a request, and of a response
+    request: int = 8 * MIB
+    response: int = 64 * MIB
+    decoded: int = 128 * MIB  # of a compressed response, after decoding in the worker
+    requests: int = 200
+    redirects: int = 5
+    streams: int = 8
+    request_s: float = 60.0
+    call_s: float = 300.0
+    resolve_s: float = 10.0
+    connect_s: float = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +70,13 @@ class Broker:
 
         Reached and refused places are recorded in `receipt`.
         """
-        return FetchSession(lambda: _begin_fetches(self, function, hosts, want, receipt, reach))
+
+        def begin() -> Answering:
+            from .fetches import Fetches  # noqa: PLC0415 - see above
+
+            return Fetches(self, function, hosts, want, receipt, reach)
+
+        return FetchSession(begin)
 
 
 class Answering(Protocol):
@@ -92,14 +125,42 @@ class FetchSession:
             await self._fetches.aclose()
 
 
-def _begin_fetches(
-    broker: Broker,
-    function: str,
-    hosts: tuple[str, ...],
-    want: Want | None,
-    receipt: "Receipt | None",
-    reach: Reach | None,
-) -> Answering:
-    from .fetches import Fetches  # noqa: PLC0415 - see above
+LOG_NAME: Final = "requests.log"
+MOST_LOG_BYTES: Final = 1 << 20
+_LONGEST_LINE: Final = 4_000
 
-    return Fetches(broker, function, hosts, want, receipt, reach)
+
+class RequestLog:
+    """Appends to `requests.log`; a full log becomes `requests.log.1` and replaces the previous one."""
+
+    def __init__(self, folder: Path, clean: Callable[[str], str], now: Callable[[], float]) -> None:
+        self._path = folder / LOG_NAME
+        self._clean = clean
+        self._now = now
+
+    def __call__(self, text: str) -> None:
+        """Write one line; if that fails, as on a full disk, the request continues without it."""
+        when = datetime.fromtimestamp(self._now(), UTC).isoformat(timespec="milliseconds")
+        line = self._clean(f"{when.replace('+00:00', 'Z')} {text}")
+        with suppress(OSError):
+            data = f"{one_line(line, _LONGEST_LINE)}\n".encode()
+            descriptor = self._open_with_room(len(data))
+            try:
+                os.write(descriptor, data)
+            finally:
+                os.close(descriptor)
+
+    def _open_with_room(self, more: int) -> int:
+        descriptor = self._open()
+        machine.lock(descriptor)  # of two processes, only one rotates the file
+        if os.fstat(descriptor).st_size + more <= MOST_LOG_BYTES:
+            return descriptor
+        try:
+            if os.path.samestat(os.fstat(descriptor), os.lstat(self._path)):
+                self._path.replace(self._path.with_name(f"{LOG_NAME}.1"))
+            return self._open()
+        finally:
+            os.close(descriptor)
+
+    def _open(self) -> int:
+        return os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | machine.CLOEXEC | machine.NOFOLLOW, 0o600)

@@ -19,8 +19,7 @@ import httpcore2
 
 from sandbox import RequestRefused
 
-from .broker import Resolve, Tls
-from .caps import PIECE
+from .broker import PIECE, Resolve, Tls
 from .fetch_request import FetchFailed, FetchRequest, Headers, Kind
 from .target import Address, Hosts, Target, as_address
 
@@ -66,7 +65,11 @@ async def checked(target: Target, hosts: Hosts, resolve: Resolve) -> tuple[str, 
     for address in addresses:
         kind = kind_of(address)
         if kind is not None and not hosts.name(address, target):
-            raise RequestRefused(_refusal(target, address, kind))
+            place = Target(target.scheme, str(address), target.port, "").place
+            raise RequestRefused(
+                f"{target.host} is {address}, {kind} address, which is reached only where the address itself was"
+                f" granted too: --network {place}"
+            )
     return tuple(map(str, addresses))
 
 
@@ -95,15 +98,8 @@ async def _resolve_target(target: Target, resolve: Resolve) -> list[Address]:
     return [address for address in addresses if address is not None]
 
 
-def _refusal(target: Target, address: Address, kind: str) -> str:
-    place = Target(target.scheme, str(address), target.port, "").place
-    return (
-        f"{target.host} is {address}, {kind} address, which is reached only where the address itself was granted too:"
-        f" --network {place}"
-    )
-
-
 _BODILESS = frozenset({204, 304})
+_DEFAULTS = (("Accept", "*/*"), ("Accept-Encoding", "identity"), ("User-Agent", "knapper"))
 
 
 @functools.cache
@@ -178,7 +174,13 @@ class Exchange:
         url = httpcore2.URL(scheme=target.scheme, host=target.host, port=target.port, target=target.path)
         self._backend = _Checked(addresses, connect_s)
         self._where = target.place
-        self._request = httpcore2.Request(request.method, url, headers=_sent_headers(request), content=request.body)
+        names = {name.lower() for name, _ in request.headers}
+        headers = [("Host", target.place), *request.headers, ("Connection", "close")]
+        headers += [(name, value) for name, value in _DEFAULTS if name.lower() not in names]
+        if request.body or request.method in {"POST", "PUT", "PATCH"}:
+            headers.append(("Content-Length", str(len(request.body))))
+        sent = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
+        self._request = httpcore2.Request(request.method, url, headers=sent, content=request.body)
         self._connection = httpcore2.AsyncHTTPConnection(url.origin, secure, network_backend=self._backend)
         self._pieces: AsyncGenerator[bytes] | None = None
         self._left = b""
@@ -213,18 +215,6 @@ class Exchange:
         if self._pieces is not None:
             await self._pieces.aclose()
         await self._backend.aclose()
-
-
-def _sent_headers(request: FetchRequest) -> list[tuple[bytes, bytes]]:
-    names = {name.lower() for name, _ in request.headers}
-    headers = [("Host", request.target.place), *request.headers, ("Connection", "close")]
-    headers += [(name, value) for name, value in _DEFAULTS if name.lower() not in names]
-    if request.body or request.method in {"POST", "PUT", "PATCH"}:
-        headers.append(("Content-Length", str(len(request.body))))
-    return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
-
-
-_DEFAULTS = (("Accept", "*/*"), ("Accept-Encoding", "identity"), ("User-Agent", "knapper"))
 
 
 @contextmanager

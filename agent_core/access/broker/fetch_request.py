@@ -9,7 +9,7 @@ from urllib.parse import urljoin
 
 from sandbox import RequestRefused
 
-from .caps import METHODS, FetchCaps
+from .broker import METHODS, FetchCaps
 from .target import Target, read, shown
 
 Headers: TypeAlias = tuple[tuple[str, str], ...]
@@ -51,7 +51,11 @@ class FetchRequest:
 
     def redirected(self, location: str, status: int, limit: int) -> "FetchRequest":
         """Return the request that a response's Location asks for, by the rules of RFC 9110, 15.4."""
-        target = read(_join(self.target.url, location), limit)
+        try:
+            url = urljoin(self.target.url, location)
+        except ValueError as error:
+            raise RequestRefused(f"{self.target.url} redirects to {shown(location)}, which is not a URL") from error
+        target = read(url, limit)
         if (self.target.scheme, target.scheme) == ("https", "http"):
             raise RequestRefused(f"{self.target.url} redirects to {target.url}, out of TLS")
         order = replace(self, target=target)
@@ -74,14 +78,13 @@ def take(
         raise RequestRefused(f"the method is one of {', '.join(sorted(METHODS))}")
     if not isinstance(body, bytes) or len(before) + len(body) > caps.request:
         raise RequestRefused(f"the body of a request is bytes, {caps.request} of them at most")
-    return FetchRequest(
-        method,
-        read(arguments.get("url"), caps.url),
-        headers_of(arguments.get("headers", []), caps.headers),
-        before + body,
-        arguments.get("follow") is True,
-        _seconds(arguments.get("timeout")),
-    )
+    target = read(arguments.get("url"), caps.url)
+    headers = headers_of(arguments.get("headers", []), caps.headers)
+    timeout = arguments.get("timeout")
+    if timeout is not None and not (isinstance(timeout, int | float) and 0 < timeout < math.inf):
+        raise RequestRefused("a timeout is seconds, more than 0")
+    timeout_s = math.inf if timeout is None else float(min(timeout, 1e9))
+    return FetchRequest(method, target, headers, before + body, arguments.get("follow") is True, timeout_s)
 
 
 def headers_of(pairs: object, limit: int) -> Headers:
@@ -110,18 +113,3 @@ def _header(pair: object) -> tuple[str, str]:
             )
         case _:
             raise RequestRefused("a header is a pair of texts, its name and its value")
-
-
-def _seconds(value: object) -> float:
-    if value is None:
-        return math.inf
-    if isinstance(value, int | float) and 0 < value < math.inf:
-        return float(min(value, 1e9))
-    raise RequestRefused("a timeout is seconds, more than 0")
-
-
-def _join(base: str, location: str) -> str:
-    try:
-        return urljoin(base, location)
-    except ValueError as error:
-        raise RequestRefused(f"{base} redirects to {shown(location)}, which is not a URL") from error

@@ -11,8 +11,7 @@ from typing import Any
 from agent_core.base.receipt import Fact, Receipt
 from sandbox import RequestRefused
 
-from .broker import Broker, Reach, Want
-from .caps import PIECE
+from .broker import PIECE, Broker, Reach, Want
 from .exchange import Exchange, ResponseHead, checked, resolve, tls, tls_context
 from .fetch_request import REDIRECTS, FetchFailed, FetchRequest, take
 from .target import Hosts
@@ -89,19 +88,18 @@ class Fetches:
                 case "fetch":
                     return await self._fetch(arguments)
                 case "fetch_send":
-                    return self._send(arguments.get("data"))
+                    data = arguments.get("data")
+                    if not isinstance(data, bytes) or len(self._ahead) + len(data) > self._caps.request:
+                        self._ahead.clear()
+                        raise RequestRefused(f"the body of a request is bytes, {self._caps.request} of them at most")
+                    self._ahead += data
+                    return None
                 case "fetch_read":
                     return await self._read(self._stream(arguments.get("stream")), arguments.get("size"))
                 case _:
                     return await self._end(self._stream(arguments.get("stream")).number)
         except FetchFailed as failed:
             return {"failed": failed.kind, "message": str(failed)}
-
-    def _send(self, data: object) -> None:
-        if not isinstance(data, bytes) or len(self._ahead) + len(data) > self._caps.request:
-            self._ahead.clear()
-            raise RequestRefused(f"the body of a request is bytes, {self._caps.request} of them at most")
-        self._ahead += data
 
     async def _fetch(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         ahead = bytes(self._ahead)
@@ -126,22 +124,19 @@ class Fetches:
         """Return the final response after redirects; each hop is checked like the first."""
         until = self._now() + min(request.timeout_s, self._caps.request_s)
         for _hop in range(self._caps.redirects + 1):
-            stream, answer = await self._hop(request, until)
+            self._requests += 1
+            stream = _Stream(next(_numbers), request, self._now())
+            self._streams[stream.number] = stream
+            async with self._ended_by_failure(stream):
+                await self._permit(request)
+                async with self._within(until, request):
+                    answer = await self._begin(stream)
             location = answer.header("location")
             if not request.follows or answer.status not in REDIRECTS or location is None:
                 return stream, answer
             await self._end(stream.number)
             request = request.redirected(location, answer.status, self._caps.url)
         raise FetchFailed("response", f"{request.target.host} redirected more than {self._caps.redirects} times")
-
-    async def _hop(self, request: FetchRequest, until: float) -> tuple[_Stream, ResponseHead]:
-        self._requests += 1
-        stream = _Stream(next(_numbers), request, self._now())
-        self._streams[stream.number] = stream
-        async with self._ended_by_failure(stream):
-            await self._permit(request)
-            async with self._within(until, request):
-                return stream, await self._begin(stream)
 
     async def _begin(self, stream: _Stream) -> ResponseHead:
         order = stream.order

@@ -7,6 +7,7 @@ function may reach are granted as `api.example.org`, `localhost:8000`, `*.exampl
 import ipaddress
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Self, TypeAlias
 
@@ -56,15 +57,22 @@ def read(url: object, limit: int) -> Target:
     Raises:
         RequestRefused: it is not a URL, or one that two programs might read differently.
     """
-    text = _printable(url, limit)
-    match = _URL.fullmatch(text)
+    if not isinstance(url, str):
+        raise RequestRefused("a URL is text")
+    if len(url) > limit:
+        raise RequestRefused(f"a URL may have {limit} characters, and this one has {len(url)}")
+    if not url.isprintable():
+        raise RequestRefused(f"{shown(url)} holds what a URL cannot: encode it with urllib.parse.quote")
+    match = _URL.fullmatch(url)
     scheme = match[1].lower() if match else ""
     if match is None or scheme not in DEFAULT_PORTS:
-        raise RequestRefused(f"{shown(text)} is not a URL that can be fetched: write https://host/path, or http://")
+        raise RequestRefused(f"{shown(url)} is not a URL that can be fetched: write https://host/path, or http://")
     host, port = authority(match[2])
     if port == 0 or (port or 1) > 0xFFFF:
-        raise RequestRefused(f"{shown(text)} names port {port}; ports are 1 to 65535")
-    return Target(scheme, host, DEFAULT_PORTS[scheme] if port is None else port, _path(match[3]))
+        raise RequestRefused(f"{shown(url)} names port {port}; ports are 1 to 65535")
+    path = f"/{match[3]}" if match[3].startswith("?") else match[3] or "/"
+    sent_path = _parse(f"http://host{path}").raw_path.decode("ascii").replace("\\", "%5C")
+    return Target(scheme, host, DEFAULT_PORTS[scheme] if port is None else port, sent_path)
 
 
 def authority(text: str) -> tuple[str, int | None]:
@@ -93,16 +101,6 @@ def shown(text: str) -> str:
     return ascii(text if len(text) <= 100 else f"{text[:100]}…")
 
 
-def _printable(url: object, limit: int) -> str:
-    if not isinstance(url, str):
-        raise RequestRefused("a URL is text")
-    if len(url) > limit:
-        raise RequestRefused(f"a URL may have {limit} characters, and this one has {len(url)}")
-    if not url.isprintable():
-        raise RequestRefused(f"{shown(url)} holds what a URL cannot: encode it with urllib.parse.quote")
-    return url
-
-
 def _host(text: str) -> str:
     ascii_text = _parse(f"http://{text}/").raw_host.decode("ascii") if text else ""
     name = ascii_text.removesuffix(".").lower()
@@ -114,12 +112,6 @@ def _host(text: str) -> str:
             f"{shown(text)} is not a host name, and not an address in its usual form (127.0.0.1, [::1])"
         )
     return name
-
-
-def _path(text: str) -> str:
-    if text.startswith("?"):
-        text = f"/{text}"
-    return _parse(f"http://host{text or '/'}").raw_path.decode("ascii").replace("\\", "%5C")
 
 
 def _parse(url: str) -> httpx2.URL:
@@ -175,7 +167,11 @@ class Hosts:
     @classmethod
     def of(cls, texts: Iterable[str]) -> Self:
         """Return the grants that can be parsed, without the others."""
-        return cls(tuple(grant for text in texts if (grant := _readable(text)) is not None))
+        granted: list[Host] = []
+        for text in texts:
+            with suppress(RequestRefused):
+                granted.append(host(text))
+        return cls(tuple(granted))
 
     def with_host(self, text: str) -> Self:
         """Return these hosts and one more."""
@@ -190,10 +186,3 @@ class Hosts:
         if target.host == "localhost" and address.is_loopback:
             return True
         return any(not grant.is_wild and grant.covers(str(address), target.port) for grant in self.granted)
-
-
-def _readable(text: str) -> Host | None:
-    try:
-        return host(text)
-    except RequestRefused:
-        return None

@@ -60,14 +60,13 @@ def shown(url: str) -> str:
     """Return an address with all but printable ASCII escaped, and with its host if it contains an `@`."""
     text = url.encode("ascii", "backslashreplace").decode()
     text = "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
-    return f"{text} (the host is {_host(url)})" if "@" in url else text
-
-
-def _host(url: str) -> str:
+    if "@" not in url:
+        return text
     try:
-        return (urlsplit(url).hostname or "none").encode("ascii", "backslashreplace").decode()
+        host = (urlsplit(url).hostname or "none").encode("ascii", "backslashreplace").decode()
     except ValueError:
-        return "none"
+        host = "none"
+    return f"{text} (the host is {host})"
 
 
 def _plain(url: str) -> str:

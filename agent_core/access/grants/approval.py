@@ -175,20 +175,17 @@ def denial(question: Question, decision: Decision, *, by_hand: bool = False) -> 
     )
     if by_hand and decision.by == "human":
         return f"{message} {_ANSWERED_NO}\n{_AGAIN.get(question.moment, _CALL_AGAIN.format(question.command))}"
-    return "\n".join([f"{message} {_SAID[decision.by]}".rstrip(), *_next(question, decision)])
+    word = one_line(decision.word, LONGEST_WORD)
+    match decision.by:
+        case "policy":
+            advice = [f"A human grants it with: {question.command}"] if question.missing else []
+        case "never" | "unavailable":
+            advice = [word]
+        case _:
+            advice = [f"They say: “{word}”.", _AS_THEY_SAY] if word else [_NO_MORE]
+    return "\n".join([f"{message} {_SAID[decision.by]}".rstrip(), *advice])
 
 
 def says_what_to_do(text: str) -> bool:
     """Check whether a text for the model contains the advice after a refusal."""
     return _NO_MORE in text or _AS_THEY_SAY in text
-
-
-def _next(question: Question, decision: Decision) -> list[str]:
-    word = one_line(decision.word, LONGEST_WORD)
-    match decision.by:
-        case "policy":
-            return [f"A human grants it with: {question.command}"] if question.missing else []
-        case "never" | "unavailable":
-            return [word]
-        case _:
-            return [f"They say: “{word}”.", _AS_THEY_SAY] if word else [_NO_MORE]

@@ -199,23 +199,14 @@ class GrantStore:
         """Write the entry under the lock, and return the rows to write next; call `forget` after that."""
         before = self._file.read()
         old_entry = before.entries.get(new_grant.function, GrantEntry())
-        versions, text = (
-            new_grant.content.to_text(),
-            _text(new_grant.grants | (new_grant.previous_grants & old_entry.grants)),
-        )
-        seal = self.sealer.seal(
-            new_grant.function,
-            new_grant.content.digest,
-            versions,
-            text,
-            new_grant.by,
-            *self._revocations(new_grant.function),
-        )
+        text = _text(new_grant.grants | (new_grant.previous_grants & old_entry.grants))
+        content = new_grant.content
+        yes = self._sealed(new_grant.function, content.digest, content.to_text(), text, new_grant.by)
         self._record.look_through(*looked_through(self._root, new_grant.grants.read, new_grant.grants.write))
         moment = datetime.fromtimestamp(await self._store.now(), UTC).isoformat(timespec="milliseconds")
         entry = GrantEntry(old_entry.grants | new_grant.grants, new_grant.by, moment.replace("+00:00", "Z"))
         await asyncio.to_thread(self._file.write, {**before.entries, new_grant.function: entry}, before)
-        return (SaveYes(new_grant.function, new_grant.content.digest, versions, text, new_grant.by, seal),)
+        return (yes,)
 
     async def revoke(self, name: str, grants: Grants | None = None) -> Grants:
         """Revoke these grants, or all, from a function, and return the rest of its entry.
@@ -257,27 +248,18 @@ class GrantStore:
         if state is None or state.listing.stamp != self._file.stamp():
             listing, rows = self._file.read(), await self._store.yeses()
             if listing.stamp is not None or rows:  # without either, no lock is necessary
-                listing, rows = await self._look_alone()
-            state = self._known = _Known(listing, self._valid(rows))
+                async with self._exclusive_lock():  # so that they are consistent
+                    listing, rows = self._file.read(), await self._store.yeses()
+                    if writes := list(self._limit_approvals(rows, listing)):
+                        await self._store.apply(writes)
+                        rows = await self._store.yeses()
+            yeses: dict[str, tuple[Yes, ...]] = {}
+            for row in self._ours(rows):
+                versions = tuple((module, version) for module, version in read_json(row.content))
+                yes = Yes(row.digest, versions, Grants.from_json(read_json(row.grants)), row.by, row.at)
+                yeses[row.function] = (*yeses.get(row.function, ()), yes)
+            state = self._known = _Known(listing, yeses)
         return state
-
-    async def _look_alone(self) -> tuple[Listing, list[YesRow]]:
-        """Read the file and the rows under the lock, so that they are consistent."""
-        async with self._exclusive_lock():
-            listing, rows = self._file.read(), await self._store.yeses()
-            writes = list(self._limit_approvals(rows, listing))
-            if not writes:
-                return listing, rows
-            await self._store.apply(writes)
-            return listing, await self._store.yeses()
-
-    def _valid(self, rows: Iterable[YesRow]) -> Mapping[str, tuple[Yes, ...]]:
-        yeses: dict[str, tuple[Yes, ...]] = {}
-        for row in self._ours(rows):
-            versions = tuple((module, version) for module, version in read_json(row.content))
-            yes = Yes(row.digest, versions, Grants.from_json(read_json(row.grants)), row.by, row.at)
-            yeses[row.function] = (*yeses.get(row.function, ()), yes)
-        return yeses
 
     def _ours(self, rows: Iterable[YesRow]) -> list[YesRow]:
         """Return the rows that this user sealed here since the function's grants were last revoked."""
@@ -286,11 +268,14 @@ class GrantStore:
             row
             for row in rows
             if statements.is_trusted
-            and self.sealer.holds(row.seal, *_sealed_values(row), *statements.since(row.function))
+            and self.sealer.holds(
+                row.seal, row.function, row.digest, row.content, row.grants, row.by, *statements.since(row.function)
+            )
         ]
 
-    def _revocations(self, function: str) -> tuple[str, ...]:
-        return self._record.read().since(function)
+    def _sealed(self, function: str, digest: str, content: str, grants: str, by: str) -> SaveYes:
+        seal = self.sealer.seal(function, digest, content, grants, by, *self._record.read().since(function))
+        return SaveYes(function, digest, content, grants, by, seal)
 
     def _limit_approvals(self, rows: Iterable[YesRow], listing: Listing) -> Iterable[Write]:
         """Yield the writes that limit our approvals to the entries. If the file is invalid, nothing changes."""
@@ -307,11 +292,8 @@ class GrantStore:
             narrowed = [(row, Grants.from_json(read_json(row.grants)) & entry) for row in own]
             if any(_text(grants) != row.grants for row, grants in narrowed):
                 self._record.take_back(name)
-                yield from (self._reseal(row, _text(grants)) for row, grants in narrowed)
-
-    def _reseal(self, row: YesRow, text: str) -> SaveYes:
-        seal = self.sealer.seal(row.function, row.digest, row.content, text, row.by, *self._revocations(row.function))
-        return SaveYes(row.function, row.digest, row.content, text, row.by, seal)
+                for row, grants in narrowed:
+                    yield self._sealed(row.function, row.digest, row.content, _text(grants), row.by)
 
 
 def who() -> str:
@@ -320,10 +302,6 @@ def who() -> str:
         return getpass.getuser()
     except (KeyError, OSError, ImportError):
         return f"user {machine.user_id()}"
-
-
-def _sealed_values(row: YesRow) -> tuple[str, ...]:
-    return row.function, row.digest, row.content, row.grants, row.by
 
 
 def _text(grants: Grants) -> str:

@@ -63,7 +63,11 @@ def since(function: "Function", snapshot: "Snapshot", texts: Mapping[str, str]) 
     and their examples run with the files that it was granted.
     """
     own, modules = (function.module, function.name), modules_of(function.module, snapshot)
-    former = _former_module(own, texts)
+    former = function.module  # a different one, if its own is not among these texts
+    if former not in texts:
+        statements = ((other, approved_statements(text, other)) for other, text in texts.items())
+        binding = (other for other, found in statements if any(function.name in each.binds for each in found))
+        former = next(binding, former)
     before = {
         (function.module if module == former else module, name): statements
         for (module, name), statements in approved_parts((former, function.name), texts).items()
@@ -79,14 +83,6 @@ def since(function: "Function", snapshot: "Snapshot", texts: Mapping[str, str]) 
     return changes(own, codes, new_codes, moved), differences(
         old, (source for source in new if source.text or source.module in old)
     )
-
-
-def _former_module(part: Part, texts: Mapping[str, str]) -> str:
-    """Return the module in which a function was approved: a different one, if its own is not among these texts."""
-    module, name = part
-    statements = ((other, approved_statements(text, other)) for other, text in texts.items())
-    binding = (other for other, found in statements if any(name in each.binds for each in found))
-    return module if module in texts else next(binding, module)
 
 
 def _join_parts(module: str, differing: Iterable[Part], parts: Mapping[Part, Iterable[ApprovedStatement]]) -> str:
@@ -148,16 +144,10 @@ def unshowable(diff: str) -> str:
 def changes(function_part: Part, before: Mapping[Part, str], now: Mapping[Part, str], moved: str = "") -> str:
     """Return the changes since the parts were approved, as a sentence without its final period."""
     differing = sorted(part for part in before.keys() | now.keys() if before.get(part) != now.get(part))
-    others = [_words(part, before, now) for part in differing if part != function_part]
-    whole = [
-        f"`{function_part[1]}` itself is {'changed' if function_part in differing else 'unchanged'}",
-        moved,
-        *others,
-    ]
+    whole = [f"`{function_part[1]}` itself is {'changed' if function_part in differing else 'unchanged'}", moved]
+    for part in differing:
+        if part != function_part:
+            module, name = part
+            how = "changed" if part in before and part in now else "is new" if part in now else "is gone"
+            whole.append(f"`{name}` of {module} {how}" if name else f"what {module} does when it is imported {how}")
     return "; ".join(filter(None, whole)) if differing or moved else ""
-
-
-def _words(part: Part, before: Mapping[Part, str], now: Mapping[Part, str]) -> str:
-    module, name = part
-    how = "changed" if part in before and part in now else "is new" if part in now else "is gone"
-    return f"`{name}` of {module} {how}" if name else f"what {module} does when it is imported {how}"

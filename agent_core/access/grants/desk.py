@@ -87,7 +87,7 @@ class Approvals:
         queue.waiting.append(meanwhile)
         try:
             async with queue.one_at_a_time:
-                prior_decision = self._said_no(question) or _shared_decision(question, meanwhile)
+                prior_decision = self._prior_decision(question, meanwhile)
                 if prior_decision is not None:
                     return self.close(question, prior_decision)
                 decision = await self._decision(question, approver)
@@ -105,7 +105,19 @@ class Approvals:
             if decision.by == "human":
                 what = " and ".join(question.missing.sentences()) or "join"
                 self.turn.note_done("asked", f"may {question.function} {what}? {decision.answer}")
-            self.turn.emit(_answer_event(question, decision, self.turn))
+            self.turn.emit(
+                events.GrantAnswered(
+                    turn=self.turn.id,
+                    step=self.turn.step,
+                    question=question.id,
+                    function=question.function,
+                    says=tuple(question.missing.sentences()),
+                    answer=decision.answer,
+                    word=decision.word,
+                    by=decision.by,
+                    command=question.command if decision.by == "policy" else "",
+                )
+            )
         return decision
 
     async def _decision(self, question: Question, approver: Approver) -> Decision:
@@ -131,13 +143,20 @@ class Approvals:
             if rows is not None:
                 await rows.settle_questions(asker)
 
-    def _said_no(self, question: Question) -> Decision | None:
+    def _prior_decision(self, question: Question, meanwhile: Iterable[Answered]) -> Decision | None:
+        """Return the answer that holds without asking: an earlier no, or what was answered while this one waited."""
         earlier = next((decision for prior, decision in self.refusals if _is_same(question, prior, decision)), None)
         if earlier is not None:
             return replace(earlier, by="earlier")
         own = [_kinds(prior) for prior, _ in self.refusals if prior.function == question.function]
         is_often = any(sum(kind in kinds for kinds in own) >= MOST_NOES for kind in _kinds(question))
-        return Decision("no", by="often") if is_often or len(self.refusals) >= MOST_NOES_IN_A_TURN else None
+        if is_often or len(self.refusals) >= MOST_NOES_IN_A_TURN:
+            return Decision("no", by="often")
+        same = replace(question, caller="")
+        answers = (
+            decision for prior, decision in meanwhile if decision.answer == "yes" and replace(prior, caller="") == same
+        )
+        return next(answers, None)  # an approval for one call is not shared
 
 
 async def _first_answer(question: Question, approver: Approver, store: ApprovalStore) -> Decision:
@@ -163,15 +182,6 @@ async def _answered_elsewhere(id: str, store: ApprovalStore) -> Decision:
     while (decision := await store.decision(id)) is None:  # noqa: ASYNC110 - another process answers it
         await asyncio.sleep(_LOOK_S)
     return Decision.from_json(decision)
-
-
-def _shared_decision(question: Question, meanwhile: Iterable[Answered]) -> Decision | None:
-    """Return the answer given to the same question while this one waited. An approval for one call is not shared."""
-    same = replace(question, caller="")
-    decisions = (
-        decision for prior, decision in meanwhile if decision.answer == "yes" and replace(prior, caller="") == same
-    )
-    return next(decisions, None)
 
 
 def _kinds(question: Question) -> frozenset[str]:
@@ -210,18 +220,4 @@ def asking(question: Question, turn: str, step: int = 0) -> events.GrantAsked:
         command=question.command,
         caller=question.caller,
         whom=question.whom,
-    )
-
-
-def _answer_event(question: Question, decision: Decision, turn: TurnSink) -> events.GrantAnswered:
-    return events.GrantAnswered(
-        turn=turn.id,
-        step=turn.step,
-        question=question.id,
-        function=question.function,
-        says=tuple(question.missing.sentences()),
-        answer=decision.answer,
-        word=decision.word,
-        by=decision.by,
-        command=question.command if decision.by == "policy" else "",
     )

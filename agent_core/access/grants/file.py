@@ -7,16 +7,16 @@ import json
 import math
 import os
 import re
-import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from agent_core.base import machine, old_name
+from agent_core.base import old_name
 from agent_core.base.characters import name_shown
 from agent_core.base.errors import WorkspaceError
-from agent_core.base.plain_files import read_plain
+from agent_core.base.plain_files import read_plain, replace_text
 from agent_core.base.problem import Place, Problem
 from agent_core.base.untrusted import fence, visible
 from sandbox.wire.lines import bare_lines
@@ -80,9 +80,12 @@ class GrantsFile:
         if stamp is None:
             return Listing()
         try:
-            text = self._text()
-        except (OSError, UnicodeDecodeError) as error:
-            return Listing(problems=(_problem(f"cannot be read ({_reason(error)})"),), stamp=stamp)
+            text = read_plain(self._file, _LIMIT).decode("utf-8")
+        except UnicodeDecodeError:
+            return Listing(problems=(_problem("cannot be read (it is not UTF-8)"),), stamp=stamp)
+        except OSError as error:
+            reason = "it is a link" if error.errno == 40 else error.strerror or str(error)
+            return Listing(problems=(_problem(f"cannot be read ({reason})"),), stamp=stamp)
         try:
             data = read_toml(text, most=_LIMIT)
         except Malformed as error:
@@ -104,10 +107,11 @@ class GrantsFile:
             raise WorkspaceError(f"`{PATH}` was changed meanwhile, so it was not written.", fix="Do it again.")
         text = text_of(entries, listing.text)
         if text != listing.text:
-            _replace(self._file, text)
-
-    def _text(self) -> str:
-        return read_plain(self._file, _LIMIT).decode("utf-8")
+            try:
+                replace_text(self._file, text)
+            except OSError as error:
+                message = f"`{PATH}` cannot be written: {error.strerror}."
+                raise WorkspaceError(message, fix="Check its rights.") from error
 
 
 def text_of(entries: Mapping[str, GrantEntry], before: str = "") -> str:
@@ -116,8 +120,10 @@ def text_of(entries: Mapping[str, GrantEntry], before: str = "") -> str:
     blocks = [[*comments.get(function, ()), *_lines(function, entries[function])] for function in sorted(entries)]
     shown = "\n".join([_HEAD, *head, *(f"{line}" for block in blocks for line in [*block, ""])]).rstrip("\n") + "\n"
     meant = {function: entry.grants for function, entry in entries.items()}
-    if _grants(shown) == meant:
-        return shown
+    with suppress(Malformed):
+        listing = _listing(read_toml(shown, most=_LIMIT), shown, None)
+        if not listing.problems and {function: entry.grants for function, entry in listing.entries.items()} == meant:
+            return shown
     return "\n".join(
         [_HEAD, *(line for function in sorted(entries) for line in [*_lines(function, entries[function]), ""])]
     )
@@ -147,14 +153,6 @@ def _comments(text: str) -> tuple[list[str], dict[str, list[str]]]:
         elif line.strip() and inside:
             comments[inside], waiting = [*comments[inside], *waiting], []
     return head, comments
-
-
-def _grants(text: str) -> dict[str, Grants] | None:
-    try:
-        listing = _listing(read_toml(text, most=_LIMIT), text, None)
-    except Malformed:
-        return None
-    return None if listing.problems else {function: entry.grants for function, entry in listing.entries.items()}
 
 
 def _listing(data: Mapping[str, Any], text: str, stamp: Stamp) -> Listing:  # Any: TOML
@@ -244,26 +242,3 @@ _HOW = {
 
 def _problem(message: str, line: int = 0) -> Problem:
     return Problem("grants-file", f"`{PATH}` {message}", Place(PATH, line), _FIX)
-
-
-def _reason(error: OSError | UnicodeDecodeError) -> str:
-    if isinstance(error, UnicodeDecodeError):
-        return "it is not UTF-8"
-    return "it is a link" if error.errno == 40 else error.strerror or str(error)
-
-
-def _replace(path: Path, text: str) -> None:
-    mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
-    temporary = ""
-    try:
-        descriptor, temporary = tempfile.mkstemp(prefix=f".{NAME}.", suffix=".tmp", dir=path.parent)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            machine.change_mode(descriptor, mode)
-            file.write(text)
-            file.flush()
-            os.fsync(descriptor)
-        Path(temporary).replace(path)
-    except OSError as error:
-        if temporary:
-            Path(temporary).unlink(missing_ok=True)
-        raise WorkspaceError(f"`{PATH}` cannot be written: {error.strerror}.", fix="Check its rights.") from error

@@ -68,6 +68,10 @@ class _Asked:
     item: str
     is_inside: bool
 
+    def grants(self, *, writes: bool) -> Grants:
+        """Return the grants that reading it, or writing it, needs."""
+        return Grants(write=(self.item,)) if writes else Grants(read=(self.item,))
+
 
 @dataclass(slots=True)
 class _Stream:
@@ -146,7 +150,10 @@ class FileRequests:
                 kind, act = str(arguments.get("kind")), arguments.get("act")
                 return await self._change(str(arguments.get("path")), kind, act if isinstance(act, list) else [])
             case _:
-                stream = self._stream(arguments.get("stream"))
+                number = arguments.get("stream")
+                stream = self._streams.get(number) if isinstance(number, int) else None
+                if stream is None:
+                    raise RequestRefused("this file is closed: what was opened at a call ends with it")
                 return {"value": await asyncio.to_thread(self._use, name, stream, arguments)}
 
     async def _open(self, path: str, mode: str) -> dict[str, Any]:
@@ -174,7 +181,7 @@ class FileRequests:
             return {"value": list(asked.real.stat())}
         if self._is_systems(asked) or (asked.is_inside and asked.item.startswith("functions/")):
             return {"real": True}
-        has = (self._permit.grants | self._given).covers(Grants(read=(asked.item,)))
+        has = (self._permit.grants | self._given).covers(asked.grants(writes=False))
         if is_try and not has and not await asyncio.to_thread(self._is_named, path, asked):
             raise RequestRefused(self._untold(asked, writes=False))
         if not await self._require_grant(asked, writes=False):
@@ -191,7 +198,7 @@ class FileRequests:
         if self._is_systems(asked):
             return {"real": True}
         if kind == "enter":
-            if self._permit.grants.covers(Grants(read=(asked.item,))):
+            if self._permit.grants.covers(asked.grants(writes=False)):
                 if self.is_shown:
                     return {"real": True}
                 raise RequestRefused(_NOT_ENTERED)
@@ -199,7 +206,7 @@ class FileRequests:
         name = asked.item.rstrip("/")
         above = name.rpartition("/")[0] or ("/" if name.startswith("/") else ".")
         place = asked if kind == "marks" else replace(asked, item=f"{name if kind == 'folder' else above}/")
-        grants = Grants(write=(place.item,))
+        grants = place.grants(writes=True)
         if self._permit.grants.covers(grants):
             if self.is_shown:
                 return {"real": True}
@@ -261,7 +268,7 @@ class FileRequests:
         Raises:
             RequestRefused: it is not granted.
         """
-        grants = Grants(write=(asked.item,)) if writes else Grants(read=(asked.item,))
+        grants = asked.grants(writes=writes)
         async with self._one_at_a_time:
             if self._permit.grants.covers(grants):
                 if why := self._resolver.refusal(grants, self._function) or self._resolver.grown(grants):
@@ -279,19 +286,18 @@ class FileRequests:
                 f"{self._untold(asked, writes=bool(grants.write))} (One call asks {MOST_ASKED} times.)"
             )
         self._questions += 1
-        given, why = await self._want(grants, self._around(asked, grants), self._doubt(asked))
+        # The folder of a file, in the form of a grant, if it can be granted.
+        folder = "" if asked.item.endswith("/") else asked.item.rpartition("/")[0]
+        around = f"{folder}/" if folder else ""
+        if around and self._resolver.refusal(
+            Grants.from_json(dict.fromkeys(grants.to_json(), (around,))), self._function
+        ):
+            around = ""
+        given, why = await self._want(grants, around, self._doubt(asked))
         if why:
             self._noes[grants] = why
             raise RequestRefused(why)
         self._given |= given
-
-    def _around(self, asked: _Asked, grants: Grants) -> str:
-        """Return the folder of a file in the form of a grant, if it can be granted."""
-        folder = asked.item.rstrip("/").rpartition("/")[0]
-        if asked.item.endswith("/") or not folder:
-            return ""
-        wider = Grants.from_json(dict.fromkeys(grants.to_json(), (f"{folder}/",)))
-        return "" if self._resolver.refusal(wider, self._function) else f"{folder}/"
 
     @staticmethod
     def _doubt(asked: _Asked) -> str:
@@ -299,7 +305,7 @@ class FileRequests:
 
     def _untold(self, asked: _Asked, *, writes: bool) -> str:
         """Return the refusal for a path that nobody is asked about."""
-        grants = Grants(write=(asked.item,)) if writes else Grants(read=(asked.item,))
+        grants = asked.grants(writes=writes)
         if never := self._resolver.refusal(grants, self._function):
             return never
         flag, verb = ("--write", "write") if writes else ("--read", "read")
@@ -340,7 +346,7 @@ class FileRequests:
                 case ["rename" | "replace", str(target)]:
                     # Rename only within the held folder: moving a file elsewhere means to copy and remove it.
                     to = self._locate(target)
-                    if to.real.parent != asked.real.parent or not self._permit.grants.covers(Grants(write=(to.item,))):
+                    if to.real.parent != asked.real.parent or not self._permit.grants.covers(to.grants(writes=True)):
                         raise OSError(errno.EXDEV, "")
                     os.replace(asked.real.name, to.real.name, src_dir_fd=folder, dst_dir_fd=folder)
                 case ["truncate", int(size)]:
@@ -358,7 +364,7 @@ class FileRequests:
         path = str(asked.real)
         if not os.path.lexists(path):
             raise FileNotFoundError(errno.ENOENT, "")
-        grants = Grants(write=(asked.item,)) if writes else Grants(read=(asked.item,))
+        grants = asked.grants(writes=writes)
         if why := self._resolver.refusal(grants, self._function):  # changed since the question
             raise RequestRefused(why)
         access = Access(writable=(path,)) if writes else Access(readable=(path,))
@@ -386,12 +392,6 @@ class FileRequests:
             return [[name, mode] for name, mode in rows]
         finally:
             os.close(folder)
-
-    def _stream(self, number: object) -> _Stream:
-        stream = self._streams.get(number) if isinstance(number, int) else None
-        if stream is None:
-            raise RequestRefused("this file is closed: what was opened at a call ends with it")
-        return stream
 
     def _drop(self, number: object) -> None:
         stream = self._streams.pop(number, None) if isinstance(number, int) else None

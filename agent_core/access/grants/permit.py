@@ -30,7 +30,6 @@ from .repositories import (
     FAR,
     NEAR,
     RepositorySearch,
-    WalkLimits,
     disarm,
     is_own,
     is_part,
@@ -157,15 +156,16 @@ class AccessResolver:
 
     def doubts(self, grants: Grants) -> tuple[str, ...]:
         """Return warnings about grants that cannot be checked, being too large or unreadable, one per line."""
-        looks = ((verb, item, _look(self.root / item, writes=verb == "write")) for verb, item in _paths(grants))
-        return tuple(
-            f"{self._why_unchecked(item, look)}: {_DANGER[verb]}" for verb, item, look in looks if not look.is_whole
-        )
-
-    def _why_unchecked(self, item: str, search: RepositorySearch) -> str:
-        if search.unread:
-            return f"{fence(os.path.relpath(search.unread, self.root))} cannot be looked into"
-        return f"{fence(item)} is too large to be looked through"
+        lines = []
+        for verb, item in _paths(grants):
+            search = _look(self.root / item, writes=verb == "write")
+            if search.unread:
+                lines.append(
+                    f"{fence(os.path.relpath(search.unread, self.root))} cannot be looked into: {_DANGER[verb]}"
+                )
+            elif not search.is_whole:
+                lines.append(f"{fence(item)} is too large to be looked through: {_DANGER[verb]}")
+        return tuple(lines)
 
     def _refusals(self, items: tuple[str, ...], *, writes: bool) -> Iterator[str]:
         for item in items:
@@ -295,7 +295,11 @@ async def without_repositories(running: Awaitable[Outcome], writable: Sequence[s
         reason = await asyncio.to_thread(_reason, writable, before)
         if reason and outcome is None:
             _LOG.warning(reason)
-    return _with_reason(outcome, reason) if reason else outcome
+    if not reason:
+        return outcome
+    if isinstance(outcome, Refused):
+        return Refused(reason)
+    return Killed(reason, outcome.output, outcome.seconds, outcome.memory, outcome.cpu_s)
 
 
 def _reason(writable: Sequence[str], before: frozenset[str]) -> str:
@@ -304,7 +308,12 @@ def _reason(writable: Sequence[str], before: frozenset[str]) -> str:
     grown = _too_large(writable) - before
     for path in map(Path, writable):
         try:
-            names += _unmade(path, FAR if str(path) in grown else NEAR)
+            if path.is_dir() and not path.is_symlink():
+                names += [str(path / name) for name in disarm(path, FAR if str(path) in grown else NEAR)]
+            elif path.exists() and is_part(path):
+                with folder_access.folder(path.parent, ()) as folder_fd:
+                    rename(path.name, folder_fd)
+                names.append(str(path))
         except OSError as error:
             where = f"{fence(str(path))}, which cannot be renamed: {error.strerror}"
             return f"It made a repository or a workspace in {where}. Remove it."
@@ -314,29 +323,11 @@ def _reason(writable: Sequence[str], before: frozenset[str]) -> str:
         told = f"so its result is withheld, and {named} was renamed"
         return f"It made what is taken for a repository or a workspace, {told}: {why}."
     hidden = [path for path in sorted(grown) if not repository_in(Path(path), FAR).is_whole]
-    return _grown(hidden[0]) if hidden else ""
-
-
-def _grown(path: str) -> str:
-    message = f"It wrote more into {fence(path)} than can be looked through for repositories and workspaces"
+    if not hidden:
+        return ""
+    message = f"It wrote more into {fence(hidden[0])} than can be looked through for repositories and workspaces"
     return f"{message}, so its result is withheld. Look there yourself before you run git or Knapper in it."
-
-
-def _unmade(path: Path, limits: WalkLimits) -> list[str]:
-    if path.is_dir() and not path.is_symlink():
-        return [str(path / name) for name in disarm(path, limits)]
-    if path.exists() and is_part(path):
-        with folder_access.folder(path.parent, ()) as folder_fd:
-            rename(path.name, folder_fd)
-        return [str(path)]
-    return []
 
 
 def _too_large(writable: Sequence[str]) -> frozenset[str]:
     return frozenset(path for path in writable if not repository_in(Path(path)).is_whole)
-
-
-def _with_reason(outcome: Outcome, reason: str) -> Outcome:
-    if isinstance(outcome, Refused):
-        return Refused(reason)
-    return Killed(reason, outcome.output, outcome.seconds, outcome.memory, outcome.cpu_s)

@@ -7,15 +7,14 @@ which addresses were confirmed, and which folders could be checked when they wer
 import hashlib
 import json
 import os
-import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
 from agent_core.base import machine
 from agent_core.base.errors import WorkspaceError
+from agent_core.base.plain_files import replace_text
 from agent_core.base.seal import is_private
 from agent_core.base.user_folders import data_folder
 from sandbox.wire.strict_json import read_json
@@ -78,7 +77,9 @@ class GrantRecord:
 
     def take_back(self, function: str) -> None:
         """Revoke every earlier approval of a function, including those that are restored later."""
-        self._change(lambda statements: _count_revocation(statements, function))
+        self._change(
+            lambda now: replace(now, taken_back={**now.taken_back, function: now.taken_back.get(function, 0) + 1})
+        )
 
     def confirm(self, seal: str) -> None:
         """Store the seal of an address that the user confirmed."""
@@ -95,43 +96,15 @@ class GrantRecord:
 
     def _change(self, different: Callable[[Statements], Statements]) -> None:
         try:
-            with _alone(self._file().parent) as folder:
+            folder = self._file().parent
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with machine.locked_folder(folder):
                 statements = self.read()
                 if not statements.is_trusted:
                     message = f"{self._file()} is not only yours, or is incomplete, so no approval counts here."
                     raise WorkspaceError(
                         message, fix="Remove it; you will be asked again for everything that you confirmed here."
                     )
-                _write(folder, self._file(), different(statements).to_text())
+                replace_text(self._file(), different(statements).to_text(), 0o600)
         except (OSError, RuntimeError) as error:
             raise WorkspaceError(f"What you said here cannot be stored: {error}.", fix=_FIX) from error
-
-
-def _count_revocation(statements: Statements, function: str) -> Statements:
-    return replace(
-        statements, taken_back={**statements.taken_back, function: statements.taken_back.get(function, 0) + 1}
-    )
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[Path]:
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    descriptor = machine.open_folder(folder)
-    try:
-        machine.lock(descriptor)
-        yield folder
-    finally:
-        os.close(descriptor)
-
-
-def _write(folder: Path, file: Path, text: str) -> None:
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{file.name}.", dir=folder)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as new:
-            new.write(text)
-            new.flush()
-            os.fsync(new.fileno())
-        Path(temporary).replace(file)
-    except OSError:
-        Path(temporary).unlink(missing_ok=True)
-        raise

@@ -75,8 +75,13 @@ class Grants:
 
     def __and__(self, other: "Grants") -> "Grants":
         """Return the intersection of both."""
+        items = {
+            kind: tuple(item for item in self.items(kind) if other.gives(kind, item))
+            + tuple(item for item in other.items(kind) if self.gives(kind, item))
+            for kind in KINDS
+        }
         return replace(
-            _of({kind: _both(kind, self, other) for kind in KINDS}),
+            _of(items),
             seconds=min(self.seconds or 0, other.seconds or 0) or None,
             memory_mib=min(self.memory_mib or 0, other.memory_mib or 0) or None,
             stateful=self.stateful and other.stateful,
@@ -123,7 +128,11 @@ class Grants:
 
     def sentences(self) -> list[str]:
         """Return the grants as sentences for the user, one line each."""
-        lines = [_sentence(kind, item) for kind in KINDS for item in self.items(kind)]
+        lines = []
+        for kind in KINDS:
+            for item in self.items(kind):
+                outside = " (outside the workspace)" if kind in ("read", "write") and item.startswith("/") else ""
+                lines.append(_SAID[kind].format(_UNSAID_AS[kind] if item == UNSAID else spelled(item)) + outside)
         lines += [f"run for up to {self.seconds:g} s"] if self.seconds else []
         lines += [f"use up to {self.memory_mib} MiB of memory"] if self.memory_mib else []
         return [*lines, *(["keep a worker of its own between calls"] if self.stateful else [])]
@@ -158,13 +167,6 @@ def joined(grants: Iterable[Grants]) -> Grants:
     )
 
 
-def _both(kind: str, first_grants: Grants, second_grants: Grants) -> tuple[str, ...]:
-    ours, theirs = first_grants.items(kind), second_grants.items(kind)
-    return tuple(item for item in ours if second_grants.gives(kind, item)) + tuple(
-        item for item in theirs if first_grants.gives(kind, item)
-    )
-
-
 def _of(items: dict[str, tuple[str, ...]]) -> Grants:
     return Grants(
         network=items["network"],
@@ -182,10 +184,3 @@ def _serves(kind: str, item: str, grants: Grants) -> bool:
     return UNSAID in needed_items or any(
         covered(kind, need, (item,)) or covered(kind, item, (need,)) for need in needed_items
     )
-
-
-def _sentence(kind: str, item: str) -> str:
-    if item == UNSAID:
-        return _SAID[kind].format(_UNSAID_AS[kind])
-    outside = " (outside the workspace)" if kind in ("read", "write") and item.startswith("/") else ""
-    return _SAID[kind].format(spelled(item)) + outside

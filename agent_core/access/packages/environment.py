@@ -22,10 +22,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Final, TypeAlias
 
-from agent_core.base import machine, pip_process
+from agent_core.base import machine, programs
 from agent_core.base.errors import WorkspaceError
 from agent_core.base.own_environment import environment as own_environment
-from agent_core.base.pip_process import environment
 from agent_core.base.seal import Sealer
 from agent_core.base.untrusted import fence, one_line
 from agent_core.base.workspace_folder import STATE
@@ -66,10 +65,10 @@ class Pip:
         self._said.clear()
         scratch = self._folder / "tmp"
         scratch.mkdir(exist_ok=True)
-        process = await pip_process.start(
+        process = await programs.start_pip(
             *arguments,
             cwd=self._folder,
-            env=environment(own_environment(), scratch),
+            env=programs.pip_environment(own_environment(), scratch),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
@@ -183,20 +182,16 @@ def tops_of(wheel: Path) -> set[str]:
         raise PackagesError(f"{fence(wheel.name, 120)} has too many files, or one of them twice.")
     tops = set()
     for info in entries:
-        parts = _parts(wheel, info)
+        path = PurePosixPath(info.filename)
+        is_link = stat.S_ISLNK(info.external_attr >> 16)
+        if path.is_absolute() or ".." in path.parts or "\\" in info.filename or is_link:
+            message = f"{fence(wheel.name, 120)} has a path that leaves its folder: {fence(info.filename, 80)}."
+            raise PackagesError(message, fix="It is not installed, and should not be trusted.")
+        parts = path.parts
         if len(parts) > 2 and parts[0].endswith(".data"):
             parts = parts[2:] if parts[1] in _UNPACKED else ()
         tops |= {parts[0]} if parts else set()
     return tops
-
-
-def _parts(wheel: Path, info: zipfile.ZipInfo) -> tuple[str, ...]:
-    path = PurePosixPath(info.filename)
-    is_link = stat.S_ISLNK(info.external_attr >> 16)
-    if path.is_absolute() or ".." in path.parts or "\\" in info.filename or is_link:
-        message = f"{fence(wheel.name, 120)} has a path that leaves its folder: {fence(info.filename, 80)}."
-        raise PackagesError(message, fix="It is not installed, and should not be trusted.")
-    return path.parts
 
 
 def _open_wheel(wheel: Path) -> zipfile.ZipFile:
@@ -248,10 +243,8 @@ async def install(
 
 async def importable(installed: Installed, requirements: Iterable[str], tries: Tries) -> tuple[str, ...]:
     """Return the names that the requested projects provide and that can be imported."""
-    projects, places = (
-        {project(requirement) for requirement in requirements},
-        tuple((name, str(installed.folder)) for name in installed.names),
-    )
+    projects = {project(requirement) for requirement in requirements}
+    places = tuple((name, str(installed.folder)) for name in installed.names)
     candidates = [name for name, owner in installed.names.items() if owner in projects and not name.startswith("_")]
     return tuple([name for name in candidates if await tries(places, name)])
 
@@ -259,17 +252,14 @@ async def importable(installed: Installed, requirements: Iterable[str], tries: T
 def _looked_at(wheels: list[Path], pins: tuple["Pin", ...], listed: tuple[str, ...]) -> tuple[dict[str, str], set[str]]:
     if {project(wheel.name.partition("-")[0]) for wheel in wheels} != {pin.project for pin in pins}:
         raise PackagesError("The downloaded files are not the requested ones, so nothing was installed.")
-    owners, names, tops = _own(listed), dict[str, str](), set[str]()
+    # The import names of the packages that every function sees, with their projects.
+    givers = importlib.metadata.packages_distributions()
+    owners = {name: project(givers[name][0]) for name in mounts.packages(listed) if name in givers}
+    names, tops = dict[str, str](), set[str]()
     for wheel in wheels:
         names |= names_in(wheel, owners)
         tops |= tops_of(wheel)
     return names, tops
-
-
-def _own(listed: tuple[str, ...]) -> Mapping[str, str]:
-    """Return the import names of the packages that every function sees, with their projects."""
-    givers = importlib.metadata.packages_distributions()
-    return {name: project(givers[name][0]) for name in mounts.packages(listed) if name in givers}
 
 
 def _tidy(root: Path, tops: set[str]) -> None:
@@ -474,11 +464,9 @@ class Environment:
     def folders(self, requirements: tuple[str, ...]) -> tuple[Names, tuple[str, ...]]:
         """Return the folder of each import name, and the names to import in advance; empty if nothing is installed."""
         installed = self.find(requirements)
-        return (
-            (tuple((name, str(installed.folder)) for name in installed.names), installed.ahead)
-            if installed
-            else ((), ())
-        )
+        if installed is None:
+            return (), ()
+        return tuple((name, str(installed.folder)) for name in installed.names), installed.ahead
 
     def projects(self, requirements: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
         """Return the installed import names of the required projects."""
@@ -502,7 +490,12 @@ class Environment:
                 kind = ("--dry-run", "--ignore-installed", "--no-user", "--constraint=held.txt", f"--report={report}")
                 output = await pip.run("install", *kind, *ALWAYS, *section, within_s=_RESOLVE_S)
                 resolution = await asyncio.to_thread(read_report, section, report, output)
-        _compare(resolution.pins, pins)
+        hashes = {(pin.project, pin.version): pin.sha256 for pin in pins}
+        for pin in resolution.pins:
+            if hashes.get((pin.project, pin.version), pin.sha256) != pin.sha256:
+                which = "a changed one, or another platform's"
+                message = f"{pin.project} {pin.version} is not the file that `{LOCK_PATH}` names: {which}."
+                raise PackagesError(message, fix="To pin the current one, remove its section from that file.")
         return resolution
 
     async def install(self, resolution: Resolution) -> None:
@@ -513,19 +506,16 @@ class Environment:
         """
         async with self._one_at_a_time:
             if self._shelf.get(resolution.digest) is None:
-                await self._install(resolution)
+                task = f"Fetching {', '.join(f'{pin.project} {pin.version}' for pin in resolution.pins)}"
+                with self._telling(task), self._shelf.staging() as folder:
+                    pip = Pip(folder, self._tell, self._most_bytes)
+                    installed = await install(resolution, pip, folder, self._listed, self._most_bytes)
+                    self._tell("Trying to import them")
+                    ahead = await importable(installed, resolution.requirements, self._tries)
+                    await asyncio.to_thread(self._shelf.put, resolution.digest, replace(installed, ahead=ahead))
         if self._lock.understood().get(resolution.requirements) != resolution.pins:
             async with self._exclusive_lock():
                 self._lock.put(resolution.requirements, resolution.pins)
-
-    async def _install(self, resolution: Resolution) -> None:
-        task = f"Fetching {', '.join(f'{pin.project} {pin.version}' for pin in resolution.pins)}"
-        with self._telling(task), self._shelf.staging() as folder:
-            pip = Pip(folder, self._tell, self._most_bytes)
-            installed = await install(resolution, pip, folder, self._listed, self._most_bytes)
-            self._tell("Trying to import them")
-            ahead = await importable(installed, resolution.requirements, self._tries)
-            await asyncio.to_thread(self._shelf.put, resolution.digest, replace(installed, ahead=ahead))
 
     @contextmanager
     def _telling(self, task: str) -> Iterator[None]:
@@ -564,12 +554,3 @@ class Environment:
 def _note(text: str) -> None:
     if text:
         _LOG.info("%s", text)
-
-
-def _compare(pins: tuple[Pin, ...], locked: tuple[Pin, ...]) -> None:
-    hashes = {(pin.project, pin.version): pin.sha256 for pin in locked}
-    for pin in pins:
-        if hashes.get((pin.project, pin.version), pin.sha256) != pin.sha256:
-            which = "a changed one, or another platform's"
-            message = f"{pin.project} {pin.version} is not the file that `{LOCK_PATH}` names: {which}."
-            raise PackagesError(message, fix="To pin the current one, remove its section from that file.")

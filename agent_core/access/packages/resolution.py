@@ -11,7 +11,6 @@ import re
 import stat
 import sys
 import sysconfig
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from agent_core.base import machine
+from agent_core.base.plain_files import replace_text
 from agent_core.base.untrusted import fence
 from sandbox.wire.lines import bare_lines
 from sandbox.wire.strict_json import MESSAGE, Malformed, read_json
@@ -79,7 +79,10 @@ class Resolution:
 
     def _describe_pin(self, pin: Pin) -> str:
         size = self.sizes.get(pin.project)
-        return f"{pin.project} {pin.version}" + (f" ({_megabytes(size)})" if size is not None else "")
+        if size is None:
+            return f"{pin.project} {pin.version}"
+        shown = f"{size / 1e6:.1f} MB" if size >= 100_000 else f"{max(size // 1000, 1)} kB"
+        return f"{pin.project} {pin.version} ({shown})"
 
 
 def digest_of(pins: Iterable[Pin]) -> str:
@@ -115,7 +118,8 @@ def read_report(requirements: tuple[str, ...], report: Path, output: Sequence[st
         data: dict[str, Any] = read_json(report.read_bytes(), MESSAGE)
     except Malformed as error:
         raise PackagesError(f"What pip would install cannot be read: {error}.") from error
-    sizes = _download_sizes(output)
+    downloads = filter(None, map(_DOWNLOADED.search, output))
+    sizes = {match[1]: round(float(match[2]) * _UNITS[match[3]]) for match in downloads}
     pins, known_sizes = list[Pin](), dict[str, int]()
     for item in data["install"]:
         name, version = item["metadata"]["name"], item["metadata"]["version"]
@@ -139,15 +143,6 @@ def read_report(requirements: tuple[str, ...], report: Path, output: Sequence[st
 def _sha256(file: Path) -> str:
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def _download_sizes(output: Iterable[str]) -> dict[str, int]:
-    matches = (match for line in output if (match := _DOWNLOADED.search(line)))
-    return {match[1]: round(float(match[2]) * _UNITS[match[3]]) for match in matches}
-
-
-def _megabytes(size: int) -> str:
-    return f"{size / 1e6:.1f} MB" if size >= 100_000 else f"{max(size // 1000, 1)} kB"
 
 
 _LOCK_NAME = "requirements.lock"
@@ -227,34 +222,21 @@ class Lock:
             with os.fdopen(descriptor, "rb") as file:
                 is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
                 content = file.read(_LIMIT + 1) if is_file else b""
-            return (
-                _parse_lock(content.decode("utf-8"))
-                if is_file and len(content) <= _LIMIT
-                else _odd("is not a plain file")
-            )
+            if not is_file or len(content) > _LIMIT:
+                return _odd("is not a plain file")
+            return _parse_lock(content.decode("utf-8"))
         except (OSError, UnicodeDecodeError):
             return _odd("cannot be read as text")
 
     def _write(self, sections: Sections) -> None:
-        text = text_of(sections)
-        temporary = ""
         try:
-            if not sections:
+            if sections:
+                replace_text(self._file, text_of(sections), 0o644)
+            else:
                 self._file.unlink(missing_ok=True)
-                return
-            descriptor, temporary = tempfile.mkstemp(prefix=f".{_LOCK_NAME}.", suffix=".tmp", dir=self._file.parent)
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                machine.change_mode(descriptor, 0o644)
-                file.write(text)
-                file.flush()
-                os.fsync(descriptor)
-            Path(temporary).replace(self._file)
         except OSError as error:
-            if temporary:
-                Path(temporary).unlink(missing_ok=True)
-            raise PackagesError(
-                f"`{LOCK_PATH}` cannot be written: {error.strerror}.", fix="Check its rights."
-            ) from error
+            message = f"`{LOCK_PATH}` cannot be written: {error.strerror}."
+            raise PackagesError(message, fix="Check its rights.") from error
 
 
 def text_of(sections: Sections) -> str:

@@ -24,7 +24,11 @@ _KEPT = ("", "/", "!'()*~", "/!'()*~", ":/?#[]@!$&'()*+,;=")  # what different U
 
 def unfit(value: str) -> str:
     """Return the reason why a value cannot be masked and so cannot be a secret; "" if it can."""
-    if not _is_text(value):
+    try:
+        is_text = "\0" not in value and bool(value.encode())
+    except UnicodeEncodeError:
+        is_text = False
+    if not is_text:
         return "it is no text, or holds a zero character"
     if min(len(form) for form in normal(value)) < SHORTEST:
         return f"it has fewer than {SHORTEST} characters, and masking it would hide what is no secret"
@@ -57,7 +61,8 @@ def byte_forms(value: str) -> tuple[bytes, ...]:
 
 def _encodings(value: str) -> Iterator[str]:
     data = value.encode()
-    yield from (value, *_in_one_case(value))
+    # In one case, as in names of hosts and variables, unless it is then unfit.
+    yield from (value, *(variant for variant in (value.lower(), value.upper()) if not unfit(variant)))
     yield from _escapes(value)
     for safe, blank in product(_KEPT, ("%20", "+")):
         quoted = quote(value, safe=safe).replace("%20", blank)
@@ -68,11 +73,6 @@ def _encodings(value: str) -> Iterator[str]:
         yield from (text, text.replace("+", "-").replace("/", "_"))
     yield from (data.hex(), data.hex().upper())
     yield from ("".join(f"%{byte:02x}" for byte in data), "".join(f"%{byte:02X}" for byte in data))
-
-
-def _in_one_case(value: str) -> Iterator[str]:
-    """Yield the value in lower and in upper case, as in names of hosts and variables, unless it is then unfit."""
-    yield from (variant for variant in (value.lower(), value.upper()) if not unfit(variant))
 
 
 def _around(form: str) -> Iterator[str]:
@@ -109,13 +109,6 @@ def _core(data: bytes, before: int) -> str:
     first = (before * 8 + 5) // 6
     end = (before + len(data)) * 8 // 6
     return encoded[first:end]
-
-
-def _is_text(value: str) -> bool:
-    try:
-        return "\0" not in value and bool(value.encode())
-    except UnicodeEncodeError:
-        return False
 
 
 def needed(candidates: Iterable[str]) -> tuple[str, ...]:

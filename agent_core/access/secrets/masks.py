@@ -52,7 +52,8 @@ class Pieces:
     def settled(self, text: str) -> int:
         """Return how much of a growing text can be cleaned already: whole lines, with no secret across their end."""
         begun = max((_beginning_at_end(form, text) for form in self._forms), default=0)
-        inside = max((size for size in range(1, _ANYWHERE) if self._is_inside(text[-size:])), default=0)
+        sizes = (size for size in range(1, _ANYWHERE) if any(text[-size:] in plain for plain in self._plain))
+        inside = max(sizes, default=0)
         place = _line_end(text, len(text) - max(begun, inside))
         for _ in range(_BACKWARDS):
             first = self._first_over(place, text)
@@ -60,9 +61,6 @@ class Pieces:
                 return place
             place = _line_end(text, first)
         return 0
-
-    def _is_inside(self, piece: str) -> bool:
-        return any(piece in text for text in self._plain)
 
     def _first_over(self, place: int, text: str) -> int:
         """Return the start of the first form or piece that spans a position; the position itself if there is none."""
@@ -76,10 +74,11 @@ class Pieces:
             return text
         hits = [at for at in range(len(text) - _ANYWHERE + 1) if text[at : at + _ANYWHERE] in self._runs]
         parts: list[str] = []
-        end = 0
-        for last, first in _stretches(hits):
-            parts.append(text[end:first])
-            end = last + _ANYWHERE
+        end = 0  # of the last stretch; overlapping pieces are one
+        for at in hits:
+            if at >= end:
+                parts.append(text[end:at])
+            end = at + _ANYWHERE
         return self._mark.join([*parts, text[end:]])
 
     def _trim(self, part: str) -> str:
@@ -89,17 +88,6 @@ class Pieces:
         if size := self._tails.at_end(part[: self._tails.longest][::-1]):
             part = self._mark + part[size:]
         return part
-
-
-def _stretches(hits: list[int]) -> list[tuple[int, int]]:
-    """Merge overlapping positions into stretches, each with its last and first position."""
-    rows: list[tuple[int, int]] = []
-    for at in hits:
-        if rows and at < rows[-1][0] + _ANYWHERE:
-            rows[-1] = (at, rows[-1][1])
-        else:
-            rows.append((at, at))
-    return rows
 
 
 def _line_end(text: str, place: int) -> int:
@@ -175,7 +163,9 @@ class Masks:
         self._pairs = sorted(set(pairs))
         values = {value for _, value in self._pairs}
         names = {form: name for name, value in self._pairs for form in forms(value)}
-        self._around = _around({character for form in names for character in form})
+        used = {character for form in names for character in form}
+        others: Iterator[str] = (chr(code) * 2 for code in _PRIVATE)
+        self._around = next(pair for pair in chain(_AROUND, others) if not used.intersection(pair))
         self._marks = {
             form: self._mark(names[form], names) for form in sorted(names, key=lambda form: (-len(form), form))
         }
@@ -293,12 +283,6 @@ def _replace_forms(text: str, marked_forms: Found) -> str:
     for form, mark in marked_forms:
         text = text.replace(form, mark)
     return text
-
-
-def _around(used: set[str]) -> str:
-    """Return two characters that occur in no form."""
-    others: Iterator[str] = (chr(code) * 2 for code in _PRIVATE)
-    return next(pair for pair in chain(_AROUND, others) if not used.intersection(pair))
 
 
 def _numbers(value: str) -> Iterator[Decimal | float]:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -55,7 +56,9 @@ class Secrets:
 
     def pairs(self, names: Iterable[str]) -> frozenset["Pair"]:
         """Return the secrets with these names that are set anywhere, with their values, for masking."""
-        variables, stored = self._variables(), self._vault_values()
+        variables, stored = self._variables(), dict[str, str]()
+        with suppress(Unsafe):
+            stored = {**self.vault.read()}
         pairs = ((name, values[name]) for name in names for values in (variables, stored) if name in values)
         return frozenset((name, value) for name, value in pairs if not refusal(value))
 
@@ -108,12 +111,6 @@ class Secrets:
             name.removeprefix(VARIABLE): value for name, value in environment.items() if name.startswith(VARIABLE)
         }
         return {name: value for name, value in secrets.items() if value and _NAME.fullmatch(name)}
-
-    def _vault_values(self) -> Mapping[str, str]:
-        try:
-            return self.vault.read()
-        except Unsafe:
-            return {}
 
 
 def is_name(text: object) -> bool:

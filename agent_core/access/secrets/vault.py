@@ -74,7 +74,7 @@ class Vault:
         path = self.path
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with _folder(path.parent) as folder, _alone(path.parent):
+            with _folder(path.parent) as folder, machine.locked_folder(path.parent):
                 with suppress(FileNotFoundError):
                     return _write(folder, different(_read(folder, path)))
                 _write(folder, different({}))
@@ -87,16 +87,6 @@ def shown(path: Path) -> str:
     if (base := home()) is not None and path.is_relative_to(base):
         return f"~/{shlex.quote(str(path.relative_to(base)))}"
     return shlex.quote(str(path))
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    descriptor = machine.open_folder(folder)
-    try:
-        machine.lock(descriptor)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager
@@ -138,7 +128,8 @@ def _parse(data: bytes, path: Path) -> Mapping[str, str]:
 
 
 def _write(folder: int, values: Mapping[str, str]) -> None:
-    text = _HEAD + "".join(f"{name} = {_quote(value)}\n" for name, value in sorted(values.items()))
+    quoted = ((name, json.dumps(values[name], ensure_ascii=False)) for name in sorted(values))
+    text = _HEAD + "".join(f"{name} = {value}\n" for name, value in quoted).replace("\x7f", "\\u007f")
     with suppress(FileNotFoundError):
         folders.remove(_BESIDE, folder)
     with os.fdopen(folders.open_in(_BESIDE, folder, machine.MAKING, 0o600), "w", encoding="utf-8") as file:
@@ -147,10 +138,6 @@ def _write(folder: int, values: Mapping[str, str]) -> None:
         os.fsync(file.fileno())
     folders.replace(_BESIDE, FILE, folder)
     folders.save(folder)
-
-
-def _quote(value: str) -> str:
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _check_owner(status: os.stat_result, path: Path) -> None:

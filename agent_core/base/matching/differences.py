@@ -126,12 +126,18 @@ class _Comparing:
             self.is_exact = False
             return
         before, after = self._old[i1:i2], self._new[j1:j2]
-        if (cost := _cost(before, after)) <= self._left.steps:
+        counts = Counter(after)
+        most = min(len(before), len(after))
+        # An upper bound of the steps of `difflib`: each block that it finds takes one step per equal pair.
+        cost = sum(counts[line] for line in before) * most + len(before) + len(after)
+        if cost <= self._left.steps:
             self._left.steps -= cost
             blocks = SequenceMatcher(None, before, after, autojunk=False).get_matching_blocks()
             yield from ((i1 + block.a, j1 + block.b, block.size) for block in blocks if block.size)
             return
-        head, tail = _ends(before, after)
+        head = next((n for n in range(most) if before[n] != after[n]), most)
+        most -= head
+        tail = next((n for n in range(most) if before[-1 - n] != after[-1 - n]), most)
         if head or tail:
             yield i1, j1, head
             yield (i1 + head, i2 - tail), (j1 + head, j2 - tail)
@@ -153,20 +159,6 @@ class _Comparing:
             yield start, begin, 1
             i, j = start + 1, begin + 1
         yield (i, i2), (j, j2)
-
-
-def _cost(old: Sequence[str], new: Sequence[str]) -> int:
-    """Return an upper bound of the steps of `difflib`: each block that it finds takes one step per equal pair."""
-    counts = Counter(new)
-    return sum(counts[line] for line in old) * min(len(old), len(new)) + len(old) + len(new)
-
-
-def _ends(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
-    """Return how many lines are equal at the beginning, and how many of the rest at the end."""
-    most = min(len(old), len(new))
-    head = next((n for n in range(most) if old[n] != new[n]), most)
-    most -= head
-    return head, next((n for n in range(most) if old[-1 - n] != new[-1 - n]), most)
 
 
 def _anchors(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:

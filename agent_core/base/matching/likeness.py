@@ -80,7 +80,9 @@ def likeness(texts: Sequence[str], text: str, vectors: Mapping[str, bytes] | Non
     if not vectors or not vectors.keys() >= {*texts, text}:
         return scores
     table = np.frombuffer(b"".join(map(vectors.__getitem__, [*texts, text])), "<f4").reshape(len(texts) + 1, -1)
-    mixed: Array = (scores + _MEANING * _by_meaning(table)) / 2
+    apart = table - table[:-1].sum(0) / (len(texts) + _SHRUNK)  # without what the texts have in common
+    apart = apart / np.maximum(np.linalg.norm(apart, axis=1, keepdims=True), 1e-9)
+    mixed: Array = (scores + _MEANING * (apart[:-1] @ apart[-1])) / 2
     return mixed
 
 
@@ -102,11 +104,3 @@ def _parts(text: str) -> Counter[str]:
     whole = f" {' '.join(words)} "
     stretches = (whole[start : start + size] for size in _SIZES for start in range(len(whole) - size + 1))
     return Counter(dict.fromkeys([*(f"\n{word}" for word in words), *stretches], 1))
-
-
-def _by_meaning(vectors: Array) -> Array:
-    """Return the cosine of each row and the last row, after subtracting the mean of the others."""
-    apart = vectors - vectors[:-1].sum(0) / (len(vectors) - 1 + _SHRUNK)
-    apart = apart / np.maximum(np.linalg.norm(apart, axis=1, keepdims=True), 1e-9)
-    cosines: Array = apart[:-1] @ apart[-1]
-    return cosines

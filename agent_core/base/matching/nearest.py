@@ -17,11 +17,15 @@ def nearest(name: str, names: Iterable[str], most: int = 1, likeness: float = 0.
     letters = Counter(name)
     if not 0 < len(name) <= _LONGEST:
         return []
-    fitting = (candidate for candidate in islice(names, _MOST) if _can_be(len(name), len(candidate), likeness))
-    shared = (
-        (_shared_letters(letters, candidate) * 2 / (len(name) + len(candidate)), candidate) for candidate in fitting
-    )
-    best = nlargest(_COMPARED, (pair for pair in shared if pair[0] >= likeness))
+    shared: list[tuple[float, str]] = []
+    for candidate in islice(names, _MOST):
+        length = len(name) + len(candidate)
+        if 2 * min(len(name), len(candidate)) < likeness * length:
+            continue
+        common = sum(min(candidate.count(letter), count) for letter, count in letters.items())  # in any order
+        if common * 2 / length >= likeness:
+            shared.append((common * 2 / length, candidate))
+    best = nlargest(_COMPARED, shared)
     matcher = SequenceMatcher(b=name, autojunk=False)
     scored = []
     for _, match in best:
@@ -34,15 +38,6 @@ def did_you_mean(name: str, names: Iterable[str], otherwise: str, likeness: floa
     """Return a sentence that suggests the most similar known name; `otherwise` if none is similar."""
     matches = nearest(name, names, likeness=likeness)
     return f"Did you mean `{matches[0]}`?" if matches else otherwise
-
-
-def _can_be(length: int, other_length: int, likeness: float) -> bool:
-    return 2 * min(length, other_length) >= likeness * (length + other_length)
-
-
-def _shared_letters(letters: Counter[str], name: str) -> int:
-    """Return how many letters two names share, in any order."""
-    return sum(min(name.count(letter), count) for letter, count in letters.items())
 
 
 _LOOKS: Final = str.maketrans({"0": "o", "1": "l", "i": "l", "5": "s", "8": "b", "_": "", "-": ""})

@@ -16,10 +16,13 @@ class Wildcard:
 
     def __init__(self, pattern: str) -> None:
         self._is_long = len(pattern) > LONGEST
-        parts = [] if self._is_long else [*_parts(pattern)]
-        self._tokens = [part for part in parts if part is not None]
-        # One bit for each number of matched tokens; a star keeps its bit.
-        self._stars = sum({1 << _done_before(parts, place) for place, part in enumerate(parts) if part is None})
+        self._tokens: list[_Token] = []
+        self._stars = 0  # one bit for each number of matched tokens; a star keeps its bit
+        for part in () if self._is_long else _parts(pattern):
+            if part is None:
+                self._stars |= 1 << len(self._tokens)
+            else:
+                self._tokens.append(part)
         self._fitting = lru_cache(maxsize=512)(self._those_that_fit)
 
     def fits(self, text: str) -> bool:
@@ -35,19 +38,18 @@ class Wildcard:
 
     def _those_that_fit(self, character: str) -> int:
         """Return a bit for each token that matches a character."""
-        return sum(1 << place for place, token in enumerate(self._tokens) if _fits(token, character))
-
-
-def _done_before(parts: list[_Token | None], place: int) -> int:
-    return sum(part is not None for part in parts[:place])
+        tokens = enumerate(self._tokens)
+        return sum(1 << place for place, (inside, is_not) in tokens if _is_in(inside, character) != is_not)
 
 
 def _parts(pattern: str) -> Iterator[_Token | None]:
     """Yield the tokens of a pattern; None for a star."""
     place = 0
     while place < len(pattern):
-        sign, end = pattern[place], place
-        if sign == "[" and (end := _closing(pattern, place)) > place:
+        sign, end = pattern[place], -1
+        if sign == "[":  # its closing bracket is not the first character inside, since `[]a]` contains one
+            end = pattern.find("]", place + (3 if pattern[place + 1 : place + 2] in ("!", "^") else 2))
+        if end > place:
             inside = pattern[place + 1 : end]
             is_negated = inside[0] == "!"
             yield (inside[is_negated:], is_negated)
@@ -55,17 +57,6 @@ def _parts(pattern: str) -> Iterator[_Token | None]:
             yield None if sign == "*" else _ANY if sign == "?" else (sign, False)
             end = place
         place = end + 1
-
-
-def _closing(pattern: str, place: int) -> int:
-    """Return the position of the closing bracket, or -1. It is not the first character, since `[]a]` contains one."""
-    first = place + 2 if pattern[place + 1 : place + 2] in ("!", "^") else place + 1
-    return pattern.find("]", first + 1)
-
-
-def _fits(token: _Token, character: str) -> bool:
-    inside, is_negated = token
-    return _is_in(inside, character) != is_negated
 
 
 def _is_in(inside: str, character: str) -> bool:

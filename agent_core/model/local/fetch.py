@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO, Final
 from urllib.parse import urlsplit
 
-from agent_core.base import machine, pip_process
+from agent_core.base import machine, programs
 from agent_core.base.errors import IntegrityError, ModelError, UsageError, WorkspaceError
 from agent_core.base.own_environment import environment
 from agent_core.base.user_folders import expand_home
@@ -175,11 +175,11 @@ async def _download(package: str, where: Path) -> AsyncGenerator[int, None]:
     """
     shutil.rmtree(where, ignore_errors=True)
     await asyncio.to_thread(where.mkdir)
-    process = await pip_process.start(
+    process = await programs.start_pip(
         *("download", "--no-deps", "--only-binary=:all:", "--no-input", "--quiet", "--no-cache-dir"),
         *("--dest", str(where), package),
         cwd=where,
-        env=pip_process.environment(environment(), where),
+        env=programs.pip_environment(environment(), where),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
@@ -301,7 +301,10 @@ class _Fetching:
                 elif isinstance(error, IntegrityError):
                     raise
             else:
-                return self._put_into_place()
+                target = folder() / self._weights.file
+                partial_of(self._weights).replace(target)
+                mark_verified(self._weights, target)
+                return target
         raise ModelError(f"{self._weights.name} could not be fetched: " + " ".join(reasons), fix=self._fix())
 
     async def _take(self, source: WeightsSource) -> None:
@@ -356,12 +359,6 @@ class _Fetching:
     def _tell(self, note: str = "", coming: int = 0) -> None:
         self._shown = self._partial_size if note else max(self._shown, self._partial_size + coming)
         self._listener(DownloadProgress(min(self._shown, self._weights.size), self._weights.size, note))
-
-    def _put_into_place(self) -> Path:
-        target = folder() / self._weights.file
-        partial_of(self._weights).replace(target)
-        mark_verified(self._weights, target)
-        return target
 
     def _fix(self) -> str:
         command = f"knapper models get {self._weights.name}"

@@ -102,10 +102,24 @@ class Child:
         Raises:
             ModelError: it could not start or load the weights.
         """
-        place = _private_place()
+        usual = tempfile.gettempdir()
+        short = usual if len(usual) < _LONGEST_ADDRESS else "/tmp"  # noqa: S108 - for the address of a socket
+        place = Path(tempfile.mkdtemp(prefix="knapper-engine-", dir=short))
         child: Child | None = None
         try:
-            child = cls(await _spawn(), place)
+            process = await programs.start(
+                programs.python(str(_PROGRAM)),
+                stdin=PIPE,
+                stdout=PIPE,
+                stderr=DEVNULL,
+                env={
+                    **programs.variables_for_python(),
+                    "GGML_NO_BACKTRACE": "1",
+                },  # a crashing engine starts no debugger
+                cwd="/",
+                limit=_LONGEST_LINE,
+            )
+            child = cls(process, place)
             await child._load(plan)
         except BaseException:
             shutil.rmtree(place, ignore_errors=True)
@@ -188,24 +202,6 @@ class Child:
         unknown = (f"ended unexpectedly ({_signal_name(-code) if code < 0 else f'exit code {code}'})", _FIX)
         how, fix = _ENDS.get(-code, unknown)
         return ModelError(f"The engine of the local model {how}.", fix=fix)
-
-
-async def _spawn() -> Process:
-    return await programs.start(
-        programs.python(str(_PROGRAM)),
-        stdin=PIPE,
-        stdout=PIPE,
-        stderr=DEVNULL,
-        env={**programs.variables_for_python(), "GGML_NO_BACKTRACE": "1"},  # a crashing engine starts no debugger
-        cwd="/",
-        limit=_LONGEST_LINE,
-    )
-
-
-def _private_place() -> Path:
-    """Return a new folder private to this user, with a path that is short enough for a socket address."""
-    usual = tempfile.gettempdir()
-    return Path(tempfile.mkdtemp(prefix="knapper-engine-", dir=usual if len(usual) < _LONGEST_ADDRESS else "/tmp"))  # noqa: S108 - made by mkdtemp
 
 
 def _signal_name(number: int) -> str:

@@ -63,18 +63,12 @@ def _completion(body: Body, reply: TourReply) -> httpx2.Response:
     finish = "tool_calls" if reply.call else "stop"
     n = len(body["messages"])
     head: Body = {"id": f"tour-{n}", "created": 0, "model": SERVED}
-    calls = _calls(reply, n)
+    arguments = json.dumps(reply.arguments, ensure_ascii=False)
+    call = {"id": f"tour_{n}", "type": "function", "function": {"name": reply.call, "arguments": arguments}}
     deltas: list[Body] = [{"content": reply.text[at : at + _PIECE]} for at in range(0, len(reply.text), _PIECE)]
-    deltas += [{"tool_calls": [{"index": 0, **call}]} for call in calls]
+    deltas += [{"tool_calls": [{"index": 0, **call}]}] if reply.call else []
     choices: list[Body] = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
     choices.append({"index": 0, "delta": {}, "finish_reason": finish})
     chunks: list[Body] = [{**head, "object": "chat.completion.chunk", "choices": [choice]} for choice in choices]
     events = b"".join(b"data: " + json.dumps(chunk).encode() + b"\n\n" for chunk in chunks) + b"data: [DONE]\n\n"
     return httpx2.Response(200, headers={"Content-Type": "text/event-stream"}, content=events)
-
-
-def _calls(reply: TourReply, n: int) -> list[Body]:
-    if not reply.call:
-        return []
-    function = {"name": reply.call, "arguments": json.dumps(reply.arguments, ensure_ascii=False)}
-    return [{"id": f"tour_{n}", "type": "function", "function": function}]

@@ -76,7 +76,10 @@ def connect(conninfo: str) -> Db:
     Raises:
         psycopg.OperationalError: no connection is possible.
     """
-    options = {**_OPTIONS, **_password(conninfo)}
+    # What libpq would read from the environment if the program had not removed it.
+    given = {option: environment().get(name, "") for name, option in _SECRETS.items()}
+    parts = conninfo_to_dict(conninfo)
+    options = {**_OPTIONS, **{option: value for option, value in given.items() if value and not parts.get(option)}}
     db: Db = psycopg.connect(conninfo, autocommit=True, cursor_factory=RawCursor, **options)  # type: ignore[arg-type]
     try:
         db.adapters.register_loader(_FLOATS_OID, _FloatsLoader)
@@ -86,12 +89,6 @@ def connect(conninfo: str) -> Db:
         db.close()
         raise
     return db
-
-
-def _password(conninfo: str) -> dict[str, str]:
-    """Return the options that libpq would read from the environment if the program had not removed them."""
-    found = {option: environment().get(name, "") for name, option in _SECRETS.items()}
-    return {option: value for option, value in found.items() if value and not conninfo_to_dict(conninfo).get(option)}
 
 
 @dataclass(frozen=True, slots=True)

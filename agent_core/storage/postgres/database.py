@@ -156,7 +156,8 @@ class Database(Tables):
         running.was_connected = False
         try:
             with self._connection(running) as db:
-                return work(self._session(db))
+                clock = DatabaseClock(self._clock, self._skew)
+                return work(PostgresSession(db, clock, self._keep_calls, self._sealer, words, vectors))
         except CommitLost as lost:  # of a transaction that a query began, which may safely run twice
             raise psycopg.OperationalError("the connection is lost") from lost
         except Misfit as error:
@@ -172,10 +173,6 @@ class Database(Tables):
             if isinstance(error, psycopg.ProgrammingError) and error.sqlstate != "42501"
             else (explain(error, self.place))
         )
-
-    def _session(self, db: Db) -> PostgresSession:
-        clock = DatabaseClock(self._clock, self._skew)
-        return PostgresSession(db, clock, self._keep_calls, self._sealer, words, vectors)
 
     def _was_committed(self, transaction: str, running: _Running) -> bool:
         """Ask the database about a transaction, waiting until the database is available and the transaction has ended.
@@ -370,7 +367,14 @@ def migrate(db: Db, place: str, folder: Path = FOLDER) -> None:
             message = f"The database {place} has schema {current}, and this program knows schemas up to {latest}."
             raise StorageError(message, fix=f"Upgrade the program; this copy came from {origin()}.")
         for number in range(current + 1, latest + 1):
-            _run(db, number, files[number].read_text(encoding="utf-8"))
+            with db.transaction():
+                if number == 1:
+                    db.execute(f"create schema if not exists {SCHEMA}")
+                    db.execute(
+                        "create table migration (number bigint primary key, at timestamptz not null default now())"
+                    )
+                db.execute(files[number].read_text(encoding="utf-8").encode())
+                db.execute("insert into migration (number) values ($1)", (number,))
         with suppress(*_NO_EXTENSION):  # searches report that it is missing
             db.execute("create extension if not exists vector with schema public")
     finally:
@@ -424,12 +428,3 @@ def _move_old_schema(db: Db, place: str) -> None:
 
 def _is_there(db: Db, table: str) -> bool:
     return db.execute("select to_regclass($1)", (table,)).fetchall()[0][0] is not None
-
-
-def _run(db: Db, number: int, sql: str) -> None:
-    with db.transaction():
-        if number == 1:
-            db.execute(f"create schema if not exists {SCHEMA}")
-            db.execute("create table migration (number bigint primary key, at timestamptz not null default now())")
-        db.execute(sql.encode())
-        db.execute("insert into migration (number) values ($1)", (number,))

@@ -11,9 +11,8 @@ from typing import Final
 from agent_core.base.errors import StorageError
 
 from ..memory_store import Hit
-from ..tables.lanes import Lane, grow, lane, numbers, spaces
+from ..tables.lanes import FLOAT, Lane, check_vectors, grow, lane, numbers, spaces
 from ..tables.session import Key
-from ..tables.vector_form import FLOAT, check_vectors
 from .connection import PostgresSession
 
 _SCHEMA: Final = (

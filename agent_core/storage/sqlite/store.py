@@ -201,7 +201,8 @@ class SqliteStore(StateFile, StoreTables):
             raise explain(error, path) from error
         except OSError as error:
             raise explain_os(error, path) from error
-        return cls(path, _session(db, clock, keep_calls, sealer), recovered)
+        session = SqliteSession(db, clock, keep_calls, sealer, postings=fts, vectors=vector_index)
+        return cls(path, session, recovered)
 
     @property
     def recovered(self) -> str | None:
@@ -313,10 +314,6 @@ class SqliteStore(StateFile, StoreTables):
             message = f"It is forgotten, but its bytes are still in `{self.path}`, which another process reads."
             raise StorageError(message, fix="End that process: the next command here writes the file anew.") from error
         return counts
-
-
-def _session(db: apsw.Connection, clock: StoreClock, keep_calls: int, sealer: Sealer) -> SqliteSession:
-    return SqliteSession(db, clock, keep_calls, sealer, postings=fts, vectors=vector_index)
 
 
 # Rewriting of a state file after forgetting, so that none of the forgotten data remains in it.

@@ -17,9 +17,8 @@ from agent_core.base.errors import StorageError
 from agent_core.base.own_installation import reinstall
 
 from ..memory_store import Hit
-from ..tables.lanes import Lane, advance, grow, lane, numbers, spaces
+from ..tables.lanes import FLOAT, WIDEST, Lane, advance, check_vectors, grow, lane, numbers, spaces
 from ..tables.session import Key
-from ..tables.vector_form import FLOAT, WIDEST, check_vectors
 from .connection import SqliteSession
 from .migrate import drop_unread
 

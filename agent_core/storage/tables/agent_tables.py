@@ -5,7 +5,7 @@ data (the recall index, vectors) is created again by the code that needs it.
 """
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -24,11 +24,11 @@ from ..agent_store import (
     text_names,
 )
 from ..function_store import PinFunction
-from ..memory_store import BlockChange, DocumentRow, PassageRow, SaveDocument, SavePassages, SectionRow
+from ..memory_store import DocumentRow, PassageRow, SaveDocument, SavePassages
 from ..subject import SETTINGS, Misfit, SaveText, Write, dump, parse_row
 from ..turn_store import SUMMARY, Entry
 from . import word_index
-from .block_tables import access_of, block_of, block_value
+from .block_tables import access_of, block_of, history_of, sections_of
 from .session import SqlSession
 from .tables import Tables, apply, change, perform, query
 from .thread_tables import leave_threads
@@ -61,6 +61,10 @@ _ALL_OF_AN_AGENT = (
     "delete from turn where agent = ?",
     "delete from event where agent = ?",
 )
+
+
+_PASSAGES = "select id, text, words, at, tags, source, place, document, n from passage where agent = ? order by seq"
+_DOCUMENTS = "select hash, name, kind, at, done, total, complete from document where agent = ? order by seq"
 
 
 class AgentTables(Tables):
@@ -113,7 +117,9 @@ class AgentTables(Tables):
             raise StorageError(f"There is an agent `{whole.name}` already.")
         turns = {turn.id: _free(session, "turn", turn.id) for turn in whole.turns}
         blocks = {block.row.id: _free(session, "block", block.row.id) for block in whole.blocks}
-        had = [block for block in whole.blocks if (share or block.row.id in attached) and _is_shared(session, block)]
+        shared = [block for block in whole.blocks if block.row.shared and (share or block.row.id in attached)]
+        is_there = "select 1 from block where id = ? and shared"
+        had = [block for block in shared if session.one(is_there, block.row.id)]
         blocks |= {block.row.id: block.row.id for block in had}
         apply(session, _writes(whole))
         for section in whole.sections:  # a `SaveSection` write would change their time of editing
@@ -179,17 +185,25 @@ def _caller(settings: str) -> object:
 def _read(session: SqlSession, agent: str) -> WholeAgent:
     settings = session.one("select settings from agent where name = ?", agent)
     turns = tuple(_turns(session, agent))
+    named = {name for turn in turns for entry in turn.entries for name in text_names(entry)}
+    texts = [(name, session.one("select text from text where hash = ?", name)) for name in sorted(named)]
     return WholeAgent(
         agent,
         parse_row(settings[0], dict) if settings else None,
         turns,
         tuple(_events(session, "agent = ? and turn is null order by due, seq", agent)),
         tuple(_blocks(session, agent)),
-        tuple(_sections(session, agent)),
-        tuple(_passages(session, agent)),
-        tuple(_documents(session, agent)),
+        tuple(sections_of(session, agent)),
+        tuple(
+            PassageRow(id, agent, text, words, at, tuple(parse_row(tags, [str])), *columns)
+            for id, text, words, at, tags, *columns in session.all(_PASSAGES, agent)
+        ),
+        tuple(
+            DocumentRow(hash, agent, name, kind, at, done, total, bool(complete))
+            for hash, name, kind, at, done, total, complete in session.all(_DOCUMENTS, agent)
+        ),
         tuple(row[0] for row in session.all("select function from pin where agent = ? order by function", agent)),
-        _texts(session, turns),
+        {name: row[0] for name, row in texts if row},
     )
 
 
@@ -232,47 +246,15 @@ def _blocks(session: SqlSession, agent: str) -> Iterator[WholeBlock]:
     )
     for attached, *columns in rows:
         row = block_of(tuple(columns))
-        changes = session.all(
-            "select version, value, what, by, agent, turn, at from block_change where block = ? order by version",
-            row.id,
-        )
-        history = tuple(BlockChange(row.id, change[0], block_value(change[1]), *change[2:]) for change in changes)
+        history = tuple(history_of(session, row.id))
         access = access_of(session, row.id)
         yield WholeBlock(row, history, bool(attached), access.readers, access.writers)
-
-
-def _sections(session: SqlSession, agent: str) -> Iterator[SectionRow]:
-    sql = "select name, position, text, chars, edited from section where agent = ? order by position, name"
-    return (SectionRow(*row) for row in session.all(sql, agent))
-
-
-def _passages(session: SqlSession, agent: str) -> Iterator[PassageRow]:
-    sql = "select id, text, words, at, tags, source, place, document, n from passage where agent = ? order by seq"
-    for id, text, words, at, tags, *columns in session.all(sql, agent):
-        yield PassageRow(id, agent, text, words, at, tuple(parse_row(tags, [str])), *columns)
-
-
-def _documents(session: SqlSession, agent: str) -> Iterator[DocumentRow]:
-    sql = "select hash, name, kind, at, done, total, complete from document where agent = ? order by seq"
-    for hash, name, kind, at, done, total, complete in session.all(sql, agent):
-        yield DocumentRow(hash, agent, name, kind, at, done, total, bool(complete))
-
-
-def _texts(session: SqlSession, turns: Iterable[WholeTurn]) -> dict[str, str]:
-    """Return the texts that the entries refer to by hash."""
-    named = {name for turn in turns for entry in turn.entries for name in text_names(entry)}
-    rows = ((name, session.one("select text from text where hash = ?", name)) for name in sorted(named))
-    return {name: row[0] for name, row in rows if row}
 
 
 def _free(session: SqlSession, table: str, id: str) -> str:
     """Return the id, or a new one if it is taken."""
     row = session.one(f"select 1 from {table} where id = ?", id)  # noqa: S608  (our own table name)
     return session.clock.new_id() if row else id
-
-
-def _is_shared(session: SqlSession, block: WholeBlock) -> bool:
-    return block.row.shared and bool(session.one("select 1 from block where id = ? and shared", block.row.id))
 
 
 def _writes(whole: WholeAgent) -> Iterator[Write]:
@@ -288,14 +270,15 @@ def _writes(whole: WholeAgent) -> Iterator[Write]:
 def _put_turns(session: SqlSession, whole: WholeAgent, ids: dict[str, str]) -> None:
     counted: list[int] = []
     for turn in whole.turns:
-        events = [_put_event(session, whole.name, event) for event in turn.events]
+        events = [_put_event(session, whole.name, turn_event) for turn_event in turn.events]
         seq = session.all(
             "insert into turn (id, agent, event, state, attempt, n, owner, hidden, started, ended)"
             " values (?, ?, ?, ?, 1, ?, '', ?, ?, ?) returning seq",
             *(ids[turn.id], whole.name, events[0], turn.state, len(turn.entries), turn.hidden),
             *(turn.started, turn.ended),
         )[0][0]
-        _take(session, events, seq)
+        for event in events:
+            session.all("update event set turn = ? where seq = ?", seq, event)
         for n, entry in enumerate(turn.entries):
             counted.append(seq << N_BITS | n)
             session.all(
@@ -320,24 +303,16 @@ def _place(upto: int, numbers: list[int]) -> int:
     return numbers[min(upto, len(numbers)) - 1] if upto > 0 else 0
 
 
-def _json(payload: dict[str, Any] | str) -> str:
-    return payload if isinstance(payload, str) else dump(payload)
-
-
 def _put_event(session: SqlSession, agent: str, event: WholeEvent) -> int:
     is_timed = event.due is not None
     due = event.due if is_timed else event.at
+    payload = event.payload if isinstance(event.payload, str) else dump(event.payload)
     seq = session.all(
         "insert into event (id, agent, key, kind, payload, due, timed, at) values (?, ?, ?, ?, ?, ?, ?, ?)"
         " returning seq",
-        *(session.clock.new_id(), agent, event.key, event.kind, _json(event.payload), due, is_timed, event.at),
+        *(session.clock.new_id(), agent, event.key, event.kind, payload, due, is_timed, event.at),
     )[0][0]
     return int(seq)
-
-
-def _take(session: SqlSession, events: Collection[int], turn: int) -> None:
-    for event in events:
-        session.all("update event set turn = ? where seq = ?", turn, event)
 
 
 def _put_block(session: SqlSession, block: WholeBlock, id: str, turns: dict[str, str]) -> None:

@@ -1,16 +1,19 @@
-"""The tables of approvals and of questions to the user.
+"""The tables of approvals, of questions to the user, and of tokens.
 
-Questions and answers are trusted only if this user's program wrote them.
+Questions, answers and tokens are trusted only if this user's program wrote them.
 """
 
-from typing import Final
+from collections.abc import Iterator
+from typing import Any, Final
 
 from ..approval_store import DropYes, QuestionRow, SaveYes, YesRow
 from ..subject import dump, is_signed, parse_row, sign
+from ..token_store import TokenRow
 from .session import SqlSession
 from .tables import Tables, change, perform, query
 
 _DECISION: Final = {"answer": str, "word": str, "by": str}
+_TOKENS: Final = "select id, name, digest, scopes, agents, expires, added_at, seal from token"
 _ENDED: Final = {"answer": "no", "word": "", "by": "ended"}
 
 
@@ -102,3 +105,43 @@ def _save_yes(write: SaveYes, session: SqlSession) -> None:
 @perform.register
 def _drop_yes(write: DropYes, session: SqlSession) -> None:
     session.all("delete from yes where function = ?1 and (digest = ?2 or ?2 = '')", write.function, write.digest)
+
+
+class TokenTables(Tables):
+    """The tokens of the server."""
+
+    @change
+    def add_token(self, session: SqlSession, row: TokenRow) -> bool:
+        """Store a token whose name is free."""
+        if session.one("select 1 from token where name = ?", row.name):
+            return False
+        values = (row.id, row.name, row.digest, dump(row.scopes), dump(row.agents), row.expires)
+        session.all(
+            "insert into token (id, name, digest, scopes, agents, expires, added_at, seal)"
+            " values (?, ?, ?, ?, ?, ?, ?, ?)",
+            *(*values, session.clock.now(), sign(session.sealer, "token", *map(str, values))),
+        )
+        return True
+
+    @query
+    def tokens(self, session: SqlSession) -> list[TokenRow]:
+        """Return all tokens, by name."""
+        return [*_own(session, session.all(f"{_TOKENS} order by name"))]
+
+    @query
+    def token(self, session: SqlSession, id: str) -> TokenRow | None:
+        """Return one token."""
+        return next(_own(session, session.all(f"{_TOKENS} where id = ?", id)), None)
+
+    @change
+    def revoke_token(self, session: SqlSession, name: str) -> bool:
+        """Delete a token."""
+        return bool(session.all("delete from token where name = ? returning 1", name))
+
+
+def _own(session: SqlSession, rows: list[tuple[Any, ...]]) -> Iterator[TokenRow]:  # Any: columns as SQLite types them
+    for id, name, digest, scopes, agents, expires, added_at, seal in rows:
+        values = (id, name, digest, scopes, agents, expires)
+        if is_signed(session.sealer, seal, "token", *map(str, values)):
+            scopes, agents = (tuple(parse_row(text, [str])) for text in (scopes, agents))
+            yield TokenRow(id, name, digest, scopes, agents, expires, added_at)

@@ -68,12 +68,7 @@ class BlockTables(Tables):
     @query
     def block_history(self, session: SqlSession, block: str) -> list[BlockChange]:
         """Return the lines of a block's history."""
-        rows = session.all(
-            "select block, version, value, what, by, agent, turn, at from block_change where block = ?"
-            " order by version",
-            block,
-        )
-        return [BlockChange(id, version, block_value(value), *columns) for id, version, value, *columns in rows]
+        return history_of(session, block)
 
     @query
     def block_ids(self, session: SqlSession, agent: str) -> dict[str, str]:
@@ -86,10 +81,22 @@ class BlockTables(Tables):
     @query
     def sections(self, session: SqlSession, agent: str) -> list[SectionRow]:
         """Return the sections in order."""
-        rows = session.all(
-            "select name, position, text, chars, edited from section where agent = ? order by position, name", agent
-        )
-        return [SectionRow(*row) for row in rows]
+        return sections_of(session, agent)
+
+
+def history_of(session: SqlSession, block: str) -> list[BlockChange]:
+    """Return the lines of a block's history."""
+    rows = session.all(
+        "select block, version, value, what, by, agent, turn, at from block_change where block = ? order by version",
+        block,
+    )
+    return [BlockChange(id, version, block_value(value), *columns) for id, version, value, *columns in rows]
+
+
+def sections_of(session: SqlSession, agent: str) -> list[SectionRow]:
+    """Return the sections of an agent in order."""
+    sql = "select name, position, text, chars, edited from section where agent = ? order by position, name"
+    return [SectionRow(*row) for row in session.all(sql, agent)]
 
 
 def shared_versions(session: SqlSession, agent: str) -> dict[str, int]:

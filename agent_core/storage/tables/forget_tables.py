@@ -148,7 +148,11 @@ def _forget_message(session: SqlSession, erasure: Erasure, gone: MessageGone) ->
     turn = gone.seq >> N_BITS
     kind, payload = session.all("select kind, payload from entry where seq = ?", gone.seq)[0]
     message = parse_row(payload, dict)
-    answers = _answers(session, gone.seq, [call["id"] for call in message.get("calls", ())])
+    ids = [call["id"] for call in message.get("calls", ())]
+    results = "select seq, payload from entry where seq between ? and ? and kind = 'result'"
+    rows = session.all(results, gone.seq + 1, (turn + 1 << N_BITS) - 1)
+    answers = {number: parse_row(row, dict) for number, row in rows}
+    answers = {number: answer for number, answer in answers.items() if answer.get("call_id") in ids}
     hashes = _hashes([(payload,), *((dump(answer),) for answer in answers.values())])
     for seq, blanked in {gone.seq: message, **answers}.items():
         session.all("update entry set payload = ? where seq = ?", dump(_blank(blanked)), seq)
@@ -169,14 +173,6 @@ def _forget_message(session: SqlSession, erasure: Erasure, gone: MessageGone) ->
     _drop_texts(session, hashes)
     counts["summaries"] += _resummarize(session, erasure, gone.agent, gone.seq)
     return counts
-
-
-def _answers(session: SqlSession, seq: int, ids: Sequence[str]) -> dict[int, dict[str, Any]]:  # Any: JSON
-    """Return the answers to the calls of a message, by the numbers of their entries."""
-    end = ((seq >> N_BITS) + 1 << N_BITS) - 1
-    rows = session.all("select seq, payload from entry where seq between ? and ? and kind = 'result'", seq + 1, end)
-    answers = {number: parse_row(payload, dict) for number, payload in rows}
-    return {number: answer for number, answer in answers.items() if answer.get("call_id") in ids}
 
 
 def _blank(payload: dict[str, Any]) -> dict[str, Any]:  # Any: JSON
@@ -306,7 +302,11 @@ def forget_text(session: SqlSession, redaction: Redaction, words: Words) -> Coun
         counts[place] += len(seqs)
         counts["vectors"] += drop_vectors(session, shelf, seqs)
     for place, dropped, key, texts in _DROPPED:
-        counts[place] += _drop_rows(session, redaction, dropped, key, texts)
+        # Rows that are useless in part, or that are created again.
+        rows: list[tuple[Any, ...]] = session.all(_LINES.format(", ".join((key, *texts)), dropped))
+        ids = [id for id, *values in rows if any(text and redaction.mention.within(text) for text in values)]
+        session.many(f"delete from {dropped} where {key} = ?", [(id,) for id in ids])  # noqa: S608  (our own names)
+        counts[place] += len(ids)
     return counts
 
 
@@ -390,11 +390,3 @@ def _redact_searchable(
 def drop_vectors(session: SqlSession, shelf: str, seqs: Sequence[int]) -> int:
     """Delete the vectors of rows; the index of their signs is created again."""
     return len(session.all(_VECTORS, shelf, numbers(seqs)))
-
-
-def _drop_rows(session: SqlSession, redaction: Redaction, table: str, key: str, columns: Sequence[str]) -> int:
-    """Delete rows that are useless in part, or that are created again."""
-    rows: list[tuple[Any, ...]] = session.all(_LINES.format(", ".join((key, *columns)), table))
-    ids = [id for id, *texts in rows if any(text and redaction.mention.within(text) for text in texts)]
-    session.many(f"delete from {table} where {key} = ?", [(id,) for id in ids])  # noqa: S608  (our own names)
-    return len(ids)

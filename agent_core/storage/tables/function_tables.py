@@ -226,23 +226,20 @@ def _set_manifest(write: SetManifest, session: SqlSession) -> None:
     if current != write.expected:
         raise ManifestConflict(write.module, write.expected, current)
     if write.version is not None:
-        _point(session, write.module, write.version)
+        if not session.one("select 1 from text where hash = ?", write.version):
+            message = f"Version {write.version[:12]} of `{write.module}` was never saved."
+            raise StorageError(message, fix="Save the version first.")
+        session.all(
+            "insert into manifest (module, version) values (?, ?)"
+            " on conflict (module) do update set version = excluded.version",
+            *(write.module, write.version),
+        )
     elif current is not None:
         session.all("delete from manifest where module = ?", write.module)
         session.all(
             "insert into change (module, version, by, turn, model, reason, at) values (?, null, ?, ?, '', ?, ?)",
             *(write.module, write.by, write.turn, write.reason, session.clock.now()),
         )
-
-
-def _point(session: SqlSession, module: str, version: str) -> None:
-    if not session.one("select 1 from text where hash = ?", version):
-        raise StorageError(f"Version {version[:12]} of `{module}` was never saved.", fix="Save the version first.")
-    session.all(
-        "insert into manifest (module, version) values (?, ?)"
-        " on conflict (module) do update set version = excluded.version",
-        *(module, version),
-    )
 
 
 @perform.register

@@ -116,7 +116,8 @@ class PassageTables(Tables):
             "select hash, agent, name, kind, at, done, total, complete from document where agent = ? order by seq",
             agent,
         )
-        return [_document(row) for row in rows]
+        found = [DocumentRow(*row) for row in rows]
+        return [replace(document, complete=bool(document.complete)) for document in found]
 
     @query
     def unembedded(self, session: SqlSession, shelf: Shelf, space: str, limit: int) -> list[tuple[int, str]]:
@@ -187,11 +188,6 @@ def _said_of(row: tuple[Any, ...]) -> RecallMessage:  # Any: columns as SQLite t
     *columns, asks, timed, turn = row
     columns += [bool(asks), bool(timed), turn]
     return RecallMessage(*columns)
-
-
-def _document(row: tuple[Any, ...]) -> DocumentRow:  # Any: columns as SQLite types them
-    document = DocumentRow(*row)
-    return replace(document, complete=bool(document.complete))
 
 
 def _passage(row: tuple[Any, ...]) -> PassageRow:  # Any: columns as SQLite types them

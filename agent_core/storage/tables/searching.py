@@ -1,6 +1,6 @@
 """The search by words, which computes: rarer words count more."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -20,16 +20,13 @@ def words(session: SqlSession, shelf: Shelf, agent: str, query_words: Sequence[s
     index = word_index.catch_up(session, Key(agent, shelf))
     if not stems or limit < 1 or index is None:
         return []
-    tokens = _affordable(session.postings.row_counts(session, shelf, [word_index.token(index, stem) for stem in stems]))
+    counts = session.postings.row_counts(session, shelf, [word_index.token(index, stem) for stem in stems])
+    ranked = sorted(counts, key=lambda token: (counts[token], token))
+    # The rarest words within a limit of rows: a common word says little, and reading its rows takes long.
+    upto = np.cumsum([counts[token] for token in ranked])
+    tokens = ranked[: max(1, int(np.searchsorted(upto, MOST_POSTINGS, "right")))]
     holding = [np.fromstring(session.postings.holding(session, shelf, token), "<i8", sep=",") for token in tokens]
     return _rarest(holding, index.rows, limit)
-
-
-def _affordable(counts: Mapping[str, int]) -> list[str]:
-    """Return the rarest words within a limit of rows: a common word says little, and reading its rows takes long."""
-    ranked = sorted(counts, key=lambda token: (counts[token], token))
-    upto = np.cumsum([counts[token] for token in ranked])
-    return ranked[: max(1, int(np.searchsorted(upto, MOST_POSTINGS, "right")))]
 
 
 def _rarest(holding: Sequence[Array], total: int, limit: int) -> list[Hit]:

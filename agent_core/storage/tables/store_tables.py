@@ -9,7 +9,7 @@ from typing import Any, Final, Self
 from ..subject import ENTRY, Misfit, Write, parse_row
 from ..turn_store import JournalReport
 from .agent_tables import AgentTables
-from .approval_tables import ApprovalTables
+from .approval_tables import ApprovalTables, TokenTables
 from .block_tables import BlockTables
 from .call_tables import CallTables
 from .forget_tables import ForgetTables
@@ -18,7 +18,6 @@ from .passage_tables import PassageTables
 from .session import SqlSession
 from .tables import Tables, apply, change, query
 from .thread_tables import ThreadTables
-from .token_tables import TokenTables
 from .turn_tables import IMPORTED, N_BITS, TurnTables
 
 # A check of the whole journal: each turn has one writer at a time, and each call one start and one answer.
@@ -104,16 +103,14 @@ class _TurnCheck:
                     self.faults.append(f"the call {id} was started after its answer")
                 self.begun.add(id)
             case "result":
-                self._ends(payload.get("call_id", ""))
+                id = payload.get("call_id", "")
+                if id in self.answered:
+                    self.faults.append(f"the call {id} was answered twice")
+                elif self.knows_all and id not in self.asked | self.begun:
+                    self.faults.append(f"the call {id} was answered, and nobody asked for it")
+                self.answered.add(id)
             case _:
                 pass
-
-    def _ends(self, id: str) -> None:
-        if id in self.answered:
-            self.faults.append(f"the call {id} was answered twice")
-        elif self.knows_all and id not in self.asked | self.begun:
-            self.faults.append(f"the call {id} was answered, and nobody asked for it")
-        self.answered.add(id)
 
     def _note_unanswered(self) -> None:
         self.faults += [f"the call {id} has no answer" for id in sorted((self.asked | self.begun) - self.answered)]

@@ -1,7 +1,7 @@
 """The tables of threads: messages between agents, asks and their answers, spending, paused agents."""
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from difflib import SequenceMatcher
 from typing import Final
 
@@ -168,7 +168,12 @@ def _send(write: SendMessage, session: SqlSession) -> None:
         "insert into thread (id, agent, limits, started) values (?, ?, ?, ?) on conflict do nothing",
         *(write.thread, write.sender, dump(write.limits), session.clock.now()),
     )
-    _check_thread(session, write)
+    thread = _thread(session, write.thread)
+    assert thread is not None
+    if thread.state != "open":
+        raise ThreadStopped(f"This thread was stopped: {thread.why}", fix="Reply with what you have.")
+    if why := thread.allowance(hops=write.hops - 1).broken("hops", "messages"):
+        raise ThreadStopped(f"The message was not sent. {why}", fix="Reply with what you have.")
     if write.kind == "ask":
         _check_circle(session, write.sender, write.recipient)
     _check_progress(session, write)
@@ -183,16 +188,6 @@ def _send(write: SendMessage, session: SqlSession) -> None:
     payload = {"text": write.text, "from": write.sender, "thread": write.thread, "hops": write.hops, "owes": owed}
     post_event(session, Post(write.recipient, write.kind, payload, key=key))
     _spend(session, write.thread, write.sender, {"messages": 1, "hops": write.hops})
-
-
-def _check_thread(session: SqlSession, write: SendMessage) -> None:
-    """Raise an error if the thread is stopped, or has no message or hop left."""
-    thread = _thread(session, write.thread)
-    assert thread is not None
-    if thread.state != "open":
-        raise ThreadStopped(f"This thread was stopped: {thread.why}", fix="Reply with what you have.")
-    if why := thread.allowance(hops=write.hops - 1).broken("hops", "messages"):
-        raise ThreadStopped(f"The message was not sent. {why}", fix="Reply with what you have.")
 
 
 def _check_circle(session: SqlSession, sender: str, recipient: str) -> None:
@@ -373,9 +368,6 @@ def _thread(session: SqlSession, id: str) -> ThreadRow | None:
     if row is None:
         return None
     agent, limits, state, why, started = row
-    return ThreadRow(id, agent, parse_row(limits, dict), state, why, started, dict(_spending(session, id)))
-
-
-def _spending(session: SqlSession, thread: str) -> Iterator[tuple[str, dict[str, int | float]]]:
-    for agent, *amounts in session.all(f"select agent, {_AMOUNTS} from spending where thread = ?", thread):  # noqa: S608
-        yield agent, dict(zip(NAMES, amounts, strict=True))
+    spent = session.all(f"select agent, {_AMOUNTS} from spending where thread = ?", id)  # noqa: S608
+    spending = {spender: dict(zip(NAMES, amounts, strict=True)) for spender, *amounts in spent}
+    return ThreadRow(id, agent, parse_row(limits, dict), state, why, started, spending)

@@ -115,14 +115,24 @@ class TurnTables(Tables):
         seq, cancelled, agent = row
         if end >> N_BITS:
             raise StorageError(f"The turn {turn} has a million entries.", fix="End it and begin another.")
-        _insert(session, seq << N_BITS | n, entries, attempt)
+        now = session.clock.now()
+        for place, entry in enumerate(entries, seq << N_BITS | n):
+            session.all(
+                "insert into entry (seq, kind, payload, attempt, at) values (?, ?, ?, ?, ?)",
+                *(place, entry.kind, dump(entry.payload), attempt, now),
+            )
+        take = "update event set turn = ? where id = ? and agent = ? and turn is null returning seq"
         for event in takes:
-            _take(session, event, agent, seq)
+            if not session.one(take, seq, event, agent):
+                message = f"The event {event} does not wait for agent `{agent}`."
+                raise StorageError(message, fix="Ask what is waiting again.")
         for item in posts:
             post_event(session, item)
         apply(session, writes)
         last = (seq << N_BITS | end) - 1 if entries else 0
-        return Appended(end, bool(cancelled), _waits(session, agent), last, shared_versions(session, agent))
+        sql = f"select 1 {_WAITING} and kind not in ({_BEGINNING}) limit 1"
+        waits = session.one(sql, agent, session.clock.now()) is not None
+        return Appended(end, bool(cancelled), waits, last, shared_versions(session, agent))
 
     @query
     def keep_streamed(self, session: SqlSession, turn: str, attempt: int, n: int, text: str) -> None:
@@ -285,11 +295,6 @@ def last_number(session: SqlSession, agent: str, before: int | None = None) -> i
     return int((seq << N_BITS) + n - 1 if state == "open" else (seq + 1 << N_BITS) - 1) if row else 0
 
 
-def _waits(session: SqlSession, agent: str) -> bool:
-    sql = f"select 1 {_WAITING} and kind not in ({_BEGINNING}) limit 1"
-    return session.one(sql, agent, session.clock.now()) is not None
-
-
 def _drop_resumption(session: SqlSession, agent: str) -> None:
     """Delete the event that would resume a turn that is hidden now, and notify the agent that asked for the turn."""
     rows = session.all(
@@ -299,21 +304,6 @@ def _drop_resumption(session: SqlSession, agent: str) -> None:
     )
     owed = [str(parse_row(payload, dict).get("owes") or "") for (payload,) in rows]
     apply(session, [AnswerAsk(ask, "The turn was removed by the user.", "failed") for ask in owed if ask])
-
-
-def _insert(session: SqlSession, first: int, entries: Sequence[Entry], attempt: int) -> None:
-    now = session.clock.now()
-    for place, entry in enumerate(entries, first):
-        session.all(
-            "insert into entry (seq, kind, payload, attempt, at) values (?, ?, ?, ?, ?)",
-            *(place, entry.kind, dump(entry.payload), attempt, now),
-        )
-
-
-def _take(session: SqlSession, event: str, agent: str, seq: int) -> None:
-    sql = "update event set turn = ? where id = ? and agent = ? and turn is null returning seq"
-    if not session.one(sql, seq, event, agent):
-        raise StorageError(f"The event {event} does not wait for agent `{agent}`.", fix="Ask what is waiting again.")
 
 
 def _entries(rows: list[tuple[Any, ...]]) -> list[Entry]:  # Any: columns as SQLite types them

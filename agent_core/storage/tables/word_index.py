@@ -23,11 +23,6 @@ def sought(query_words: Sequence[str]) -> set[str]:
     return english_stems(" ".join(query_words).lower()).union(*(marked(words, language) for language in OTHERS))
 
 
-def _index_words(text: str) -> set[str]:
-    language = foreign(text)
-    return english_stems(text).union(marked(text.split(), language) if language else ())
-
-
 def token(lane: Lane, stem: str) -> str:
     """Return a stem of a lane as the index stores it; the `x` ends the digits, so that tokens are unique."""
     return f"{lane.id}x{stem[:LONGEST]}"
@@ -75,11 +70,13 @@ def _index_batch(session: SqlSession, key: Key, lane: Lane) -> None:
 
 
 def _insert(session: SqlSession, key: Key, lane: Lane, rows: Iterable[Sequence[object]]) -> None:
-    session.postings.insert(
-        session,
-        key.shelf,
-        ((int(str(seq)), [*{token(lane, stem) for stem in _index_words(str(text))}]) for seq, text in rows),
-    )
+    indexed: list[tuple[int, list[str]]] = []
+    for seq, text in rows:
+        words = str(text)
+        language = foreign(words)
+        stems = english_stems(words).union(marked(words.split(), language) if language else ())
+        indexed.append((int(str(seq)), [*{token(lane, stem) for stem in stems}]))
+    session.postings.insert(session, key.shelf, indexed)
 
 
 def rebuild_later(session: SqlSession) -> None:
