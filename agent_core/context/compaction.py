@@ -136,17 +136,7 @@ async def _by_model(lines: Sequence[str], before: str, order: CompactionOrder, a
     """Summarize all lines with the model, a part at a time; "" if the model fails for one part."""
     room = int(order.chars * (1 - _FACTS))
     instructions = STYLES[order.style].format(words=max(room // 7, 40))
-    for n, part in enumerate(_parts(lines, max(order.material - order.chars, _MESSAGE_CHARS))):
-        if n == _MOST_REQUESTS:
-            break
-        so_far = f"The summary so far:\n{before}\n\n" if before else ""
-        before = harmless(shorten((await ask(instructions, f"{so_far}The messages:\n{part}")).strip(), room))
-        if len(before) < _LEAST_CHARS:
-            return ""
-    return before
-
-
-def _parts(lines: Sequence[str], size: int) -> list[str]:
+    size = max(order.material - order.chars, _MESSAGE_CHARS)
     parts: list[str] = []
     for line in lines:
         line = shorten(line, size)
@@ -154,7 +144,14 @@ def _parts(lines: Sequence[str], size: int) -> list[str]:
             parts[-1] += f"\n{line}"
         else:
             parts.append(line)
-    return parts
+    for n, part in enumerate(parts):
+        if n == _MOST_REQUESTS:
+            break
+        so_far = f"The summary so far:\n{before}\n\n" if before else ""
+        before = harmless(shorten((await ask(instructions, f"{so_far}The messages:\n{part}")).strip(), room))
+        if len(before) < _LEAST_CHARS:
+            return ""
+    return before
 
 
 def _open_request(items: Sequence[HistoryItem], covered: int, before: Summary | None) -> str:

@@ -5,7 +5,7 @@ helper's module is the path of its file, and an empty text is a removal.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,7 +24,7 @@ from agent_core.registry.folder_access import is_there
 from agent_core.registry.loader_names import OF_THE_PROGRAM
 from agent_core.registry.module_file import remove_text, save_text
 from agent_core.registry.source import hash_of
-from agent_core.storage import SaveVersion, Store, VersionRow
+from agent_core.storage import SaveVersion, Store
 from agent_core.storage.agent_store import HELPER_RUN
 from sandbox.wire.lines import bare_lines
 
@@ -156,7 +156,9 @@ class HelperLibrary:
         if is_first:
             self._helpers = await self._last_helpers()
         before, told = self._helpers, self._problems
-        texts = await asyncio.to_thread(_texts, self._root, stamps)
+        texts = await asyncio.to_thread(
+            lambda: {name: _text(self._root, f"{name}{_SUFFIX}") for name in sorted(stamps)}
+        )
         await self._load(texts, author, reason)
         self._stamps, self._judged_with = stamps, functions
         change = self._change(before, told, texts)
@@ -289,7 +291,8 @@ class HelperLibrary:
         Raises:
             UsageError: there was never a helper with that name.
         """
-        return [_version(version.number, version.row) for version in await self.versions(name)]
+        rows = [(version.number, version.row) for version in await self.versions(name)]
+        return [HelperVersion(n, row.version, row.text, row.by, row.agent, row.at, row.reason) for n, row in rows]
 
     async def runs(self) -> dict[str, list[str]]:
         """Return the agents of helper runs by helper name, oldest first."""
@@ -356,10 +359,6 @@ class HelperSelection:
         return name != self._without and any(Wildcard(pattern).fits(name) for pattern in self._patterns())
 
 
-def _texts(root: Path, names: Iterable[str]) -> dict[str, str | Problem]:
-    return {name: _text(root, f"{name}{_SUFFIX}") for name in sorted(names)}
-
-
 def _text(root: Path, name: str) -> str | Problem:
     where = Place(f"{FOLDER}/{one_line(name, 80)}", 1)
     try:
@@ -387,7 +386,3 @@ def _reading(name: str, text: str | Problem, values: ValueCount, most: int) -> H
 def _line_at(place: Place, text: str | Problem) -> str:
     lines = bare_lines(text) if isinstance(text, str) else []
     return lines[place.line - 1].rstrip()[:400] if 0 < place.line <= len(lines) else ""
-
-
-def _version(number: int, row: VersionRow) -> HelperVersion:
-    return HelperVersion(number, row.version, row.text, row.by, row.agent, row.at, row.reason)

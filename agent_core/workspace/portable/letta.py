@@ -180,7 +180,13 @@ def _conversation(agent: Json, where: str, shared: SharedParts, report: AgentRep
     messages = list(objects_at(agent, "messages", where))
     times = [at for _, message in messages if (at := stamp_time(message.get("created_at")))]
     turns = Turns(report, min(times, default=shared.now))
-    seen, shown_from = _first_in_context(agent, messages), 0
+    shown = agent.get("in_context_message_indices")
+    if not isinstance(shown, list):
+        listed_ids = agent.get("in_context_message_ids")
+        ids = {id for id in listed_ids if isinstance(id, str)} if isinstance(listed_ids, list) else set()
+        shown = [at for at, (_, message) in enumerate(messages) if str(message.get("id")) in ids]
+    positions = [at for at in shown if isinstance(at, int) and 0 <= at < len(messages)]
+    seen, shown_from = min((at for at in positions if messages[at][1].get("role") != "system"), default=0), 0
     for at, (place, message) in enumerate(messages):
         for part in _messages_of(message, place, report):
             turns.add(part)
@@ -188,17 +194,6 @@ def _conversation(agent: Json, where: str, shared: SharedParts, report: AgentRep
             shown_from = turns.count - 1  # keep its whole turn in the context
     turns.shorten(max(shown_from, 0))
     return turns
-
-
-def _first_in_context(agent: Json, messages: list[tuple[str, Json]]) -> int:
-    """Return the index of the first non-system message in the context; 0 if all were in it, or if unknown."""
-    shown = agent.get("in_context_message_indices")
-    if not isinstance(shown, list):
-        listed_ids = agent.get("in_context_message_ids")
-        ids = {id for id in listed_ids if isinstance(id, str)} if isinstance(listed_ids, list) else set()
-        shown = [at for at, (_, message) in enumerate(messages) if str(message.get("id")) in ids]
-    positions = [at for at in shown if isinstance(at, int) and 0 <= at < len(messages)]
-    return min((at for at in positions if messages[at][1].get("role") != "system"), default=0)
 
 
 def _messages_of(message: Json, where: str, report: AgentReport) -> Iterator[ImportedMessage]:

@@ -70,7 +70,17 @@ class Turns:
             case "user":
                 self._user(message.text)
             case "assistant":
-                self._assistant(message)
+                self._settle()
+                fresh = [self._with_own_id(call) for call in message.calls]
+                calls = [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in fresh]
+                self._put("assistant", {"text": message.text, "thought": message.thought, "calls": calls})
+                for old, new in zip(message.calls, fresh, strict=True):
+                    key = new.id if not old.id or old.id in self._open else old.id
+                    self._open[key] = new
+                    for name in ("", new.name):
+                        self._queues.setdefault(name, deque()).append(key)
+                self.report.took("replies", "replies")
+                self.report.took("calls", "calls", len(calls))
             case "tool" | "function":
                 self._answer(message)
             case "system":
@@ -108,19 +118,6 @@ class Turns:
         self._turns.append((WholeEvent("message", {"text": packed.text}, self.last), []))
         self._put("user", {"text": packed.text} | ({"packed": raw} if packed.text != raw else {}))
         self.report.took("messages of the user", "messages of the user")
-
-    def _assistant(self, message: ImportedMessage) -> None:
-        self._settle()
-        fresh = [self._with_own_id(call) for call in message.calls]
-        calls = [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in fresh]
-        self._put("assistant", {"text": message.text, "thought": message.thought, "calls": calls})
-        for old, new in zip(message.calls, fresh, strict=True):
-            key = new.id if not old.id or old.id in self._open else old.id
-            self._open[key] = new
-            for name in ("", new.name):
-                self._queues.setdefault(name, deque()).append(key)
-        self.report.took("replies", "replies")
-        self.report.took("calls", "calls", len(calls))
 
     def _answer(self, message: ImportedMessage) -> None:
         call = self._waiting(message)
