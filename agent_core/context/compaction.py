@@ -81,12 +81,9 @@ def cut(items: Sequence[HistoryItem], tail: int) -> int:
         tail -= items[place].size
     while place < len(items) and isinstance(items[place].whole, Answer):
         place += 1
-    return place if place < len(items) else _last_whole(items)
-
-
-def _last_whole(items: Sequence[HistoryItem]) -> int:
-    """Return where the last call and its answers begin."""
-    place = len(items) - 1
+    if place < len(items):
+        return place
+    place = len(items) - 1  # where the last call and its answers begin
     while place > 0 and isinstance(items[place].whole, Answer):
         place -= 1
     return max(place, 0)

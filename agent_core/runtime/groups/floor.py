@@ -76,7 +76,9 @@ class Floor:
     def starved(self) -> str:
         """The member that has waited too long in this run, which overrides the rules; empty if none has."""
         since = {name: _silence(name, self.run) for name in self.allowed}
-        patience = _patience(len(self.members)) if self.patience is None else self.patience
+        members = len(self.members)
+        usual = max(min(3 * members, _LONGEST_RUN - members), members)  # in a small group, all speak within thirty
+        patience = usual if self.patience is None else self.patience
         waited = [name for name in self.allowed if patience and since[name] >= patience]
         return max(waited, key=lambda name: since[name], default="")
 
@@ -88,11 +90,6 @@ class Floor:
 def _silence(name: str, run: Sequence[Speech]) -> int:
     last = max((place for place, speech in enumerate(run) if speech.by == name), default=-1)
     return len(run) - 1 - last
-
-
-def _patience(members: int) -> int:
-    """Return how many speeches of others a member waits for: in a small group, all speak within thirty speeches."""
-    return max(min(3 * members, _LONGEST_RUN - members), members)
 
 
 def marked(name: str, text: str) -> str:
