@@ -164,7 +164,11 @@ def beginning(inbound: Inbound, open_calls: Sequence["Call"], opening: Sequence[
     began = Entry(CLIENT, {"text": str(inbound.payload.get("text", "")), "event": inbound.kind})
     answers = [answered(call, given.pop(call.id, None)) for call in open_calls]
     late = [
-        Entry("notice", {"text": f"The client answered the call {id} {_LATE}: {text}"}) for id, text in given.items()
+        Entry(
+            "notice",
+            {"text": f"The client answered the call {id} after the conversation had gone on without it: {text}"},
+        )
+        for id, text in given.items()
     ]
     return [began, *answers, *late, *(opening[:-1] if is_silent else opening), *shape]
 
