@@ -104,7 +104,8 @@ def _open(path: str, guards: list[_Guard], *, writable: bool) -> OpenedGrant:
     _refuse_the_kernels(path)
     descriptor, chain = walk(path)
     try:
-        return _looked_at(OpenedGrant(path, descriptor, _is_folder(descriptor), writable), chain, guards)
+        is_folder = stat.S_ISDIR(os.fstat(descriptor).st_mode)
+        return _looked_at(OpenedGrant(path, descriptor, is_folder, writable), chain, guards)
     except BaseException:
         os.close(descriptor)
         raise
@@ -128,10 +129,6 @@ def walk(path: str) -> tuple[int, list[Identity]]:
             raise AccessRefused(f"{path}: {part!r} is a symbolic link; grant what it leads to, by its real path")
         chain.append(_identity(facts))
     return descriptor, chain
-
-
-def _is_folder(descriptor: int) -> bool:
-    return stat.S_ISDIR(os.fstat(descriptor).st_mode)
 
 
 def _identity(facts: os.stat_result) -> Identity:

@@ -137,7 +137,10 @@ class Tracer:
             state = self._note(frame)
             state.row = self._row(frame)
             state.row.count += 1
-            self._sometimes_tell()
+            self._seen += 1
+            if self._seen % _LOOK_EVERY == 0 and time.monotonic() - self._told_at >= _TELL_EVERY_S:
+                self._told_at = time.monotonic()
+                self._tell(self.told())
         elif event == "return":
             self._settle(frame, self._note(frame, at_end=True))
             if not frame.f_code.co_flags & _SUSPENDS:
@@ -175,13 +178,6 @@ class Tracer:
         for (code, _), row in self._rows.items():
             if code is frame.f_code and row.count > _CAREFUL and row.names:
                 row.last = [[name, state.texts[name]] for name in sorted(row.names & state.texts.keys())[:MOST_CHANGES]]
-
-    def _sometimes_tell(self) -> None:
-        self._seen += 1
-        if self._seen % _LOOK_EVERY or time.monotonic() - self._told_at < _TELL_EVERY_S:
-            return
-        self._told_at = time.monotonic()
-        self._tell(self.told())
 
 
 def lines_of_code(code: CodeType) -> list[int]:

@@ -153,19 +153,17 @@ class WorkerDebugger:
             sys.settrace(None)
         if self._tracer is not None:
             self._tracer.stop()
-            self._tell({"event": "traced", **self._tracer.told(), "lines": self._all_lines()})
+            # The lines of the function for which coverage is requested.
+            module, name = self._covered or ("", "")
+            function = plain_function(getattr(sys.modules.get(f"functions.{module}"), name, None))
+            lines = lines_of_code(function.__code__)[: caps.MOST_LINES] if function else []
+            self._tell({"event": "traced", **self._tracer.told(), "lines": lines})
         for record in self._last.values():
             point = self._points.get(record["id"])
             self._tell({**record, "hits": point.hits if point else record["hits"]})
         self._last = {}
         if self._looks_back and isinstance(outcome, BaseException):
             self._look_back(outcome)
-
-    def _all_lines(self) -> list[int]:
-        """Return the lines of the function for which coverage is requested."""
-        module, name = self._covered or ("", "")
-        function = plain_function(getattr(sys.modules.get(f"functions.{module}"), name, None))
-        return lines_of_code(function.__code__)[: caps.MOST_LINES] if function else []
 
     def hit(self, id: int, failed: bool = False) -> None:  # noqa: FBT001, FBT002 - called by woven code
         """Handle a breakpoint: its line is about to run, and its condition holds, if it has one."""

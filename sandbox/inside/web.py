@@ -172,14 +172,12 @@ class WebSocket:
         if method == "CONNECT" or not target.startswith("/"):
             raise PermissionError("there are no proxies here: the host fetches directly, from what was granted")
         seconds = self._timeout if isinstance(self._timeout, int | float) and self._timeout > 0 else None
-        request = {"url": self._url(target), "method": method, "headers": headers, "timeout": seconds}
-        answer, stream = send(self._channel, request, body)
-        self._answer = io.BufferedReader(_Answer(_head(answer), stream), 64 << 10)
-
-    def _url(self, target: str) -> str:
         host, port = self._place
         bare = f"[{host}]" if ":" in host and not host.startswith("[") else host
-        return f"{'https' if self._secure else 'http'}://{bare}:{port}{target}"
+        url = f"{'https' if self._secure else 'http'}://{bare}:{port}{target}"
+        request = {"url": url, "method": method, "headers": headers, "timeout": seconds}
+        answer, stream = send(self._channel, request, body)
+        self._answer = io.BufferedReader(_Answer(_head(answer), stream), 64 << 10)
 
 
 class _Answer(io.RawIOBase):
@@ -347,12 +345,8 @@ def _asyncio(module: Any, _channel: Channel) -> None:
 _VENDORED = ".urllib3.connection"
 
 
-def _sqlite(module: Any, _channel: Channel) -> None:
-    connect(module)
-
-
 _ROUTES: dict[str, Route] = {
-    "sqlite3.dbapi2": _sqlite,
+    "sqlite3.dbapi2": lambda module, _channel: connect(module),
     "http.client": _http_client,
     "urllib3.connection": _urllib3,
     "httpcore._backends.sync": _httpcore,

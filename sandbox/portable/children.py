@@ -417,7 +417,8 @@ class ChildPool:
             child.kill()
         elif worker.end == {"how": "done"}:
             self._rest(child)
-        self._watch(_report_end(worker, death))
+        self._tasks.add(task := asyncio.ensure_future(_report_end(worker, death)))
+        task.add_done_callback(self._tasks.discard)
         if len(self._children) < SPARES and not self._is_closed and (self._adding is None or self._adding.done()):
             self._adding = asyncio.ensure_future(self._add())  # so that a nested call need not wait for a start
         return death
@@ -426,10 +427,6 @@ class ChildPool:
         """Start a child for later. Ignore failures: the next caller that needs a child gets them."""
         with contextlib.suppress(LayerFailed, TimeoutError):
             await self.start_ahead()
-
-    def _watch(self, coroutine: Any) -> None:  # of None
-        self._tasks.add(task := asyncio.ensure_future(coroutine))
-        task.add_done_callback(self._tasks.discard)
 
     def _end_if_running(self, worker: InstanceWorker) -> None:
         if worker.end is None:

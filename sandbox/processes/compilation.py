@@ -66,7 +66,9 @@ class CompiledCache:
         if cached is not None:
             self._kept.move_to_end(key)
             return cached
-        compiled = _read(await self._compile(_job(source)), source)
+        module = f"{source.module}.__init__" if _is_package(source) else source.module
+        job: Message = {"kind": "compile", "module": module, "path": source.path, "text": source.text}
+        compiled = _read(await self._compile(job), source)
         if isinstance(compiled, Compiled | UncompilableModule):
             self._kept[key] = compiled
             if len(self._kept) > _MAX_KEPT:
@@ -108,11 +110,6 @@ def parents(name: str) -> list[str]:
     """Return the folders that contain a module: `a` and `a.b` for `a.b.c`."""
     parts = name.split(".")
     return [".".join(parts[:count]) for count in range(1, len(parts))]
-
-
-def _job(source: SourceText) -> Message:
-    module = f"{source.module}.__init__" if _is_package(source) else source.module
-    return {"kind": "compile", "module": module, "path": source.path, "text": source.text}
 
 
 def _is_package(source: SourceText) -> bool:

@@ -399,7 +399,12 @@ class Zygote:
         """Pass an answer on to its waiter. Return False if the answer is invalid."""
         match answer["kind"]:
             case "guarded":
-                return self._guard(*descriptors)
+                listener, pidfd = descriptors
+                if self._forks is not None or not self.imports:
+                    return False
+                # The zygote is about to import packages: take control of its forks.
+                self._forks = Forks(listener, pidfd, self._due, self._give_up)
+                return True
             case "hello" if self._forks is None and self._is_to_be_guarded:
                 return False
             case "full" if self._forks is not None and not self._forks.is_sound(None):
@@ -417,13 +422,6 @@ class Zygote:
     @property
     def _is_to_be_guarded(self) -> bool:
         return self.imports and "seccomp" in self._plan.layers and not self._plan.tolerant
-
-    def _guard(self, listener: int, pidfd: int) -> bool:
-        """Take control of the forks of a zygote that is about to import packages."""
-        if self._forks is not None or not self.imports:
-            return False
-        self._forks = Forks(listener, pidfd, self._due, self._give_up)
-        return True
 
     def _due(self) -> int:
         """Return the number of workers that were ordered and have not arrived yet."""

@@ -209,10 +209,6 @@ def _timedelta(text: str) -> datetime.timedelta:
     return datetime.timedelta(int(days), int(seconds), int(microseconds))
 
 
-def _path(text: str) -> pathlib.PurePath:
-    return pathlib.PurePosixPath(text)
-
-
 def _hashes(items: Iterable[Value]) -> tuple[int, ...]:
     """Return the sorted hashes of values. Raise TypeError if one is unhashable, ValueError if too many collide."""
     hashes = tuple(sorted(map(hash, items)))
@@ -254,7 +250,7 @@ _FROM_TEXT: dict[str, Callable[[str], Value]] = {
     "time": datetime.time.fromisoformat,
     "timedelta": _timedelta,
     "UUID": uuid.UUID,
-    "Path": _path,
+    "Path": pathlib.PurePosixPath,
 }
 _BUILT: dict[str, _Build] = {
     "tuple": tuple,
