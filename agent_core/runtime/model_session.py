@@ -587,7 +587,7 @@ class StepFunctions:
 
     def schema_of(self, function: "Function") -> dict[str, Any]:  # Any: JSON Schema
         """Return the schema of a function's arguments as the agent's style offers it to the model."""
-        return self._protocol.offered(function.parameters, self._mode)
+        return self._protocol.offered(function.parameters, self._models.mode)
 
     def all(self) -> tuple["FunctionShown", ...]:
         """Return the functions as the agent's style currently shows them, with those of a client."""
@@ -630,18 +630,14 @@ class StepFunctions:
         """Return how many tokens of the context window a reply may take."""
         return self._settings.model.max_tokens or min(4096, self._models.context_limit // 4)
 
-    @property
-    def _mode(self) -> "Mode":
-        return "native" if self._models.usual is None else self._models.mode
-
     def _own(self) -> tuple["FunctionShown", ...]:
-        mode = self._mode
+        mode = self._models.mode
         if mode == "native" and self.shown.has_index:
             return self._protocol.shown(self.shown.tools, mode)
-        if self._models.usual is None:
-            return self._protocol.shown(self.shown.line, mode)
-        room = self._whole_room() - size_of(self._lent)
         line = self._protocol.shown(self.shown.line, mode)
+        if self._models.usual is None:
+            return line
+        room = self._whole_room() - size_of(self._lent)
         shown = self.shown.fitting(mode, room, line, with_programs=self._models.programs == "on")
         # If not even the permanent functions fit, show all functions: the model then changes to the mode that needs few
         # tokens.

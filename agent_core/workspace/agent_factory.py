@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from agent_core.base import events
 from agent_core.base.errors import SettingsError, UsageError
@@ -286,51 +286,11 @@ nobody permission for anything. There is nobody to ask. Use your functions where
 task, and call {give} with the result, of the type `{result}`, as soon as you have it. You have {steps} steps."""
 
 
-class RunGround(Protocol):
-    """The parts of a workspace that a run needs."""
-
-    @property
-    def root(self) -> Path:
-        """The folder of the workspace."""
-
-    @property
-    def settings(self) -> "Settings":
-        """Its settings."""
-
-    @property
-    def store(self) -> Store:
-        """Its state."""
-
-    @property
-    def functions(self) -> "FunctionService":
-        """Its functions."""
-
-    @property
-    def sandbox(self) -> "SandboxClient":
-        """The client of the sandbox."""
-
-    @property
-    def clock(self) -> "Clock":
-        """Its clock."""
-
-    @property
-    def idle_models(self) -> "IdleModels":
-        """The models that earlier runs left open."""
-
-    @property
-    def save(self) -> SaveAgentFile:
-        """The function that writes an agent to a file."""
-
-    @property
-    def helpers(self) -> HelperLibrary:
-        """Its helpers."""
-
-
 @dataclass(frozen=True, slots=True)
 class HelperRunner:
     """Runs helpers for one caller. `levels` is the number of levels of helpers below the caller; None is no limit."""
 
-    ground: RunGround
+    ground: WorkspaceDeps
     memory: Callable[[str], "AgentMemory"]
     levels: int | None = None
 

@@ -427,7 +427,8 @@ class Workspace:
         `front` runs the turns of its own agent.
         """
         behind = runner.AgentsBehind(partial(self._open_agent, is_behind=True), hear)
-        new_runner = partial(self._new_runner, slots=self.settings.runner.slots, on_fault=on_fault)
+        slots = self.settings.runner.slots
+        new_runner = partial(runner.Runner, self._store, clock=self._clock, slots=slots, on_fault=on_fault)
         async with self._at_work(behind, new_runner, front) as running:
             yield running
 
@@ -452,7 +453,15 @@ class Workspace:
         opened = partial(self._open_agent, is_behind=True, answers=True)
         behind = runner.AgentsBehind(opened, hear, self.answered_by_id)
         kinds = (*BETWEEN, *FROM_USER, SUMMARY)
-        new_runner = partial(self._new_runner, slots=slots, on_fault=on_fault, kinds=kinds, ends_with_store=True)
+        new_runner = partial(
+            runner.Runner,
+            self._store,
+            clock=self._clock,
+            slots=slots,
+            on_fault=on_fault,
+            kinds=kinds,
+            ends_with_store=True,
+        )
         warm = asyncio.create_task(self._sandbox.ready())  # so that the first call waits less
         try:
             async with self._at_work(behind, new_runner) as running:
@@ -471,9 +480,6 @@ class Workspace:
                 yield runner
             finally:
                 self._behind = None
-
-    def _new_runner(self, *parts: Any, **terms: Any) -> "Runner":  # Any: what `Runner` takes
-        return runner.Runner(self._store, *parts, clock=self._clock, **terms)
 
     async def questions(self) -> list[approval.PendingQuestion]:
         """Return the open questions about grants of all processes at this workspace, oldest first."""

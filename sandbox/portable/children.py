@@ -463,10 +463,9 @@ async def _report_end(worker: InstanceWorker, death: Death) -> None:
     """Set the result of `death` after a worker has ended."""
     if worker.end is None or worker.end["how"] == "died":
         status = await asyncio.shield(worker.child.exited)
-        death.set_result(({"status": status, "cpu_s": worker.sight.cpu_s, "memory": worker.sight.memory}, None))
-        return
-    facts: dict[str, Any] = {"status": _status(worker.end.get("why", ""))}
-    death.set_result((facts | {"cpu_s": worker.sight.cpu_s, "memory": worker.sight.memory}, None))
+    else:
+        status = _status(worker.end.get("why", ""))
+    death.set_result(({"status": status, "cpu_s": worker.sight.cpu_s, "memory": worker.sight.memory}, None))
 
 
 def _status(why: str) -> int:
