@@ -386,8 +386,14 @@ class TokenMeter:
         self.correction = min(max(self.correction * factor, least), most)
 
     def charge(self, turn: Turn, usage: TokenUsage, model: Model) -> None:
-        """Add the tokens and the cost of one request to the turn."""
-        turn.count(usage, model.name, self._cost(usage, model.name))
+        """Add the tokens and the cost of one request to the turn; 0 if no `[models.NAME]` has the model's price."""
+        prices = (named.price for table, named in self._prices.items() if (named.name or table) == model.name)
+        cost = 0.0
+        if (price := next(filter(None, prices), None)) is not None:
+            cached = price.input if price.cached is None else price.cached
+            fresh = usage.prompt - usage.cached
+            cost = (fresh * price.input + usage.cached * cached + usage.completion * price.output) / 1e6
+        turn.count(usage, model.name, cost)
 
     def count(self, turn: Turn, usage: TokenUsage, estimated: int, model: Model) -> None:
         """Count and report the tokens of a step, and adjust the correction by the estimate of its prompt."""
@@ -406,16 +412,6 @@ class TokenMeter:
                 context_limit=model.context_limit,
             )
         )
-
-    def _cost(self, usage: TokenUsage, model: str) -> float:
-        """Return the cost of a request in dollars; 0 if no `[models.NAME]` has the price of the model."""
-        for table, named in self._prices.items():
-            if named.price is not None and (named.name or table) == model:
-                price = named.price
-                cached = price.input if price.cached is None else price.cached
-                fresh = usage.prompt - usage.cached
-                return (fresh * price.input + usage.cached * cached + usage.completion * price.output) / 1e6
-        return 0.0
 
 
 class ReplyKeeper:

@@ -189,7 +189,14 @@ class HelperLibrary:
         left = MOST_PROBLEMS  # for all files together, but at least one per file
         values = ValueCount(FOLDER)
         for name, text in texts.items():
-            reading = _reading(name, text, values, max(left, 1))
+            if isinstance(text, Problem):
+                reading: Helper | tuple[Problem, ...] = (text,)
+            else:
+                try:
+                    values.add(name, text)
+                    reading = read_helper(name, text, max(left, 1))
+                except ConfigError as error:
+                    reading = (Problem("too-many", error.message, Place(path_of(name), 1), error.fix),)
             left -= len(reading) if isinstance(reading, tuple) else 0
             readings[name] = reading
         helpers = {name: reading for name, reading in readings.items() if isinstance(reading, Helper)}
@@ -371,16 +378,6 @@ def _text(root: Path, name: str) -> str | Problem:
         return Problem("unreadable", "the file is not UTF-8", where, "save it as UTF-8")
     except OSError as error:
         return Problem("unreadable", f"the file cannot be read: {error}", where, "put a plain file in its place")
-
-
-def _reading(name: str, text: str | Problem, values: ValueCount, most: int) -> Helper | tuple[Problem, ...]:
-    if isinstance(text, Problem):
-        return (text,)
-    try:
-        values.add(name, text)
-    except ConfigError as error:
-        return (Problem("too-many", error.message, Place(path_of(name), 1), error.fix),)
-    return read_helper(name, text, most)
 
 
 def _line_at(place: Place, text: str | Problem) -> str:

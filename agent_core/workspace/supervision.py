@@ -155,7 +155,8 @@ def _state(
     """Return the state of one agent; a reason why it is blocked takes precedence over its work."""
     mine = [ask for ask in asks if ask.sender == name]
     items = sorted((item for item in work if item.agent == name), key=lambda item: not item.is_running)
-    thread = mine[0].thread if mine else items[0].thread if items else _last(name, threads)
+    last = next((row.id for row in reversed([*threads.values()]) if name in row.spent), None)
+    thread = mine[0].thread if mine else items[0].thread if items else last
     row, waits_on = threads.get(thread or ""), ", ".join(dict.fromkeys(ask.recipient for ask in mine)) or None
     spent = {key: amount for key, amount in row.spent.get(name, {}).items() if amount} if row else {}
     left = row.allowance().left().amounts() if row else {}
@@ -171,10 +172,6 @@ def _state(
     if name in paused:
         state, why = "paused", paused[name]
     return AgentState(name, "", state, waits_on, thread or None, since, spent, left, why)
-
-
-def _last(name: str, threads: Mapping[str, ThreadRow]) -> str | None:
-    return next((row.id for row in reversed([*threads.values()]) if name in row.spent), None)
 
 
 def _depth(name: str, asks: list[MessageRow]) -> int:

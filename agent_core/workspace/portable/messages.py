@@ -120,7 +120,13 @@ class Turns:
         self.report.took("messages of the user", "messages of the user")
 
     def _answer(self, message: ImportedMessage) -> None:
-        call = self._waiting(message)
+        call: ImportedCall | None = None
+        if message.call_id:
+            call = self._open.pop(message.call_id, None)
+        else:  # old files have only the function's name
+            queue = self._queues.get(message.name, deque())
+            while queue and call is None:
+                call = self._open.pop(queue.popleft(), None)
         if call is None:
             self._put(
                 "notice", {"text": f"An answer of {message.name or 'a function'}, to no call here: {message.text}"}
@@ -129,16 +135,6 @@ class Turns:
         else:
             self._result(call, message.text, "raised" if failed(message.text) else "returned")
             self.report.took("answers", "answers")
-
-    def _waiting(self, message: ImportedMessage) -> ImportedCall | None:
-        """Return the call that a message answers; old files have only the function's name."""
-        if message.call_id:
-            return self._open.pop(message.call_id, None)
-        queue = self._queues.get(message.name, deque())
-        while queue:
-            if (call := self._open.pop(queue.popleft(), None)) is not None:
-                return call
-        return None
 
     def _with_own_id(self, call: ImportedCall) -> ImportedCall:
         """Return the call with a unique id."""
