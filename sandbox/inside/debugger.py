@@ -113,17 +113,16 @@ class WorkerDebugger:
         if module is None or name not in self._waiting:
             return
         for group in self._waiting.pop(name):
-            if (function := plain_function(getattr(module, group[0].function, None))) is not None:
-                self._arm(function, group)
-
-    def _arm(self, function: Any, group: list[ArmedPoint]) -> None:  # Any: a function
-        code = woven(function, group)
-        if code is None:
-            self._watch(function.__code__, group)
-            return
-        self._restore.append((function, function.__code__))
-        self._woven.add((code.co_filename, function.__code__.co_firstlineno))
-        function.__code__ = code
+            function: Any = plain_function(getattr(module, group[0].function, None))
+            if function is None:
+                continue
+            code = woven(function, group)
+            if code is None:
+                self._watch(function.__code__, group)
+                continue
+            self._restore.append((function, function.__code__))
+            self._woven.add((code.co_filename, function.__code__.co_firstlineno))
+            function.__code__ = code
 
     def _watch(self, code: CodeType, group: Iterable[ArmedPoint]) -> None:
         for point in group:

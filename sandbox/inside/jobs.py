@@ -111,17 +111,13 @@ def _imports(tree: ast.Module, module: str) -> set[str]:
         elif isinstance(node, ast.Import):
             names.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            base = _base(node, module)
+            base = node.module or ""
+            if node.level:
+                package = ["functions", *module.split(".")][: -node.level]
+                base = ".".join([*package, *([node.module] if node.module else [])])
             names.add(base)
             names.update(f"{base}.{alias.name}" for alias in node.names if base.startswith("functions"))
     return names
-
-
-def _base(node: ast.ImportFrom, module: str) -> str:
-    if not node.level:
-        return node.module or ""
-    package = ["functions", *module.split(".")][: -node.level]
-    return ".".join([*package, *([node.module] if node.module else [])])
 
 
 def perform(frame: Frame, channel: Channel, scratch: Path) -> Frame:

@@ -177,7 +177,10 @@ class WebSocket:
         url = f"{'https' if self._secure else 'http'}://{bare}:{port}{target}"
         request = {"url": url, "method": method, "headers": headers, "timeout": seconds}
         answer, stream = send(self._channel, request, body)
-        self._answer = io.BufferedReader(_Answer(_head(answer), stream), 64 << 10)
+        lines = [f"HTTP/1.1 {answer['status']} {answer['reason']}"]
+        lines += [f"{name}: {value}" for name, value in answer["headers"] if name.lower() not in _FRAMING]
+        head = "\r\n".join([*lines, "Connection: close", "", ""]).encode("latin-1")
+        self._answer = io.BufferedReader(_Answer(head, stream), 64 << 10)
 
 
 class _Answer(io.RawIOBase):
@@ -229,12 +232,6 @@ def _join_chunks(data: bytes) -> bytes | None:
         parts.append(data[match.end() : match.end() + size])
         at = match.end() + size + 2
     return None
-
-
-def _head(answer: dict[str, Any]) -> bytes:
-    lines = [f"HTTP/1.1 {answer['status']} {answer['reason']}"]
-    lines += [f"{name}: {value}" for name, value in answer["headers"] if name.lower() not in _FRAMING]
-    return "\r\n".join([*lines, "Connection: close", "", ""]).encode("latin-1")
 
 
 _ASYNC = (

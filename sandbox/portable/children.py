@@ -208,8 +208,10 @@ class ComponentChild(asyncio.SubprocessProtocol):
     async def start(cls, plan: ChildPlan, is_over: Callable[["ComponentChild"], None]) -> "ComponentChild":
         """Start a child and return it when it is confined. Raise LayerFailed if it cannot be started."""
         child = cls(is_over)
+        # Windows cannot load libraries without SYSTEMROOT.
+        environment = {name: os.environ[name] for name in ("SYSTEMROOT",) if name in os.environ}
         await child._loop.subprocess_exec(
-            lambda: child, *_command(plan), cwd=Path(sys.executable).anchor, env=_environment()
+            lambda: child, *_command(plan), cwd=Path(sys.executable).anchor, env=environment
         )
         try:
             async with asyncio.timeout(_START_S):
@@ -553,8 +555,3 @@ def _command(plan: ChildPlan) -> list[str]:
     return [
         sys.executable, "-I", "-S", "-B", "-X", "utf8", "-c", _BOOT, json.dumps(plan.to_json()), room, beside,
     ]  # fmt: skip
-
-
-def _environment() -> dict[str, str]:
-    """Return a minimal environment; Windows cannot load libraries without SYSTEMROOT."""
-    return {name: os.environ[name] for name in ("SYSTEMROOT",) if name in os.environ}

@@ -62,7 +62,13 @@ class CallServer:
     async def _answer(self, message: Message) -> Message:
         match message:
             case {"kind": "module", "module": str(name)} if len(name) <= _MODULE_NAME_LIMIT:
-                return await self._module(name)
+                self.asked |= {name}
+                module = self._modules.get(name)
+                if module is not None:
+                    return await self.message_of(module)
+                if self._folders is None:
+                    self._folders = frozenset(parent for name in self._modules for parent in parents(name))
+                return {"kind": "package" if name in self._folders else "absent"}
             case {"kind": "source", "module": str(name)} if len(name) <= _MODULE_NAME_LIMIT:
                 source = self._modules.get(name)
                 return {"kind": "source", "text": None if source is None else source.text}
@@ -71,15 +77,6 @@ class CallServer:
                 return await self._request(name, values)
             case _:
                 raise ProtocolError("it asked for something that has no known shape")
-
-    async def _module(self, name: str) -> Message:
-        self.asked |= {name}
-        source = self._modules.get(name)
-        if source is None:
-            if self._folders is None:
-                self._folders = frozenset(parent for name in self._modules for parent in parents(name))
-            return {"kind": "package" if name in self._folders else "absent"}
-        return await self.message_of(source)
 
     def versions(self, names: Iterable[str]) -> frozenset[tuple[str, str]]:
         """Return these names with the current versions of their texts."""

@@ -274,9 +274,10 @@ class Zygote:
     async def start(cls, plan: ZygotePlan) -> "Zygote":
         """Start a zygote and return it when it is ready. Raise LayerFailed if a layer could not be applied."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        room, control = str(Path(__file__).parents[1]), str(theirs.fileno())
         with theirs:
             process = subprocess.Popen(  # noqa: ASYNC220 - takes a millisecond
-                _command(theirs.fileno()),
+                [sys.executable, "-P", "-s", "-S", "-B", "-X", "utf8", "-c", _BOOT, room, control],
                 env=_ENVIRONMENT | ({"TZ": os.environ["TZ"]} if "TZ" in os.environ else {}),
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
@@ -481,8 +482,3 @@ def _answer(data: bytes, descriptors: list[int], order: str) -> dict[str, Any] |
 
 def _forget(forks: Forks, worker: int, _reaped: Answer) -> None:
     forks.forget(worker)
-
-
-def _command(control: int) -> list[str]:
-    room = str(Path(__file__).parents[1])
-    return [sys.executable, "-P", "-s", "-S", "-B", "-X", "utf8", "-c", _BOOT, room, str(control)]
