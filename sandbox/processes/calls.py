@@ -93,8 +93,12 @@ class CallServer:
     async def _request(self, name: str, arguments: object) -> Message:
         if not isinstance(arguments, dict):
             raise ProtocolError("a request's arguments are no dictionary")
-        if name == "progress" and self._is_too_often(is_last=arguments.get("done") == arguments.get("total")):
-            return {"kind": "answer", "value": None}
+        if name == "progress":  # workers wait between reports themselves, except for the last
+            is_last, now = arguments.get("done") == arguments.get("total"), time.monotonic()
+            told_at, was_last = self._progress
+            if now - told_at < PROGRESS_EVERY_S / 2 and (was_last or not is_last):
+                return {"kind": "answer", "value": None}
+            self._progress = now, is_last
         if name == "debug":
             self._claimed.check(arguments)
         try:
@@ -109,15 +113,6 @@ class CallServer:
                 f"the program itself failed while it answered a request ({type(error).__name__}); its log has the rest"
             )
             raise CallEnded(message) from error
-
-    def _is_too_often(self, *, is_last: bool) -> bool:
-        """Return whether progress was just reported. Workers wait between reports themselves, except for the last."""
-        told_at, was_last = self._progress
-        now = time.monotonic()
-        if now - told_at < PROGRESS_EVERY_S / 2 and (was_last or not is_last):
-            return True
-        self._progress = now, is_last
-        return False
 
     def illustrated(self, outcome: Outcome) -> Outcome:
         """Return the outcome with the source line of every frame, from the host's copy of the text."""

@@ -90,7 +90,9 @@ class CompiledCache:
             if not isinstance(compiled, Compiled):
                 continue
             closure[name] = compiled
-            fresh = [name for name in _neighbours(compiled, modules) if name not in seen]
+            imports = [name.removeprefix(f"{ROOT}.") for name in compiled.imports if name.startswith(f"{ROOT}.")]
+            neighbors = [name for whole in imports for name in (*parents(whole), whole) if name in modules]
+            fresh = [name for name in neighbors if name not in seen]
             seen.update(fresh)
             waiting += fresh
         return closure
@@ -99,11 +101,6 @@ class CompiledCache:
 def imported_names(closure: Mapping[str, Compiled]) -> set[str]:
     """Return every name that an import statement of the closure mentions."""
     return {name for compiled in closure.values() for name in compiled.imports}
-
-
-def _neighbours(compiled: Compiled, modules: Modules) -> list[str]:
-    names = [name.removeprefix(f"{ROOT}.") for name in compiled.imports if name.startswith(f"{ROOT}.")]
-    return [name for whole in names for name in (*parents(whole), whole) if name in modules]
 
 
 def parents(name: str) -> list[str]:

@@ -112,17 +112,13 @@ class Forks:
         """Wake the zygote for an order."""
         if self._rest is not None:
             self._rest.cancel()
-        self._signal(signal.SIGCONT)
+        _signal(self._pidfd, signal.SIGCONT)
 
     def let_rest(self) -> None:
         """Stop the zygote soon, so that packages do no background work between calls."""
         if self._rest is not None:
             self._rest.cancel()
-        self._rest = self._loop.call_later(STILL_S, self._signal, signal.SIGSTOP)
-
-    def _signal(self, number: signal.Signals) -> None:
-        with suppress(ProcessLookupError):  # it has ended, which the reader of its socket notices
-            signal.pidfd_send_signal(self._pidfd, number)
+        self._rest = self._loop.call_later(STILL_S, _signal, self._pidfd, signal.SIGSTOP)
 
     def close(self) -> None:
         """Close the descriptors. The kernel refuses further forks."""
@@ -228,21 +224,15 @@ class Worker:
 
     def kill(self) -> None:
         """Kill the worker."""
-        self._signal(signal.SIGKILL)
+        _signal(self.pidfd, signal.SIGKILL)
 
     def stop(self) -> None:
         """Pause the worker with all its threads."""
-        self._signal(signal.SIGSTOP)
+        _signal(self.pidfd, signal.SIGSTOP)
 
     def go_on(self) -> None:
         """Resume the worker."""
-        self._signal(signal.SIGCONT)
-
-    def _signal(self, number: signal.Signals) -> None:
-        try:
-            signal.pidfd_send_signal(self.pidfd, number)
-        except ProcessLookupError:  # it has died, which the reader of its channel notices
-            return
+        _signal(self.pidfd, signal.SIGCONT)
 
     def close(self) -> None:
         """Close the descriptors."""
@@ -458,6 +448,11 @@ class Zygote:
             self._process.kill()
             await asyncio.to_thread(self._process.wait)
         await asyncio.to_thread(self.group.close)
+
+
+def _signal(pidfd: int, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError):  # it has ended, which the reader of its socket notices
+        signal.pidfd_send_signal(pidfd, number)
 
 
 @functools.cache
