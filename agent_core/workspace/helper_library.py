@@ -194,9 +194,10 @@ class HelperLibrary:
             else:
                 try:
                     values.add(name, text)
-                    reading = read_helper(name, text, max(left, 1))
                 except ConfigError as error:
                     reading = (Problem("too-many", error.message, Place(path_of(name), 1), error.fix),)
+                else:
+                    reading = read_helper(name, text, max(left, 1))
             left -= len(reading) if isinstance(reading, tuple) else 0
             readings[name] = reading
         helpers = {name: reading for name, reading in readings.items() if isinstance(reading, Helper)}
