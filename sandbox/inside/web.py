@@ -258,7 +258,7 @@ class _Finder:
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
         """Return the spec of a module to patch, or None for all others."""
-        route = _ROUTES.get(name) or (_urllib3 if name.endswith(_VENDORED) else None)
+        route = _ROUTES.get(name) or (_http_client if name.endswith(_VENDORED) else None)
         if route is None:
             return None
         others = (finder.find_spec(name, path, target) for finder in sys.meta_path if finder is not self)
@@ -284,11 +284,6 @@ def _http_client(module: Any, channel: Channel) -> None:
     _connect(channel, module.HTTPConnection, secure=False)
     if hasattr(module, "HTTPSConnection"):
         _connect(channel, module.HTTPSConnection, secure=True)
-
-
-def _urllib3(module: Any, channel: Channel) -> None:
-    _connect(channel, module.HTTPConnection, secure=False)
-    _connect(channel, module.HTTPSConnection, secure=True)
 
 
 def _connect(channel: Channel, kind: Any, *, secure: bool) -> None:
@@ -345,7 +340,7 @@ _VENDORED = ".urllib3.connection"
 _ROUTES: dict[str, Route] = {
     "sqlite3.dbapi2": lambda module, _channel: connect(module),
     "http.client": _http_client,
-    "urllib3.connection": _urllib3,
+    "urllib3.connection": _http_client,
     "httpcore._backends.sync": _httpcore,
     "httpcore2._backends.sync": _httpcore,
     "asyncio.base_events": _asyncio,
