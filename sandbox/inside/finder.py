@@ -51,12 +51,8 @@ class Finder:
         """Return the spec of a module or folder at the host, or None."""
         if not fullname.startswith(f"{ROOT}."):
             return None
-        answer: Frame = self._waiting.get(fullname) or self._channel.ask(
-            {
-                "kind": "module",
-                "module": fullname.removeprefix(f"{ROOT}."),
-            }
-        )
+        order = {"kind": "module", "module": fullname.removeprefix(f"{ROOT}.")}
+        answer: Frame = self._waiting.get(fullname) or self._channel.ask(order)
         if answer["kind"] == "absent":
             return None
         is_package = answer["kind"] == "package" or bool(answer.get("is_package"))
