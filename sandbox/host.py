@@ -366,7 +366,11 @@ class AttemptSeries:
         self._is_loaded = False
         async with WorkerSession(pool, self._limits) as session:
             self._wait = ProcessorWait(session.sight) if self._is_patient else None
-            end = await self._end(session.conversation, data, serve)
+            end: Late | str | None  # if replies are missing, the reason
+            try:
+                end = await self._load_into(session.conversation, data, serve)
+            except ProtocolError as error:
+                end = f"the worker was stopped, because {error}"
         self._room -= session.conversation.heard
         if not self._waiting or self._room <= 0:
             return
@@ -376,13 +380,6 @@ class AttemptSeries:
         charged = self._waiting[:1] if self._is_loaded else self._waiting
         self.outcomes = [ended if at in charged else outcome for at, outcome in enumerate(self.outcomes)]
         self._waiting = self._waiting[len(charged) :]
-
-    async def _end(self, conversation: WorkerConversation, data: bytes, serve: Serve) -> Late | str | None:
-        """Receive replies until all have arrived. If some are missing, return the reason."""
-        try:
-            return await self._load_into(conversation, data, serve)
-        except ProtocolError as error:
-            return f"the worker was stopped, because {error}"
 
     async def _load_into(self, conversation: WorkerConversation, data: bytes, serve: Serve) -> Late | None:
         if not await conversation.ready():
@@ -405,7 +402,13 @@ class AttemptSeries:
             frame = await self._reply(conversation, serve)
             if not isinstance(frame, dict):
                 return frame
-            self._take(frame, loop.time() - began)
+            match frame:
+                case {"kind": "tried", "reply": dict(reply), "output": str(output)}:
+                    within("characters of what is printed", len(output), MOST_TRIED)
+                    self.outcomes[self._waiting[0]] = judge(reply, output, loop.time() - began, MOST_TRIED)
+                    del self._waiting[0]
+                case _:
+                    raise ProtocolError("its reply has no known shape")
             await asyncio.sleep(0)  # frames that have arrived never wait, and each may be large
         return None
 
@@ -432,12 +435,3 @@ class AttemptSeries:
     @property
     def _most_s(self) -> float:
         return min(self._each_s, self.attempts[self._waiting[0]].most_s)
-
-    def _take(self, message: Message, seconds: float) -> None:
-        match message:
-            case {"kind": "tried", "reply": dict(reply), "output": str(output)}:
-                within("characters of what is printed", len(output), MOST_TRIED)
-                self.outcomes[self._waiting[0]] = judge(reply, output, seconds, MOST_TRIED)
-                del self._waiting[0]
-            case _:
-                raise ProtocolError("its reply has no known shape")

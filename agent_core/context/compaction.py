@@ -81,12 +81,9 @@ def cut(items: Sequence[HistoryItem], tail: int) -> int:
         tail -= items[place].size
     while place < len(items) and isinstance(items[place].whole, Answer):
         place += 1
-    return place if place < len(items) else _last_whole(items)
-
-
-def _last_whole(items: Sequence[HistoryItem]) -> int:
-    """Return where the last call and its answers begin."""
-    place = len(items) - 1
+    if place < len(items):
+        return place
+    place = len(items) - 1  # where the last call and its answers begin
     while place > 0 and isinstance(items[place].whole, Answer):
         place -= 1
     return max(place, 0)
@@ -136,17 +133,7 @@ async def _by_model(lines: Sequence[str], before: str, order: CompactionOrder, a
     """Summarize all lines with the model, a part at a time; "" if the model fails for one part."""
     room = int(order.chars * (1 - _FACTS))
     instructions = STYLES[order.style].format(words=max(room // 7, 40))
-    for n, part in enumerate(_parts(lines, max(order.material - order.chars, _MESSAGE_CHARS))):
-        if n == _MOST_REQUESTS:
-            break
-        so_far = f"The summary so far:\n{before}\n\n" if before else ""
-        before = harmless(shorten((await ask(instructions, f"{so_far}The messages:\n{part}")).strip(), room))
-        if len(before) < _LEAST_CHARS:
-            return ""
-    return before
-
-
-def _parts(lines: Sequence[str], size: int) -> list[str]:
+    size = max(order.material - order.chars, _MESSAGE_CHARS)
     parts: list[str] = []
     for line in lines:
         line = shorten(line, size)
@@ -154,7 +141,14 @@ def _parts(lines: Sequence[str], size: int) -> list[str]:
             parts[-1] += f"\n{line}"
         else:
             parts.append(line)
-    return parts
+    for n, part in enumerate(parts):
+        if n == _MOST_REQUESTS:
+            break
+        so_far = f"The summary so far:\n{before}\n\n" if before else ""
+        before = harmless(shorten((await ask(instructions, f"{so_far}The messages:\n{part}")).strip(), room))
+        if len(before) < _LEAST_CHARS:
+            return ""
+    return before
 
 
 def _open_request(items: Sequence[HistoryItem], covered: int, before: Summary | None) -> str:

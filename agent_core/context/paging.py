@@ -97,15 +97,6 @@ class PageReader:
         Raises:
             UsageError: nothing has this name, or it has no such page.
         """
-        text = await self._whole(name)
-        size = _size(self._page_chars())
-        pages = max(-(-len(text) // size), 1)
-        if not 1 <= page <= pages:
-            raise UsageError(f"`{name}` has {pages} page{'' if pages == 1 else 's'}.", fix="Ask for one of them.")
-        more = f" Next: read_on(name={name!r}, page={page + 1})." if page < pages else " This is its end."
-        return f"Page {page} of {pages} of {name}.{more}\n{text[(page - 1) * size : page * size]}"
-
-    async def _whole(self, name: str) -> str:
         match = re.fullmatch(rf"(?:{_NAME})?([0-9a-f]{{1,15}})", name.strip().lower())
         seq = int(match[1], 16) if match else 0
         entries = await self._store.history(self._agent, since=seq - 1, kinds=_PAGED, most=1) if seq > 0 else []
@@ -113,4 +104,10 @@ class PageReader:
         if entry is None:
             raise UsageError(f"There is no long text named {name!r}.", fix="Take the name from where it was shown.")
         whole = await self._store.text(entry.payload["whole"]) if "whole" in entry.payload else None
-        return str(whole if whole is not None else entry.payload["text"])
+        text = str(whole if whole is not None else entry.payload["text"])
+        size = _size(self._page_chars())
+        pages = max(-(-len(text) // size), 1)
+        if not 1 <= page <= pages:
+            raise UsageError(f"`{name}` has {pages} page{'' if pages == 1 else 's'}.", fix="Ask for one of them.")
+        more = f" Next: read_on(name={name!r}, page={page + 1})." if page < pages else " This is its end."
+        return f"Page {page} of {pages} of {name}.{more}\n{text[(page - 1) * size : page * size]}"

@@ -4,7 +4,6 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agent_core.access.grants import Grants
 from agent_core.base.events import Quarantined
 from agent_core.base.problem import Problem
 from agent_core.base.untrusted import block, fence, one_line, shorten, visible
@@ -12,7 +11,7 @@ from agent_core.functions.answers import CallReport
 from agent_core.functions.gate import ExampleResult
 from agent_core.functions.gate.verdict import Survivor
 from agent_core.functions.search import SearchReport
-from agent_core.functions.service.call_records import CallTotals, FunctionStatistics
+from agent_core.functions.service.call_records import FunctionStatistics
 from agent_core.functions.service.change_texts import ReloadReport
 from agent_core.functions.service.function_facts import (
     Coverage,
@@ -91,17 +90,19 @@ def introspection(details: FunctionDetails, schema: Mapping[str, Any]) -> str:  
     """Return a function's source with line numbers, the schema that the model gets, and the known facts about it."""
     function, kept = details.function, len(details.versions)
     reached = one_line(reach_words(details.reach), 400)
+    granted = details.grants.sentences()
+    late = details.verdict.late if details.verdict else ()  # the gate's stages that it has not passed
     lines = [
         f"`{function.name}` in {function.path}, standing {details.standing}; {reached}.",
         *_quarantine(details.quarantine),
         block(_numbered_lines(details.source, function.line), _MAX_SOURCE),
         _schema(schema),
         *_statistics(details.statistics),
-        *_grant_lines(details.grants),
+        *([f"A human lets it: {one_line('; '.join(granted), 1_000)}."] if granted else []),
         f"Used by: {', '.join(details.callers) or 'no other'}. Uses: {', '.join(details.callees) or 'none'}.",
         f"{_versions(kept)} of its module {'is' if kept == 1 else 'are'} kept.",
         *_confirmed_lines(details.verdict.confirmed if details.verdict else ()),
-        *_late(details.verdict.late if details.verdict else ()),
+        *([f"Not checked to the end: {one_line('; '.join(late), 600)}."] if late else []),
         *_coverage(details.coverage),
         *_survivors(details.survivors),
     ]
@@ -116,20 +117,9 @@ def _coverage(coverage: Coverage) -> list[str]:
     return [f"Its examples reach {coverage.reached} of {coverage.lines} lines; none reaches: {missed}."]
 
 
-def _grant_lines(grants: Grants) -> list[str]:
-    """Return the user's grants for a function."""
-    says = grants.sentences()
-    return [f"A human lets it: {one_line('; '.join(says), 1_000)}."] if says else []
-
-
 def _confirmed_lines(calls: Sequence[str]) -> list[str]:
     """Return the examples that are weaker evidence, if any."""
     return [f"Taken as they came back, not as predicted: {'; '.join(map(fence, calls))}."] if calls else []
-
-
-def _late(stages: Sequence[str]) -> list[str]:
-    """Return the gate's stages that did not complete, if any: it has not passed them."""
-    return [f"Not checked to the end: {one_line('; '.join(stages), 600)}."] if stages else []
 
 
 def _survivors(survivors: Sequence[Survivor]) -> list[str]:
@@ -225,17 +215,14 @@ def _statistics(statistics: FunctionStatistics) -> list[str]:
     kinds = [f"{fence(kind.error or kind.outcome, 80)} {kind.calls} ×" for kind in statistics.kinds[:5]]
     ended = f"; ended otherwise: {', '.join(kinds)}" if kinds else ""
     usual, longest = (totals.median_s or 0.0) * 1000, totals.longest_s * 1000
+    cost = ""
+    if totals.cpu_s is not None and totals.memory:
+        spent, most = totals.cpu_s * 1000 / totals.calls, totals.memory / 2**20
+        cost = f" It computes for {spent:.0f} ms a call and has taken {most:.0f} MiB at most."
     return [
         f"{counted}, {totals.failed} failed{ended}.",
-        f"A call takes {usual:.0f} ms, at most {longest:.0f} ms.{_cost(totals)}",
+        f"A call takes {usual:.0f} ms, at most {longest:.0f} ms.{cost}",
     ]
-
-
-def _cost(totals: CallTotals) -> str:
-    if totals.cpu_s is None or not totals.memory:
-        return ""
-    spent = totals.cpu_s * 1000 / totals.calls
-    return f" It computes for {spent:.0f} ms a call and has taken {totals.memory / 2**20:.0f} MiB at most."
 
 
 def _numbered_lines(source: str, first: int) -> str:

@@ -61,8 +61,11 @@ class PromptIndex:
             if room < 0:
                 break
             lines[name], endings[name] = line, end
-        marks = _marks(Counter(endings.values()))
-        lines = {name: f"{line}{_mark(endings[name], marks)}" for name, line in lines.items()}
+        # A mark stands for each ending that many functions share, the most frequent first.
+        often = Counter(endings.values()).most_common(len(_MARKS))
+        marks = dict(zip([text for text, count in often if text and count >= _SHARED], _MARKS, strict=False))
+        ends = {text: f" {mark}" for text, mark in marks.items()}
+        lines = {name: f"{line}{ends.get(endings[name], endings[name])}" for name, line in lines.items()}
         listed = sorted(lines, key=lambda name: (functions[name].module, name))
         others = Counter(function.module for name, function in functions.items() if name not in lines)
         legend = "".join(f"\n{mark}:{text}" for text, mark in marks.items())
@@ -75,16 +78,6 @@ class PromptIndex:
         if program:
             parts.append(_ALSO + ", ".join(function.name for function in program))
         return cls("\n".join(parts), frozenset(lines))
-
-
-def _marks(endings: Counter[str]) -> dict[str, str]:
-    """Return a mark for each ending that many functions share, the most frequent first."""
-    often = [text for text, count in endings.most_common(len(_MARKS)) if text and count >= _SHARED]
-    return dict(zip(often, _MARKS, strict=False))
-
-
-def _mark(ending: str, marks: Mapping[str, str]) -> str:
-    return f" {marks[ending]}" if ending in marks else ending
 
 
 _OF_BLOCKS: Final = frozenset({"core_memory_append", "core_memory_replace"})
@@ -296,7 +289,9 @@ class Shown:
         self._note_new(functions)
         self._functions = functions
         staying = self._most_useful(functions, own_set, max(self._limit - len(self._pinned), 0))
-        order = [*[name for name in self._places if name in staying], *self._new(staying)]
+        # New ones that will be removed first come last, so that the beginning stays.
+        new = sorted(staying - self._places.keys(), key=lambda name: (-self._used.get(name, 0), name))
+        order = [*[name for name in self._places if name in staying], *new]
         self._places = {name: self._place(name, functions[name]) for name in order}
         places = [*self._pinned.values(), *self._places.values()]
         self.line = tuple(place.shown for place in places)
@@ -379,11 +374,6 @@ class Shown:
     def _ending_of(self, function: "Function") -> str:
         complaint = self._complaints.get((function.name, function.body_hash), "")
         return f"{self._notes.ending(function)}{f' ({complaint})' if complaint else ''}"
-
-    def _new(self, staying: set[str]) -> list[str]:
-        # Functions that will be removed first come last, so that the beginning stays.
-        names = (name for name in staying if name not in self._places)
-        return sorted(names, key=lambda name: (-self._used.get(name, 0), name))
 
     def _place(self, name: str, function: "Function") -> "_Place":
         # Keep the same object from step to step, so that unchanged functions are not serialized again.

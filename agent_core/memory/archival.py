@@ -3,7 +3,7 @@
 A passage is not part of a dialog: its words and its meaning count, and the neighboring passages a little.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from agent_core.base.errors import UsageError
@@ -83,8 +83,11 @@ class Archival:
         """Return a page, counted from 0, of the passages that have all of these tags, best match first."""
         await self.vectors.embed()
         required_tags = set(_tags(tags))
-        if not query.strip():
-            return await self._newest(sorted(required_tags), page, bounded(count))
+        if not query.strip():  # the newest ones first
+            count, first = bounded(count), min(required_tags, default="")
+            total, rows = await self._store.list_passages(self._agent, first, max(page, 0) * count, count)
+            items = tuple(_item(row) for row in rows if required_tags <= set(row.tags))
+            return ResultPage(_PASSAGES, items, page, total, count, is_usual=count == PAGE)
         question = await search_query.read(search_query.heard(query), (), self._clock.now())
         ranked = [row for row in await self.rank(question) if required_tags <= set(row.tags)]
         return page_of(_PASSAGES, question, ranked, _item, page, count, usual=PAGE, trouble=self.vectors.trouble)
@@ -103,13 +106,6 @@ class Archival:
         measured = signals.measure_passages(rows, question, {hit.seq for hit in worded}, cosines, total)
         order = signals.ordered(measured, weights("archival", self.vectors.recipe), len(rows))
         return [rows[place] for place in order]
-
-    async def _newest(self, tags: Sequence[str], page: int, count: int) -> ResultPage:
-        """Return the newest passages first, for a search without a question."""
-        first = tags[0] if tags else ""
-        total, rows = await self._store.list_passages(self._agent, first, max(page, 0) * count, count)
-        items = tuple(_item(row) for row in rows if set(tags) <= set(row.tags))
-        return ResultPage(_PASSAGES, items, page, total, count, is_usual=count == PAGE)
 
 
 def _tags(tags: Iterable[str]) -> tuple[str, ...]:

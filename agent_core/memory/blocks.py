@@ -393,19 +393,12 @@ class Blocks:
         if request.author.by != "agent" or request.is_plain:
             return edit
         near = [line for change in edit.changed if (line := await self._near(change))]
-        settled = self._edits_to_hide(request.action, edit, is_near=bool(near))
+        # Hide edits from the next step: all, if the block now has the content; or those that change lines, after an
+        # addition without similar lines, because it cannot make any line untrue.
+        settled = frozenset(function.name for function in self.functions())
+        if request.action == _ADDS if edit.writes else not edit.text.startswith(ALREADY):
+            settled = settled - {_ADDS} if edit.writes and not near else frozenset()
         return replace(edit, text="\n".join([edit.text, *near]), excluded=settled)
-
-    def _edits_to_hide(self, name: str, edit: PlannedEdit, *, is_near: bool) -> frozenset[str]:
-        """Return the edits to hide from the next step.
-
-        These are all, if the block now has the content; or those that change lines, after an addition without similar
-        lines, because it cannot make any line untrue.
-        """
-        names = frozenset(function.name for function in self.functions())
-        if name != _ADDS if edit.writes else edit.text.startswith(ALREADY):
-            return names
-        return names - {_ADDS} if edit.writes and not is_near else frozenset()
 
     async def _near(self, difference: BlockDifference) -> str:
         """Return the lines of a block that are most similar to its new ones, as a line for the model."""
@@ -606,7 +599,17 @@ class Blocks:
         now = {row.id: row for row in self.rows}
         changed = [row for id, row in now.items() if id not in self._told or self._told[id].version != row.version]
         removed_rows = [row for id, row in self._told.items() if id not in now]
-        sentences = [await self._told_of(row) for row in changed]
+        sentences = []
+        for row in changed:
+            previous = self._told.get(row.id)
+            text = self.memory[row.label].render(self.memory.labels, is_fixed=not row.writable)
+            if previous is None:
+                sentences.append(f"A block is new in your memory:\n{text}")
+                continue
+            later = [change for change in await self._store.block_history(row.id) if change.version > previous.version]
+            hands = {f"agent `{change.agent}`" if change.by == "agent" else f"a {change.by}" for change in later}
+            who = " and ".join(sorted(hands)) or "someone else"
+            sentences.append(f"Your memory was changed by {who}. It reads now:\n{text}")
         sentences += [
             f"The block `{row.label}` is no longer in your memory."
             for row in removed_rows
@@ -614,15 +617,6 @@ class Blocks:
         ]
         self._told = now
         return sentences
-
-    async def _told_of(self, row: BlockRow) -> str:
-        previous = self._told.get(row.id)
-        text = self.memory[row.label].render(self.memory.labels, is_fixed=not row.writable)
-        if previous is None:
-            return f"A block is new in your memory:\n{text}"
-        later = [change for change in await self._store.block_history(row.id) if change.version > previous.version]
-        hands = {f"agent `{change.agent}`" if change.by == "agent" else f"a {change.by}" for change in later}
-        return f"Your memory was changed by {' and '.join(sorted(hands)) or 'someone else'}. It reads now:\n{text}"
 
 
 @dataclass(frozen=True, slots=True)

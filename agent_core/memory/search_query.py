@@ -61,6 +61,8 @@ def _read(text: str, speakers: Collection[str], now: float) -> ParsedQuery:
     names = {name: _ROLES.get(name, frozenset(word for word in split(name) if word not in STOP)) for name in speakers}
     words = {stem(word): word for word in reversed(content(text) or split(text))}
     all_names: frozenset[str] = frozenset().union(*names.values())
+    # Names would dominate a vector that is an average.
+    unnamed = " ".join(word for word in _KEPT.findall(text) if word.lower().removesuffix("'s") not in all_names)
     return ParsedQuery(
         text,
         tuple(words.values()),
@@ -68,15 +70,9 @@ def _read(text: str, speakers: Collection[str], now: float) -> ParsedQuery:
         forms(words.values()),
         all_names,
         frozenset(name for name, forms in names.items() if forms & spoken),
-        _without(text, all_names),
+        unnamed or text,
         tuple(dates.mentions(text, now)),
     )
-
-
-def _without(text: str, names: Collection[str]) -> str:
-    """Return a text without names, which would dominate a vector that is an average."""
-    remaining = [word for word in _KEPT.findall(text) if word.lower().removesuffix("'s") not in names]
-    return " ".join(remaining) or text
 
 
 @dataclass(frozen=True, slots=True)

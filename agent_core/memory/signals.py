@@ -71,16 +71,6 @@ def measure(evidence: RecallEvidence, likeness: Array | None = None) -> Signals:
     counts = counted([row.counts for row in evidence.rows], evidence.question.terms, evidence.question.forms)
     worded = np.array([row.utterance.seq in evidence.worded for row in evidence.rows])
     rare = rarity(counts, worded, evidence.total)
-    signals = _by_words(evidence, neighbors, counts, rare) | _by_form(evidence, neighbors)
-    if evidence.cosines:
-        signals |= _by_meaning(evidence, neighbors)
-        signals["answers"] = signals["asked_before"] * signals["meaning_before"]
-    if likeness is not None and likeness.size:
-        signals |= _by_likeness(evidence, neighbors, likeness, rare)
-    return signals
-
-
-def _by_words(evidence: RecallEvidence, neighbors: _Beside, counts: Array, rare: Array) -> Signals:
     sizes = np.array([row.size for row in evidence.rows], "f4")
     own = top(bm25(counts, sizes, rare))
     around, breadth = counts.copy(), sizes.copy()
@@ -88,13 +78,19 @@ def _by_words(evidence: RecallEvidence, neighbors: _Beside, counts: Array, rare:
         around += neighbors.at(counts, step) + neighbors.at(counts, -step)
         breadth += neighbors.at(sizes, step) + neighbors.at(sizes, -step)
     whole = top(bm25(neighbors.whole_session(counts), neighbors.whole_session(sizes), rare))
-    return {
+    signals = {
         "own": own,
         "before": neighbors.at(own, -1),
         "window": top(bm25(around, breadth, rare)),
         "session_best": neighbors.best_of_session(own),
         "session": whole[neighbors.session],
-    }
+    } | _by_form(evidence, neighbors)
+    if evidence.cosines:
+        signals |= _by_meaning(evidence, neighbors)
+        signals["answers"] = signals["asked_before"] * signals["meaning_before"]
+    if likeness is not None and likeness.size:
+        signals |= _by_likeness(evidence, neighbors, likeness, rare)
+    return signals
 
 
 def _by_form(evidence: RecallEvidence, neighbors: _Beside) -> Signals:

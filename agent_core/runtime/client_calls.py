@@ -150,29 +150,27 @@ def handed_over(calls: Sequence["Call"]) -> list[Entry]:
 
 def beginning(inbound: Inbound, open_calls: Sequence["Call"], opening: Sequence[Entry]) -> list[Entry]:
     """Return the first entries of a turn: the answers to the calls that were open, then `opening`."""
-    given, shape = _given_answers(inbound), _shape_notice(ClientFunctions.of(inbound))
+    rows = inbound.payload.get("answers") if inbound.kind == "message" else None
+    rows = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+    given = {str(row["id"]): str(row["text"]) for row in rows if {"id", "text"} <= row.keys()}
+    client, shape = ClientFunctions.of(inbound), list[Entry]()
+    if client.shape is not None:  # the model is told, because not every endpoint enforces the shape
+        schema = "" if client.shape["type"] == "json_object" else f" of this schema: {json.dumps(client.schema)}"
+        order = "A program reads your reply to this message: when you are done, reply with one JSON object"
+        shape = [Entry("notice", {"text": f"{order} and nothing else{schema or '.'}"})]
     if not open_calls and not given:
         return [*opening, *shape]
     is_silent = bool(given) and not inbound.payload.get("text")  # the client sent no text with the answers
     began = Entry(CLIENT, {"text": str(inbound.payload.get("text", "")), "event": inbound.kind})
     answers = [answered(call, given.pop(call.id, None)) for call in open_calls]
-    late = [Entry("notice", {"text": _late(id, text)}) for id, text in given.items()]
+    late = [
+        Entry(
+            "notice",
+            {"text": f"The client answered the call {id} after the conversation had gone on without it: {text}"},
+        )
+        for id, text in given.items()
+    ]
     return [began, *answers, *late, *(opening[:-1] if is_silent else opening), *shape]
-
-
-def _shape_notice(client: ClientFunctions) -> list[Entry]:
-    """Return the entry that tells the model the required shape, because not every endpoint enforces it."""
-    if client.shape is None:
-        return []
-    schema = "" if client.shape["type"] == "json_object" else f" of this schema: {json.dumps(client.schema)}"
-    text = "A program reads your reply to this message: when you are done, reply with one JSON object and nothing else"
-    return [Entry("notice", {"text": f"{text}{schema or '.'}"})]
-
-
-def _given_answers(inbound: Inbound) -> dict[str, str]:
-    rows = inbound.payload.get("answers") if inbound.kind == "message" else None
-    rows = rows if isinstance(rows, list) else []
-    return {str(row["id"]): str(row["text"]) for row in rows if isinstance(row, dict) and {"id", "text"} <= row.keys()}
 
 
 def answered(call: "Call", text: str | None) -> Entry:
@@ -190,7 +188,3 @@ def _skipped_entry(call: "Call", why: str) -> Entry:
 def _entry(call: "Call", text: str, outcome: str) -> Entry:
     payload = {"call_id": call.id, "name": call.name, "text": text, "outcome": outcome}
     return Entry("result", {**payload, "seconds": 0.0, "detail": {"client": True}})
-
-
-def _late(id: str, text: str) -> str:
-    return f"The client answered the call {id} after the conversation had gone on without it: {text}"

@@ -182,17 +182,6 @@ class Colleagues:
     def _send(
         self, turn: "Turn", kind: str, name: str, text: str, *, due: float | None = None, key: str = ""
     ) -> SendMessage:
-        self._check(name, text)
-        id, hops = self._clock.new_id(), turn.origin.hops + 1
-        return SendMessage(
-            *(id, kind, self.agent, name, text, turn.origin.thread, turn.id, hops),
-            owes=turn.origin.owes,
-            due=due,
-            key=key or None,
-            limits=self.limits(),
-        )
-
-    def _check(self, name: str, text: str) -> None:
         self.look()  # the files may have changed during the step
         peers = self.peers()
         if name == self.agent:
@@ -205,6 +194,14 @@ class Colleagues:
         if len(text) > self._settings.message_chars:
             message = f"The message has {len(text):,} characters; the most is {self._settings.message_chars:,}."
             raise UsageError(message, fix="Send a shorter one, and say where the rest can be found.")
+        id, hops = self._clock.new_id(), turn.origin.hops + 1
+        return SendMessage(
+            *(id, kind, self.agent, name, text, turn.origin.thread, turn.id, hops),
+            owes=turn.origin.owes,
+            due=due,
+            key=key or None,
+            limits=self.limits(),
+        )
 
 
 class FunctionSight:

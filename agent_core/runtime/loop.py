@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from agent_core.base import events
 from agent_core.base.errors import ModelError
 from agent_core.base.interruption import Interrupted
-from agent_core.base.messages import Assistant, Call
+from agent_core.base.messages import Assistant
 from agent_core.context import EXPECTED
 from agent_core.functions.service import FunctionService, quarantine
 from agent_core.storage import FAILURES, Inbound, SaveExposures
@@ -124,7 +124,15 @@ class AgentLoop:
         """Show the model the client's functions, and the workspace functions that the last message probably needs."""
         self.model_session.functions.lend(turn.origin.client)
         shown, snapshot = self.model_session.shown, self.sees(self._functions.registry.snapshot(), turn.made)
-        await self._mask(turn, snapshot)
+        if (share := self.model_session.settings.growth.mask) and turn.step <= 1:
+            # Mask random functions for this conversation, and record which grown functions the message probably needs.
+            # The latter is computed over all functions, so it does not depend on what is masked.
+            grown = await self._functions.grown(snapshot)
+            masked = shown.mask(grown - self.model_session.functions.own_names, share, random)
+            needed = await self._functions.likely(turn.history.last_request(), _MEASURED, snapshot.hidden)
+            rows = [(name, snapshot.functions[name].body_hash, name in masked) for name in needed if name in grown]
+            if rows:
+                await turn.store.apply([SaveExposures(turn.id, turn.model, tuple(rows))])
         self.model_session.functions.choose(snapshot)
         if not shown.is_crowded:
             return
@@ -133,20 +141,6 @@ class AgentLoop:
         shown.expect(names)
         if new := shown.beyond_index(names[:_MOST_TOLD]):
             await turn.append([notice(f"You also have: {'; '.join(new)}.")])
-
-    async def _mask(self, turn: Turn, snapshot: "Snapshot") -> None:
-        """Mask random functions for this conversation, and record which grown functions the message probably needs.
-
-        The probable need is computed over all functions, so it does not depend on what is masked.
-        """
-        if not (share := self.model_session.settings.growth.mask) or turn.step > 1:
-            return
-        grown = await self._functions.grown(snapshot)
-        masked = self.model_session.shown.mask(grown - self.model_session.functions.own_names, share, random)
-        needed = await self._functions.likely(turn.history.last_request(), _MEASURED, snapshot.hidden)
-        rows = [(name, snapshot.functions[name].body_hash, name in masked) for name in needed if name in grown]
-        if rows:
-            await turn.store.apply([SaveExposures(turn.id, turn.model, tuple(rows))])
 
     async def _take_up(self, turn: Turn) -> bool:
         """Add what arrived since the last step, and return whether there was a message.
@@ -238,14 +232,9 @@ class AgentLoop:
             self.model_session.shown.use(call.call.name)
         if turn.ending.interruption.requested:
             raise Interrupted
-        await self._hand_over(split.handed, turn)
+        if split.handed:  # they are open for the client
+            await turn.append(handed_over(split.handed))
+            turn.ending.handed = True
+            for handed in split.handed:
+                turn.tell(events.CallStarted(call_id=handed.id, name=handed.name, arguments=handed.arguments))
         return done
-
-    async def _hand_over(self, calls: Sequence[Call], turn: Turn) -> None:
-        """Record calls as open for the client, and report them."""
-        if not calls:
-            return
-        await turn.append(handed_over(calls))
-        turn.ending.handed = True
-        for call in calls:
-            turn.tell(events.CallStarted(call_id=call.id, name=call.name, arguments=call.arguments))

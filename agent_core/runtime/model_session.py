@@ -386,8 +386,14 @@ class TokenMeter:
         self.correction = min(max(self.correction * factor, least), most)
 
     def charge(self, turn: Turn, usage: TokenUsage, model: Model) -> None:
-        """Add the tokens and the cost of one request to the turn."""
-        turn.count(usage, model.name, self._cost(usage, model.name))
+        """Add the tokens and the cost of one request to the turn; 0 if no `[models.NAME]` has the model's price."""
+        prices = (named.price for table, named in self._prices.items() if (named.name or table) == model.name)
+        cost = 0.0
+        if (price := next(filter(None, prices), None)) is not None:
+            cached = price.input if price.cached is None else price.cached
+            fresh = usage.prompt - usage.cached
+            cost = (fresh * price.input + usage.cached * cached + usage.completion * price.output) / 1e6
+        turn.count(usage, model.name, cost)
 
     def count(self, turn: Turn, usage: TokenUsage, estimated: int, model: Model) -> None:
         """Count and report the tokens of a step, and adjust the correction by the estimate of its prompt."""
@@ -406,16 +412,6 @@ class TokenMeter:
                 context_limit=model.context_limit,
             )
         )
-
-    def _cost(self, usage: TokenUsage, model: str) -> float:
-        """Return the cost of a request in dollars; 0 if no `[models.NAME]` has the price of the model."""
-        for table, named in self._prices.items():
-            if named.price is not None and (named.name or table) == model:
-                price = named.price
-                cached = price.input if price.cached is None else price.cached
-                fresh = usage.prompt - usage.cached
-                return (fresh * price.input + usage.cached * cached + usage.completion * price.output) / 1e6
-        return 0.0
 
 
 class ReplyKeeper:
@@ -587,7 +583,7 @@ class StepFunctions:
 
     def schema_of(self, function: "Function") -> dict[str, Any]:  # Any: JSON Schema
         """Return the schema of a function's arguments as the agent's style offers it to the model."""
-        return self._protocol.offered(function.parameters, self._mode)
+        return self._protocol.offered(function.parameters, self._models.mode)
 
     def all(self) -> tuple["FunctionShown", ...]:
         """Return the functions as the agent's style currently shows them, with those of a client."""
@@ -630,18 +626,14 @@ class StepFunctions:
         """Return how many tokens of the context window a reply may take."""
         return self._settings.model.max_tokens or min(4096, self._models.context_limit // 4)
 
-    @property
-    def _mode(self) -> "Mode":
-        return "native" if self._models.usual is None else self._models.mode
-
     def _own(self) -> tuple["FunctionShown", ...]:
-        mode = self._mode
+        mode = self._models.mode
         if mode == "native" and self.shown.has_index:
             return self._protocol.shown(self.shown.tools, mode)
-        if self._models.usual is None:
-            return self._protocol.shown(self.shown.line, mode)
-        room = self._whole_room() - size_of(self._lent)
         line = self._protocol.shown(self.shown.line, mode)
+        if self._models.usual is None:
+            return line
+        room = self._whole_room() - size_of(self._lent)
         shown = self.shown.fitting(mode, room, line, with_programs=self._models.programs == "on")
         # If not even the permanent functions fit, show all functions: the model then changes to the mode that needs few
         # tokens.

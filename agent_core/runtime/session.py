@@ -142,7 +142,11 @@ class AgentSession:
         if inbound.kind == "login":
             return [login_entry]
         # The login comes first: some endpoints require a user message before an assistant message.
-        return [login_entry, *(_boot(self.clock.new_id()) if is_first else ()), began]
+        if not is_first:
+            return [login_entry, began]
+        # A short example conversation shows the model how to reach the user, who does not see it.
+        call = Call(f"{_BOOT}{self.clock.new_id()[-8:]}", SEND, json.dumps({"message": _FIRST}))
+        return [login_entry, assistant(Assistant(_BOOTED, (call,))), result(call, SENT, "returned"), began]
 
     async def post(self, kind: Kind, text: str = "") -> None:
         """Queue an event for the next turn, or for the next step of the running one.
@@ -203,12 +207,6 @@ class AgentSession:
 
     async def _agent_settings(self) -> dict[str, Any]:  # Any: JSON
         return await self._store.agent_settings(self._agent) or {}
-
-
-def _boot(call_id: str) -> list[Entry]:
-    """Return a short example conversation that shows the model how to reach the user; the user does not see it."""
-    call = Call(f"{_BOOT}{call_id[-8:]}", SEND, json.dumps({"message": _FIRST}))
-    return [assistant(Assistant(_BOOTED, (call,))), result(call, SENT, "returned")]
 
 
 def is_reply(message: Message) -> bool:

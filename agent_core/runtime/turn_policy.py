@@ -221,17 +221,15 @@ class DirectReplyPolicy:
         if longest_run is not None and (follows := self._after_same(*longest_run)) is not None:
             return follows
         if again:
-            return self._after_refusals(max(again, key=lambda key: self._times[key]))
+            same = max(again, key=lambda key: self._times[key])
+            name, times = same[0], self._times[same]
+            if times >= MAX_SAME_FAILURES:
+                return _end_of_repetition(f"`{name}` was refused {times} times for the same reason")
+            return GoOn(f"`{name}` was refused twice for the same reason. Do something else.")
         name, _, _ = often = max(self._times, key=lambda key: self._times[key], default=("", "", ""))
         if self._times[often] > MAX_SAME_ANSWERS:
             return _end_of_repetition(f"`{name}` came out the same {self._times[often]} times with the same arguments")
         return GoOn(_cut_advice(cut) if cut else "")
-
-    def _after_refusals(self, same: _Same) -> GoOn | Ended:
-        name, times = same[0], self._times[same]
-        if times >= MAX_SAME_FAILURES:
-            return _end_of_repetition(f"`{name}` was refused {times} times for the same reason")
-        return GoOn(f"`{name}` was refused twice for the same reason. Do something else.")
 
     def _show_held_back(self) -> None:
         """Show the user text that was held back, before the turn is ended from outside; here there is none."""

@@ -2,12 +2,12 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from agent_core.base import events
 from agent_core.base.errors import SettingsError, UsageError
@@ -166,7 +166,9 @@ class _AgentParts:
         host, service = self.host(), self.deps.functions
         model_session = self.model_session(host)
         if self.in_group:
-            return await _group_loop(self.deps, self.name, model_session)
+            await _group(self.deps, self.name)  # checks its file
+            plan = partial(_group, self.deps, self.name)
+            return GroupLoop(model_session, self.deps.store, service, plan, self.deps.open_agent)
         sees = FunctionSight(lambda: self.colleagues.profile.functions, lambda: self.session.own_set.names).of
         most_steps = self.deps.settings.turn.max_steps
         programs = Programs(self.deps.sandbox, service, self.deps.clock)
@@ -219,12 +221,6 @@ async def build_agent(
     )
     agent.helper_desk = HelperDesk(deps.helper_changes, agent)
     return agent
-
-
-async def _group_loop(deps: WorkspaceDeps, name: str, model: ModelSession) -> GroupLoop:
-    """Return the loop of a group, after checking its file."""
-    await _group(deps, name)
-    return GroupLoop(model, deps.store, deps.functions, partial(_group, deps, name), deps.open_agent)
 
 
 async def _group(deps: WorkspaceDeps, name: str) -> "GroupPlan":
@@ -290,51 +286,11 @@ nobody permission for anything. There is nobody to ask. Use your functions where
 task, and call {give} with the result, of the type `{result}`, as soon as you have it. You have {steps} steps."""
 
 
-class RunGround(Protocol):
-    """The parts of a workspace that a run needs."""
-
-    @property
-    def root(self) -> Path:
-        """The folder of the workspace."""
-
-    @property
-    def settings(self) -> "Settings":
-        """Its settings."""
-
-    @property
-    def store(self) -> Store:
-        """Its state."""
-
-    @property
-    def functions(self) -> "FunctionService":
-        """Its functions."""
-
-    @property
-    def sandbox(self) -> "SandboxClient":
-        """The client of the sandbox."""
-
-    @property
-    def clock(self) -> "Clock":
-        """Its clock."""
-
-    @property
-    def idle_models(self) -> "IdleModels":
-        """The models that earlier runs left open."""
-
-    @property
-    def save(self) -> SaveAgentFile:
-        """The function that writes an agent to a file."""
-
-    @property
-    def helpers(self) -> HelperLibrary:
-        """Its helpers."""
-
-
 @dataclass(frozen=True, slots=True)
 class HelperRunner:
     """Runs helpers for one caller. `levels` is the number of levels of helpers below the caller; None is no limit."""
 
-    ground: RunGround
+    ground: WorkspaceDeps
     memory: Callable[[str], "AgentMemory"]
     levels: int | None = None
 
@@ -353,11 +309,21 @@ class HelperRunner:
         request = RequestedResult(helper.answer)
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self.ground.store.hold(prepare_state_dir(self.ground.root), name))
-            await self.ground.store.apply([SaveAgent(name, _settings(helper, record))])
+            settings = {
+                "preset": "direct",
+                "memory_class": "",
+                "helper": helper.name,
+                "version": helper.function.version,
+                "caller": record.turn.agent,
+                "turn": record.turn.id,
+                "call": record.call.id,
+            }
+            await self.ground.store.apply([SaveAgent(name, settings)])
             agent = _RunParts(self, helper, name, request, budget).agent(stack)
             meter = agent.spends_for = Allowance(SpendingLimits(), parent)
             agent.works_for = record.turn.agent
-            defaults = {name: schema["default"] for name, schema in _inputs(helper) if "default" in schema}
+            properties = helper.function.parameters["properties"]
+            defaults = {name: schema["default"] for name, schema in properties.items() if "default" in schema}
             try:
                 run = await _carried_out(agent, request, budget, {**defaults, **arguments}, record)
             finally:  # also after an interruption
@@ -440,7 +406,15 @@ class _RunParts:
             room=room,
             notes=FunctionNotes(ground.functions.ending),
         )
-        instructions = _instructions(ground.root, helper, self.budget)
+        persona = f"{text_of(ground.root, 'persona', helper.persona)}\n" if helper.persona else ""
+        instructions = _INSTRUCTIONS.format(
+            name=helper.name,
+            purpose=helper.purpose,
+            persona=persona,
+            give=GIVE,
+            result=helper.answer.returns,
+            steps=self.budget.steps,
+        )
         settings = ground.settings.model_copy(update={"instructions": instructions})
         models = ground.idle_models
 
@@ -508,26 +482,3 @@ async def _carried_out(
     if requested.is_given:
         return run
     return replace(run, failure=warnings[-1] if warnings else "It ended without a result.")
-
-
-def _inputs(helper: Helper) -> Iterable[tuple[str, dict[str, Any]]]:  # Any: JSON Schema
-    properties: dict[str, dict[str, Any]] = helper.function.parameters["properties"]
-    return properties.items()
-
-
-def _instructions(root: Path, helper: Helper, limits: SpendingLimits) -> str:
-    persona = f"{text_of(root, 'persona', helper.persona)}\n" if helper.persona else ""
-    return _INSTRUCTIONS.format(
-        name=helper.name,
-        purpose=helper.purpose,
-        persona=persona,
-        give=GIVE,
-        result=helper.answer.returns,
-        steps=limits.steps,
-    )
-
-
-def _settings(helper: Helper, record: "CallRecord") -> dict[str, str]:
-    """Return the settings of the agent of a run, which identify the call that started it."""
-    call = {"caller": record.turn.agent, "turn": record.turn.id, "call": record.call.id}
-    return {"preset": "direct", "memory_class": "", "helper": helper.name, "version": helper.function.version, **call}

@@ -128,14 +128,27 @@ class ConfigFolder(Generic[T]):
             self._problems[_ALL] = Problem(error.code, error.message, Place(f"{self._name}/"), error.fix)
             return self._good
         self._problems.pop(_ALL, None)
-        if stamps != self._stamps:
-            before, self._stamps = self._stamps, stamps
-            self._values.keep(stamps)
-            self._good = {name: held for name, held in self._good.items() if name in stamps}
-            self._problems = {name: problem for name, problem in self._problems.items() if name in stamps}
-            for name in sorted(stamps, key=lambda name: (name not in self._good, name)):
-                if stamps[name] != before.get(name) or name in self._problems:
-                    self._take(name)
+        if stamps == self._stamps:
+            return self._good
+        before, self._stamps = self._stamps, stamps
+        self._values.keep(stamps)
+        self._good = {name: held for name, held in self._good.items() if name in stamps}
+        self._problems = {name: problem for name, problem in self._problems.items() if name in stamps}
+        for name in sorted(stamps, key=lambda name: (name not in self._good, name)):
+            if stamps[name] == before.get(name) and name not in self._problems:
+                continue
+            text = b""
+            try:
+                self.check_name(name)
+                text = read_plain(self.folder / f"{name}.toml", MOST_BYTES)
+                self._values.add(name, text.decode("utf-8", "replace"))
+                self._good[name] = self.parse(text, name)
+                self._problems.pop(name, None)
+            except ConfigError as error:
+                self._note(name, error.message, error.fix, _line_of(text, error.message))
+            except OSError as error:
+                fix = "Make it an ordinary, readable file."
+                self._note(name, f"It cannot be read: {error.strerror or error}.", fix, 0)
         return self._good
 
     @property
@@ -173,19 +186,6 @@ class ConfigFolder(Generic[T]):
         except Malformed as error:
             raise ConfigError(f"{where} is not valid TOML: {error}.", fix="Fix it and save it again.") from error
         return read_table(self._kind, table, where)
-
-    def _take(self, name: str) -> None:
-        text = b""
-        try:
-            self.check_name(name)
-            text = read_plain(self.folder / f"{name}.toml", MOST_BYTES)
-            self._values.add(name, text.decode("utf-8", "replace"))
-            self._good[name] = self.parse(text, name)
-            self._problems.pop(name, None)
-        except ConfigError as error:
-            self._note(name, error.message, error.fix, _line_of(text, error.message))
-        except OSError as error:
-            self._note(name, f"It cannot be read: {error.strerror or error}.", "Make it an ordinary, readable file.", 0)
 
     def _note(self, name: str, message: str, fix: str, line: int) -> None:
         stays = " What it held before stays in force." if name in self._good else ""

@@ -144,12 +144,7 @@ async def _model(settings: Settings, choose: Choose, functions: Iterable["Functi
         "warning": window.warning(chosen.model_name) or None,
     }
     report = {"ok": True, "name": chosen.model_name, "endpoint": chosen.endpoint_url, "why": chosen.why}
-    return {**report, "window": told, "loosened": _without_strict_mode(chosen.endpoint_url, functions)}
-
-
-def _without_strict_mode(url: str, functions: Iterable["Function"]) -> dict[str, str]:
-    """Return the functions that the endpoint's strict mode cannot express, each with the reason."""
-    if not dialect_of(url).strict:
-        return {}
-    reasons = {function.name: loosened(function.parameters) for function in functions}
-    return {name: why for name, why in reasons.items() if why}
+    # The functions that the endpoint's strict mode cannot express, each with the reason.
+    strict = dialect_of(chosen.endpoint_url).strict
+    reasons = {function.name: loosened(function.parameters) for function in functions} if strict else {}
+    return {**report, "window": told, "loosened": {name: why for name, why in reasons.items() if why}}

@@ -22,7 +22,7 @@ from agent_core.context import rebuilt
 from agent_core.memory import dates, words
 from agent_core.registry.loader_names import OF_THE_PROGRAM
 from agent_core.runtime.turn import messages_of
-from agent_core.storage import Entry, Erasure, MessageGone, Said, Store, TurnsGone
+from agent_core.storage import Erasure, MessageGone, Store, TurnsGone
 from sandbox.wire.lines import bare_lines
 
 _REQUESTS: Final = ("requests.log", "requests.log.1", "access.log", "access.log.1")
@@ -118,7 +118,12 @@ class Forgetting:
         """
         if sum(map(bool, (request.text, request.message, request.turn, request.before))) != 1:
             raise UsageError("Say what to forget: one of a text, a message, a turn or a date.")
-        erasure = Erasure(MessageGone(agent, 0), words.indexed, _remade, OF_THE_PROGRAM)
+        erasure = Erasure(
+            MessageGone(agent, 0),
+            words.indexed,
+            lambda payload, entries: rebuilt(payload, messages_of(entries)),
+            OF_THE_PROGRAM,
+        )
         if request.text:
             mention = Mention(request.text, exact=request.exact, word=request.word)
             names = await self._store.agent_names()
@@ -129,9 +134,18 @@ class Forgetting:
             subject = f"all of {agent} before {datetime.fromtimestamp(start):%Y-%m-%d %H:%M}"
             gone = replace(erasure, target=TurnsGone(agent, turns, start))
             return ForgetOrder(subject, gone, [agent], before=start)
-        said = await self._find_message(request, agent)
+        typed = request.turn or request.message
+        match, is_turn = _PLACE.fullmatch(typed), bool(request.turn)
+        if typed != "last" and (match is None or (match[2] is None) != is_turn):
+            form = "a number, such as 3" if is_turn else "numbers, such as 3.0"
+            fix = f"/memory search and `knapper memory search` show {form}; or type `last`."
+            raise UsageError(f"`{typed[:60]}` is no {'turn' if is_turn else 'message'}.", fix=fix)
+        numbers = [int(part) for part in match.groups() if part] if match else []
+        said = await self._store.last_said(agent, *numbers)
+        if said is None:
+            raise UsageError(f"{agent} has no such {'turn' if is_turn else 'message'}: {typed}.")
         begins = " ".join(said.text.split())[:60]
-        if request.turn:
+        if is_turn:
             gone = replace(erasure, target=TurnsGone(agent, [said.turn]))
             return ForgetOrder(f"turn {said.turn} of {agent} (“{begins}”)", gone, [agent], said.text)
         gone = replace(erasure, target=MessageGone(agent, said.seq))
@@ -148,27 +162,18 @@ class Forgetting:
         files = await asyncio.to_thread(self._rewrite, order)
         return await self._report(order, await self._store.forget(order.erasure), files)
 
-    async def _find_message(self, request: ForgetRequest, agent: str) -> Said:
-        typed = request.turn or request.message
-        match, is_turn = _PLACE.fullmatch(typed), bool(request.turn)
-        if typed != "last" and (match is None or (match[2] is None) != is_turn):
-            form = "a number, such as 3" if is_turn else "numbers, such as 3.0"
-            fix = f"/memory search and `knapper memory search` show {form}; or type `last`."
-            raise UsageError(f"`{typed[:60]}` is no {'turn' if is_turn else 'message'}.", fix=fix)
-        numbers = [int(part) for part in match.groups() if part] if match else []
-        said = await self._store.last_said(agent, *numbers)
-        if said is None:
-            raise UsageError(f"{agent} has no such {'turn' if is_turn else 'message'}: {typed}.")
-        return said
-
     async def _report(self, order: ForgetOrder, places: dict[str, int], files: dict[str, int]) -> ForgetReport:
         target = order.erasure.target
         if not isinstance(target, Mention):
             return ForgetReport(order.subject, {**places, **files}, {})
         stays = await asyncio.to_thread(lambda: dict(self._stays(target)))
         named = {f"the name of the agent {name}": "rename it" for name in order.agents if target.within(name)}
-        nearest = await self._nearest(target, order.agents)
-        return ForgetReport(order.subject, {**places, **files}, {**stays, **named}, [*target.longer], nearest=nearest)
+        sought = frozenset(words.stems(words.content(target.text)))
+        lines = [line for line in await self._block_lines(order.agents) if not target.within(line.text)]
+        shared = [len(sought.intersection(words.stems(words.content(line.text)))) for line in lines]
+        most = max(shared, default=0)
+        near = [line for line, count in zip(lines, shared, strict=True) if most and count == most][:_NEAREST]
+        return ForgetReport(order.subject, {**places, **files}, {**stays, **named}, [*target.longer], nearest=near)
 
     async def _lines(self, order: ForgetOrder) -> list[RecordLine]:
         """Return the first removed lines: those of memory blocks and messages with the text, or of the turns."""
@@ -187,15 +192,6 @@ class Forgetting:
                     continue
                 lines += [RecordLine(entry.kind, text) for text in texts]
         return [line for line in lines if line.text][:MOST_LINES]
-
-    async def _nearest(self, mention: Mention, agents: Sequence[str]) -> list[RecordLine]:
-        """Return the lines of memory blocks that do not contain the text but share the most words with it."""
-        sought = frozenset(words.stems(words.content(mention.text)))
-        lines = [line for line in await self._block_lines(agents) if not mention.within(line.text)]
-        shared = [len(sought.intersection(words.stems(words.content(line.text)))) for line in lines]
-        most = max(shared, default=0)
-        near = [line for line, count in zip(lines, shared, strict=True) if most and count == most]
-        return near[:_NEAREST]
 
     async def _block_lines(self, agents: Sequence[str]) -> list[RecordLine]:
         blocks = {row.id: (row, agent) for agent in agents for row in await self._store.blocks(agent)}
@@ -256,10 +252,6 @@ class Forgetting:
 def place_of(seq: int) -> str:
     """Return the number of a message as TURN.ENTRY."""
     return f"{seq >> _SHIFT}.{seq & (1 << _SHIFT) - 1}"
-
-
-def _remade(payload: dict[str, Any], entries: Sequence[Entry]) -> dict[str, Any] | None:  # Any: JSON
-    return rebuilt(payload, messages_of(entries))
 
 
 def _counts(changes: Sequence[tuple[Path, str, str, int]] | Iterator[tuple[Path, str, str, int]]) -> dict[str, int]:

@@ -99,7 +99,9 @@ def function_service(
     """Return the function service of a workspace with its gate; `models` read functions and search them by meaning."""
     registry, module_bytes = Registry(Snapshot.empty(OF_THE_PROGRAM)), settings.gate.module_kib << 10
     alone = partial(only_writer, prepare_state_dir(root))
-    _check_fixes(settings)
+    if settings.gate.fixes_off and (unknown := sorted({*settings.gate.fixes_off} - gates.FIXES)):
+        fix = f"Known are: {', '.join(sorted(gates.FIXES))}."
+        raise SettingsError(f"`gate.fixes_off` names `{unknown[0]}`, which is not a fix.", fix=fix)
 
     @cache
     def book() -> "GrantStore":
@@ -162,12 +164,3 @@ def _rules(settings: "Settings") -> "Rules":
         packages=settings.sandbox.packages,
         reserved=OF_THE_PROGRAM,
     )
-
-
-def _check_fixes(settings: "Settings") -> None:
-    if not settings.gate.fixes_off:
-        return
-    unknown = sorted({*settings.gate.fixes_off} - gates.FIXES)
-    if unknown:
-        fix = f"Known are: {', '.join(sorted(gates.FIXES))}."
-        raise SettingsError(f"`gate.fixes_off` names `{unknown[0]}`, which is not a fix.", fix=fix)

@@ -5,7 +5,7 @@ helper's module is the path of its file, and an empty text is a removal.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,7 +24,7 @@ from agent_core.registry.folder_access import is_there
 from agent_core.registry.loader_names import OF_THE_PROGRAM
 from agent_core.registry.module_file import remove_text, save_text
 from agent_core.registry.source import hash_of
-from agent_core.storage import SaveVersion, Store, VersionRow
+from agent_core.storage import SaveVersion, Store
 from agent_core.storage.agent_store import HELPER_RUN
 from sandbox.wire.lines import bare_lines
 
@@ -156,7 +156,9 @@ class HelperLibrary:
         if is_first:
             self._helpers = await self._last_helpers()
         before, told = self._helpers, self._problems
-        texts = await asyncio.to_thread(_texts, self._root, stamps)
+        texts = await asyncio.to_thread(
+            lambda: {name: _text(self._root, f"{name}{_SUFFIX}") for name in sorted(stamps)}
+        )
         await self._load(texts, author, reason)
         self._stamps, self._judged_with = stamps, functions
         change = self._change(before, told, texts)
@@ -187,7 +189,15 @@ class HelperLibrary:
         left = MOST_PROBLEMS  # for all files together, but at least one per file
         values = ValueCount(FOLDER)
         for name, text in texts.items():
-            reading = _reading(name, text, values, max(left, 1))
+            if isinstance(text, Problem):
+                reading: Helper | tuple[Problem, ...] = (text,)
+            else:
+                try:
+                    values.add(name, text)
+                except ConfigError as error:
+                    reading = (Problem("too-many", error.message, Place(path_of(name), 1), error.fix),)
+                else:
+                    reading = read_helper(name, text, max(left, 1))
             left -= len(reading) if isinstance(reading, tuple) else 0
             readings[name] = reading
         helpers = {name: reading for name, reading in readings.items() if isinstance(reading, Helper)}
@@ -289,7 +299,8 @@ class HelperLibrary:
         Raises:
             UsageError: there was never a helper with that name.
         """
-        return [_version(version.number, version.row) for version in await self.versions(name)]
+        rows = [(version.number, version.row) for version in await self.versions(name)]
+        return [HelperVersion(n, row.version, row.text, row.by, row.agent, row.at, row.reason) for n, row in rows]
 
     async def runs(self) -> dict[str, list[str]]:
         """Return the agents of helper runs by helper name, oldest first."""
@@ -356,10 +367,6 @@ class HelperSelection:
         return name != self._without and any(Wildcard(pattern).fits(name) for pattern in self._patterns())
 
 
-def _texts(root: Path, names: Iterable[str]) -> dict[str, str | Problem]:
-    return {name: _text(root, f"{name}{_SUFFIX}") for name in sorted(names)}
-
-
 def _text(root: Path, name: str) -> str | Problem:
     where = Place(f"{FOLDER}/{one_line(name, 80)}", 1)
     try:
@@ -374,20 +381,6 @@ def _text(root: Path, name: str) -> str | Problem:
         return Problem("unreadable", f"the file cannot be read: {error}", where, "put a plain file in its place")
 
 
-def _reading(name: str, text: str | Problem, values: ValueCount, most: int) -> Helper | tuple[Problem, ...]:
-    if isinstance(text, Problem):
-        return (text,)
-    try:
-        values.add(name, text)
-    except ConfigError as error:
-        return (Problem("too-many", error.message, Place(path_of(name), 1), error.fix),)
-    return read_helper(name, text, most)
-
-
 def _line_at(place: Place, text: str | Problem) -> str:
     lines = bare_lines(text) if isinstance(text, str) else []
     return lines[place.line - 1].rstrip()[:400] if 0 < place.line <= len(lines) else ""
-
-
-def _version(number: int, row: VersionRow) -> HelperVersion:
-    return HelperVersion(number, row.version, row.text, row.by, row.agent, row.at, row.reason)

@@ -85,7 +85,7 @@ def _draft(
     share = min(_share(turns, pair) for pair in combinations(cluster, 2))
     texts = [request for function, request in served if function in cluster]
     requests = [text for text in dict.fromkeys(texts) if all((name, text) in served for name in cluster)]
-    name = _name(cluster, snapshot)
+    modules = {snapshot.functions[name].module.rpartition(".")[2] for name in cluster}
     firsts = [snapshot.functions[one].description.strip().partition("\n")[0].rstrip(".") for one in cluster]
     table = {
         "purpose": f"{'; '.join(firsts)[:_LONGEST]}.",
@@ -95,7 +95,7 @@ def _draft(
         "budget": {"steps": 2 * len(cluster) + 2, "tokens": 20_000, "seconds": 60},
     }
     return HelperProposal(
-        name,
+        f"{modules.pop() if len(modules) == 1 else cluster[0]}_helper",
         cluster,
         len(together),
         len(frozenset.union(*turns.values())),
@@ -104,12 +104,6 @@ def _draft(
         tuple(requests[-_REQUESTS:]),
         written(table),
     )
-
-
-def _name(cluster: tuple[str, ...], snapshot: "Snapshot") -> str:
-    """Return a name based on the module that all functions share, or on the first function."""
-    modules = {snapshot.functions[name].module.rpartition(".")[2] for name in cluster}
-    return f"{modules.pop() if len(modules) == 1 else cluster[0]}_helper"
 
 
 def _has(helper: Helper, proposal: HelperProposal, snapshot: "Snapshot") -> bool:

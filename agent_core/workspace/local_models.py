@@ -70,6 +70,11 @@ def installed_models() -> list[str]:
     return [entry.name for entry in weights.available() if weights.path(entry.name) is not None]
 
 
+def best_installed() -> str | None:
+    """Return the name of the first of these models, or None."""
+    return next(iter(installed_models()), None)
+
+
 def is_missing(name: str) -> bool:
     """Check whether a name is that of a local model without weights on this machine.
 

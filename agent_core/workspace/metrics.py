@@ -92,17 +92,11 @@ class Metrics:
 
     def text(self, accept: str = "") -> tuple[bytes, str]:
         """Return all metrics in an accepted format, and its content type. Do not call this in the event loop."""
-        encode, kind = choose_encoder(_readable(accept))
+        try:
+            encode, kind = choose_encoder(accept)
+        except (TypeError, ValueError):  # the package cannot parse the header: plain text
+            encode, kind = choose_encoder("")
         return encode(self.registry), kind
-
-
-def _readable(accept: str) -> str:
-    """Return the Accept header, or "" (plain text) if the package cannot parse it."""
-    try:
-        choose_encoder(accept)
-    except (TypeError, ValueError):
-        return ""
-    return accept
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from agent_core.model.request import Request
 from agent_core.model.tokens import Window
 from agent_core.model.tour.script import NAME as TOUR
 
-from .local_models import installed_models
+from .local_models import best_installed
 
 KEY: Final = "OPENAI_API_KEY"
 _WAIT_S: Final = 60.0
@@ -54,8 +54,8 @@ async def choose_model(settings: ModelSettings, environment: Mapping[str, str], 
     Raises:
         ModelError: there is no model, or the configured one cannot be used.
     """
-    weights, confirmed = (lambda: next(iter(installed_models()), None)), partial(is_confirmed, root)
-    return await choose(settings, environment, weights=weights, engine=has_engine, confirmed=confirmed)
+    confirmed = partial(is_confirmed, root)
+    return await choose(settings, environment, weights=best_installed, engine=has_engine, confirmed=confirmed)
 
 
 async def try_model(settings: ModelSettings, environment: Mapping[str, str], root: Path) -> Tested:

@@ -22,7 +22,7 @@ from agent_core.runtime.agent_models import OpenedModel, OpenModel
 from agent_core.storage import prepare_state_dir
 
 from . import doctor
-from .local_models import installed_models
+from .local_models import best_installed
 
 if TYPE_CHECKING:
     from agent_core.base.settings import ModelSettings, Settings
@@ -52,9 +52,12 @@ class ModelOpener:
         self._settings = settings
         self._read_again = read_again
         self._is_unchecked = is_typed
-        self.reader: DescriptionReader | None = self._reader()
+        reader = settings.gate.reader
+        # With "same", the model that writes functions also describes them.
+        open_reader = partial(self._open_model, settings.maker if reader == "same" else reader)
+        self.reader = None if reader == "off" else DescriptionReader(reader, open_reader)
         """The model that describes new functions, if the settings turn it on."""
-        name = self._settings.maker
+        name = settings.maker
         self.maker = FunctionMaker(name, partial(self._open_model, name)) if name else None
         """The model that writes functions for agents, if the settings name one."""
         self.mender = self.maker or FunctionMaker("the usual model", partial(self._open_model, None))
@@ -103,7 +106,7 @@ class ModelOpener:
     async def choose(self, settings: "ModelSettings") -> DiscoveredModel:
         """Choose a model by these settings."""
         confirmed = partial(is_confirmed, self._root)
-        return await choose(settings, self.environment, weights=_best_installed, engine=has_engine, confirmed=confirmed)
+        return await choose(settings, self.environment, weights=best_installed, engine=has_engine, confirmed=confirmed)
 
     @cached_property
     def embedder(self) -> Embedder | None:
@@ -127,12 +130,6 @@ class ModelOpener:
         if self.reader is not None:
             await self.reader.aclose()
         await self.mender.aclose()
-
-    def _reader(self) -> DescriptionReader | None:
-        name = self._settings.gate.reader
-        if name == "same":  # the model that writes functions also describes them
-            return DescriptionReader(name, partial(self._open_model, self._settings.maker))
-        return None if name == "off" else DescriptionReader(name, partial(self._open_model, name))
 
     async def _open_model(self, name: str | None) -> "Model":
         return (await self.open(name)).model
@@ -170,7 +167,3 @@ class IdleModels:
         """Close the idle models."""
         while self._idle:
             await self._idle.pop()[2].model.aclose()
-
-
-def _best_installed() -> str | None:
-    return next(iter(installed_models()), None)

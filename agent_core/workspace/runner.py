@@ -124,7 +124,15 @@ class Runner:
 
     async def _round(self) -> bool:
         """Start due turns and expire overdue waits; return whether there was nothing to do."""
-        is_idle = not await self._start() and not self._running
+        now = self._clock.monotonic()
+        for due in await self._store.work(self._kinds):
+            if len(self._running) >= self._slots + (self._more if due.is_takeover else 0):
+                break
+            name = due.agent
+            if name in self._running or self._resting.get(name, 0) > now or not self._is_free(name):
+                continue
+            self._running[name] = asyncio.create_task(self._one(name))
+        is_idle = not self._running
         self._next_due = await self._store.next_due()
         is_late = self._next_due is not None and self._next_due <= await self._store.now()  # overdue asks
         if has_reaped := is_late and await self.reap():
@@ -149,19 +157,6 @@ class Runner:
             await asyncio.wait(self._running.values(), timeout=grace_s)
         for agent in self.running:
             await self._interrupt(agent)
-
-    async def _start(self) -> bool:
-        """Start due turns while slots are free; return whether any turn was started."""
-        now, started = self._clock.monotonic(), False
-        for due in await self._store.work(self._kinds):
-            if len(self._running) >= self._slots + (self._more if due.is_takeover else 0):
-                break
-            name = due.agent
-            if name in self._running or self._resting.get(name, 0) > now or not self._is_free(name):
-                continue
-            self._running[name] = asyncio.create_task(self._one(name))
-            started = True
-        return started
 
     async def _one(self, agent: str) -> None:
         try:

@@ -44,7 +44,8 @@ def create(root: Path) -> list[str]:
             raise WorkspaceError(message, fix="Remove it, or replace it with the file or folder itself.")
         if is_from_stranger(root):
             raise WorkspaceError(f"{root.resolve()} {_STRANGE}.", fix=f"Remove the {FILE_NAME} that you did not make.")
-        with folder_access.folder(root.resolve(), _inside(root), make=True) as folder_fd:
+        place = (root / FOLDER).resolve().relative_to(root.resolve())  # it may be a link inside the workspace
+        with folder_access.folder(root.resolve(), place.parts, make=True) as folder_fd:
             new = [file.name for file in starters if folder_access.create(file.name, folder_fd, file.read_bytes())]
         created += [f"{FOLDER}/{name}" for name in new]
         with folder_access.folder(root.resolve(), ()) as folder_fd:
@@ -115,11 +116,6 @@ def opened(root: Path | str) -> Path:
             fix="Put the folder itself there.",
         )
     return root
-
-
-def _inside(root: Path) -> tuple[str, ...]:
-    """Return the parts of the path of the functions folder, which may be a link inside the workspace."""
-    return (root / FOLDER).resolve().relative_to(root.resolve()).parts
 
 
 def functions() -> frozenset[str]:

@@ -37,40 +37,36 @@ class Spans:
     def hear(self, event: Event) -> None:
         """Start or end a span for an event."""
         if isinstance(event, events.TurnStarted):
-            self._begin(event)
-        elif event.turn in self._turns:
-            turn, calls = self._turns[event.turn]
-            match event:
-                case events.CallStarted():
-                    name, about = f"call {event.name}", {"knapper.step": event.step}
-                    within = set_span_in_context(turn)
-                    calls[event.call_id] = self._tracer.start_span(name, within, attributes=about)
-                case events.CallAnswered() if event.call_id in calls:
-                    _end(calls.pop(event.call_id), event.outcome, is_well=event.outcome == "returned")
-                case events.TurnEnded():
-                    self._end(event)
-                case _:
-                    pass
+            from_sender = TraceContextTextMapPropagator().extract({"traceparent": event.trace})
+            names = {"knapper.agent": event.agent, "knapper.turn": event.turn, "knapper.event": event.event}
+            span = self._tracer.start_span("turn", from_sender, SpanKind.CONSUMER, names)
+            self._turns[event.turn] = span, {}
+            if len(self._turns) > _MOST_OPEN:
+                self._turns.popitem(last=False)
+            return
+        if event.turn not in self._turns:
+            return
+        turn, calls = self._turns[event.turn]
+        match event:
+            case events.CallStarted():
+                name, about = f"call {event.name}", {"knapper.step": event.step}
+                calls[event.call_id] = self._tracer.start_span(name, set_span_in_context(turn), attributes=about)
+            case events.CallAnswered() if event.call_id in calls:
+                _end(calls.pop(event.call_id), event.outcome, is_well=event.outcome == "returned")
+            case events.TurnEnded():
+                del self._turns[event.turn]
+                for call in calls.values():
+                    _end(call, "unknown", is_well=False)
+                usage = {f"gen_ai.usage.{_TOKENS[name]}": n for name, n in event.usage.items() if name in _TOKENS}
+                turn.set_attribute("knapper.steps", event.steps)
+                turn.set_attributes(usage)
+                _end(turn, event.reason, is_well=event.reason not in _FAILED)
+            case _:
+                pass
 
     async def aclose(self) -> None:
         """Send the remaining spans."""
         await asyncio.to_thread(self._provider.shutdown)
-
-    def _begin(self, event: events.TurnStarted) -> None:
-        from_sender = TraceContextTextMapPropagator().extract({"traceparent": event.trace})
-        about = {"knapper.agent": event.agent, "knapper.turn": event.turn, "knapper.event": event.event}
-        turn = self._tracer.start_span("turn", from_sender, SpanKind.CONSUMER, about)
-        self._turns[event.turn] = turn, {}
-        if len(self._turns) > _MOST_OPEN:
-            self._turns.popitem(last=False)
-
-    def _end(self, event: events.TurnEnded) -> None:
-        turn, calls = self._turns.pop(event.turn)
-        for call in calls.values():
-            _end(call, "unknown", is_well=False)
-        turn.set_attribute("knapper.steps", event.steps)
-        turn.set_attributes({f"gen_ai.usage.{_TOKENS[name]}": n for name, n in event.usage.items() if name in _TOKENS})
-        _end(turn, event.reason, is_well=event.reason not in _FAILED)
 
 
 def _end(span: Span, outcome: str, *, is_well: bool) -> None:

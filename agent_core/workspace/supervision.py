@@ -155,13 +155,16 @@ def _state(
     """Return the state of one agent; a reason why it is blocked takes precedence over its work."""
     mine = [ask for ask in asks if ask.sender == name]
     items = sorted((item for item in work if item.agent == name), key=lambda item: not item.is_running)
-    thread = mine[0].thread if mine else items[0].thread if items else _last(name, threads)
+    last = next((row.id for row in reversed([*threads.values()]) if name in row.spent), None)
+    thread = mine[0].thread if mine else items[0].thread if items else last
     row, waits_on = threads.get(thread or ""), ", ".join(dict.fromkeys(ask.recipient for ask in mine)) or None
-    spent, left = _money(name, row)
+    spent = {key: amount for key, amount in row.spent.get(name, {}).items() if amount} if row else {}
+    left = row.allowance().left().amounts() if row else {}
     state, since, why = "idle", None, ""
     if items:
         state, since = "running" if items[0].is_running else "queued", items[0].since
-        why = f"{items[0].kind} waits" if state == "queued" else f"works on {_with_article(items[0].kind)}"
+        kind = items[0].kind
+        why = f"{kind} waits" if state == "queued" else f"works on {'an' if kind[:1] in 'aeiou' else 'a'} {kind}"
     if mine and not (items and items[0].is_running):
         state, since, why = "waiting", mine[0].at, one_line(mine[0].text, _WHY_CHARS)
     if row is not None and row.state != "open":
@@ -169,21 +172,6 @@ def _state(
     if name in paused:
         state, why = "paused", paused[name]
     return AgentState(name, "", state, waits_on, thread or None, since, spent, left, why)
-
-
-def _with_article(kind: str) -> str:
-    return f"an {kind}" if kind[:1] in "aeiou" else f"a {kind}"
-
-
-def _money(name: str, row: ThreadRow | None) -> tuple[dict[str, int | float], dict[str, int | float]]:
-    if row is None:
-        return {}, {}
-    spent = {key: amount for key, amount in row.spent.get(name, {}).items() if amount}
-    return spent, row.allowance().left().amounts()
-
-
-def _last(name: str, threads: Mapping[str, ThreadRow]) -> str | None:
-    return next((row.id for row in reversed([*threads.values()]) if name in row.spent), None)
 
 
 def _depth(name: str, asks: list[MessageRow]) -> int:

@@ -256,14 +256,11 @@ class Workspace:
             stack.push_async_callback(store.close)
             open_sandbox = partial(sandbox_client, root, settings, environment, debugger, sandbox, on_status)
             is_typed = bool((flags or {}).get("model.name"))
-            open_models = partial(
-                _model_opener,
-                root,
-                settings,
-                environment,
-                None if given else partial(load, root, flags),
-                is_typed=is_typed,
-            )
+            read_again = None if given else partial(load, root, flags)
+
+            def open_models() -> "ModelOpener":
+                return model_opener.ModelOpener(root, settings, environment, read_again, is_typed=is_typed)
+
             workspace = cls(root, settings, store, approver, open_sandbox, open_models, on_status)
             stack.push_async_callback(workspace._close_parts)
             await workspace.functions.start()
@@ -400,18 +397,15 @@ class Workspace:
         async with portable.opened_moves(self._store, self.root, self.settings) as moves:
             reports = await moves.take_in(portable.text_of(document), portable.ImportOptions(name))
         agent = await self.agent(reports[0].name, memory=memory)
-        if lacking := await self._lacking(agent):
+        replies = [message for message in await agent.history() if isinstance(message, Assistant)]
+        called = {call.name for reply in replies for call in reply.calls if not call.name.startswith(HELPER_RUN)}
+        own = {method.name for method in classes.methods_of(type(agent.memory.blocks.memory))}
+        here = {*self.functions.names(), *self.functions.foreign()}
+        if lacking := sorted(called - own - OF_THE_PROGRAM - here):
             message = f"The agent {agent.name} has called functions that are not here: {', '.join(lacking)}."
             how = "Those of a memory class come with `memory=`, others with the folder `functions/`."
             warnings.warn(f"{message} {how}", stacklevel=2)
         return agent
-
-    async def _lacking(self, agent: "Agent") -> list[str]:
-        """Return the functions that an agent's conversation has calls of, but that do not exist here."""
-        replies = [message for message in await agent.history() if isinstance(message, Assistant)]
-        called = {call.name for reply in replies for call in reply.calls if not call.name.startswith(HELPER_RUN)}
-        own = {method.name for method in classes.methods_of(type(agent.memory.blocks.memory))}
-        return sorted(called - own - OF_THE_PROGRAM - {*self.functions.names(), *self.functions.foreign()})
 
     async def load(self, path: Path | str, name: str = "", *, memory: "Memory | None" = None) -> "Agent":
         """Create an agent from a file and open it; see `import_agent`."""
@@ -433,7 +427,8 @@ class Workspace:
         `front` runs the turns of its own agent.
         """
         behind = runner.AgentsBehind(partial(self._open_agent, is_behind=True), hear)
-        new_runner = partial(self._new_runner, slots=self.settings.runner.slots, on_fault=on_fault)
+        slots = self.settings.runner.slots
+        new_runner = partial(runner.Runner, self._store, clock=self._clock, slots=slots, on_fault=on_fault)
         async with self._at_work(behind, new_runner, front) as running:
             yield running
 
@@ -458,7 +453,15 @@ class Workspace:
         opened = partial(self._open_agent, is_behind=True, answers=True)
         behind = runner.AgentsBehind(opened, hear, self.answered_by_id)
         kinds = (*BETWEEN, *FROM_USER, SUMMARY)
-        new_runner = partial(self._new_runner, slots=slots, on_fault=on_fault, kinds=kinds, ends_with_store=True)
+        new_runner = partial(
+            runner.Runner,
+            self._store,
+            clock=self._clock,
+            slots=slots,
+            on_fault=on_fault,
+            kinds=kinds,
+            ends_with_store=True,
+        )
         warm = asyncio.create_task(self._sandbox.ready())  # so that the first call waits less
         try:
             async with self._at_work(behind, new_runner) as running:
@@ -477,9 +480,6 @@ class Workspace:
                 yield runner
             finally:
                 self._behind = None
-
-    def _new_runner(self, *parts: Any, **terms: Any) -> "Runner":  # Any: what `Runner` takes
-        return runner.Runner(self._store, *parts, clock=self._clock, **terms)
 
     async def questions(self) -> list[approval.PendingQuestion]:
         """Return the open questions about grants of all processes at this workspace, oldest first."""
@@ -657,10 +657,6 @@ class Workspace:
     async def _follow(self, watcher: "watch.Watcher") -> None:
         async for paths in watcher:
             await self.functions.saved(paths)
-
-
-def _model_opener(*arguments: Any, **options: Any) -> "ModelOpener":  # Any: what `ModelOpener` takes
-    return model_opener.ModelOpener(*arguments, **options)
 
 
 def ask(message: str, workspace: Path | str = ".", *, agent: str | None = None) -> str:

@@ -57,7 +57,11 @@ def drop_privileges(user: int | None, group: int | None = None) -> None:
     The group changes, too: to `group`, or to the one with the user's number.
     """
     prctl("no_new_privs", PR_SET_NO_NEW_PRIVS, 1)
-    _empty_bounding_set()
+    for capability in range(64):
+        try:
+            prctl("bounding set", PR_CAPBSET_DROP, capability)
+        except OSError:  # past the kernel's last capability, or no right to drop: `capset` is what counts
+            break
     prctl("ambient capabilities", PR_CAP_AMBIENT, _AMBIENT_CLEAR_ALL)
     if user is not None:
         os.setgroups([])
@@ -65,11 +69,3 @@ def drop_privileges(user: int | None, group: int | None = None) -> None:
         os.setresuid(user, user, user)
     syscall("capset", number("capset"), _CAPABILITY_HEADER, bytes(24))
     prctl("dumpable", PR_SET_DUMPABLE, 0)
-
-
-def _empty_bounding_set() -> None:
-    for capability in range(64):
-        try:
-            prctl("bounding set", PR_CAPBSET_DROP, capability)
-        except OSError:  # past the kernel's last capability, or no right to drop: `capset` is what counts
-            return

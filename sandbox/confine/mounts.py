@@ -77,23 +77,14 @@ def packages(names: Sequence[str]) -> dict[str, str]:
         if name in seen:
             continue
         seen.add(name)
-        distribution = _distribution(name)
-        if distribution is not None:
-            folders |= _top_level(distribution)
-            waiting += _requirements(distribution)
+        try:
+            distribution = importlib.metadata.distribution(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+        folders |= _top_level(distribution)
+        always = [line for line in distribution.requires or () if "extra ==" not in line]
+        waiting += [match.group() for line in always if (match := _REQUIREMENT.match(line))]
     return folders
-
-
-def _distribution(name: str) -> importlib.metadata.Distribution | None:
-    try:
-        return importlib.metadata.distribution(name)
-    except importlib.metadata.PackageNotFoundError:
-        return None
-
-
-def _requirements(distribution: importlib.metadata.Distribution) -> list[str]:
-    always = [line for line in distribution.requires or () if "extra ==" not in line]
-    return [match.group() for line in always if (match := _REQUIREMENT.match(line))]
 
 
 def _top_level(distribution: importlib.metadata.Distribution) -> dict[str, str]:

@@ -81,7 +81,10 @@ def enter_root(plan: ZygotePlan, granted: Sequence[OpenedGrant]) -> None:
     syscall("umount", number("umount2"), _OLD.encode(), _DETACH)
     Path(_OLD).rmdir()
     for slot in range(plan.slots):
-        _add_scratch(slot, plan.scratch)
+        path = Path(SCRATCH, str(slot))
+        path.mkdir(parents=True)
+        options = f"size={plan.scratch},nr_inodes={_SCRATCH_INODES},mode=0777"
+        _mount("tmpfs", str(path), "tmpfs", _NOSUID | _NODEV | _NOEXEC, options)
     _freeze("/", recursive=False)
 
 
@@ -146,10 +149,3 @@ def _show(real: str, place: str) -> None:
     _mount(str(source), place, "", _BIND | _RECURSIVE)
     if real != "/dev/null":  # its mount has locked flags; a device is writable on a read-only mount anyway
         _freeze(place, recursive=True)
-
-
-def _add_scratch(slot: int, size: int) -> None:
-    path = Path(SCRATCH, str(slot))
-    path.mkdir(parents=True)
-    options = f"size={size},nr_inodes={_SCRATCH_INODES},mode=0777"
-    _mount("tmpfs", str(path), "tmpfs", _NOSUID | _NODEV | _NOEXEC, options)

@@ -104,7 +104,8 @@ def _open(path: str, guards: list[_Guard], *, writable: bool) -> OpenedGrant:
     _refuse_the_kernels(path)
     descriptor, chain = walk(path)
     try:
-        return _looked_at(OpenedGrant(path, descriptor, _is_folder(descriptor), writable), chain, guards)
+        is_folder = stat.S_ISDIR(os.fstat(descriptor).st_mode)
+        return _looked_at(OpenedGrant(path, descriptor, is_folder, writable), chain, guards)
     except BaseException:
         os.close(descriptor)
         raise
@@ -128,10 +129,6 @@ def walk(path: str) -> tuple[int, list[Identity]]:
             raise AccessRefused(f"{path}: {part!r} is a symbolic link; grant what it leads to, by its real path")
         chain.append(_identity(facts))
     return descriptor, chain
-
-
-def _is_folder(descriptor: int) -> bool:
-    return stat.S_ISDIR(os.fstat(descriptor).st_mode)
 
 
 def _identity(facts: os.stat_result) -> Identity:
@@ -173,7 +170,10 @@ def require_rights(grants: Sequence[OpenedGrant]) -> None:
 def _refuse_the_kernels(path: str) -> None:
     """Raise AccessRefused if the path is on a kernel file system, or one is mounted below it."""
     deepest, kind_there = "", ""
-    for point, kind in _mounts():
+    for line in Path("/proc/self/mountinfo").read_bytes().splitlines():
+        before, _, after = line.partition(b" - ")
+        point = os.fsdecode(_ESCAPED.sub(lambda match: bytes([int(match[1], 8)]), before.split(b" ")[4]))
+        kind = after.split(b" ")[0].decode()
         if point == path or point.startswith(f"{path}/"):
             _refuse_kind(path, kind)
         if path == point or path.startswith(f"{point.rstrip('/')}/"):
@@ -184,13 +184,3 @@ def _refuse_the_kernels(path: str) -> None:
 def _refuse_kind(path: str, kind: str) -> None:
     if kind in _OF_THE_KERNEL:
         raise AccessRefused(f"{path} cannot be shown to a function: it reaches the kernel ({kind})")
-
-
-def _mounts() -> list[tuple[str, str]]:
-    """Return all mount points with the types of their file systems."""
-    mounts = []
-    for line in Path("/proc/self/mountinfo").read_bytes().splitlines():
-        before, _, after = line.partition(b" - ")
-        point = _ESCAPED.sub(lambda match: bytes([int(match[1], 8)]), before.split(b" ")[4])
-        mounts.append((os.fsdecode(point), after.split(b" ")[0].decode()))
-    return mounts

@@ -124,7 +124,13 @@ def build(value: Any, hint: Hint, path: str) -> Any:
     """Convert a value to the type of a hint. Raise Unfit if it does not fit."""
     hint = peel(hint)
     if hint in SCALARS:
-        return _scalar(value, hint, path)
+        make, expected = SCALARS[hint]
+        if type(value) is hint:
+            return value
+        try:
+            return make(value)
+        except (ValueError, TypeError, ArithmeticError) as error:
+            raise _unfit(value, expected, path) from error
     if any(hint is free for free in NOTHING_TO_CHECK) or isinstance(hint, str):
         return value
     origin = origin_of(hint)
@@ -143,16 +149,6 @@ def build(value: Any, hint: Hint, path: str) -> Any:
 def _unfit(value: Any, expected: str, path: str) -> Unfit:
     shown = repr(value)
     return Unfit(f"{path}: expected {expected}, got {shown if len(shown) <= 80 else shown[:79] + '…'}")
-
-
-def _scalar(value: Any, hint: Hint, path: str) -> Any:
-    make, expected = SCALARS[hint]
-    if type(value) is hint:
-        return value
-    try:
-        return make(value)
-    except (ValueError, TypeError, ArithmeticError) as error:
-        raise _unfit(value, expected, path) from error
 
 
 def _union(value: Any, hint: Hint, path: str) -> Any:

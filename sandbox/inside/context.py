@@ -120,7 +120,13 @@ class Response:
     @property
     def text(self) -> BodyText:
         """The body as text, in the encoding of the response or UTF-8; `text(encoding)` decodes it again."""
-        return BodyText(self.content, self._charset())
+        _, separator, remainder = self.headers.get("content-type", "").lower().partition("charset=")
+        charset = remainder.partition(";")[0].strip(" \"'")
+        try:
+            is_known = bool(separator) and "".encode(charset) == b""
+        except (LookupError, ValueError):
+            is_known = False
+        return BodyText(self.content, charset if is_known else "utf-8")
 
     def json(self) -> Any:  # any JSON from the server
         """Return the body as JSON. Raise ValueError, with the beginning of the body, if it is not JSON."""
@@ -145,14 +151,6 @@ class Response:
 
     def __repr__(self) -> str:
         return f"<Response {self.status} of {self.url}>"
-
-    def _charset(self) -> str:
-        _, separator, remainder = self.headers.get("content-type", "").lower().partition("charset=")
-        name = remainder.partition(";")[0].strip(" \"'")
-        try:
-            return name if separator and "".encode(name) == b"" else "utf-8"
-        except (LookupError, ValueError):
-            return "utf-8"
 
 
 def _decode(body: Body, packing: str, limit: int) -> Iterator[bytes]:

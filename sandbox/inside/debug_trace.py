@@ -137,9 +137,17 @@ class Tracer:
             state = self._note(frame)
             state.row = self._row(frame)
             state.row.count += 1
-            self._sometimes_tell()
+            self._seen += 1
+            if self._seen % _LOOK_EVERY == 0 and time.monotonic() - self._told_at >= _TELL_EVERY_S:
+                self._told_at = time.monotonic()
+                self._tell(self.told())
         elif event == "return":
-            self._settle(frame, self._note(frame, at_end=True))
+            state = self._note(frame, at_end=True)
+            # For lines that ran too often to be checked each time, use the values at the end of the frame.
+            for (code, _), row in self._rows.items():
+                if code is frame.f_code and row.count > _CAREFUL and row.names:
+                    named = sorted(row.names & state.texts.keys())[:MOST_CHANGES]
+                    row.last = [[name, state.texts[name]] for name in named]
             if not frame.f_code.co_flags & _SUSPENDS:
                 self._states.pop(frame, None)
         return self._line
@@ -169,19 +177,6 @@ class Tracer:
             row.names |= {name for name, _ in changed}
         state.is_behind = False  # unobserved changes belong to no line
         return state
-
-    def _settle(self, frame: FrameType, state: "FrameState") -> None:
-        """For lines that ran too often to be checked each time, use the values at the end of the frame."""
-        for (code, _), row in self._rows.items():
-            if code is frame.f_code and row.count > _CAREFUL and row.names:
-                row.last = [[name, state.texts[name]] for name in sorted(row.names & state.texts.keys())[:MOST_CHANGES]]
-
-    def _sometimes_tell(self) -> None:
-        self._seen += 1
-        if self._seen % _LOOK_EVERY or time.monotonic() - self._told_at < _TELL_EVERY_S:
-            return
-        self._told_at = time.monotonic()
-        self._tell(self.told())
 
 
 def lines_of_code(code: CodeType) -> list[int]:

@@ -113,17 +113,16 @@ class WorkerDebugger:
         if module is None or name not in self._waiting:
             return
         for group in self._waiting.pop(name):
-            if (function := plain_function(getattr(module, group[0].function, None))) is not None:
-                self._arm(function, group)
-
-    def _arm(self, function: Any, group: list[ArmedPoint]) -> None:  # Any: a function
-        code = woven(function, group)
-        if code is None:
-            self._watch(function.__code__, group)
-            return
-        self._restore.append((function, function.__code__))
-        self._woven.add((code.co_filename, function.__code__.co_firstlineno))
-        function.__code__ = code
+            function: Any = plain_function(getattr(module, group[0].function, None))
+            if function is None:
+                continue
+            code = woven(function, group)
+            if code is None:
+                self._watch(function.__code__, group)
+                continue
+            self._restore.append((function, function.__code__))
+            self._woven.add((code.co_filename, function.__code__.co_firstlineno))
+            function.__code__ = code
 
     def _watch(self, code: CodeType, group: Iterable[ArmedPoint]) -> None:
         for point in group:
@@ -153,19 +152,17 @@ class WorkerDebugger:
             sys.settrace(None)
         if self._tracer is not None:
             self._tracer.stop()
-            self._tell({"event": "traced", **self._tracer.told(), "lines": self._all_lines()})
+            # The lines of the function for which coverage is requested.
+            module, name = self._covered or ("", "")
+            function = plain_function(getattr(sys.modules.get(f"functions.{module}"), name, None))
+            lines = lines_of_code(function.__code__)[: caps.MOST_LINES] if function else []
+            self._tell({"event": "traced", **self._tracer.told(), "lines": lines})
         for record in self._last.values():
             point = self._points.get(record["id"])
             self._tell({**record, "hits": point.hits if point else record["hits"]})
         self._last = {}
         if self._looks_back and isinstance(outcome, BaseException):
             self._look_back(outcome)
-
-    def _all_lines(self) -> list[int]:
-        """Return the lines of the function for which coverage is requested."""
-        module, name = self._covered or ("", "")
-        function = plain_function(getattr(sys.modules.get(f"functions.{module}"), name, None))
-        return lines_of_code(function.__code__)[: caps.MOST_LINES] if function else []
 
     def hit(self, id: int, failed: bool = False) -> None:  # noqa: FBT001, FBT002 - called by woven code
         """Handle a breakpoint: its line is about to run, and its condition holds, if it has one."""

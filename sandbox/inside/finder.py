@@ -51,7 +51,8 @@ class Finder:
         """Return the spec of a module or folder at the host, or None."""
         if not fullname.startswith(f"{ROOT}."):
             return None
-        answer = self._answer(fullname)
+        order = {"kind": "module", "module": fullname.removeprefix(f"{ROOT}.")}
+        answer: Frame = self._waiting.get(fullname) or self._channel.ask(order)
         if answer["kind"] == "absent":
             return None
         is_package = answer["kind"] == "package" or bool(answer.get("is_package"))
@@ -60,10 +61,6 @@ class Finder:
         spec = importlib.machinery.ModuleSpec(fullname, loader, origin=origin, is_package=is_package)
         self._waiting[fullname] = answer
         return spec
-
-    def _answer(self, fullname: str) -> Frame:
-        waiting = self._waiting.get(fullname)
-        return waiting or self._channel.ask({"kind": "module", "module": fullname.removeprefix(f"{ROOT}.")})
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> None:
         """Use the default module."""

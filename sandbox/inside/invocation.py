@@ -123,7 +123,7 @@ def call(function: Callable[..., Any], arguments: Mapping[str, Any], context: Co
     for name in names[len(leading) : plain.__code__.co_argcount if rest else plain.__code__.co_posonlyargcount]:
         if name not in named and not rest:
             break
-        leading.append(named.pop(name) if name in named else _default(plain, name))
+        leading.append(named.pop(name) if name in named else _defaults(plain)[name])
     value = function(*leading, *rest, **named)
     if isinstance(value, types.AsyncGeneratorType):
         return run(lambda: value)
@@ -133,12 +133,6 @@ def call(function: Callable[..., Any], arguments: Mapping[str, Any], context: Co
             value = bounded(value)
         check(value, hints["return"])
     return value
-
-
-def _default(function: types.FunctionType, name: str) -> Any:
-    """Return the default of a positional parameter."""
-    code, defaults = function.__code__, function.__defaults__ or ()
-    return defaults[code.co_varnames.index(name) - code.co_argcount + len(defaults)]
 
 
 def _variadic(function: types.FunctionType) -> tuple[str, str]:

@@ -111,17 +111,13 @@ def _imports(tree: ast.Module, module: str) -> set[str]:
         elif isinstance(node, ast.Import):
             names.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            base = _base(node, module)
+            base = node.module or ""
+            if node.level:
+                package = ["functions", *module.split(".")][: -node.level]
+                base = ".".join([*package, *([node.module] if node.module else [])])
             names.add(base)
             names.update(f"{base}.{alias.name}" for alias in node.names if base.startswith("functions"))
     return names
-
-
-def _base(node: ast.ImportFrom, module: str) -> str:
-    if not node.level:
-        return node.module or ""
-    package = ["functions", *module.split(".")][: -node.level]
-    return ".".join([*package, *([node.module] if node.module else [])])
 
 
 def perform(frame: Frame, channel: Channel, scratch: Path) -> Frame:
@@ -202,10 +198,6 @@ def _return_frame(value: Any, most: int = MOST_SHOWN) -> Frame:  # any value fro
     return {"kind": "returned", "value": encoded, "shown": failure.shown(value, most)}
 
 
-def _call(jobs: WorkerJobs, frame: Frame) -> Frame:
-    return call_in(jobs.load(frame), jobs, frame)
-
-
 def call_in(module: ModuleType, jobs: WorkerJobs, frame: Frame, most: int = MOST_SHOWN) -> Frame:
     """Call one of a module's functions and return the reply."""
     jobs.debugger.begin(frame.get("debug"), is_trial=jobs.is_trial)
@@ -217,10 +209,6 @@ def call_in(module: ModuleType, jobs: WorkerJobs, frame: Frame, most: int = MOST
     reply = _return_frame(value, most)  # an iterator runs here
     jobs.context.keep_state()
     return reply
-
-
-def _evaluate(jobs: WorkerJobs, frame: Frame) -> Frame:
-    return evaluate_in(jobs.load(frame), jobs, frame)
 
 
 def evaluate_in(module: ModuleType, jobs: WorkerJobs, frame: Frame, most: int = MOST_SHOWN) -> Frame:
@@ -265,22 +253,14 @@ def _claim_schemas(function: object, name: str) -> dict[str, Any] | str:
         return str(error)
 
 
-def _compile(_jobs: WorkerJobs, frame: Frame) -> Frame:
-    return compile_module(frame["text"], frame["path"], frame["module"])
-
-
-def _canaries(_jobs: WorkerJobs, frame: Frame) -> Frame:
-    return canaries.run_self_test(frame["folder"], frame["port"])
-
-
 _ASKING = frozenset({"call", "kept"})  # the jobs in which the user can be asked for a file
 _JOBS: dict[str, Callable[[WorkerJobs, Frame], Frame]] = {
-    "call": _call,
-    "evaluate": _evaluate,
+    "call": lambda jobs, frame: call_in(jobs.load(frame), jobs, frame),
+    "evaluate": lambda jobs, frame: evaluate_in(jobs.load(frame), jobs, frame),
     "load": _load,
     "describe": _describe,
-    "compile": _compile,
-    "canaries": _canaries,
+    "compile": lambda _jobs, frame: compile_module(frame["text"], frame["path"], frame["module"]),
+    "canaries": lambda _jobs, frame: canaries.run_self_test(frame["folder"], frame["port"]),
     "program": WorkerJobs.perform,
 }
 

@@ -172,14 +172,15 @@ class WebSocket:
         if method == "CONNECT" or not target.startswith("/"):
             raise PermissionError("there are no proxies here: the host fetches directly, from what was granted")
         seconds = self._timeout if isinstance(self._timeout, int | float) and self._timeout > 0 else None
-        request = {"url": self._url(target), "method": method, "headers": headers, "timeout": seconds}
-        answer, stream = send(self._channel, request, body)
-        self._answer = io.BufferedReader(_Answer(_head(answer), stream), 64 << 10)
-
-    def _url(self, target: str) -> str:
         host, port = self._place
         bare = f"[{host}]" if ":" in host and not host.startswith("[") else host
-        return f"{'https' if self._secure else 'http'}://{bare}:{port}{target}"
+        url = f"{'https' if self._secure else 'http'}://{bare}:{port}{target}"
+        request = {"url": url, "method": method, "headers": headers, "timeout": seconds}
+        answer, stream = send(self._channel, request, body)
+        lines = [f"HTTP/1.1 {answer['status']} {answer['reason']}"]
+        lines += [f"{name}: {value}" for name, value in answer["headers"] if name.lower() not in _FRAMING]
+        head = "\r\n".join([*lines, "Connection: close", "", ""]).encode("latin-1")
+        self._answer = io.BufferedReader(_Answer(head, stream), 64 << 10)
 
 
 class _Answer(io.RawIOBase):
@@ -233,12 +234,6 @@ def _join_chunks(data: bytes) -> bytes | None:
     return None
 
 
-def _head(answer: dict[str, Any]) -> bytes:
-    lines = [f"HTTP/1.1 {answer['status']} {answer['reason']}"]
-    lines += [f"{name}: {value}" for name, value in answer["headers"] if name.lower() not in _FRAMING]
-    return "\r\n".join([*lines, "Connection: close", "", ""]).encode("latin-1")
-
-
 _ASYNC = (
     "clients on asyncio have no network here: fetch with self.fetch, urllib.request, or a package that does not wait"
     " with await (requests, httpx.Client)"
@@ -263,7 +258,7 @@ class _Finder:
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
         """Return the spec of a module to patch, or None for all others."""
-        route = _ROUTES.get(name) or (_urllib3 if name.endswith(_VENDORED) else None)
+        route = _ROUTES.get(name) or (_http_client if name.endswith(_VENDORED) else None)
         if route is None:
             return None
         others = (finder.find_spec(name, path, target) for finder in sys.meta_path if finder is not self)
@@ -289,11 +284,6 @@ def _http_client(module: Any, channel: Channel) -> None:
     _connect(channel, module.HTTPConnection, secure=False)
     if hasattr(module, "HTTPSConnection"):
         _connect(channel, module.HTTPSConnection, secure=True)
-
-
-def _urllib3(module: Any, channel: Channel) -> None:
-    _connect(channel, module.HTTPConnection, secure=False)
-    _connect(channel, module.HTTPSConnection, secure=True)
 
 
 def _connect(channel: Channel, kind: Any, *, secure: bool) -> None:
@@ -347,14 +337,10 @@ def _asyncio(module: Any, _channel: Channel) -> None:
 _VENDORED = ".urllib3.connection"
 
 
-def _sqlite(module: Any, _channel: Channel) -> None:
-    connect(module)
-
-
 _ROUTES: dict[str, Route] = {
-    "sqlite3.dbapi2": _sqlite,
+    "sqlite3.dbapi2": lambda module, _channel: connect(module),
     "http.client": _http_client,
-    "urllib3.connection": _urllib3,
+    "urllib3.connection": _http_client,
     "httpcore._backends.sync": _httpcore,
     "httpcore2._backends.sync": _httpcore,
     "asyncio.base_events": _asyncio,

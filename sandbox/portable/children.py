@@ -208,8 +208,10 @@ class ComponentChild(asyncio.SubprocessProtocol):
     async def start(cls, plan: ChildPlan, is_over: Callable[["ComponentChild"], None]) -> "ComponentChild":
         """Start a child and return it when it is confined. Raise LayerFailed if it cannot be started."""
         child = cls(is_over)
+        # Windows cannot load libraries without SYSTEMROOT.
+        environment = {name: os.environ[name] for name in ("SYSTEMROOT",) if name in os.environ}
         await child._loop.subprocess_exec(
-            lambda: child, *_command(plan), cwd=Path(sys.executable).anchor, env=_environment()
+            lambda: child, *_command(plan), cwd=Path(sys.executable).anchor, env=environment
         )
         try:
             async with asyncio.timeout(_START_S):
@@ -417,7 +419,8 @@ class ChildPool:
             child.kill()
         elif worker.end == {"how": "done"}:
             self._rest(child)
-        self._watch(_report_end(worker, death))
+        self._tasks.add(task := asyncio.ensure_future(_report_end(worker, death)))
+        task.add_done_callback(self._tasks.discard)
         if len(self._children) < SPARES and not self._is_closed and (self._adding is None or self._adding.done()):
             self._adding = asyncio.ensure_future(self._add())  # so that a nested call need not wait for a start
         return death
@@ -426,10 +429,6 @@ class ChildPool:
         """Start a child for later. Ignore failures: the next caller that needs a child gets them."""
         with contextlib.suppress(LayerFailed, TimeoutError):
             await self.start_ahead()
-
-    def _watch(self, coroutine: Any) -> None:  # of None
-        self._tasks.add(task := asyncio.ensure_future(coroutine))
-        task.add_done_callback(self._tasks.discard)
 
     def _end_if_running(self, worker: InstanceWorker) -> None:
         if worker.end is None:
@@ -466,10 +465,9 @@ async def _report_end(worker: InstanceWorker, death: Death) -> None:
     """Set the result of `death` after a worker has ended."""
     if worker.end is None or worker.end["how"] == "died":
         status = await asyncio.shield(worker.child.exited)
-        death.set_result(({"status": status, "cpu_s": worker.sight.cpu_s, "memory": worker.sight.memory}, None))
-        return
-    facts: dict[str, Any] = {"status": _status(worker.end.get("why", ""))}
-    death.set_result((facts | {"cpu_s": worker.sight.cpu_s, "memory": worker.sight.memory}, None))
+    else:
+        status = _status(worker.end.get("why", ""))
+    death.set_result(({"status": status, "cpu_s": worker.sight.cpu_s, "memory": worker.sight.memory}, None))
 
 
 def _status(why: str) -> int:
@@ -557,8 +555,3 @@ def _command(plan: ChildPlan) -> list[str]:
     return [
         sys.executable, "-I", "-S", "-B", "-X", "utf8", "-c", _BOOT, json.dumps(plan.to_json()), room, beside,
     ]  # fmt: skip
-
-
-def _environment() -> dict[str, str]:
-    """Return a minimal environment; Windows cannot load libraries without SYSTEMROOT."""
-    return {name: os.environ[name] for name in ("SYSTEMROOT",) if name in os.environ}

@@ -9,12 +9,13 @@ import errno
 import functools
 import importlib
 import io
+import itertools
 import os
 import posixpath
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -48,14 +49,7 @@ class _Node:
         return os.stat_result((self.kind | self.mode, self.number, 1, 1, 0, 0, size, *whole), fine)
 
 
-def _count() -> Iterator[int]:
-    number = 1
-    while True:
-        yield number
-        number += 1
-
-
-_numbers = _count()
+_numbers = itertools.count(1)
 
 
 class _Tree:

@@ -62,7 +62,13 @@ class CallServer:
     async def _answer(self, message: Message) -> Message:
         match message:
             case {"kind": "module", "module": str(name)} if len(name) <= _MODULE_NAME_LIMIT:
-                return await self._module(name)
+                self.asked |= {name}
+                module = self._modules.get(name)
+                if module is not None:
+                    return await self.message_of(module)
+                if self._folders is None:
+                    self._folders = frozenset(parent for name in self._modules for parent in parents(name))
+                return {"kind": "package" if name in self._folders else "absent"}
             case {"kind": "source", "module": str(name)} if len(name) <= _MODULE_NAME_LIMIT:
                 source = self._modules.get(name)
                 return {"kind": "source", "text": None if source is None else source.text}
@@ -71,15 +77,6 @@ class CallServer:
                 return await self._request(name, values)
             case _:
                 raise ProtocolError("it asked for something that has no known shape")
-
-    async def _module(self, name: str) -> Message:
-        self.asked |= {name}
-        source = self._modules.get(name)
-        if source is None:
-            if self._folders is None:
-                self._folders = frozenset(parent for name in self._modules for parent in parents(name))
-            return {"kind": "package" if name in self._folders else "absent"}
-        return await self.message_of(source)
 
     def versions(self, names: Iterable[str]) -> frozenset[tuple[str, str]]:
         """Return these names with the current versions of their texts."""
@@ -96,8 +93,12 @@ class CallServer:
     async def _request(self, name: str, arguments: object) -> Message:
         if not isinstance(arguments, dict):
             raise ProtocolError("a request's arguments are no dictionary")
-        if name == "progress" and self._is_too_often(is_last=arguments.get("done") == arguments.get("total")):
-            return {"kind": "answer", "value": None}
+        if name == "progress":  # workers wait between reports themselves, except for the last
+            is_last, now = arguments.get("done") == arguments.get("total"), time.monotonic()
+            told_at, was_last = self._progress
+            if now - told_at < PROGRESS_EVERY_S / 2 and (was_last or not is_last):
+                return {"kind": "answer", "value": None}
+            self._progress = now, is_last
         if name == "debug":
             self._claimed.check(arguments)
         try:
@@ -112,15 +113,6 @@ class CallServer:
                 f"the program itself failed while it answered a request ({type(error).__name__}); its log has the rest"
             )
             raise CallEnded(message) from error
-
-    def _is_too_often(self, *, is_last: bool) -> bool:
-        """Return whether progress was just reported. Workers wait between reports themselves, except for the last."""
-        told_at, was_last = self._progress
-        now = time.monotonic()
-        if now - told_at < PROGRESS_EVERY_S / 2 and (was_last or not is_last):
-            return True
-        self._progress = now, is_last
-        return False
 
     def illustrated(self, outcome: Outcome) -> Outcome:
         """Return the outcome with the source line of every frame, from the host's copy of the text."""

@@ -66,7 +66,9 @@ class CompiledCache:
         if cached is not None:
             self._kept.move_to_end(key)
             return cached
-        compiled = _read(await self._compile(_job(source)), source)
+        module = f"{source.module}.__init__" if _is_package(source) else source.module
+        job: Message = {"kind": "compile", "module": module, "path": source.path, "text": source.text}
+        compiled = _read(await self._compile(job), source)
         if isinstance(compiled, Compiled | UncompilableModule):
             self._kept[key] = compiled
             if len(self._kept) > _MAX_KEPT:
@@ -88,7 +90,9 @@ class CompiledCache:
             if not isinstance(compiled, Compiled):
                 continue
             closure[name] = compiled
-            fresh = [name for name in _neighbours(compiled, modules) if name not in seen]
+            imports = [name.removeprefix(f"{ROOT}.") for name in compiled.imports if name.startswith(f"{ROOT}.")]
+            neighbors = [name for whole in imports for name in (*parents(whole), whole) if name in modules]
+            fresh = [name for name in neighbors if name not in seen]
             seen.update(fresh)
             waiting += fresh
         return closure
@@ -99,20 +103,10 @@ def imported_names(closure: Mapping[str, Compiled]) -> set[str]:
     return {name for compiled in closure.values() for name in compiled.imports}
 
 
-def _neighbours(compiled: Compiled, modules: Modules) -> list[str]:
-    names = [name.removeprefix(f"{ROOT}.") for name in compiled.imports if name.startswith(f"{ROOT}.")]
-    return [name for whole in names for name in (*parents(whole), whole) if name in modules]
-
-
 def parents(name: str) -> list[str]:
     """Return the folders that contain a module: `a` and `a.b` for `a.b.c`."""
     parts = name.split(".")
     return [".".join(parts[:count]) for count in range(1, len(parts))]
-
-
-def _job(source: SourceText) -> Message:
-    module = f"{source.module}.__init__" if _is_package(source) else source.module
-    return {"kind": "compile", "module": module, "path": source.path, "text": source.text}
 
 
 def _is_package(source: SourceText) -> bool:

@@ -112,17 +112,13 @@ class Forks:
         """Wake the zygote for an order."""
         if self._rest is not None:
             self._rest.cancel()
-        self._signal(signal.SIGCONT)
+        _signal(self._pidfd, signal.SIGCONT)
 
     def let_rest(self) -> None:
         """Stop the zygote soon, so that packages do no background work between calls."""
         if self._rest is not None:
             self._rest.cancel()
-        self._rest = self._loop.call_later(STILL_S, self._signal, signal.SIGSTOP)
-
-    def _signal(self, number: signal.Signals) -> None:
-        with suppress(ProcessLookupError):  # it has ended, which the reader of its socket notices
-            signal.pidfd_send_signal(self._pidfd, number)
+        self._rest = self._loop.call_later(STILL_S, _signal, self._pidfd, signal.SIGSTOP)
 
     def close(self) -> None:
         """Close the descriptors. The kernel refuses further forks."""
@@ -228,21 +224,15 @@ class Worker:
 
     def kill(self) -> None:
         """Kill the worker."""
-        self._signal(signal.SIGKILL)
+        _signal(self.pidfd, signal.SIGKILL)
 
     def stop(self) -> None:
         """Pause the worker with all its threads."""
-        self._signal(signal.SIGSTOP)
+        _signal(self.pidfd, signal.SIGSTOP)
 
     def go_on(self) -> None:
         """Resume the worker."""
-        self._signal(signal.SIGCONT)
-
-    def _signal(self, number: signal.Signals) -> None:
-        try:
-            signal.pidfd_send_signal(self.pidfd, number)
-        except ProcessLookupError:  # it has died, which the reader of its channel notices
-            return
+        _signal(self.pidfd, signal.SIGCONT)
 
     def close(self) -> None:
         """Close the descriptors."""
@@ -274,9 +264,10 @@ class Zygote:
     async def start(cls, plan: ZygotePlan) -> "Zygote":
         """Start a zygote and return it when it is ready. Raise LayerFailed if a layer could not be applied."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        room, control = str(Path(__file__).parents[1]), str(theirs.fileno())
         with theirs:
             process = subprocess.Popen(  # noqa: ASYNC220 - takes a millisecond
-                _command(theirs.fileno()),
+                [sys.executable, "-P", "-s", "-S", "-B", "-X", "utf8", "-c", _BOOT, room, control],
                 env=_ENVIRONMENT | ({"TZ": os.environ["TZ"]} if "TZ" in os.environ else {}),
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
@@ -399,7 +390,12 @@ class Zygote:
         """Pass an answer on to its waiter. Return False if the answer is invalid."""
         match answer["kind"]:
             case "guarded":
-                return self._guard(*descriptors)
+                listener, pidfd = descriptors
+                if self._forks is not None or not self.imports:
+                    return False
+                # The zygote is about to import packages: take control of its forks.
+                self._forks = Forks(listener, pidfd, self._due, self._give_up)
+                return True
             case "hello" if self._forks is None and self._is_to_be_guarded:
                 return False
             case "full" if self._forks is not None and not self._forks.is_sound(None):
@@ -417,13 +413,6 @@ class Zygote:
     @property
     def _is_to_be_guarded(self) -> bool:
         return self.imports and "seccomp" in self._plan.layers and not self._plan.tolerant
-
-    def _guard(self, listener: int, pidfd: int) -> bool:
-        """Take control of the forks of a zygote that is about to import packages."""
-        if self._forks is not None or not self.imports:
-            return False
-        self._forks = Forks(listener, pidfd, self._due, self._give_up)
-        return True
 
     def _due(self) -> int:
         """Return the number of workers that were ordered and have not arrived yet."""
@@ -461,6 +450,11 @@ class Zygote:
         await asyncio.to_thread(self.group.close)
 
 
+def _signal(pidfd: int, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError):  # it has ended, which the reader of its socket notices
+        signal.pidfd_send_signal(pidfd, number)
+
+
 @functools.cache
 def _fork_order(rlimits: Rlimits, *, ahead: bool) -> bytes:
     return json.dumps({"kind": "fork", "limits": asdict(rlimits), "ahead": ahead}).encode()
@@ -483,8 +477,3 @@ def _answer(data: bytes, descriptors: list[int], order: str) -> dict[str, Any] |
 
 def _forget(forks: Forks, worker: int, _reaped: Answer) -> None:
     forks.forget(worker)
-
-
-def _command(control: int) -> list[str]:
-    room = str(Path(__file__).parents[1])
-    return [sys.executable, "-P", "-s", "-S", "-B", "-X", "utf8", "-c", _BOOT, room, str(control)]

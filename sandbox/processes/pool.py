@@ -73,13 +73,11 @@ class Pool:
 
     async def _collect(self, rlimits: Rlimits) -> Worker:
         zygote = await self.started()
-        worker = await zygote.collect(self._ahead(rlimits) or zygote.order(rlimits))
+        has_spare = self._spares and rlimits == self._default
+        worker = await zygote.collect(self._spares.popleft() if has_spare else zygote.order(rlimits))
         if zygote.imports:
             worker.go_on()
         return worker
-
-    def _ahead(self, rlimits: Rlimits) -> Answer | None:
-        return self._spares.popleft() if self._spares and rlimits == self._default else None
 
     def give_back(self, worker: Worker) -> Answer:
         """Kill the worker. Soon afterwards, it is reaped, its scratch folder emptied, and a spare forked."""

@@ -55,7 +55,10 @@ class Pools:
         if self._shared is not None and _is_default(key):
             return await self._shared.get(ahead, limits)
         if key not in self._pools:
-            await self._end_an_idle_one(_is_default(key))
+            peers = [other for other in self._pools if _is_default(other) == _is_default(key)]
+            idle = [other for other in peers if self._pools[other] is not self.lean and not self._pools[other].taken]
+            if idle and len(peers) >= _MAX_POOLS:
+                await self._pools.pop(idle[0]).aclose()
         if key not in self._pools:  # another call may have created it meanwhile
             self._pools[key] = Pool(self._plan_for(ahead, limits.scratch, access, ceiling), spare=not stateful)
         self._pools.move_to_end(key)
@@ -110,12 +113,6 @@ class Pools:
 
     def __len__(self) -> int:
         return len(self._pools) + (len(self._shared) if self._shared else 0)
-
-    async def _end_an_idle_one(self, is_default: bool) -> None:  # noqa: FBT001 - the kind of pool
-        peers = [key for key in self._pools if _is_default(key) == is_default]
-        idle = [key for key in peers if self._pools[key] is not self.lean and not self._pools[key].taken]
-        if idle and len(peers) >= _MAX_POOLS:
-            await self._pools.pop(idle[0]).aclose()
 
     async def aclose(self) -> None:
         """End all pools except shared ones."""

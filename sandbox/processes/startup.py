@@ -244,15 +244,10 @@ def _but(layer: str) -> tuple[str, ...]:
 
 def without_root(plan: ZygotePlan) -> ZygotePlan:
     """Return the plan without a private root. Later no page can become executable, so extension modules load first."""
-    preload = plan.preload + mounts.extension_modules()
-    return replace(plan, layers=_but("namespaces"), user=_user_without_root(plan), preload=preload)
-
-
-def _user_without_root(plan: ZygotePlan) -> int | None:
-    """Return the plan's user if that user can read the interpreter, else None."""
-    library = mounts.library()
+    preload, library = plan.preload + mounts.extension_modules(), mounts.library()
     open_to_all = all(folder.stat().st_mode & stat.S_IXOTH for folder in (library, *library.parents))
-    return plan.user if open_to_all else None
+    user = plan.user if open_to_all else None  # another user has to read the interpreter
+    return replace(plan, layers=_but("namespaces"), user=user, preload=preload)
 
 
 def _require_platform(*, override: bool) -> None:

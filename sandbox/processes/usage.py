@@ -58,18 +58,17 @@ class WorkerUsage:
         return _wait_seconds(f"/proc/{self.pid}/schedstat") if self.pid > 0 else 0.0
 
     def used(self, since: float = 0.0) -> Used:
-        """Return the usage so far; `since` is subtracted from the CPU time."""
-        now = _processor_time(self.pid)
-        return Used(None if now is None else max(0.0, now - since), self._peak())
+        """Return the usage so far; `since` is subtracted from the CPU time.
 
-    def _peak(self) -> int | None:
-        """Return the peak resident memory of a living process in bytes, including pages shared with the zygote."""
+        The memory is the peak resident one of a living process, including pages shared with the zygote.
+        """
+        now = _processor_time(self.pid)
         try:
             status = os.pread(self.status, _MAX_TEXT, 0) if self.status >= 0 else b""
         except OSError:
-            return None
+            status = b""
         words = status.partition(b"\nVmHWM:")[2].split(maxsplit=1)
-        return int(words[0]) << 10 if words else None
+        return Used(None if now is None else max(0.0, now - since), int(words[0]) << 10 if words else None)
 
 
 NOT_SEEN: Final = WorkerUsage()

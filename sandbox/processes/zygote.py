@@ -197,7 +197,11 @@ class WarmProcess:
         if self._plan.access.home and self._held.get("namespaces") == "":
             listed.append(self._plan.access.home)  # a private root shows only granted files
         rules = self.attempt("landlock", landlock.ruleset, readable, [*slots, os.devnull], grants, listed)
-        return None if rules is None else _out_of_the_way(rules)
+        if rules is None:
+            return None
+        moved = fcntl.fcntl(rules, fcntl.F_DUPFD_CLOEXEC, _FIRST_KEPT)  # out of the way of a worker
+        os.close(rules)
+        return moved
 
     def _make_filter(self) -> seccomp.Filter | None:
         if "seccomp" not in self._plan.layers:
@@ -265,13 +269,6 @@ def _make_slots(root: Path, count: int, user: int | None) -> list[Path]:
         if user is not None:
             os.chown(slot, user, user)
     return slots
-
-
-def _out_of_the_way(descriptor: int) -> int:
-    """Move a descriptor to a number that no worker needs for its channel and output."""
-    moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _FIRST_KEPT)
-    os.close(descriptor)
-    return moved
 
 
 def _warm_up(preload: tuple[str, ...]) -> None:

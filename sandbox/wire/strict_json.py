@@ -98,7 +98,10 @@ def read_json(
     text = _text(text, most)
     if most_values and _has_more_values(text, most_values):
         raise Malformed(f"expected at most {most_values:,} values, got more", "size")
-    value = _parse(text, strictness, deepest)
+    try:
+        value = _decoder(strictness).decode(text)
+    except (ValueError, RecursionError) as error:
+        raise _explain(error, text, 0, deepest) from error
     if _is_too_deep(text, value, deepest):
         raise _too_deep(text, 0, deepest)
     if strictness.whole:
@@ -227,13 +230,6 @@ def _has_more_values(text: str, most: int) -> bool:
         if count >= most or strings > 2 * most:
             return True
     return False
-
-
-def _parse(text: str, strictness: Strictness, deepest: int) -> Any:  # Any: JSON
-    try:
-        return _decoder(strictness).decode(text)
-    except (ValueError, RecursionError) as error:
-        raise _explain(error, text, 0, deepest) from error
 
 
 def _explain(error: Exception, text: str, at: int, deepest: int) -> Malformed:

@@ -168,16 +168,14 @@ def _decode(encoded: Encoded, build: Mapping[str, _Build], depth: int) -> Value:
         case list():
             is_done = depth < MAX_DEPTH and _AS_THEY_ARE.issuperset(map(type, encoded))
             return encoded if is_done else [_decode(item, build, depth + 1) for item in encoded]
+        case dict() if TAG in encoded:
+            return _decode_tagged(encoded, build, depth + 1)
         case dict():
-            return _decode_tagged(encoded, build, depth + 1) if TAG in encoded else _object(encoded, build, depth + 1)
+            if not all(map(_is_utf8, encoded)):
+                raise ProtocolError("a text holds a lone surrogate")
+            return {key: _decode(item, build, depth + 1) for key, item in encoded.items()}
         case _:
             raise ProtocolError(f"a {_kind(encoded)} is no value")
-
-
-def _object(encoded: dict[str, Encoded], build: Mapping[str, _Build], depth: int) -> dict[str, Value]:
-    if not all(map(_is_utf8, encoded)):
-        raise ProtocolError("a text holds a lone surrogate")
-    return {key: _decode(item, build, depth) for key, item in encoded.items()}
 
 
 def _decode_tagged(encoded: dict[str, Encoded], build: Mapping[str, _Build], depth: int) -> Value:
@@ -207,10 +205,6 @@ def _non_finite(text: str) -> float:
 def _timedelta(text: str) -> datetime.timedelta:
     days, seconds, microseconds = text.split()
     return datetime.timedelta(int(days), int(seconds), int(microseconds))
-
-
-def _path(text: str) -> pathlib.PurePath:
-    return pathlib.PurePosixPath(text)
 
 
 def _hashes(items: Iterable[Value]) -> tuple[int, ...]:
@@ -254,7 +248,7 @@ _FROM_TEXT: dict[str, Callable[[str], Value]] = {
     "time": datetime.time.fromisoformat,
     "timedelta": _timedelta,
     "UUID": uuid.UUID,
-    "Path": _path,
+    "Path": pathlib.PurePosixPath,
 }
 _BUILT: dict[str, _Build] = {
     "tuple": tuple,

@@ -157,7 +157,8 @@ def _pieces(part: SourcePart) -> Iterator[_Piece]:
             continue
         if part.unit == "line":
             begin = start + len(piece) - len(piece.lstrip("\n"))
-            line, counted = line + _lines(text, counted, begin), begin
+            ahead = text.count("\n", counted, begin) if begin >= counted else -text.count("\n", begin, counted)
+            line, counted = line + ahead, begin
             last = line + piece.strip("\n").count("\n")
             yield _Piece(piece.strip("\n").rstrip(), part.title, part.unit, line, last, lead if start else "")
         else:
@@ -169,10 +170,6 @@ def _pieces(part: SourcePart) -> Iterator[_Piece]:
                 part.number,
                 lead if start or part.unit in _COUNTED else "",
             )
-
-
-def _lines(text: str, start: int, end: int) -> int:
-    return text.count("\n", start, end) if end >= start else -text.count("\n", end, start)
 
 
 def _place(waiting: list[_Piece]) -> str:

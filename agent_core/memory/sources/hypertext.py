@@ -61,7 +61,12 @@ class _Reader(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Handle an opening tag: it may break the line, begin a heading, or have text of its own."""
         if tag in _HEADINGS:
-            self._begin_heading(int(tag[1]))
+            level = int(tag[1])
+            self._end_heading()
+            if self._has_body:
+                self._close()
+            self._said.append("\n\n")
+            self._heading, self._level = [], level
         elif tag in _SILENT:
             self._is_silent = True
         elif tag in _BLOCK:
@@ -101,13 +106,6 @@ class _Reader(HTMLParser):
         self._end_heading()
         self._close()
         return self._parts
-
-    def _begin_heading(self, level: int) -> None:
-        self._end_heading()
-        if self._has_body:
-            self._close()
-        self._said.append("\n\n")
-        self._heading, self._level = [], level
 
     def _end_heading(self) -> None:
         if self._heading is not None:

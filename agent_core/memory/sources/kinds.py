@@ -7,6 +7,7 @@ program, this is the process that reads sources: limited in memory, without a ke
 import codecs
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import PurePath
 from typing import Any, Final
 
@@ -37,7 +38,14 @@ def decode(data: bytes, charset: str = "") -> tuple[str, tuple[str, ...]]:
     Raises:
         Unreadable: it is not text.
     """
-    text, notes = _decode(data, charset)
+    notes: tuple[str, ...] = ()
+    named = [name for mark, name in _MARKS if data.startswith(mark)]
+    for name in [*named[:1], *_guess_utf_16(data), *([charset] if _is_text_codec(charset) else []), "utf-8"]:
+        with suppress(UnicodeError):
+            text = data.decode(name)
+            break
+    else:
+        text, notes = data.decode("cp1252", "replace"), ("It is not UTF-8; it was read as Latin-1 (Windows-1252).",)
     sample = text[:_SAMPLE]
     if sample and len(_CONTROL.findall(sample)) > _MOST_CONTROL * len(sample):
         raise Unreadable("It is binary, not text.", fix="Convert it to text, HTML or PDF first.")
@@ -48,17 +56,6 @@ def charset_of_html(data: bytes) -> str:
     """Return the encoding that a page declares for itself."""
     match = _CHARSET.search(data[:2048])
     return match[1].decode("ascii") if match else ""
-
-
-def _decode(data: bytes, charset: str) -> tuple[str, tuple[str, ...]]:
-    named = [name for mark, name in _MARKS if data.startswith(mark)]
-    for name in [*named[:1], *_guess_utf_16(data), *([charset] if _is_text_codec(charset) else []), "utf-8"]:
-        try:
-            return data.decode(name), ()
-        except UnicodeError:
-            continue
-    text = data.decode("cp1252", "replace")
-    return text, ("It is not UTF-8; it was read as Latin-1 (Windows-1252).",)
 
 
 def _guess_utf_16(data: bytes) -> list[str]:

@@ -21,7 +21,18 @@ def document(data: bytes) -> SourceParts:
     """
     logging.disable(logging.CRITICAL)  # pypdf logs every fault that it corrects
     try:
-        pages = _pages(pypdf.PdfReader(io.BytesIO(data)))
+        reader = pypdf.PdfReader(io.BytesIO(data))
+        if reader.is_encrypted and not reader.decrypt(""):
+            raise Unreadable("The PDF is locked by a password.", fix="Save it without one first.")
+        if len(reader.pages) > _MOST_PAGES:
+            raise Unreadable(f"The PDF says that it has {len(reader.pages)} pages; {_MOST_PAGES} are read at most.")
+        pages: list[str] = []
+        size = 0
+        for page in reader.pages:
+            pages.append(page.extract_text())
+            size += len(pages[-1])
+            if size > _MOST_TEXT:
+                raise Unreadable(f"The PDF contains more than {_MOST_TEXT >> 20} MiB of text.", fix="Divide it.")
     except DependencyError as error:
         raise Unreadable(f"Reading the PDF needs a package that is not installed: {error}.") from error
     except (PyPdfError, ValueError, KeyError, TypeError, AttributeError, IndexError, ArithmeticError) as error:
@@ -32,18 +43,3 @@ def document(data: bytes) -> SourceParts:
         raise Unreadable("The PDF contains no text.", fix=fix)
     empty = len(pages) - len(parts)
     return SourceParts(tuple(parts), notes=(f"{empty} of {len(pages)} pages hold no text.",) if empty else ())
-
-
-def _pages(reader: pypdf.PdfReader) -> list[str]:
-    if reader.is_encrypted and not reader.decrypt(""):
-        raise Unreadable("The PDF is locked by a password.", fix="Save it without one first.")
-    if len(reader.pages) > _MOST_PAGES:
-        raise Unreadable(f"The PDF says that it has {len(reader.pages)} pages; {_MOST_PAGES} are read at most.")
-    texts: list[str] = []
-    size = 0
-    for page in reader.pages:
-        texts.append(page.extract_text())
-        size += len(texts[-1])
-        if size > _MOST_TEXT:
-            raise Unreadable(f"The PDF contains more than {_MOST_TEXT >> 20} MiB of text.", fix="Divide it.")
-    return texts

@@ -93,7 +93,8 @@ def table(text: str, delimiter: str = "") -> SourceParts:
     """Return the rows, numbered from 1 below the header."""
     csv.field_size_limit(_LONGEST_CELL)
     try:
-        rows = [row for row in _rows(text, delimiter or _delimiter(text)) if any(row)]
+        lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter or _delimiter(text))
+        rows = [row for line in lines if any(row := [" ".join(cell.split()) for cell in line])]
     except csv.Error as error:
         return SourceParts(
             plain(text).parts, GOAL * 3 // 4, (f"It is not a table that can be read ({error}); read as text.",)
@@ -111,11 +112,6 @@ def table(text: str, delimiter: str = "") -> SourceParts:
 def read_tabbed(text: str) -> SourceParts:
     """Return the rows of a table separated by tabs."""
     return table(text, "\t")
-
-
-def _rows(text: str, delimiter: str) -> Iterator[list[str]]:
-    for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter):
-        yield [" ".join(cell.split()) for cell in row]
 
 
 def _delimiter(text: str) -> str:

@@ -31,14 +31,16 @@ async def fetch(url: str, most: int, broker: Broker | None = None) -> Material:
     """
     try:
         target = read(url, FetchCaps().url)
-        own = _is_own(target)
-        _public(target.host, as_address(target.host), own=own)
+        address = as_address(target.host)
+        # Whether the URL itself names this machine.
+        own = target.host == "localhost" or (address is not None and address.is_loopback)
+        _public(target.host, address, own=own)
         return await _fetch_public(url, target, own, broker or Broker(FetchCaps(response=most)))
     except RequestRefused as refused:
         raise Unreadable(f"It was not fetched: {refused}.") from refused
 
 
-async def _fetch_public(url: str, target: Target, own: bool, parent_broker: Broker) -> Material:  # noqa: FBT001 - see `_is_own`
+async def _fetch_public(url: str, target: Target, own: bool, parent_broker: Broker) -> Material:  # noqa: FBT001 - see `fetch`
     async def resolved(host: str, port: int) -> Sequence[str]:
         addresses = await (parent_broker.resolve or resolve)(host, port)
         for text in addresses:
@@ -66,22 +68,11 @@ async def _fetch_public(url: str, target: Target, own: bool, parent_broker: Brok
             if not piece:
                 break
             data += piece
-    return _material(bytes(data), head, own=own)
-
-
-def _material(data: bytes, head: dict[str, Any], *, own: bool) -> Material:  # Any: the broker's answer
     headers = {name.lower(): value for name, value in reversed(head["headers"])}
     if headers.get("content-encoding", "identity").lower() not in ("identity", ""):
         raise Unreadable(f"The server sent it compressed ({fence(headers['content-encoding'], 40)}), unasked.")
     notes = ("It was read from this machine, as the URL says.",) if own else ()
-    guess = head["url"].partition("?")[0]
-    return Material(data, headers.get("content-type", ""), guess, notes)
-
-
-def _is_own(target: Target) -> bool:
-    """Check whether the URL itself names this machine."""
-    address = as_address(target.host)
-    return target.host == "localhost" or (address is not None and address.is_loopback)
+    return Material(bytes(data), headers.get("content-type", ""), head["url"].partition("?")[0], notes)
 
 
 def _public(host: str, address: Any, *, own: bool) -> None:  # Any: an address of either version, or None

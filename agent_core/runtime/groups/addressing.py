@@ -1,7 +1,7 @@
 """Who is addressed and who is asked in a text. Names in code, quotations and mail addresses do not count."""
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -17,11 +17,9 @@ def names_addressed(text: str, names: Collection[str]) -> list[str]:
     """Return the names that a text addresses, in order of appearance: with @, or in direct address."""
     bare, forms = _audible(text), _forms(tuple(names))
     places = [(match.start(1), match[1]) for match in forms["at"].finditer(bare)]
-    places += [
-        (match.start() + start, name)
-        for match in forms["call"].finditer(bare)
-        for start, name in _names_in(match["names"], forms, match.start("names") - match.start())
-    ]
+    for match in forms["call"].finditer(bare):
+        start = match.start("names")
+        places += [(start + name.start(), name[1]) for name in forms["name"].finditer(match["names"])]
     places += [(match.start(1), match[1]) for match in forms["end"].finditer(bare)]
     return _unique([name for _, name in sorted(places)], names)
 
@@ -62,11 +60,6 @@ def _forms(names: tuple[str, ...]) -> dict[str, re.Pattern[str]]:
         "name": rf"({name})",
     }
     return {key: re.compile(form, re.IGNORECASE | re.MULTILINE) for key, form in forms.items()}
-
-
-def _names_in(names: str, forms: dict[str, re.Pattern[str]], offset: int) -> Iterator[tuple[int, str]]:
-    for match in forms["name"].finditer(names):
-        yield match.start() + offset, match[1]
 
 
 def _unique(found: Sequence[str], names: Collection[str]) -> list[str]:

@@ -75,24 +75,17 @@ class Floor:
     @property
     def starved(self) -> str:
         """The member that has waited too long in this run, which overrides the rules; empty if none has."""
-        since = {name: _silence(name, self.run) for name in self.allowed}
-        patience = _patience(len(self.members)) if self.patience is None else self.patience
+        places = {speech.by: place for place, speech in enumerate(self.run)}
+        since = {name: len(self.run) - 1 - places.get(name, -1) for name in self.allowed}
+        members = len(self.members)
+        usual = max(min(3 * members, _LONGEST_RUN - members), members)  # in a small group, all speak within thirty
+        patience = usual if self.patience is None else self.patience
         waited = [name for name in self.allowed if patience and since[name] >= patience]
         return max(waited, key=lambda name: since[name], default="")
 
     def member(self, name: str) -> str:
         """Return the spelling of a member's name in this group, or an empty text if there is no such member."""
         return next((own for own in self.members if own.casefold() == name.casefold()), "")
-
-
-def _silence(name: str, run: Sequence[Speech]) -> int:
-    last = max((place for place, speech in enumerate(run) if speech.by == name), default=-1)
-    return len(run) - 1 - last
-
-
-def _patience(members: int) -> int:
-    """Return how many speeches of others a member waits for: in a small group, all speak within thirty speeches."""
-    return max(min(3 * members, _LONGEST_RUN - members), members)
 
 
 def marked(name: str, text: str) -> str:

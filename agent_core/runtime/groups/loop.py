@@ -166,7 +166,17 @@ class GroupLoop:
         """Let a member speak, forward its events under its name, and return the outcome."""
         async with turn.ending.interruption:
             member = await self._member(name)
-            heard = _posts_for(name, turn, plan, floor)
+            since = floor.said[floor.spoken[name] + 1 :]
+            recent = since[len(since) - len(tail(since, _HEARD_CHARS)) :]
+            posts = []
+            for speech in recent:
+                key = f"{plan.name}:{speech.seq}"  # always the same, so that a speech reaches a member only once
+                if speech.by == USER:
+                    posts.append(Post(name, "message", {"text": speech.text[:_HEARD_CHARS]}, key=key))
+                else:
+                    text = marked(speech.by, speech.text)[:_HEARD_CHARS]
+                    posts.append(Post(name, HEARD, {"text": text, "speaker": speech.by}, key=key))
+            heard = [*posts, Post(name, "system", {"text": plan.introduction(name)})]
             try:
                 async with aclosing(
                     member.turn(None, approver=turn.questions.queue.approver, heard=heard, company=turn.origin.company)
@@ -220,23 +230,20 @@ class GroupJournal:
         """Return the current floor."""
         for entry in await self._store.history(self._group, since=self._seen, kinds=_KINDS):
             self._seen = entry.seq
-            self._hear(entry)
+            text, by = str(entry.payload.get("text", "")), str(entry.payload.get("speaker", ""))
+            if entry.kind == "notice":
+                if entry.payload.get(_UNHEARD) and self._asked_in == entry.turn:
+                    del self._said[-1:]  # the message was not for all members: drop it
+            elif entry.kind == SPEAKER:
+                self._cut_off = str(entry.payload.get("name", ""))
+            elif entry.kind == "assistant" and by:
+                self._said.append(Speech(by, text, str(entry.payload.get("to", "")), entry.seq))
+                self._cut_off = ""
+            elif entry.kind == "user" and text != GO_ON:
+                self._said.append(Speech(USER, text, seq=entry.seq))
+                self._asked_in = entry.turn
+                self._cut_off = ""
         return plan.floor([*self._said], self._cut_off)
-
-    def _hear(self, entry: Entry) -> None:
-        text, by = str(entry.payload.get("text", "")), str(entry.payload.get("speaker", ""))
-        if entry.kind == "notice":
-            if entry.payload.get(_UNHEARD) and self._asked_in == entry.turn:
-                del self._said[-1:]  # the message was not for all members: drop it
-        elif entry.kind == SPEAKER:
-            self._cut_off = str(entry.payload.get("name", ""))
-        elif entry.kind == "assistant" and by:
-            self._said.append(Speech(by, text, str(entry.payload.get("to", "")), entry.seq))
-            self._cut_off = ""
-        elif entry.kind == "user" and text != GO_ON:
-            self._said.append(Speech(USER, text, seq=entry.seq))
-            self._asked_in = entry.turn
-            self._cut_off = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,21 +313,3 @@ def _argument(arguments: str, key: str) -> str:
     except Malformed:
         return ""
     return str(data.get(key, "")) if isinstance(data, dict) else ""
-
-
-def _posts_for(name: str, turn: Turn, plan: GroupPlan, floor: Floor) -> list[Post]:
-    """Return the posts for a member that is about to speak: what was said since it last spoke, and an introduction.
-
-    A speech always has the same key, so that it reaches a member only once.
-    """
-    since = floor.said[floor.spoken[name] + 1 :]
-    recent = since[len(since) - len(tail(since, _HEARD_CHARS)) :]
-    posts = []
-    for speech in recent:
-        key = f"{plan.name}:{speech.seq}"
-        if speech.by == USER:
-            posts.append(Post(name, "message", {"text": speech.text[:_HEARD_CHARS]}, key=key))
-        else:
-            text = marked(speech.by, speech.text)[:_HEARD_CHARS]
-            posts.append(Post(name, HEARD, {"text": text, "speaker": speech.by}, key=key))
-    return [*posts, Post(name, "system", {"text": plan.introduction(name)})]

@@ -77,16 +77,12 @@ def ended(plan: GroupPlan, floor: Floor, called: Collection[str]) -> GroupEnd | 
         return GroupEnd(f"{last.by} said {stop.text}.")
     if run and stop.function and stop.function in called:
         return GroupEnd(f"{last.by} called {stop.function}.")
-    if run and stop.no_progress and _goes_round(run):
+    own = [speech.text for speech in run if speech.by == last.by][-_TIMES:]
+    if stop.no_progress and len(own) == _TIMES and all(_is_alike(own[-1], text) for text in own[:-1]):
         return GroupEnd(f"{last.by} said nearly the same {_TIMES} times. Say how they should go on.", is_stuck=True)
     if len(run) >= stop.turns:
         return GroupEnd(f"{len(run)} turns were taken (`stop.turns` in {plan.path}). Say “go on” for more.")
     return None
-
-
-def _goes_round(run: Sequence[Speech]) -> bool:
-    own = [speech.text for speech in run if speech.by == run[-1].by][-_TIMES:]
-    return len(own) == _TIMES and all(_is_alike(own[-1], text) for text in own[:-1])
 
 
 def _is_alike(text: str, other: str) -> bool:

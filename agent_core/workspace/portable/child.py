@@ -41,25 +41,21 @@ _TOLD = 60  # characters for the line that says how much is left out
 def fitted(sections: Sequence[SectionRow], report: AgentReport) -> tuple[SectionRow, ...]:
     """Return the sections; rename those with a reserved name, and shorten long ones."""
     names = {section.name for section in sections}
-    return tuple(_short(_rename(section, names, report), report) for section in sections)
-
-
-def _rename(section: SectionRow, names: set[str], report: AgentReport) -> SectionRow:
-    if section.name not in POSITIONS:
-        return section
-    name = f"own_{section.name}"
-    while name in names:
-        name = f"{name}_"
-    names.add(name)
-    report.took(f"section `{section.name}`", f"section `{name}`, for the program has one of that name")
-    return replace(section, name=name)
-
-
-def _short(section: SectionRow, report: AgentReport) -> SectionRow:
-    if len(section.text) <= MOST:
-        return section
-    report.leaves(f"the middle of section `{section.name}`", f"a section of a file has at most {MOST:,} characters")
-    return replace(section, text=shorten(section.text, MOST - _TOLD), limit=MOST)
+    rows = []
+    for section in sections:
+        row = section
+        if row.name in POSITIONS:
+            name = f"own_{row.name}"
+            while name in names:
+                name = f"{name}_"
+            names.add(name)
+            report.took(f"section `{row.name}`", f"section `{name}`, for the program has one of that name")
+            row = replace(row, name=name)
+        if len(row.text) > MOST:
+            report.leaves(f"the middle of section `{row.name}`", f"a section of a file has at most {MOST:,} characters")
+            row = replace(row, text=shorten(row.text, MOST - _TOLD), limit=MOST)
+        rows.append(row)
+    return tuple(rows)
 
 
 IMPORTED = "imported"
@@ -93,7 +89,15 @@ def _agents(text: str, context: ReadingContext) -> Iterator[tuple[WholeAgent, Ag
     raw = parse(text)
     ids = f"from-{sha256(text.encode('utf-8', 'replace')).hexdigest()[:16]}"
     if raw.get("format") in (FORMAT, old_name.AGENT_FILE):
-        yield _own(agent_of({**raw, "format": FORMAT}, indexed), context)
+        whole = agent_of({**raw, "format": FORMAT}, indexed)
+        report = AgentReport("knapper", whole.name)
+        settings = dict(whole.settings or {})
+        for key, here in (("memory_class", context.classes), ("preset", context.presets)):
+            if settings.get(key, "") not in ("", *here):
+                what = key.replace("_", " ")
+                report.leaves(f"{what} `{one_line(settings.pop(key), 60)}`", f"no {what} of that name is set up here")
+        _count(whole, report)
+        yield replace(whole, settings=whole.settings and settings), report
     elif is_memgpt(raw):
         yield _check(*agent_of_memgpt(raw, context.file_name, ids, context.now))
     elif is_letta(raw):
@@ -105,17 +109,6 @@ def _agents(text: str, context: ReadingContext) -> Iterator[tuple[WholeAgent, Ag
 def _check(whole: WholeAgent, report: AgentReport) -> tuple[WholeAgent, AgentReport]:
     """Validate a converted agent with the rules for this program's files."""
     return agent_of(document_of(whole), indexed), report
-
-
-def _own(whole: WholeAgent, context: ReadingContext) -> tuple[WholeAgent, AgentReport]:
-    report = AgentReport("knapper", whole.name)
-    settings = dict(whole.settings or {})
-    for key, here in (("memory_class", context.classes), ("preset", context.presets)):
-        if settings.get(key, "") not in ("", *here):
-            what = key.replace("_", " ")
-            report.leaves(f"{what} `{one_line(settings.pop(key), 60)}`", f"no {what} of that name is set up here")
-    _count(whole, report)
-    return replace(whole, settings=whole.settings and settings), report
 
 
 def _count(whole: WholeAgent, report: AgentReport) -> None:
@@ -140,21 +133,17 @@ def _close_turn(whole: WholeAgent, report: AgentReport) -> WholeAgent:
         return whole
     turn = whole.turns[-1]
     ended = max([turn.started, *(entry.at for entry in turn.entries)])
-    answers = [Entry("result", answer_of(id, name, MISSING, "unknown"), at=ended) for id, name in _open_calls(turn)]
-    report.took("an open turn", "a closed turn, which nothing goes on with")
-    report.took("calls without an answer", "calls answered as unknown", len(answers))
-    last = replace(turn, state=IMPORTED, ended=ended, entries=(*turn.entries, *answers))
-    return replace(whole, turns=(*whole.turns[:-1], last))
-
-
-def _open_calls(turn: WholeTurn) -> list[tuple[str, str]]:
     waiting: dict[str, str] = {}
     for entry in turn.entries:
         if entry.kind == "assistant":
             waiting = {call["id"]: call["name"] for call in entry.payload["calls"]}
         elif entry.kind == "result":
             waiting.pop(entry.payload["call_id"], None)
-    return list(waiting.items())
+    answers = [Entry("result", answer_of(id, name, MISSING, "unknown"), at=ended) for id, name in waiting.items()]
+    report.took("an open turn", "a closed turn, which nothing goes on with")
+    report.took("calls without an answer", "calls answered as unknown", len(answers))
+    last = replace(turn, state=IMPORTED, ended=ended, entries=(*turn.entries, *answers))
+    return replace(whole, turns=(*whole.turns[:-1], last))
 
 
 def _with_own_texts(turn: WholeTurn, texts: Collection[str], report: AgentReport) -> WholeTurn:

@@ -27,7 +27,7 @@ from agent_core.storage import (
 
 from . import document as d
 from .caps import LONGEST_SETTINGS, MOST_CHANGES, MOST_ENTRIES, MOST_EVENTS, at_most
-from .document import AgentFile, AnsweredPart, BlockPart, ReplyPart, SummedPart, ToldPart, TurnPart
+from .document import AgentFile, AnsweredPart, ReplyPart, SummedPart, ToldPart, TurnPart
 from .packed import unpacked
 from .report import AgentFileError
 from .text import once
@@ -50,26 +50,23 @@ def check(file: AgentFile) -> None:
     if settings and len(settings.model_dump_json()) > LONGEST_SETTINGS:
         raise AgentFileError("agent.settings", f"expected at most {LONGEST_SETTINGS} characters of JSON")
     for at, block in enumerate(file.blocks):
-        _consistent_block(f"blocks[{at}]", block)
+        where = f"blocks[{at}]"
+        size = len(block.value if isinstance(block.value, str) else "\n".join(block.value))
+        if size > block.limit:
+            raise AgentFileError(f"{where}.value", f"expected at most {block.limit} characters, got {size}")
+        if not all(char.isalnum() or char in "_-./" for char in block.label):
+            raise AgentFileError(f"{where}.label", "expected letters, digits and any of `_-./`")
+        versions = [change.version for change in block.history]
+        if versions != sorted(set(versions)):
+            raise AgentFileError(f"{where}.history", "expected versions that rise")
+        if not versions or versions[-1] != block.version:
+            raise AgentFileError(f"{where}.history", f"expected its last line to be version {block.version}")
+        if block.history[-1].value != block.value:
+            raise AgentFileError(f"{where}.history", "expected its last line to hold the block's value")
     for name, text in file.texts.items():
         if sha256(text.encode()).hexdigest() != name:
             raise AgentFileError(f"texts.{name}", "expected the text that has this SHA-256")
     _turns(file)
-
-
-def _consistent_block(where: str, block: BlockPart) -> None:
-    size = len(block.value if isinstance(block.value, str) else "\n".join(block.value))
-    if size > block.limit:
-        raise AgentFileError(f"{where}.value", f"expected at most {block.limit} characters, got {size}")
-    if not all(char.isalnum() or char in "_-./" for char in block.label):
-        raise AgentFileError(f"{where}.label", "expected letters, digits and any of `_-./`")
-    versions = [change.version for change in block.history]
-    if versions != sorted(set(versions)):
-        raise AgentFileError(f"{where}.history", "expected versions that rise")
-    if not versions or versions[-1] != block.version:
-        raise AgentFileError(f"{where}.history", f"expected its last line to be version {block.version}")
-    if block.history[-1].value != block.value:
-        raise AgentFileError(f"{where}.history", "expected its last line to hold the block's value")
 
 
 def _turns(file: AgentFile) -> None:
@@ -85,13 +82,9 @@ def _turns(file: AgentFile) -> None:
             counted += 1
             if isinstance(entry, SummedPart) and entry.payload.upto >= counted:
                 raise AgentFileError(f"{where}.entries[{n}].payload.upto", f"expected less than {counted}")
-            if isinstance(entry, ToldPart) and entry.kind == "user" and _poses(entry.payload.packed):
+            packed = entry.payload.packed if isinstance(entry, ToldPart) and entry.kind == "user" else ""
+            if packed and unpacked(packed).kind != "user_message":  # to a model, it is another kind of event
                 raise AgentFileError(f"{where}.entries[{n}].payload.packed", "expected the type `user_message`")
-
-
-def _poses(packed: str) -> bool:
-    """Check whether the packed form of a user's message looks like another kind of event to a model."""
-    return bool(packed) and unpacked(packed).kind != "user_message"
 
 
 def _answers(where: str, turn: TurnPart) -> None:
@@ -209,11 +202,14 @@ def _event(event: d.EventPart) -> WholeEvent:
 
 
 def _passage(passage: d.PassagePart, agent: str, words: Words) -> PassageRow:
+    indexed = passage.words
+    if indexed is None:
+        indexed = words(passage.text, None if passage.document else passage.at, passage.tags)
     return PassageRow(
         id=passage.id,
         agent=agent,
         text=passage.text,
-        words=_words(passage, words),
+        words=indexed,
         at=passage.at,
         tags=tuple(passage.tags),
         source=passage.source,
@@ -221,12 +217,6 @@ def _passage(passage: d.PassagePart, agent: str, words: Words) -> PassageRow:
         document=passage.document,
         n=passage.n,
     )
-
-
-def _words(passage: d.PassagePart, words: Words) -> str:
-    if passage.words is not None:
-        return passage.words
-    return words(passage.text, None if passage.document else passage.at, passage.tags)
 
 
 def _document(document: d.DocumentPart, agent: str) -> DocumentRow:

@@ -136,7 +136,9 @@ class Arriving:
             case WholeEvent() | Line() | PassageRow():
                 part = tuple(getattr(part, each.name) for each in fields(part))
             case Head():
-                self.agents.append((self._whole(part), _report(part)))
+                mapped, left = (Counter({(a, b): n for a, b, n in lines}) for lines in (part.mapped, part.left))
+                report = AgentReport(part.kind, part.name, mapped, left, list(part.inbox), part.waiting)
+                self.agents.append((self._whole(part), report))
                 return
         self._parts[name].append(part)
 
@@ -168,8 +170,3 @@ def _turn(*row: Any) -> WholeTurn:  # Any: columns
 
 def _entry(kind: str, text: str, at: float, upto: int | None) -> EntryText:
     return EntryText(kind, {}, at=at, text=text, upto=upto)
-
-
-def _report(head: Head) -> AgentReport:
-    mapped, left = (Counter({(a, b): n for a, b, n in lines}) for lines in (head.mapped, head.left))
-    return AgentReport(head.kind, head.name, mapped, left, list(head.inbox), head.waiting)

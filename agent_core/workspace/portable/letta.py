@@ -89,7 +89,12 @@ def content_of(message: Json, where: str, report: AgentReport) -> MessageContent
         return MessageContent(text_at(message, "content", where))
     texts, thoughts = [], []
     for at, piece in enumerate(content):
-        kind, text = _piece(piece, f"{where}.content[{at}]")
+        place, kind, text = f"{where}.content[{at}]", "unknown", ""
+        if isinstance(piece, str):
+            kind, text = "text", whole_characters(piece)
+        elif isinstance(piece, dict):
+            kind = text_at(piece, "type", place)
+            text = text_at(piece, "reasoning" if kind == "reasoning" else "text", place)
         if kind == "text":
             texts.append(text)
         elif kind in _THOUGHTS:
@@ -97,15 +102,6 @@ def content_of(message: Json, where: str, report: AgentReport) -> MessageContent
         elif kind not in _HIDDEN:
             report.leaves(f"pieces of the kind `{kind[:40]}`", "messages are text here")
     return MessageContent("\n".join(texts), "\n".join(thoughts))
-
-
-def _piece(piece: Any, where: str) -> tuple[str, str]:
-    if isinstance(piece, str):
-        return "text", whole_characters(piece)
-    if not isinstance(piece, dict):
-        return "unknown", ""
-    kind = text_at(piece, "type", where)
-    return kind, text_at(piece, "reasoning" if kind == "reasoning" else "text", where)
 
 
 _LEFT = (
@@ -180,7 +176,13 @@ def _conversation(agent: Json, where: str, shared: SharedParts, report: AgentRep
     messages = list(objects_at(agent, "messages", where))
     times = [at for _, message in messages if (at := stamp_time(message.get("created_at")))]
     turns = Turns(report, min(times, default=shared.now))
-    seen, shown_from = _first_in_context(agent, messages), 0
+    shown = agent.get("in_context_message_indices")
+    if not isinstance(shown, list):
+        listed_ids = agent.get("in_context_message_ids")
+        ids = {id for id in listed_ids if isinstance(id, str)} if isinstance(listed_ids, list) else set()
+        shown = [at for at, (_, message) in enumerate(messages) if str(message.get("id")) in ids]
+    positions = [at for at in shown if isinstance(at, int) and 0 <= at < len(messages)]
+    seen, shown_from = min((at for at in positions if messages[at][1].get("role") != "system"), default=0), 0
     for at, (place, message) in enumerate(messages):
         for part in _messages_of(message, place, report):
             turns.add(part)
@@ -188,17 +190,6 @@ def _conversation(agent: Json, where: str, shared: SharedParts, report: AgentRep
             shown_from = turns.count - 1  # keep its whole turn in the context
     turns.shorten(max(shown_from, 0))
     return turns
-
-
-def _first_in_context(agent: Json, messages: list[tuple[str, Json]]) -> int:
-    """Return the index of the first non-system message in the context; 0 if all were in it, or if unknown."""
-    shown = agent.get("in_context_message_indices")
-    if not isinstance(shown, list):
-        listed_ids = agent.get("in_context_message_ids")
-        ids = {id for id in listed_ids if isinstance(id, str)} if isinstance(listed_ids, list) else set()
-        shown = [at for at, (_, message) in enumerate(messages) if str(message.get("id")) in ids]
-    positions = [at for at in shown if isinstance(at, int) and 0 <= at < len(messages)]
-    return min((at for at in positions if messages[at][1].get("role") != "system"), default=0)
 
 
 def _messages_of(message: Json, where: str, report: AgentReport) -> Iterator[ImportedMessage]:
@@ -212,16 +203,12 @@ def _messages_of(message: Json, where: str, report: AgentReport) -> Iterator[Imp
     part = replace(
         part, call_id=text_at(message, "tool_call_id", where)[:200], name=text_at(message, "name", where)[:200]
     )
-    answers = list(_answers(message, where, part)) if role == "tool" else []
-    yield from answers or [part]
-
-
-def _answers(message: Json, where: str, imported: ImportedMessage) -> Iterator[ImportedMessage]:
-    """Split a message that answers several calls at once into one message per answer."""
-    for place, answer in objects_at(message, "tool_returns", where):
-        if answer.get("tool_call_id") and answer.get("func_response"):
+    answers = []
+    for place, answer in objects_at(message, "tool_returns", where) if role == "tool" else ():
+        if answer.get("tool_call_id") and answer.get("func_response"):  # one message answers several calls
             text = whole_characters(text_at(answer, "func_response", place))
-            yield replace(imported, text=text, call_id=text_at(answer, "tool_call_id", place)[:200])
+            answers.append(replace(part, text=text, call_id=text_at(answer, "tool_call_id", place)[:200]))
+    yield from answers or [part]
 
 
 def _blocks(agent: Json, where: str, shared: SharedParts, ids: str, at: float) -> Iterator[WholeBlock]:

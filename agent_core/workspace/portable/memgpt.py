@@ -50,7 +50,18 @@ def agent_of_memgpt(raw: Json, name: str, ids: str, now: float) -> tuple[WholeAg
         blocks=blocks,
         sections=system_section(text_at(raw, "system", ""), report, turns.last),
     )
-    _leave(raw, len(messages), report)
+    if raw.get("model"):
+        report.leaves("model", "the workspace's settings say which model answers")
+    functions = list(objects_at(raw, "functions"))
+    report.leaves(
+        "functions",
+        "the file has their schemas alone; MemGPT's own functions are here under the same names",
+        len(functions),
+    )
+    total = raw.get("messages_total")
+    if isinstance(total, int) and not isinstance(total, bool) and len(messages) - 1 < total < 1 << 40:
+        why = "MemGPT keeps them, and its archival memory, in files next to this one"
+        report.leaves("messages before these", why, total - max(len(messages) - 1, 0))
     return whole, report
 
 
@@ -76,18 +87,3 @@ def _message_of(where: str, message: Json) -> ImportedMessage:
         call_id=text_at(message, "tool_call_id", where)[:200],
         name=text_at(message, "name", where)[:200],
     )
-
-
-def _leave(raw: Json, many: int, report: AgentReport) -> None:
-    if raw.get("model"):
-        report.leaves("model", "the workspace's settings say which model answers")
-    functions = list(objects_at(raw, "functions"))
-    report.leaves(
-        "functions",
-        "the file has their schemas alone; MemGPT's own functions are here under the same names",
-        len(functions),
-    )
-    total = raw.get("messages_total")
-    if isinstance(total, int) and not isinstance(total, bool) and many - 1 < total < 1 << 40:
-        why = "MemGPT keeps them, and its archival memory, in files next to this one"
-        report.leaves("messages before these", why, total - max(many - 1, 0))

@@ -70,7 +70,17 @@ class Turns:
             case "user":
                 self._user(message.text)
             case "assistant":
-                self._assistant(message)
+                self._settle()
+                fresh = [self._with_own_id(call) for call in message.calls]
+                calls = [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in fresh]
+                self._put("assistant", {"text": message.text, "thought": message.thought, "calls": calls})
+                for old, new in zip(message.calls, fresh, strict=True):
+                    key = new.id if not old.id or old.id in self._open else old.id
+                    self._open[key] = new
+                    for name in ("", new.name):
+                        self._queues.setdefault(name, deque()).append(key)
+                self.report.took("replies", "replies")
+                self.report.took("calls", "calls", len(calls))
             case "tool" | "function":
                 self._answer(message)
             case "system":
@@ -109,21 +119,14 @@ class Turns:
         self._put("user", {"text": packed.text} | ({"packed": raw} if packed.text != raw else {}))
         self.report.took("messages of the user", "messages of the user")
 
-    def _assistant(self, message: ImportedMessage) -> None:
-        self._settle()
-        fresh = [self._with_own_id(call) for call in message.calls]
-        calls = [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in fresh]
-        self._put("assistant", {"text": message.text, "thought": message.thought, "calls": calls})
-        for old, new in zip(message.calls, fresh, strict=True):
-            key = new.id if not old.id or old.id in self._open else old.id
-            self._open[key] = new
-            for name in ("", new.name):
-                self._queues.setdefault(name, deque()).append(key)
-        self.report.took("replies", "replies")
-        self.report.took("calls", "calls", len(calls))
-
     def _answer(self, message: ImportedMessage) -> None:
-        call = self._waiting(message)
+        call: ImportedCall | None = None
+        if message.call_id:
+            call = self._open.pop(message.call_id, None)
+        else:  # old files have only the function's name
+            queue = self._queues.get(message.name, deque())
+            while queue and call is None:
+                call = self._open.pop(queue.popleft(), None)
         if call is None:
             self._put(
                 "notice", {"text": f"An answer of {message.name or 'a function'}, to no call here: {message.text}"}
@@ -132,16 +135,6 @@ class Turns:
         else:
             self._result(call, message.text, "raised" if failed(message.text) else "returned")
             self.report.took("answers", "answers")
-
-    def _waiting(self, message: ImportedMessage) -> ImportedCall | None:
-        """Return the call that a message answers; old files have only the function's name."""
-        if message.call_id:
-            return self._open.pop(message.call_id, None)
-        queue = self._queues.get(message.name, deque())
-        while queue:
-            if (call := self._open.pop(queue.popleft(), None)) is not None:
-                return call
-        return None
 
     def _with_own_id(self, call: ImportedCall) -> ImportedCall:
         """Return the call with a unique id."""

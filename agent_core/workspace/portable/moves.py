@@ -89,7 +89,8 @@ class Moves:
         Raises:
             NoAgent: there is no agent with that name.
         """
-        return await asyncio.to_thread(_text_of, await self.whole(name))
+        whole = await self.whole(name)
+        return await asyncio.to_thread(lambda: write(document_of(whole)))
 
     async def take_in(self, text: str, options: ImportOptions) -> list[AgentReport]:
         """Create agents from a file of this program, MemGPT or Letta. Nothing in it is run, nothing is overwritten.
@@ -105,7 +106,8 @@ class Moves:
                 raise AgentExists(whole.name)
         if not options.dry_run:
             for whole, report in agents:
-                await self._put(whole, report, options.share)
+                moved = await self._store.write_agent(whole, share=options.share)
+                _tell(moved.attached, whole, report)
         return [report for _, report in agents]
 
     async def check(self, text: str, name: str, file_name: str = "") -> tuple[WholeAgent, AgentReport]:
@@ -148,14 +150,6 @@ class Moves:
         if arriving.refused is not None:
             raise arriving.refused
         return arriving.agents
-
-    async def _put(self, whole: WholeAgent, report: AgentReport, share: bool) -> None:  # noqa: FBT001 - from `ImportOptions`
-        moved = await self._store.write_agent(whole, share=share)
-        _tell(moved.attached, whole, report)
-
-
-def _text_of(whole: WholeAgent) -> str:
-    return write(document_of(whole))
 
 
 def _tell(attached: tuple[str, ...], whole: WholeAgent, report: AgentReport) -> None:

@@ -43,7 +43,13 @@ def failed(text: str) -> bool:
 def clock_time(value: object) -> float:
     """Parse MemGPT's time (`2023-10-30 08:47:27 PM PDT-0700`) to seconds since 1970; 0 if it is invalid."""
     match = _TIME.match(value) if isinstance(value, str) else None
-    return _seconds(f"{match[1]} {match[2] or '+0000'}") if match else 0.0
+    if match is None:
+        return 0.0
+    try:
+        time = datetime.strptime(f"{match[1]} {match[2] or '+0000'}", "%Y-%m-%d %I:%M:%S %p %z")
+        return max(time.timestamp(), 0.0)
+    except (ValueError, OverflowError):
+        return 0.0
 
 
 def stamp_time(value: object) -> float:
@@ -51,13 +57,6 @@ def stamp_time(value: object) -> float:
     try:
         when = datetime.fromisoformat(value) if isinstance(value, str) else None
         return 0.0 if when is None else max((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp(), 0.0)
-    except (ValueError, OverflowError):
-        return 0.0
-
-
-def _seconds(text: str) -> float:
-    try:
-        return max(datetime.strptime(text, "%Y-%m-%d %I:%M:%S %p %z").timestamp(), 0.0)
     except (ValueError, OverflowError):
         return 0.0
 

@@ -65,15 +65,11 @@ def write_file(path: str | Path, text: str) -> None:
     if is_behind_link(place):
         raise UsageError(f"{path} is not written: {place.parent} is a link.", fix="Name the target itself.")
     try:
-        with open(place, "x", encoding="utf-8", opener=_for_its_owner) as file:
+        with open(place, "x", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
             file.write(text)
     except OSError as error:
         fix = "Name another file, or remove that one first." if isinstance(error, FileExistsError) else ""
         raise UsageError(f"{path} cannot be written: {error.strerror}.", fix=fix) from error
-
-
-def _for_its_owner(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
 
 
 def parse(text: str) -> dict[str, Any]:  # Any: JSON

@@ -138,7 +138,12 @@ def _definition(root: Path, name: str) -> tuple[Mapping[str, Any], Traversable]:
 
 
 def _read(name: str, definition: Mapping[str, Any], folder: Traversable) -> Preset:  # Any: TOML
-    _check(name, definition)
+    for key, value in definition.items():
+        if key not in _TYPES:
+            message = f"The preset `{name}` has a key `{one_line(key, 80)}`, which no preset has."
+            raise SettingsError(message, fix=f"Known are: {', '.join(_TYPES)}.")
+        if type(value) is not _TYPES[key] or value not in _AMONG.get(key, (value,)):
+            raise SettingsError(f"In the preset `{name}`, `{key}` cannot be {one_line(repr(value), 80)}.")
     style = MessageProtocol(
         _STYLES[definition.get("style", "direct")],
         name,
@@ -147,27 +152,15 @@ def _read(name: str, definition: Mapping[str, Any], folder: Traversable) -> Pres
         definition.get("verify", False),
         min(definition.get("attempts", 3), _MOST_ATTEMPTS),
     )
-    functions = _functions(name, definition.get("functions", [*_shipped_presets()["presets"]["direct"]["functions"]]))
-    texts = (definition.get("persona", "knapper"), definition.get("human", ""), definition.get("compaction", ""))
-    return Preset(name, definition.get("about", ""), style, functions, *texts)
-
-
-def _functions(preset: str, names: list[str]) -> frozenset[str]:
     groups = _shipped_presets()["groups"]
-    unknown = [name for name in names if name not in groups and name not in _optional()]
+    named = definition.get("functions", [*_shipped_presets()["presets"]["direct"]["functions"]])
+    unknown = [function for function in named if function not in groups and function not in _optional()]
     if unknown:
         fix = f"Known are the groups {', '.join(groups)}, and what is in them."
-        raise SettingsError(f"The preset `{preset}` names `{unknown[0]}`, which is not a function.", fix=fix)
-    return frozenset(name for entry in names for name in groups.get(entry, [entry]))
-
-
-def _check(name: str, definition: Mapping[str, Any]) -> None:  # Any: TOML
-    for key, value in definition.items():
-        if key not in _TYPES:
-            message = f"The preset `{name}` has a key `{one_line(key, 80)}`, which no preset has."
-            raise SettingsError(message, fix=f"Known are: {', '.join(_TYPES)}.")
-        if type(value) is not _TYPES[key] or value not in _AMONG.get(key, (value,)):
-            raise SettingsError(f"In the preset `{name}`, `{key}` cannot be {one_line(repr(value), 80)}.")
+        raise SettingsError(f"The preset `{name}` names `{unknown[0]}`, which is not a function.", fix=fix)
+    functions = frozenset(function for entry in named for function in groups.get(entry, [entry]))
+    texts = (definition.get("persona", "knapper"), definition.get("human", ""), definition.get("compaction", ""))
+    return Preset(name, definition.get("about", ""), style, functions, *texts)
 
 
 def _instructions(folder: Traversable, file: str, functions: str) -> str:
