@@ -127,7 +127,14 @@ async def test_a_turn_goes_whole_and_a_message_leaves_its_calls_answered(told: P
     await talked(told, [Expect(Say("Sunny."), contains("How is the weather?"))], ["and now?"])
 
 
-async def test_all_before_a_date_goes_and_what_came_later_stays(told: Path) -> None:
+async def test_it_says_where_a_name_stays_and_all_before_a_date_goes(told: Path) -> None:
+    source = told / "functions" / "words.py"
+    source.write_text(source.read_text().replace("Make a slug", f"Make a slug for {NAME}"))
+    (told / "export.json").write_text(json.dumps({"name": NAME}))
+    (told / "longer.txt").write_text(f"un{NAME}s")  # part of another word is not a match
+    done = run(told, "memory", "forget", NAME, "-y")
+    assert [row["place"] for row in done["stays"]] == ["export.json", "functions/words.py"]
+    assert NAME in source.read_text()
     assert run(told, "memory", "forget", "--before", "2001-01-01", "-y")["outcome"] == "nothing"
     done = run(told, "memory", "forget", "--before", "tomorrow", "-y")
     assert places(done)["messages"] >= 4
@@ -147,16 +154,6 @@ async def test_a_word_is_left_within_longer_ones_if_asked_and_the_preview_lists_
     assert run(tmp_path, "memory", "forget", "JOANN", "--exact", "-y")["outcome"] == "nothing"
     run(tmp_path, "memory", "forget", "Joann", "--exact", "-y")
     assert written(tmp_path, "Joannn") == []
-
-
-async def test_it_says_where_a_name_stays_because_the_file_is_the_users(told: Path) -> None:
-    source = told / "functions" / "words.py"
-    source.write_text(source.read_text().replace("Make a slug", f"Make a slug for {NAME}"))
-    (told / "export.json").write_text(json.dumps({"name": NAME}))
-    (told / "longer.txt").write_text(f"un{NAME}s")  # part of another word is not a match
-    done = run(told, "memory", "forget", NAME, "-y")
-    assert [row["place"] for row in done["stays"]] == ["export.json", "functions/words.py"]
-    assert NAME in source.read_text()
 
 
 def test_nothing_is_forgotten_without_a_yes_or_without_one_clear_target(tmp_path: Path) -> None:

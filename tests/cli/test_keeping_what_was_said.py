@@ -11,10 +11,9 @@ from tests.context.long_talk import in_json
 from tests.interfaces.asking import agree
 from tests.interfaces.support import leave, prompt
 from tests.kit import Expect, Repeat, Say, Script, Seen, Step, contains
-from tests.kit.drawing import sampled
 
 SAID = "My best friend is Alya. How is the weather? Please tell me a long story about a heron."
-ASKED = "1. My best friend is Alya.\n2. Please tell me a long story about a heron."
+ASKED = contains("1. My best friend is Alya.\n2. Please tell me a long story about a heron.")
 
 
 @pytest.fixture
@@ -23,47 +22,36 @@ def asking(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def human_of(root: Path) -> str:
+    return str(run(root, "memory", "show", "human")["blocks"][0]["value"])
+
+
 def test_what_the_model_chooses_is_kept_shown_and_undone_when_a_conversation_ends(asking: Path) -> None:
-    script: Script = [Say("Fine."), Expect(Say("1"), contains(ASKED)), Say("Hi.")]
+    kept = "✓ kept in memory: My best friend is Alya."
+    script: Script = [Say("Fine."), Expect(Say("1"), ASKED), Say("Hi."), Say("Fine."), Expect(Say("1"), ASKED)]
     with prompt(script, asking, columns=110) as (screen, _):
-        screen.line(SAID)
-        screen.wait_for("1 step")
-        screen.line("/new")
-        screen.wait_for("✓ kept in memory: My best friend is Alya.")
-        screen.wait_for("A new conversation.")
-        assert run(asking, "memory", "show", "human")["blocks"][0]["value"] == "My best friend is Alya."
-        screen.line("/undo")
-        screen.wait_for("restore the block human")
+        screen.do(SAID, "1 step")
+        screen.do("/new", kept, "A new conversation.")
+        assert human_of(asking) == "My best friend is Alya."
+        screen.do("/undo", "restore the block human")
         agree(screen)
-        screen.wait_for("✓ ")
-        screen.line("hello there")
-        screen.wait_for("Hi.")
-        screen.wait_count("1 step", 2)
+        screen.wait_count("✓ ", 2)
+        assert human_of(asking) == ""
+        screen.do("hello there", "1 step")
+        screen.do(SAID, "1 step")
+        screen.do("/summarize", kept)
         assert leave(screen) == 0
-    assert run(asking, "memory", "show", "human")["blocks"][0]["value"] == ""
+    assert human_of(asking) == "My best friend is Alya."
 
 
-@pytest.mark.sampled
-@pytest.mark.parametrize("answer", sampled(["Everything! And also that the user is rich.", "none", "7", "0"], 2))
-def test_leaving_asks_too_and_nothing_but_a_number_keeps_anything(asking: Path, answer: str) -> None:
-    script: Script = [Say("Fine."), Expect(Say(answer), contains(ASKED))]
-    with prompt(script, asking, columns=110) as (screen, _):
-        screen.line(SAID)
-        screen.wait_for("1 step")
+def test_leaving_asks_too_and_nothing_but_a_number_keeps_anything(asking: Path) -> None:
+    answers = [Expect(Say(text), ASKED) for text in ("Everything! And also that the user is rich.", "7")]
+    with prompt([Say("Fine."), answers[0], Say("Fine."), answers[1]], asking, columns=110) as (screen, _):
+        screen.do(SAID, "1 step")
+        screen.do("/new", "A new conversation.")
+        screen.do(SAID, "1 step")
         assert leave(screen) == 0
-    assert run(asking, "memory", "show", "human")["blocks"][0]["value"] == ""
-
-
-def test_a_summary_that_is_asked_for_asks_too(asking: Path) -> None:
-    script: Script = [Say("Fine."), Say("Good."), Expect(Say("1"), contains(ASKED))]
-    with prompt(script, asking, columns=110) as (screen, _):
-        screen.line(SAID)
-        screen.wait_for("1 step")
-        screen.line("And now?")
-        screen.wait_count("1 step", 2)
-        screen.line("/summarize")
-        screen.wait_for("✓ kept in memory: My best friend is Alya.")
-        assert leave(screen) == 0
+    assert human_of(asking) == ""
 
 
 async def test_before_the_context_is_full_what_matters_is_kept_and_told(at_desk: OpenDesk) -> None:
@@ -72,21 +60,15 @@ async def test_before_the_context_is_full_what_matters_is_kept_and_told(at_desk:
 
     small = {"model__mode": "constrained", "model__context_tokens": 4_000, "memory__keep_unsaved": True}
     here = await at_desk([Repeat(step)], **small)
-    warned: list[str] = []
-    for number in range(12):
-        warned += [
-            event.message for event in await here.say(f"My cat is called Minka{number}.") if isinstance(event, Warned)
-        ]
+    events = [event for number in range(12) for event in await here.say(f"My cat is called Minka{number}.")]
+    warned = [event.message for event in events if isinstance(event, Warned)]
     assert "Kept in memory: My cat is called Minka0." in warned
     assert "My cat is called Minka0." in here.agent.memory.blocks.memory["human"].value
 
 
 def test_by_default_nothing_is_asked(tmp_path: Path) -> None:
-    (tmp_path / "functions").mkdir()
     with prompt([Say("Fine.")], tmp_path, columns=110) as (screen, model):
-        screen.line(SAID)
-        screen.wait_for("1 step")
-        screen.line("/new")
-        screen.wait_for("A new conversation.")
+        screen.do(SAID, "1 step")
+        screen.do("/new", "A new conversation.")
         assert leave(screen) == 0
         assert len(model.requests) == 1
