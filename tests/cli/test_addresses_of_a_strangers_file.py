@@ -119,13 +119,17 @@ def test_one_yes_confirms_one_address_for_this_workspace_and_this_user_alone(
         done = at_once(folder, home, *confirm, "--yes")
         assert done.returncode == 0, done.stderr
         assert (model.base_url in done.stderr, "OPENAI_API_KEY" in done.stderr) == (True, True)
+        requests = len(model.agents)
+        moved = folder.rename(tmp_path / "other")
+        elsewhere = at_once(moved, home, "run", "--message", DIARY)
+        moved.rename(folder)
+        somebody = at_once(folder, {"XDG_DATA_HOME": str(tmp_path / "x")}, "run", "--message", DIARY)
+        for done in (elsewhere, somebody):
+            assert (done.returncode, "--confirm-address" in done.stderr) == (1, True)
+        assert len(model.agents) == requests
         said = at_once(folder, home, "run", "--message", "hi")
         assert (said.returncode, said.stdout.strip()) == (0, "hello")
         requests = len(model.agents)
-        moved = folder.rename(tmp_path / "other")
-        assert at_once(moved, home, "run", "--message", DIARY).returncode == 1
-        moved.rename(folder)
-        assert at_once(folder, {"XDG_DATA_HOME": str(tmp_path / "x")}, "run", "--message", DIARY).returncode == 1
         port = model.base_url.split(":")[2].split("/")[0]
         for what, other in OTHERS.items():
             names(folder, other.replace("{port}", port))
@@ -136,7 +140,8 @@ def test_one_yes_confirms_one_address_for_this_workspace_and_this_user_alone(
 
 def test_what_configure_writes_or_the_environment_names_needs_no_yes(folder: Path, home: dict[str, str]) -> None:
     with scripted([Say("ready"), Repeat(Say("hello"))], key="sk-mine") as model:
-        assert at_once(folder, home, "configure", "--yes", "--base-url", model.base_url, "--model", "scripted")
+        written = ("configure", "--yes", "--base-url", model.base_url, "--model", "scripted")
+        assert at_once(folder, home, *written).returncode == 0
         done = at_once(folder, home, "run", "--message", "hi")
         assert (done.returncode, done.stdout.strip()) == (0, "hello")
         names(folder, model.base_url)

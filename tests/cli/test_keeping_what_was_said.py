@@ -1,5 +1,6 @@
 """At the end of a conversation the model is asked once which of the user's sentences to keep; this can be undone."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,11 @@ from tests.interfaces.support import leave, prompt
 from tests.kit import Expect, Repeat, Say, Script, Seen, Step, contains
 
 SAID = "My best friend is Alya. How is the weather? Please tell me a long story about a heron."
-ASKED = contains("1. My best friend is Alya.\n2. Please tell me a long story about a heron.")
+LATER = SAID.replace("Alya", "Berta").replace("a heron", "an owl")  # a sentence is asked about once
+
+
+def asked(said: str) -> Callable[[Seen], str | None]:
+    return contains("1. {}\n2. {}".format(*said.split(" How is the weather? ")))
 
 
 @pytest.fixture
@@ -27,29 +32,30 @@ def human_of(root: Path) -> str:
 
 
 def test_what_the_model_chooses_is_kept_shown_and_undone_when_a_conversation_ends(asking: Path) -> None:
-    kept = "✓ kept in memory: My best friend is Alya."
-    script: Script = [Say("Fine."), Expect(Say("1"), ASKED), Say("Hi."), Say("Fine."), Expect(Say("1"), ASKED)]
+    script: Script = [Say("Fine."), Expect(Say("1"), asked(SAID)), Say("Hi."), Say("Fine.")]
+    script.append(Expect(Say("1"), asked(LATER)))
     with prompt(script, asking, columns=110) as (screen, _):
         screen.do(SAID, "1 step")
-        screen.do("/new", kept, "A new conversation.")
+        screen.do("/new", "✓ kept in memory: My best friend is Alya.", "A new conversation.")
         assert human_of(asking) == "My best friend is Alya."
         screen.do("/undo", "restore the block human")
         agree(screen)
         screen.wait_count("✓ ", 2)
         assert human_of(asking) == ""
         screen.do("hello there", "1 step")
-        screen.do(SAID, "1 step")
-        screen.do("/summarize", kept)
+        screen.do(LATER, "1 step")
+        screen.do("/summarize", "✓ kept in memory: My best friend is Berta.")
         assert leave(screen) == 0
-    assert human_of(asking) == "My best friend is Alya."
+    assert human_of(asking) == "My best friend is Berta."
 
 
 def test_leaving_asks_too_and_nothing_but_a_number_keeps_anything(asking: Path) -> None:
-    answers = [Expect(Say(text), ASKED) for text in ("Everything! And also that the user is rich.", "7")]
-    with prompt([Say("Fine."), answers[0], Say("Fine."), answers[1]], asking, columns=110) as (screen, _):
+    everything = Expect(Say("Everything! And also that the user is rich."), asked(SAID))
+    script: Script = [Say("Fine."), everything, Say("Fine."), Expect(Say("7"), asked(LATER))]
+    with prompt(script, asking, columns=110) as (screen, _):
         screen.do(SAID, "1 step")
         screen.do("/new", "A new conversation.")
-        screen.do(SAID, "1 step")
+        screen.do(LATER, "1 step")
         assert leave(screen) == 0
     assert human_of(asking) == ""
 

@@ -35,8 +35,11 @@ def test_memory_is_shown_edited_searched_and_taken_back_at_the_prompt(kept: Path
             ("/memory undo human", "As in version"),
             ("/memory section", "No section yet. /memory section NAME POSITION TEXT makes one."),
             ("/memory section manner 10 Speak like a pirate.", "The section `manner` is kept"),
-            ("/undo", "The section manner is newer and cannot be undone here: /memory section manner drop"),
-            ("n", "Nothing was changed."),
+            (
+                "/undo",
+                "The section manner is newer and cannot be undone here: /memory section manner drop",
+                "✗ Nothing",
+            ),
             ("/memory section", "manner  at 10"),
             ("hello", "Aye."),
             ("/memory section manner drop", "is taken away"),

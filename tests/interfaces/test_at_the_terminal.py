@@ -13,68 +13,25 @@ from tests.kit.program import knapper
 from tests.kit.terminal import ENTER, KNAPPER, TAB, Terminal, terminal
 
 SLUG = '''def slugify(text: str, sep: str = "-") -> str:
-    """Return a text as a slug.
-
-    Args:
-        text: The text.
-        sep: What stands between words.
-
-    Examples:
-        >>> slugify("A b")
-        'a-b'
-        >>> slugify("X", "_")
-        'x'
-    """
+    """Return a text as a slug."""
     return sep.join(text.lower().split())
 '''
 WORDS = '''
 
 def words(text: str) -> tuple[str, str]:
-    """Return a text as it is, and in capitals.
-
-    Args:
-        text: The text.
-
-    Examples:
-        >>> words("a")
-        ('a', 'A')
-        >>> words("b c")
-        ('b c', 'B C')
-    """
+    """Return a text as it is, and in capitals."""
     return text, text.upper()
 '''
 CTRL_Z = "\x1a"
 
 
 SEVERAL = '''def joined(*items: int | str, sep: str = ", ") -> str:
-    """Return items as one text.
-
-    Args:
-        items: The items.
-        sep: What stands between them.
-
-    Examples:
-        >>> joined(1, 2)
-        '1, 2'
-        >>> joined("a", sep="-")
-        'a'
-    """
+    """Return items as one text."""
     return sep.join(str(item) for item in items)
 
 
 def scale(width: int | float, unit: str | None = None) -> str:
-    """Return a width twice as large.
-
-    Args:
-        width: The width.
-        unit: Its unit.
-
-    Examples:
-        >>> scale(2, "cm")
-        '4 cm'
-        >>> scale(1.5)
-        '3.0'
-    """
+    """Return a width twice as large."""
     return f"{width * 2} {unit or ''}".strip()
 '''
 

@@ -52,30 +52,30 @@ def test_breakpoints_are_set_listed_cleared_and_stop_a_call_by_hand(tmp_path: Pa
         does(screen, "/memory", "/memory waits until this call has ended")
         does(screen, "/break clear 1", "✓ cleared 1: scale")
         does(screen, "c", "› /memory")
-        does(screen, "/break scale if factor > 99", "● 3: scale")
+        does(screen, "/break scale if factor > 99", "`total = 0` if factor > 99")
         does(screen, f"/debug scale {ARGUMENTS}", "(debug)")
         does(screen, "n", " →  15     even = 0")
         does(screen, "total = 100", "done")
         does(screen, "c", "131")
-        does(screen, "/break", "● 3: scale, functions/words.py:14 `total = 0` if factor > 99")
+        does(screen, "/break", "functions/words.py:14 `total = 0` if factor > 99")
 
 
 def test_a_breakpoint_follows_its_line_and_a_function_to_be_debugged_stops_once(tmp_path: Path) -> None:
     script: Script = [Ask(CALL), DONE, Ask(CALL), Say("Again."), Ask(CALL), DONE, Ask(CALL), Say("Again.")]
     with standing(script, tmp_path) as screen:
-        does(screen, "c", "Done.")
+        screen.do("c", "Done.", "∙ ")
         file = tmp_path / "functions" / "words.py"
         file.write_text("# one more\n# and another\n" + file.read_text())
         does(screen, "/reload", "changed")
         does(screen, "/break", f"functions/words.py:{LOOP_LINE + 2} ")
         does(screen, "once more", "(debug)")
         screen.wait_for(f"●→  {LOOP_LINE + 2}         total += number * factor")
-        does(screen, "c", "Again.")
+        screen.do("c", "Again.", "∙ ")
         does(screen, "/break clear 1", "✓ cleared 1: scale")
         does(screen, "/debug scale", "`total = 0` once")
         does(screen, "use it", "(debug)")
-        does(screen, "c", "Done.")
-        does(screen, "once more", "Again.")
+        screen.do("c", "Done.", "∙ ")
+        screen.do("once more", "Again.", "∙ ")
 
 
 def test_a_running_function_is_stopped_where_it_is_and_says_so_and_what_was_changed(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_a_running_function_is_stopped_where_it_is_and_says_so_and_what_was_chan
         does(screen, "/break now", "(debug)")
         screen.wait_for("break now")
         does(screen, "rounds = 77_777", "done")
-        does(screen, "c", "Done.")
+        screen.do("c", "Done.", "∙ ")
         does(screen, "=spin()", "spin runs; Ctrl-C ends it")
         time.sleep(2)  # nothing signals that its worker has begun
         does(screen, "/break now", "(debug)")

@@ -54,7 +54,7 @@ def test_a_strict_check_refuses_what_a_human_is_only_warned_of_as_does_the_switc
     for wrong in (("--json", "--sarif"), ("--name", "f"), ("--module", "m")):
         assert knapper("functions", "check", "many.jsonl", *wrong, cwd=many).returncode == 2
     (many / "knapper.toml").write_text("[gate]\nstrict = true\n")
-    (many / "functions").mkdir()
+    (many / "functions").mkdir(exist_ok=True)
     (many / "functions" / "two.py").write_text(TWO)
     checked = knapper("functions", "check", "functions/two.py", *human, cwd=many)
     saved = knapper("functions", "reload", "--json", cwd=many)

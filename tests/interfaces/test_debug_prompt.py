@@ -54,7 +54,7 @@ def test_every_command_of_the_debugger_does_what_it_says_and_a_set_local_reaches
         screen.wait_for(f"●→  {LOOP_LINE}         total += number * factor")
         for typed, shows in STEPS:
             does(screen, typed, shows)
-        does(screen, "c", "Done.")
+        screen.do("c", "Done.", "∙ ")
 
 
 def test_an_expression_finds_nothing_of_the_host_and_acts_on_no_screen(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_an_expression_finds_nothing_of_the_host_and_acts_on_no_screen(tmp_path:
         said = rows[rows.index("│ 3") : rows.index("│ ✗ Failed")]
         assert len(said) > len(FORGED)
         assert all(row.startswith("│ ") for row in said if row != "│")
-        does(screen, "c", "Done.")
+        screen.do("c", "Done.", "∙ ")
 
 
 def test_keys_complete_recall_and_interrupt_and_ctrl_c_twice_ends_the_turn(tmp_path: Path) -> None:
@@ -95,8 +95,7 @@ def test_keys_complete_recall_and_interrupt_and_ctrl_c_twice_ends_the_turn(tmp_p
         screen.type(UP)
         screen.wait_for("(debug) total + 5")
         screen.type(CTRL_C)
-        does(screen, "c", "Done.")
-        screen.wait_for("› ")
+        screen.do("c", "Done.", "∙ ")
         does(screen, "c", "The call has ended, so this was not a debugger command.")
         does(screen, "", "As you say.")
         screen.wait_count("∙ ", 2)
@@ -109,6 +108,7 @@ def test_keys_complete_recall_and_interrupt_and_ctrl_c_twice_ends_the_turn(tmp_p
         screen.wait_for("('now', 60)")
         screen.wait_count("Done.", 2)
         screen.wait_for("› total")
+        screen.wait_count("∙ ", 3)
         screen.type(CTRL_C)
         screen.wait_gone("› total")
         does(screen, "use it", "(debug)")
@@ -137,26 +137,26 @@ def test_stops_reach_into_other_functions_wait_for_one_another_and_end_calls(tmp
         does(screen, "u", "found = scale(numbers, 2)")
         does(screen, "numbers", "[1, 2]")
         does(screen, "d", "total = 0")
-        does(screen, "c", "Done.")
+        screen.do("c", "Done.", "∙ ")
         does(screen, "/break later", "● 2: later")
         does(screen, "use it", "(debug)")
         does(screen, "n", "return said * 2")
         does(screen, "said = 'nay'", "done")
-        does(screen, "c", "Done.")
+        screen.do("c", "Done.", "∙ ")
         does(screen, f"/break {IF_THREE}", "● 3: scale")
-        does(screen, "use both", "One moment")
+        stops = screen.scrolled().count("(debug)")
+        screen.do("use both", "One moment")
         screen.type("half a thought")
-        screen.wait_for("(debug)")
+        screen.wait_count("(debug)", stops + 1)
         does(screen, "'with', factor", "('with', ")
         other_one = 7 if "('with', 10)" in screen.scrolled() else 10
         does(screen, "c", "■ scale")
         does(screen, "'with', factor", f"('with', {other_one})")
-        does(screen, "c", "Done.")
+        screen.do("c", "Done.", "∙ ")
         screen.wait_for("› half a thought")
         screen.type(CTRL_C)
         for typed in ("q" + ENTER, CTRL_D):
             does(screen, "use it", "(debug)")
-            before = screen.scrolled().count("Done.")
+            turns = screen.scrolled().count("∙ ")
             screen.type(typed)
-            screen.wait_count("Done.", before + 1)
-            screen.wait_for("› ")
+            screen.wait_count("∙ ", turns + 1)

@@ -81,9 +81,10 @@ def test_a_one_shot_from_a_script_names_the_command_or_reads_what_a_file_lists_a
     script: Script = [Ask(create(SUMS, "csv_sum")), CALL, Expect(Say("Done."), told)]
     with scripted([*script, CALL, Expect(Say("Done."), contains("6.5"))]) as model:
         run = ("run", *flags(model), "--message", "sum")
-        unasked = knapper(*run, cwd=tmp_path)
+        unasked = knapper(*run, cwd=tmp_path, environment=home(tmp_path))
         assert (unasked.returncode, GRANT in unasked.stderr) == (0, True)
-        assert knapper(*run, "--approve", "allowed.toml", cwd=tmp_path).returncode == 0
+        listed = knapper(*run, "--approve", "allowed.toml", cwd=tmp_path, environment=home(tmp_path))
+        assert listed.returncode == 0
     call = ("functions", "call", "csv_sum", "--args", '{"path": "data/sales.csv"}')
     with terminal(*call, cwd=tmp_path, environment=home(tmp_path)) as screen:
         screen.wait_for(ASKS)

@@ -208,7 +208,7 @@ def test_what_is_typed_ahead_or_slowly_answers_nothing_and_stays_in_the_line(tmp
 
 
 def test_a_word_and_enter_answer_as_its_key_does_even_at_once(tmp_path: Path, place: str) -> None:
-    script: Script = [*[made(place), *REFUSED] * 2, made(place), DONE, Ask(CALL), DONE]
+    script: Script = [*[made(place), *REFUSED] * 2, made(place), DONE, Ask(CALL), Ask(CALL), DONE]
     with prompt(script, tmp_path, environment=home(tmp_path)) as (screen, _):
         with turn(screen, "→ no"):
             screen.line("n")
