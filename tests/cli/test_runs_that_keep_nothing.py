@@ -8,6 +8,7 @@ from agent_core.base.settings import load
 from tests.cli.support import run
 from tests.interfaces.support import COUNT_VOWELS, flags, prompt
 from tests.kit import Expect, Repeat, Say, contains, scripted
+from tests.kit.desk import another
 from tests.kit.program import knapper
 
 
@@ -115,23 +116,7 @@ def test_a_named_model_leaves_what_it_does_not_say_and_is_switched_from_the_plai
 def test_an_import_of_a_module_of_the_workspace_proposes_no_package(folder: Path) -> None:
     (folder / "functions" / "text.py").write_text(COUNT_VOWELS.replace("count_vowels", "vowels"))
     for line in ("from text import _hidden", "import text", "from text import vowels, nothing"):
-        source = f'''{line}
-
-
-def shout(word: str) -> str:
-    """Shout a word.
-
-    Args:
-        word: The word.
-
-    Examples:
-        >>> shout("a")
-        'A!'
-        >>> shout("b c")
-        'B C!'
-    """
-    return word.upper() + "!"
-'''
+        source = f"{line}\n\n\n{another('shout')}"
         done = knapper("functions", "create", "shout", "-", cwd=folder, given=source)
         assert "package" not in done.stdout + done.stderr
         assert "write `from functions" in done.stdout + done.stderr

@@ -41,12 +41,12 @@ def test_memory_is_shown_edited_searched_and_taken_back_at_the_prompt(kept: Path
                 "✗ Nothing",
             ),
             ("/memory section", "manner  at 10"),
-            ("hello", "Aye."),
+            ("hello", "Aye.", "∙ 1 step"),
             ("/memory section manner drop", "is taken away"),
             ("/memory section manner ten", "Type /memory section NAME 10 TEXT."),
             ("/attach tea.md", "✓ tea.md: 1 passage"),
             ("/memory search steeps", "Green tea steeps for two minutes."),
-            ("/attach nowhere.md", "nowhere.md is"),
+            ("/attach nowhere.md", "nowhere.md: It cannot be read"),
         ):
             screen.do(typed, *shows)
     assert run(kept, "memory", "show", "human")["blocks"][0]["value"] == "Name: Ada Lovelace"

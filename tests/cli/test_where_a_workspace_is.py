@@ -9,26 +9,12 @@ import pytest
 from agent_core import Workspace
 from agent_core.base import old_name
 from agent_core.base.errors import NoWorkspace, WorkspaceError
+from tests.interfaces.support import COUNT_VOWELS
 from tests.kit import Say, scripted
 from tests.kit.program import knapper
 from tests.kit.terminal import terminal
 
 STRANGERS = 'import flask\n\n\ndef hello_http(request):\n    return "hi"\n'
-DOUBLE = '''\
-def double(n: int) -> int:
-    """Return twice a number.
-
-    Args:
-        n: The number.
-
-    Examples:
-        >>> double(2)
-        4
-        >>> double(-3)
-        -6
-    """
-    return n * 2
-'''
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="gives files away")
 
 
@@ -72,16 +58,17 @@ def test_functions_of_somebody_else_are_not_taken_over(folder: Path) -> None:
 def test_a_workspace_is_found_upward_and_files_stay_where_one_stands(folder: Path) -> None:
     run("init", cwd=folder)
     (below := folder / "src" / "deep").mkdir(parents=True)
-    (below / "double.py").write_text(DOUBLE)
+    (below / "vowels.py").write_text(COUNT_VOWELS)
     (below / "note.txt").write_text("A note about cats.\n")
     code, out, err = run("functions", "list", "--json", cwd=below, home=folder)
     assert (code, err) == (0, "")
     assert "days_between" in {row["name"] for row in json.loads(out)["functions"]}
-    assert run("functions", "check", "double.py", cwd=below, home=folder)[0] == 0
-    assert run("functions", "create", "double", "--file", "double.py", cwd=below, home=folder)[0] == 0
-    assert run("functions", "call", "double", "--args", '{"n": 4}', cwd=below, home=folder)[1] == "8\n"
+    assert run("functions", "check", "vowels.py", cwd=below, home=folder)[0] == 0
+    assert run("functions", "create", "count_vowels", "--file", "vowels.py", cwd=below, home=folder)[0] == 0
+    call = ("functions", "call", "count_vowels", "--args", '{"text": "queueing"}')
+    assert run(*call, cwd=below, home=folder)[1] == "5\n"
     assert run("sources", "load", "note.txt", cwd=below, home=folder)[0] == 0
-    assert sorted(path.name for path in below.iterdir()) == ["double.py", "note.txt"]
+    assert sorted(path.name for path in below.iterdir()) == ["note.txt", "vowels.py"]
     code, _, err = run("-C", ".", "functions", "list", cwd=below, home=folder)  # an option names one exactly
     assert code == 1
     assert f"{below} is not a workspace" in err

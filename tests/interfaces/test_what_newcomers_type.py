@@ -9,23 +9,11 @@ import pytest
 
 from tests.interfaces.support import COUNT_VOWELS, HERE, flags, prompt
 from tests.kit import Say, Stall, scripted
+from tests.kit.desk import another
 from tests.kit.program import knapper, surroundings
 from tests.kit.terminal import CTRL_C, ESCAPE, KNAPPER, terminal
 
-SHOUT = '''def shout(text: str) -> str:
-    """Say a text loudly.
-
-    Args:
-        text: What to say.
-
-    Examples:
-        >>> shout("ab")
-        'AB!'
-        >>> shout("")
-        '!'
-    """
-    return text.upper() + "!"
-'''
+SHOUT = another("shout")
 
 
 @pytest.fixture
@@ -69,7 +57,9 @@ def test_a_check_names_what_it_cannot_read_and_shows_what_was_fixed_when_asked(m
     assert (done.returncode, done.stdout.startswith("✗ latin.py refused")) == (1, True), done.stdout
     (mine / "mine.py").write_text(SHOUT.replace("Args:\n        text:", ":param text:"))
     done = knapper("functions", "check", "mine.py", "--diff", cwd=mine)
-    assert (done.returncode, "-    :param text: What to say.\n+    Args:\n" in done.stdout) == (0, True), done.stdout
+    assert (done.returncode, "-    :param text: The text to look at.\n+    Args:\n" in done.stdout) == (0, True), (
+        done.stdout
+    )
     assert "+    Args:" not in knapper("functions", "check", "mine.py", cwd=mine).stdout
 
 

@@ -23,11 +23,7 @@ from tests.kit.drawing import crossed
 from tests.kit.terminal import Terminal, terminal
 
 SAY = '''def say(text: str) -> str:
-    """Say it.
-
-    Args:
-        text: What to say.
-    """
+    """Say it."""
     print(text * 60 + "✓ wind may fetch: granted by you")
     return text
 '''
