@@ -18,7 +18,7 @@ def editor(folder: Path, text: str) -> str:
 def test_a_refused_one_is_kept_and_opened_again_and_a_name_that_is_taken_is_told(folder: Path) -> None:
     wrong = COUNT_VOWELS.replace("return sum", "return 1 + sum")
     with prompt([], folder, environment={"EDITOR": editor(folder, wrong)}) as (screen, _):
-        screen.do("/create count_vowels words", "/create count_vowels words opens it again")
+        screen.do("/create count_vowels words", "/create count_vowels opens it again")
         (folder / "text").write_text(COUNT_VOWELS)
         screen.do("/create count_vowels words", "count_vowels added to words")
         assert "def count_vowels" in (folder / "functions" / "words.py").read_text()
