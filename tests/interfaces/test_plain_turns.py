@@ -41,7 +41,7 @@ def test_each_line_of_a_pipe_is_a_turn_or_a_command_if_it_is_utf_8(tmp_path: Pat
     with scripted([Say("One."), Say("Two.")]) as model:
         done = knapper("run", *flags(model), cwd=tmp_path, given=lines)
         empty = knapper("run", *flags(model), cwd=tmp_path, given="\n")
-    refused = "✗ The message is not text in UTF-8, and was not sent."
+    refused = "✗ The message is not text in UTF-8, and was not sent.\n  Send it in UTF-8."
     assert done.stdout == f"One.\nNo functions. Ask for one.\nTwo.\n{refused}\n"
     assert (empty.returncode, empty.stdout) == (0, "")
     assert "standard input is empty. Next: knapper run --message TEXT, or knapper run, where you type" in empty.stderr
