@@ -1,6 +1,7 @@
 """An address that comes only from `knapper.toml` gets nothing until this user confirms it once for this workspace."""
 
 import json
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -8,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.interfaces.asking import agree
-from tests.kit import Say, scripted
-from tests.kit.drawing import crossed, sampled
+from tests.kit import Repeat, Say, scripted
 from tests.kit.http import Answer, Request, Server
 from tests.kit.program import knapper
 from tests.kit.terminal import terminal
@@ -64,152 +64,113 @@ def names(folder: Path, url: str, more: str = "") -> None:
 EMBEDS = '[memory]\nembedding = "endpoint"\nembedding_model = "e"\n'
 
 
-@pytest.mark.sampled
-@pytest.mark.parametrize(
-    ("command", "key"),
-    crossed(
-        [
-            pytest.param(["run", "--message", DIARY], id="a-message"),
-            pytest.param(["run", "--json", "--message", DIARY], id="a-message-as-json"),
-            pytest.param(["run"], id="a-pipe"),
-            pytest.param(["doctor"], id="doctor"),
-            pytest.param(["configure", "--yes"], id="configure"),
-            pytest.param(["memory", "search", "safe"], id="a-search"),
-            pytest.param(["models", "list"], id="list-of-models"),
-        ],
-        [pytest.param({}, id="without-a-key"), pytest.param(KEY, id="with-a-key")],
-    ),
-)
-def test_no_command_sends_anything_there(
-    folder: Path, home: dict[str, str], command: list[str], key: dict[str, str]
-) -> None:
+def at_once(folder: Path, home: dict[str, str], *command: str) -> subprocess.CompletedProcess[str]:
+    return knapper(*command, cwd=folder, given=DIARY, environment={**home, **KEY})
+
+
+def test_no_command_sends_anything_there(folder: Path, home: dict[str, str]) -> None:
+    says = ("--message", DIARY)
     with listening() as listener:
         names(folder, listener.url, EMBEDS)
-        done = knapper(*command, cwd=folder, given=DIARY, environment={**home, **key})
-        assert listener.heard == []
-    if command[0] in ("run", "configure"):
-        assert done.returncode == 1
-        assert "knapper configure --confirm-address" in done.stdout + done.stderr
-
-
-def test_a_model_without_a_name_is_not_asked_for_either(folder: Path, home: dict[str, str]) -> None:
-    with listening() as listener:
-        (folder / "knapper.toml").write_text(f'[model]\nbase_url = "{listener.url}"\n')
-        knapper("run", "--message", DIARY, cwd=folder, environment={**home, **KEY})
-        knapper("doctor", cwd=folder, environment={**home, **KEY})
-        assert listener.heard == []
-
-
-def test_texts_of_a_model_of_this_machine_are_not_sent_there_to_be_embedded(folder: Path, home: dict[str, str]) -> None:
-    with listening() as listener:
-        names(folder, listener.url, EMBEDS)
-        done = knapper("run", "--model", "tour", "--message", DIARY, cwd=folder, environment=home)
-        knapper("memory", "search", "--agent", "tour", "safe", cwd=folder, environment=home)
+        for command in (
+            ("run", *says),
+            ("run", "--json", *says),
+            ("run",),
+            ("configure", "--yes"),
+            ("run", "--model", "tour", *says),  # a model of this machine, whose texts would be embedded there
+        ):
+            done = at_once(folder, home, *command)
+            assert (done.returncode, listener.heard) == (1, []), command
+            if "tour" not in command:
+                assert "knapper configure --confirm-address" in done.stdout + done.stderr, command
+        keyless = knapper("run", *says, cwd=folder, environment=home)
+        assert (keyless.returncode, listener.heard) == (1, [])
         (folder / "notes.md").write_text(DIARY)
-        knapper("sources", "add", "notes.md", cwd=folder, environment=home)
-        assert listener.heard == []
-    assert done.returncode == 1
+        for search in (("memory", "search", "safe"), ("memory", "search", "--agent", "tour", "safe")):
+            at_once(folder, home, *search)
+            assert listener.heard == [], search
+        for command in (("doctor",), ("models", "list"), ("sources", "add", "notes.md")):
+            at_once(folder, home, *command)
+            assert listener.heard == [], command
+        (folder / "knapper.toml").write_text(f'[model]\nbase_url = "{listener.url}"\n')  # a model without a name
+        for command in (("run", *says), ("doctor",)):
+            at_once(folder, home, *command)
+            assert listener.heard == [], command
 
 
-def test_it_is_confirmed_with_one_command_that_says_what_that_means(folder: Path, home: dict[str, str]) -> None:
-    with scripted([Say("hello")], key="sk-mine") as model:
-        names(folder, model.base_url)
-        done = knapper("configure", "--confirm-address", "--yes", cwd=folder, environment={**home, **KEY})
-        assert done.returncode == 0, done.stderr
-        assert (model.base_url in done.stderr, "OPENAI_API_KEY" in done.stderr) == (True, True)
-        said = knapper("run", "--message", "hi", cwd=folder, environment={**home, **KEY})
-    assert (said.returncode, said.stdout.strip()) == (0, "hello")
+OTHERS = {
+    "path": "http://127.0.0.1:{port}/v2",
+    "port": "http://127.0.0.1:9/v1",
+    "host": "http://127.0.0.2:{port}/v1",
+    "scheme": "https://127.0.0.1:{port}/v1",
+    "user": "http://me@127.0.0.1:{port}/v1",
+}
 
 
-def test_confirming_needs_a_human_or_a_yes(folder: Path, home: dict[str, str]) -> None:
-    names(folder, "http://127.0.0.1:9/v1")
-    done = knapper("configure", "--confirm-address", cwd=folder, environment=home)
-    assert (done.returncode, "--confirm-address --yes" in done.stderr) == (2, True)
-    assert not (folder.parent / "data/knapper/workspaces").exists()
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        pytest.param("http://127.0.0.1:{port}/v2", id="path"),
-        pytest.param("http://127.0.0.1:9/v1", id="port"),
-        pytest.param("http://127.0.0.2:{port}/v1", id="host"),
-        pytest.param("https://127.0.0.1:{port}/v1", id="scheme"),
-        pytest.param("http://me@127.0.0.1:{port}/v1", id="user"),
-    ],
-)
-def test_another_address_needs_another_yes(folder: Path, home: dict[str, str], other: str) -> None:
-    with listening() as listener:
-        names(folder, listener.url)
-        knapper("configure", "--confirm-address", "--yes", cwd=folder, environment=home)
-        names(folder, other.replace("{port}", str(listener.server.port)))
-        done = knapper("run", "--message", DIARY, cwd=folder, environment=home)
-        assert (done.returncode, listener.heard) == (1, [])
-        assert "--confirm-address" in done.stderr
-
-
-def test_a_yes_counts_for_this_workspace_and_this_user_alone(
+def test_one_yes_confirms_one_address_for_this_workspace_and_this_user_alone(
     folder: Path, home: dict[str, str], tmp_path: Path
 ) -> None:
-    with listening() as listener:
-        names(folder, listener.url)
-        knapper("configure", "--confirm-address", "--yes", cwd=folder, environment=home)
-        other = tmp_path / "other"
-        folder.rename(other)
-        elsewhere = knapper("run", "--message", DIARY, cwd=other, environment=home)
-        other.rename(folder)
-        somebody = knapper("run", "--message", DIARY, cwd=folder, environment={"XDG_DATA_HOME": str(tmp_path / "x")})
-        assert (elsewhere.returncode, somebody.returncode, listener.heard) == (1, 1, [])
-
-
-def test_what_configure_writes_is_confirmed_by_that(folder: Path, home: dict[str, str]) -> None:
-    with scripted([Say("ready"), Say("hello")], key="sk-mine") as model:
-        words = ("configure", "--yes", "--base-url", model.base_url, "--model", "scripted")
-        assert knapper(*words, cwd=folder, environment={**home, **KEY}).returncode == 0
-        done = knapper("run", "--message", "hi", cwd=folder, environment={**home, **KEY})
-    assert (done.returncode, done.stdout.strip()) == (0, "hello")
-
-
-@pytest.mark.parametrize("variable", ["OPENAI_BASE_URL", "KNAPPER_MODEL_BASE_URL"])
-def test_an_address_of_the_users_own_environment_needs_no_yes(
-    folder: Path, home: dict[str, str], variable: str
-) -> None:
+    confirm = ("configure", "--confirm-address")
     with scripted([Say("hello")], key="sk-mine") as model:
         names(folder, model.base_url)
-        around = {**home, **KEY, variable: model.base_url}
-        assert knapper("run", "--message", "hi", cwd=folder, environment=around).returncode == 0
+        unasked = at_once(folder, home, *confirm)
+        assert (unasked.returncode, "--confirm-address --yes" in unasked.stderr) == (2, True)
+        assert not (tmp_path / "data/knapper/workspaces").exists()
+        done = at_once(folder, home, *confirm, "--yes")
+        assert done.returncode == 0, done.stderr
+        assert (model.base_url in done.stderr, "OPENAI_API_KEY" in done.stderr) == (True, True)
+        requests = len(model.agents)
+        moved = folder.rename(tmp_path / "other")
+        elsewhere = at_once(moved, home, "run", "--message", DIARY)
+        moved.rename(folder)
+        somebody = at_once(folder, {"XDG_DATA_HOME": str(tmp_path / "x")}, "run", "--message", DIARY)
+        for done in (elsewhere, somebody):
+            assert (done.returncode, "--confirm-address" in done.stderr) == (1, True)
+        assert len(model.agents) == requests
+        said = at_once(folder, home, "run", "--message", "hi")
+        assert (said.returncode, said.stdout.strip()) == (0, "hello")
+        requests = len(model.agents)
+        port = model.base_url.split(":")[2].split("/")[0]
+        for what, other in OTHERS.items():
+            names(folder, other.replace("{port}", port))
+            done = at_once(folder, home, "run", "--message", DIARY)
+            assert (done.returncode, "--confirm-address" in done.stderr) == (1, True), what
+        assert len(model.agents) == requests
 
 
-def test_at_a_terminal_one_question_names_the_address_and_what_goes_there(folder: Path, home: dict[str, str]) -> None:
+def test_what_configure_writes_or_the_environment_names_needs_no_yes(folder: Path, home: dict[str, str]) -> None:
+    with scripted([Say("ready"), Repeat(Say("hello"))], key="sk-mine") as model:
+        written = ("configure", "--yes", "--base-url", model.base_url, "--model", "scripted")
+        assert at_once(folder, home, *written).returncode == 0
+        done = at_once(folder, home, "run", "--message", "hi")
+        assert (done.returncode, done.stdout.strip()) == (0, "hello")
+        names(folder, model.base_url)
+        for variable in ("OPENAI_BASE_URL", "KNAPPER_MODEL_BASE_URL"):
+            another_user = {"XDG_DATA_HOME": str(folder / "another"), variable: model.base_url}
+            assert at_once(folder, another_user, "run", "--message", "hi").returncode == 0, variable
+
+
+def test_at_a_terminal_one_question_names_the_address_and_only_a_yes_sends_anything(
+    folder: Path, home: dict[str, str]
+) -> None:
     with scripted([Say("hello")], key="sk-mine") as model:
+        names(folder, model.base_url, EMBEDS)
+        for typed in ("", "maybe"):
+            with terminal("run", cwd=folder, environment={**home, **KEY}) as screen:
+                screen.wait_for("Type y and Enter")
+                screen.line(typed)
+                assert screen.exit_code() == 1
+            assert at_once(folder, home, "run", "--message", "hi").returncode == 1
         names(folder, model.base_url)
         with terminal("run", cwd=folder, environment={**home, **KEY}) as screen:
             screen.wait_for("Type y and Enter")
             asked = " ".join(screen.scrolled().split())
-            assert model.base_url in asked
-            assert "OPENAI_API_KEY" in asked
-            assert model.requests == []
+            assert (model.base_url in asked, "OPENAI_API_KEY" in asked, model.agents) == (True, True, [])
             agree(screen)
             screen.wait_for("/help lists")
-            screen.line("hi")
-            screen.wait_for("hello")
+            screen.do("hi", "hello")
             screen.type("\x04")
             assert screen.exit_code() == 0
-
-
-@pytest.mark.sampled
-@pytest.mark.parametrize("typed", sampled(["", "n", "maybe"], 2))
-def test_a_no_at_the_terminal_sends_nothing_and_is_asked_again_next_time(
-    folder: Path, home: dict[str, str], typed: str
-) -> None:
-    with listening() as listener:
-        names(folder, listener.url, EMBEDS)
-        with terminal("run", cwd=folder, environment={**home, **KEY}) as screen:
-            screen.wait_for("Type y and Enter")
-            screen.line(typed)
-            assert screen.exit_code() == 1
-        assert knapper("run", "--message", "hi", cwd=folder, environment=home).returncode == 1
-        assert listener.heard == []
 
 
 def test_configure_at_a_terminal_asks_before_it_tries_what_the_file_names(folder: Path, home: dict[str, str]) -> None:

@@ -10,27 +10,15 @@ import pytest
 from agent_core.storage import lock_agent, prepare_state_dir
 from agent_core.workspace.workspace import Workspace
 from tests.cli.support import run
+from tests.interfaces.support import COUNT_VOWELS, create
 from tests.kit import Ask, Expect, Say, Script, Wanted, contains, scripted
 from tests.kit.levels import require_functions
 from tests.kit.program import knapper
 
 pytestmark = pytest.mark.timeout(240)
 NAME = "Zoltánka"
-SLUG = '''def slug(text: str) -> str:
-    """Make a slug of a text.
-
-    Args:
-        text: What to look at.
-
-    Examples:
-        >>> slug("A b")
-        'a-b'
-        >>> slug("X")
-        'x'
-    """
-    return text.lower().replace(" ", "-")
-'''
-CREATE = {"function_name": "slug", "function_code_with_docstring": SLUG, "module_name": "words"}
+CREATE = create(COUNT_VOWELS).arguments
+assert isinstance(CREATE, dict)
 SCRIPT: Script = [
     Ask(
         Wanted("core_memory_append", {"name": "human", "content": f"Likes pie. Best friend: {NAME}. Lives in Bern."}),
@@ -38,7 +26,7 @@ SCRIPT: Script = [
         Wanted("create_function", {**CREATE, "reason": f"{NAME} asked for it"}),
         text=f"I shall remember {NAME}.",
     ),
-    Ask(Wanted("slug", {"text": f"{NAME} X"}), Wanted("slug", {"texts": NAME.upper()})),
+    Ask(Wanted("count_vowels", {"text": f"{NAME} X"}), Wanted("count_vowels", {"texts": NAME.upper()})),
     Say(f"Done, {NAME.upper()}."),
     Expect(Say("Yes."), contains("the weather")),
 ]
@@ -58,7 +46,7 @@ async def talked(root: Path, script: Script, messages: Sequence[str], agent: str
 @pytest.fixture
 async def told(tmp_path: Path) -> Path:
     require_functions()
-    await talked(tmp_path, SCRIPT, [f"My best friend is {NAME}; make slug", "How is the weather?"])
+    await talked(tmp_path, SCRIPT, [f"My best friend is {NAME}; make count_vowels", "How is the weather?"])
     return tmp_path
 
 
@@ -127,7 +115,14 @@ async def test_a_turn_goes_whole_and_a_message_leaves_its_calls_answered(told: P
     await talked(told, [Expect(Say("Sunny."), contains("How is the weather?"))], ["and now?"])
 
 
-async def test_all_before_a_date_goes_and_what_came_later_stays(told: Path) -> None:
+async def test_it_says_where_a_name_stays_and_all_before_a_date_goes(told: Path) -> None:
+    source = told / "functions" / "words.py"
+    source.write_text(source.read_text().replace("a text.", f"a text for {NAME}."))
+    (told / "export.json").write_text(json.dumps({"name": NAME}))
+    (told / "longer.txt").write_text(f"un{NAME}s")  # part of another word is not a match
+    done = run(told, "memory", "forget", NAME, "-y")
+    assert [row["place"] for row in done["stays"]] == ["export.json", "functions/words.py"]
+    assert NAME in source.read_text()
     assert run(told, "memory", "forget", "--before", "2001-01-01", "-y")["outcome"] == "nothing"
     done = run(told, "memory", "forget", "--before", "tomorrow", "-y")
     assert places(done)["messages"] >= 4
@@ -147,16 +142,6 @@ async def test_a_word_is_left_within_longer_ones_if_asked_and_the_preview_lists_
     assert run(tmp_path, "memory", "forget", "JOANN", "--exact", "-y")["outcome"] == "nothing"
     run(tmp_path, "memory", "forget", "Joann", "--exact", "-y")
     assert written(tmp_path, "Joannn") == []
-
-
-async def test_it_says_where_a_name_stays_because_the_file_is_the_users(told: Path) -> None:
-    source = told / "functions" / "words.py"
-    source.write_text(source.read_text().replace("Make a slug", f"Make a slug for {NAME}"))
-    (told / "export.json").write_text(json.dumps({"name": NAME}))
-    (told / "longer.txt").write_text(f"un{NAME}s")  # part of another word is not a match
-    done = run(told, "memory", "forget", NAME, "-y")
-    assert [row["place"] for row in done["stays"]] == ["export.json", "functions/words.py"]
-    assert NAME in source.read_text()
 
 
 def test_nothing_is_forgotten_without_a_yes_or_without_one_clear_target(tmp_path: Path) -> None:

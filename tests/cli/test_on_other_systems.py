@@ -48,37 +48,20 @@ def workspace(tmp_path: Path, component: None) -> Path:
     return tmp_path
 
 
-def require_functions(workspace: Path) -> None:
-    """Skip the test if no level runs functions without fork."""
-    sandbox = json.loads(elsewhere("doctor", "--json", cwd=workspace).stdout)["sandbox"]
-    if sandbox["level"] == "none":
-        pytest.skip(f"needs level portable: {sandbox['missing'][0]}")
-
-
 def test_every_module_is_imported(tmp_path: Path) -> None:
     done = elsewhere("--import", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_functions_are_listed(workspace: Path) -> None:
-    done = elsewhere("functions", "list", cwd=workspace)
-    assert done.returncode == 0, done.stderr
-    assert "functions/sums.py" in done.stdout or "double" in done.stdout
-
-
-def test_a_turn_ends(workspace: Path) -> None:
-    done = elsewhere("run", "--model", "tour", "--message", "hello", cwd=workspace)
-    assert done.returncode == 0, done.stderr
-    assert "tour" in done.stdout
-
-
-def test_a_function_is_called(workspace: Path) -> None:
-    require_functions(workspace)
-    done = elsewhere("functions", "call", "double", "--args", '{"number": 21}', cwd=workspace)
-    assert "42" in done.stdout, done.stderr
-
-
-def test_a_function_grows_in_a_turn(workspace: Path) -> None:
-    require_functions(workspace)
-    done = elsewhere("run", "--model", "tour", "--message", "how many vowels are in queueing?", cwd=workspace)
-    assert "5" in done.stdout, done.stderr
+def test_a_function_is_listed_called_and_grown_in_a_turn(workspace: Path) -> None:
+    listed = elsewhere("functions", "list", cwd=workspace)
+    assert (listed.returncode, "double" in listed.stdout) == (0, True), listed.stderr
+    sandbox = json.loads(elsewhere("doctor", "--json", cwd=workspace).stdout)["sandbox"]
+    if sandbox["level"] == "none":  # no level runs functions without fork
+        turn = elsewhere("run", "--model", "tour", "--message", "hello", cwd=workspace)
+        assert (turn.returncode, "tour" in turn.stdout) == (0, True), turn.stderr
+        pytest.skip(f"needs level portable: {sandbox['missing'][0]}")
+    called = elsewhere("functions", "call", "double", "--args", '{"number": 21}', cwd=workspace)
+    assert "42" in called.stdout, called.stderr
+    turn = elsewhere("run", "--model", "tour", "--message", "how many vowels are in queueing?", cwd=workspace)
+    assert (turn.returncode, "5" in turn.stdout) == (0, True), turn.stderr

@@ -1,13 +1,14 @@
 """`run --once`, `log`, `--debug`, named models, and what input from a pipe may not do: from a shell."""
 
-import json
 from pathlib import Path
 
 import pytest
 
 from agent_core.base.settings import load
+from tests.cli.support import run
 from tests.interfaces.support import COUNT_VOWELS, flags, prompt
 from tests.kit import Expect, Repeat, Say, contains, scripted
+from tests.kit.desk import another
 from tests.kit.program import knapper
 
 
@@ -35,24 +36,23 @@ def test_a_question_that_keeps_nothing_is_answered_while_a_prompt_is_open(folder
         log = knapper("log", cwd=folder)
         told = "**You:** remember the kettle\n\n**main:** Hi.\n\n> This turn: `nothing outside this conversation`\n"
         assert log.stdout.endswith(told)
-    assert [
-        agent["name"] for agent in json.loads(knapper("agents", "list", "--json", cwd=folder).stdout)["agents"]
-    ] == ["main"]
+    assert [agent["name"] for agent in run(folder, "agents", "list")["agents"]] == ["main"]
     assert [path.name for path in (folder / ".knapper" / "agents").glob("*.lock")] == ["main.lock"]
 
 
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        pytest.param(("--once", "--agent", "x", "--message", "hi"), "--once keeps no conversation", id="agent"),
-        pytest.param(("--message", "-", "-f", "-"), "only once", id="input-twice"),
-        pytest.param(("-f", "nothing.md", "--message", "hi"), "nothing.md cannot be sent", id="no-file"),
-        pytest.param(("-f", "functions", "--message", "hi"), "functions cannot be sent", id="folder"),
-    ],
-)
-def test_options_that_contradict_one_another_say_so(folder: Path, options: tuple[str, ...], says: str) -> None:
-    done = knapper("run", *options, cwd=folder)
-    assert (done.returncode, says in done.stderr) == (2, True), done.stderr
+def test_options_that_contradict_one_another_say_so(folder: Path) -> None:
+    hi = ("--message", "hi")
+    for options, says in (
+        (("--once", "--agent", "x", *hi), "--once keeps no conversation"),
+        (("--message", "-", "-f", "-"), "only once"),
+        (("-f", "nothing.md", *hi), "nothing.md cannot be sent"),
+        (("-f", "functions", *hi), "functions cannot be sent"),
+    ):
+        done = knapper("run", *options, cwd=folder)
+        assert (done.returncode, says in done.stderr) == (2, True), done.stderr
+    (folder / "knapper.toml").write_text('[models.a]\nkey_variable = "AWS_SECRET_ACCESS_KEY"\n')
+    done = knapper("functions", "list", cwd=folder)
+    assert (done.returncode, "models.a.key_variable" in done.stderr) == (2, True), done.stderr
 
 
 def test_a_transcript_has_the_last_turns_and_goes_to_a_new_file(folder: Path) -> None:
@@ -68,8 +68,7 @@ def test_a_transcript_has_the_last_turns_and_goes_to_a_new_file(folder: Path) ->
     with scripted([]) as model:
         knapper("run", *flags(model), "-y", cwd=folder, given="/pop\n")
     assert "three" not in knapper("log", cwd=folder).stdout
-    turns = json.loads(knapper("log", "--all", "--json", cwd=folder).stdout)["turns"]
-    assert [turn["entries"][0]["text"] for turn in turns] == ["one", "two", "three"]
+    assert [turn["entries"][0]["text"] for turn in run(folder, "log", "--all")["turns"]] == ["one", "two", "three"]
     assert knapper("log", "--agent", "nobody", cwd=folder).returncode == 1
 
 
@@ -114,32 +113,10 @@ def test_a_named_model_leaves_what_it_does_not_say_and_is_switched_from_the_plai
     assert (second.model.name, second.model.temperature) == ("other", 0.5)
 
 
-def test_a_variable_that_is_no_key_cannot_be_named_as_one(tmp_path: Path) -> None:
-    (tmp_path / "knapper.toml").write_text('[models.a]\nkey_variable = "AWS_SECRET_ACCESS_KEY"\n')
-    done = knapper("functions", "list", cwd=tmp_path)
-    assert (done.returncode, "models.a.key_variable" in done.stderr) == (2, True), done.stderr
-
-
 def test_an_import_of_a_module_of_the_workspace_proposes_no_package(folder: Path) -> None:
     (folder / "functions" / "text.py").write_text(COUNT_VOWELS.replace("count_vowels", "vowels"))
     for line in ("from text import _hidden", "import text", "from text import vowels, nothing"):
-        source = f'''{line}
-
-
-def shout(word: str) -> str:
-    """Shout a word.
-
-    Args:
-        word: The word.
-
-    Examples:
-        >>> shout("a")
-        'A!'
-        >>> shout("b c")
-        'B C!'
-    """
-    return word.upper() + "!"
-'''
+        source = f"{line}\n\n\n{another('shout')}"
         done = knapper("functions", "create", "shout", "-", cwd=folder, given=source)
         assert "package" not in done.stdout + done.stderr
         assert "write `from functions" in done.stdout + done.stderr

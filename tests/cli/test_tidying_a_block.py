@@ -52,35 +52,26 @@ async def test_what_is_repeated_untrue_or_can_be_joined_goes_and_one_undo_brings
     assert agent.memory.blocks.memory["human"].lines == LINES
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        pytest.param({"why": "repeated", "lines": [4], "by": 0, "becomes": ""}, id="a name that no other line has"),
-        pytest.param({"why": "joined", "lines": [1, 2], "by": 0, "becomes": "Mia: Berlin, 3 May"}, id="a lost year"),
-        pytest.param({"why": "untrue", "lines": [4], "by": 1, "becomes": ""}, id="by an earlier line"),
-        pytest.param({"why": "untrue", "lines": [1], "by": 0, "becomes": ""}, id="by none"),
-        pytest.param({"why": "joined", "lines": [5, 9], "by": 0, "becomes": "Likes tea"}, id="no such line"),
-        pytest.param({"why": "repeated", "lines": [], "by": 0, "becomes": ""}, id="no line"),
-        pytest.param({"why": "tired", "lines": [5], "by": 0, "becomes": ""}, id="another reason"),
-        pytest.param({"lines": "5"}, id="another shape"),
-        pytest.param("5", id="no object"),
-    ],
-)
-def test_a_change_that_would_lose_something_is_not_made(change: Any) -> None:
-    plan = checked_plan(LINES, [change])
-    assert (plan.lines, plan.done, plan.refused) == (tuple(LINES), (), 1)
+LOSSES: dict[str, Any] = {
+    "a name that no other line has": {"why": "repeated", "lines": [4], "by": 0, "becomes": ""},
+    "a lost year": {"why": "joined", "lines": [1, 2], "by": 0, "becomes": "Mia: Berlin, 3 May"},
+    "by an earlier line": {"why": "untrue", "lines": [4], "by": 1, "becomes": ""},
+    "by none": {"why": "untrue", "lines": [1], "by": 0, "becomes": ""},
+    "no such line": {"why": "joined", "lines": [5, 9], "by": 0, "becomes": "Likes tea"},
+    "no line": {"why": "repeated", "lines": [], "by": 0, "becomes": ""},
+    "another reason": {"why": "tired", "lines": [5], "by": 0, "becomes": ""},
+    "another shape": {"lines": "5"},
+    "no object": "5",
+}
 
 
-@pytest.mark.parametrize(
-    ("becomes", "is_made"),
-    [
-        pytest.param("安娜住在柏林，喜欢茶。", True, id="all"),
-        pytest.param("安娜住在柏林。", False, id="without the tea"),
-    ],
-)
-def test_of_a_script_without_capitals_every_letter_stays(becomes: str, is_made: bool) -> None:
-    rows = [{"why": "joined", "lines": [1, 2], "by": 0, "becomes": becomes}]
-    assert bool(checked_plan(["安娜住在柏林。", "安娜喜欢茶。"], rows).done) == is_made
+def test_a_change_that_would_lose_something_is_not_made() -> None:
+    for what, change in LOSSES.items():
+        plan = checked_plan(LINES, [change])
+        assert (plan.lines, plan.done, plan.refused) == (tuple(LINES), (), 1), what
+    for becomes, is_made in (("安娜住在柏林，喜欢茶。", True), ("安娜住在柏林。", False)):  # a script without capitals
+        rows = [{"why": "joined", "lines": [1, 2], "by": 0, "becomes": becomes}]
+        assert bool(checked_plan(["安娜住在柏林。", "安娜喜欢茶。"], rows).done) == is_made
 
 
 @pytest.mark.parametrize(
@@ -101,19 +92,14 @@ async def test_a_model_that_cannot_do_it_changes_nothing(
 
 
 def test_a_block_that_a_conversation_filled_is_tidied_at_its_end_and_on_request(tmp_path: Path) -> None:
-    (tmp_path / "knapper.toml").touch()
     long = "\n".join(["Likes tea", f"Likes cake {'x' * 1_600}", "Likes tea, of course"])
     fills = Ask(Wanted("core_memory_append", {"name": "human", "content": long}))
     joined = {"why": "joined", "lines": [1, 2], "by": 0, "becomes": "Likes tea and cake"}
     repeated = {"why": "repeated", "lines": [3], "by": 0, "becomes": ""}
     script: Script = [fills, Say("Noted."), Expect(_plan(repeated), contains("3. Likes tea, of course")), _plan(joined)]
     with prompt(script, tmp_path, columns=110) as (screen, _):
-        screen.line("I like tea and cake.")
-        screen.wait_for("Noted.")
-        screen.line("/new")
-        screen.wait_for("✓ `human`: Tidied: 1 repeated.")
-        screen.wait_for("A new conversation.")
-        screen.line("/memory tidy human")
-        screen.wait_for("Tidied: 1 joined.")
+        screen.do("I like tea and cake.", "Noted.", "∙ ")
+        screen.do("/new", "✓ `human`: Tidied: 1 repeated.", "A new conversation.")
+        screen.do("/memory tidy human", "Tidied: 1 joined.")
         assert leave(screen) == 0
     assert run(tmp_path, "memory", "show", "human")["blocks"][0]["value"] == "Likes tea and cake"

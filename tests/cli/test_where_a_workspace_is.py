@@ -9,26 +9,12 @@ import pytest
 from agent_core import Workspace
 from agent_core.base import old_name
 from agent_core.base.errors import NoWorkspace, WorkspaceError
-from tests.kit import Repeat, Say, scripted
+from tests.interfaces.support import COUNT_VOWELS
+from tests.kit import Say, scripted
 from tests.kit.program import knapper
 from tests.kit.terminal import terminal
 
 STRANGERS = 'import flask\n\n\ndef hello_http(request):\n    return "hi"\n'
-DOUBLE = '''\
-def double(n: int) -> int:
-    """Return twice a number.
-
-    Args:
-        n: The number.
-
-    Examples:
-        >>> double(2)
-        4
-        >>> double(-3)
-        -6
-    """
-    return n * 2
-'''
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="gives files away")
 
 
@@ -44,40 +30,26 @@ def run(*arguments: str, cwd: Path, home: Path | None = None) -> tuple[int, str,
     return done.returncode, done.stdout, done.stderr
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
+def test_functions_of_somebody_else_are_not_taken_over(folder: Path) -> None:
+    (folder / "functions").mkdir()
+    (folder / "functions" / "main.py").write_text(STRANGERS)
+    for arguments in (
         ("run", "--message", "hi"),
         ("functions", "list"),
         ("functions", "call", "hello_http"),
         ("agents", "list"),
         ("log",),
         ("mcp",),
-    ],
-)
-def test_functions_of_somebody_else_are_not_taken_over(folder: Path, arguments: tuple[str, ...]) -> None:
-    (folder / "functions").mkdir()
-    (folder / "functions" / "main.py").write_text(STRANGERS)
-    code, out, err = run(*arguments, cwd=folder)
-    assert (code, out) == (1, "")
-    assert f"{folder} is not a workspace: it has no knapper.toml" in err
-    assert "knapper init" in err
-    assert [path.name for path in folder.iterdir() if not path.name.startswith(".cache")] == ["functions"]
-
-
-def test_at_a_terminal_the_folder_is_asked_for_first(folder: Path) -> None:
-    (folder / "functions").mkdir()
-    (folder / "functions" / "main.py").write_text(STRANGERS)
+    ):
+        code, out, err = run(*arguments, cwd=folder)
+        assert (code, out) == (1, ""), arguments
+        assert f"{folder} is not a workspace: it has no knapper.toml" in err
+        assert "knapper init" in err
     with terminal("run", cwd=folder, environment={"HOME": str(folder)}) as screen:
         screen.wait_for("Make one here")
-        screen.line("n")
-        screen.wait_for("Nothing was changed")
-    assert not (folder / "knapper.toml").exists()
-
-
-def test_it_is_made_with_yes_and_by_init(folder: Path) -> None:
-    (folder / "functions").mkdir()
-    with scripted([Repeat(Say("Hm."))]) as model:
+        screen.do("n", "Nothing was changed")
+    assert [path.name for path in folder.iterdir() if not path.name.startswith(".cache")] == ["functions"]
+    with scripted([Say("Hm.")]) as model:
         says = ("run", "-y", "--base-url", model.base_url, "--model", "scripted", "--message", "hi")
         assert run(*says, cwd=folder)[:2] == (0, "Hm.\n")
     assert (folder / "knapper.toml").is_file()
@@ -86,41 +58,26 @@ def test_it_is_made_with_yes_and_by_init(folder: Path) -> None:
 def test_a_workspace_is_found_upward_and_files_stay_where_one_stands(folder: Path) -> None:
     run("init", cwd=folder)
     (below := folder / "src" / "deep").mkdir(parents=True)
-    (below / "double.py").write_text(DOUBLE)
+    (below / "vowels.py").write_text(COUNT_VOWELS)
     (below / "note.txt").write_text("A note about cats.\n")
     code, out, err = run("functions", "list", "--json", cwd=below, home=folder)
     assert (code, err) == (0, "")
     assert "days_between" in {row["name"] for row in json.loads(out)["functions"]}
-    assert run("functions", "check", "double.py", cwd=below, home=folder)[0] == 0
-    assert run("functions", "create", "double", "--file", "double.py", cwd=below, home=folder)[0] == 0
-    assert run("functions", "call", "double", "--args", '{"n": 4}', cwd=below, home=folder)[1] == "8\n"
+    assert run("functions", "check", "vowels.py", cwd=below, home=folder)[0] == 0
+    assert run("functions", "create", "count_vowels", "--file", "vowels.py", cwd=below, home=folder)[0] == 0
+    call = ("functions", "call", "count_vowels", "--args", '{"text": "queueing"}')
+    assert run(*call, cwd=below, home=folder)[1] == "5\n"
     assert run("sources", "load", "note.txt", cwd=below, home=folder)[0] == 0
-    assert sorted(path.name for path in below.iterdir()) == ["double.py", "note.txt"]
-
-
-def test_init_makes_one_where_one_stands_also_below_another(folder: Path) -> None:
-    run("init", cwd=folder)
-    (below := folder / "inner").mkdir()
-    assert run("init", cwd=below, home=folder)[0] == 0
-    assert (below / "knapper.toml").is_file()
-    assert "days_between" in run("functions", "list", cwd=below, home=folder)[1]
-
-
-def test_an_option_names_one_exactly(folder: Path) -> None:
-    run("init", cwd=folder)
-    (below := folder / "src").mkdir()
-    code, _, err = run("-C", ".", "functions", "list", cwd=below, home=folder)
+    assert sorted(path.name for path in below.iterdir()) == ["note.txt", "vowels.py"]
+    code, _, err = run("-C", ".", "functions", "list", cwd=below, home=folder)  # an option names one exactly
     assert code == 1
     assert f"{below} is not a workspace" in err
     assert f"knapper -C {folder}" in err
-
-
-def test_functions_next_to_the_state_of_this_program_stay_a_workspace(folder: Path) -> None:
-    run("init", cwd=folder)
-    run("functions", "list", cwd=folder)
-    (folder / "knapper.toml").unlink()
-    (below := folder / "src").mkdir()
-    for place in (folder, below):
+    assert run("init", cwd=below, home=folder)[0] == 0
+    assert (below / "knapper.toml").is_file()
+    assert "days_between" in run("functions", "list", cwd=below, home=folder)[1]
+    (folder / "knapper.toml").unlink()  # functions next to the state of this program stay a workspace
+    for place in (folder, folder / "src"):
         assert "days_between" in run("functions", "list", cwd=place, home=folder)[1]
 
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.interfaces.support import create, prompt
-from tests.kit import Ask, Say, Script, Wanted
+from tests.interfaces.support import prompt
+from tests.kit import Script, Wanted
 from tests.kit.terminal import Terminal
 
 SCALE = '''def scale(numbers: list[int], factor: int) -> int:
@@ -41,23 +41,24 @@ OUTER = '''def doubled(numbers: list[int]) -> int:
     found = scale(numbers, 2)
     return found
 '''
+LATER = '''import asyncio
+
+
+async def later(word: str) -> str:
+    """Say a word later."""
+    said = await asyncio.sleep(0.01, word)
+    return said * 2
+'''
 LOOP_LINE = 17
 IF_THREE = f"scale:{LOOP_LINE} if number == 3"
 CALL = Wanted("scale", {"numbers": [1, 2, 3, 4], "factor": 10})
-ENDED = "∙ "
 
 
 def written(root: Path, *sources: str) -> None:
     """Write the functions in advance."""
     (root / "knapper.toml").touch()
     (root / "functions").mkdir(exist_ok=True)
-    (root / "knapper.toml").touch()
     (root / "functions" / "words.py").write_text("\n\n".join(sources or (SCALE,)))
-
-
-def grown(following: Script) -> Script:
-    """Have the model create the function and say so; the next message follows the script."""
-    return [Ask(create(SCALE, "scale")), Say("Made."), *following]
 
 
 @contextmanager
@@ -82,6 +83,4 @@ def standing(
 
 def does(screen: Terminal, typed: str, shows: str) -> None:
     """Type a command and wait until the screen shows the text below it."""
-    many = screen.scrolled().count(shows)
-    screen.line(typed)
-    screen.wait_count(shows, many + 1)
+    screen.do(typed, shows)

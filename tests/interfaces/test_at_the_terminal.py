@@ -5,61 +5,54 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-import pytest
-
 from tests.interfaces.asking import agree
-from tests.interfaces.support import COUNT_VOWELS, create, flags, leave, prompt
+from tests.interfaces.support import flags, prompt
 from tests.kit import Ask, Expect, Repeat, Say, Script, Wanted, contains, scripted
 from tests.kit.levels import level_here
 from tests.kit.program import knapper
 from tests.kit.terminal import ENTER, KNAPPER, TAB, Terminal, terminal
 
 SLUG = '''def slugify(text: str, sep: str = "-") -> str:
-    """Return a text as a slug.
-
-    Args:
-        text: The text.
-        sep: What stands between words.
-
-    Examples:
-        >>> slugify("A b")
-        'a-b'
-        >>> slugify("X", "_")
-        'x'
-    """
+    """Return a text as a slug."""
     return sep.join(text.lower().split())
 '''
-EDIT = Wanted(
-    "edit_function",
-    {"function_name": "count_vowels", "old_text": '"aeiou"', "new_text": '"aeioué"', "reason": "accents"},
-)
 WORDS = '''
 
 def words(text: str) -> tuple[str, str]:
-    """Return a text as it is, and in capitals.
-
-    Args:
-        text: The text.
-
-    Examples:
-        >>> words("a")
-        ('a', 'A')
-        >>> words("b c")
-        ('b c', 'B C')
-    """
+    """Return a text as it is, and in capitals."""
     return text, text.upper()
 '''
 CTRL_Z = "\x1a"
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    (tmp_path / "functions").mkdir()
-    (tmp_path / "functions" / "texts.py").write_text(SLUG)
-    return tmp_path
+SEVERAL = '''def joined(*items: int | str, sep: str = ", ") -> str:
+    """Return items as one text."""
+    return sep.join(str(item) for item in items)
 
 
-AS_IN_PYTHON = {
+def scale(width: int | float, unit: str | None = None) -> str:
+    """Return a width twice as large."""
+    return f"{width * 2} {unit or ''}".strip()
+'''
+
+KEPT = {
+    "=slugify(_)": "`_` is neither a literal nor a saved result. Saved: none yet.",
+    '=slugify("A b c")': "a-b-c",
+    '=slugify(_, sep="_")': "slugify(text='a-b-c', sep='_')",
+    '=x = slugify("M n", sep="/")': "m/n",
+    "=slugify(text=x, sep=y)": "`y` is neither a literal nor a saved result. Saved: `_`, `x`.",
+    '=slugify("Q")': "q",
+    "=x": "m/n",
+    "=words(x)": "('m/n', 'M/N')",
+    "=words(_[-1])": "('M/N', 'M/N')",
+    "=words(_[7])": "`_[7]` does not exist.",
+    '=lambda = slugify("a")': "`lambda` is a Python keyword and cannot be a name.",
+    "=scale(4)": "scale(width=4)",
+    '=scale(2.5, "m")': "5.0 m",
+    "=scale([1])": "scale was not called: width",
+    "=joined(-1)": "joined(items=[-1])",
+    '=joined(_, "b")': "joined(items=['-1', 'b'])",
+    "=joined(_)": "joined(items=['-1, b'])",
     '=slugify("A b c", sep="_")': "a_b_c",
     '=slugify("A b", "_", "x")': "slugify takes 2 arguments, but got 3.",
     '=slugify(text="a", text="b")': "`text` was given twice.",
@@ -87,110 +80,38 @@ AS_IN_PYTHON = {
     "/trace slugify -": "`-` is standard input, which the prompt reads itself.",
     "/load -": "cannot be read",
 }
+LOOKS_SHORT = ("= 3?", "!!", "?? why", "= 3 apples", " =y", " ／help")
 
 
-def test_functions_are_called_and_shown_as_in_python(folder: Path) -> None:
-    with prompt([], folder, columns=120) as (screen, _):
-        for typed, shows in AS_IN_PYTHON.items():
+def test_functions_are_called_and_shown_as_in_python_and_no_message_is_taken_for_that(folder: Path) -> None:
+    (folder / "functions" / "texts.py").write_text(f"{SLUG}{WORDS}\n\n{SEVERAL}")
+    script: Script = [Expect(Say(f"Answer {at}."), contains(text)) for at, text in enumerate(LOOKS_SHORT)]
+    with prompt(script, folder, columns=200) as (screen, _):
+        for typed, shows in KEPT.items():
             before = screen.scrolled().count(shows)
             screen.type(typed)
             screen.wait_for(f"› {typed}")
             screen.type("\x1b[D\x1b[C" + ENTER)  # moving the cursor closes the completion menu
             screen.wait_count(shows, before + 1)
-
-
-KEPT = {
-    "=slugify(_)": "`_` is neither a literal nor a saved result. Saved: none yet.",
-    '=slugify("A b c")': "a-b-c",
-    '=slugify(_, sep="_")': "slugify(text='a-b-c', sep='_')",
-    '=x = slugify("M n", sep="/")': "m/n",
-    "=slugify(text=x, sep=y)": "`y` is neither a literal nor a saved result. Saved: `_`, `x`.",
-    '=slugify("Q")': "q",
-    "=x": "m/n",
-    "=words(x)": "('m/n', 'M/N')",
-    "=words(_[-1])": "('M/N', 'M/N')",
-    "=words(_[7])": "`_[7]` does not exist.",
-    '=lambda = slugify("a")': "`lambda` is a Python keyword and cannot be a name.",
-}
-
-
-def test_what_a_call_returned_stands_for_an_argument_of_the_next(folder: Path) -> None:
-    (folder / "functions" / "texts.py").write_text(SLUG + WORDS)
-    with prompt([], folder, columns=120) as (screen, _):
-        for typed, shows in KEPT.items():
-            before = screen.scrolled().count(shows)
-            screen.type(typed)
-            screen.wait_for(f"› {typed}")
-            screen.type("\x1b[D\x1b[C" + ENTER)
-            screen.wait_count(shows, before + 1)
-
-
-SEVERAL = '''def joined(*items: int | str, sep: str = ", ") -> str:
-    """Return items as one text.
-
-    Args:
-        items: The items.
-        sep: What stands between them.
-
-    Examples:
-        >>> joined(1, 2)
-        '1, 2'
-        >>> joined("a", sep="-")
-        'a'
-    """
-    return sep.join(str(item) for item in items)
-
-
-def scale(width: int | float, unit: str | None = None) -> str:
-    """Return a width twice as large.
-
-    Args:
-        width: The width.
-        unit: Its unit.
-
-    Examples:
-        >>> scale(2, "cm")
-        '4 cm'
-        >>> scale(1.5)
-        '3.0'
-    """
-    return f"{width * 2} {unit or ''}".strip()
-'''
-
-
-def test_an_argument_of_several_kinds_is_taken_as_it_is_typed(folder: Path) -> None:
-    (folder / "functions" / "texts.py").write_text(SEVERAL)
-    shown = {
-        "=scale(4)": "scale(width=4)",
-        '=scale(2.5, "m")': "5.0 m",
-        "=scale([1])": "scale was not called: width",
-        "=joined(-1)": "joined(items=[-1])",
-        '=joined(_, "b")': "joined(items=['-1', 'b'])",
-        "=joined(_)": "joined(items=['-1, b'])",
-    }
-    with prompt([], folder, columns=120) as (screen, _):
-        for typed, says in shown.items():
-            screen.line(typed)
-            screen.wait_for(says)
+        for number, text in enumerate(LOOKS_SHORT):
+            screen.do(text, f"Answer {number}.", "∙ 1 step")
+        # the full-width slash of another keyboard
+        screen.do("／hlep all", "Did you mean /help? To send it to the model, put a space before it.")
+        for command in ("cd /", "cd", "export A=1", ". ./env"):
+            useless = f"{command.split()[0]} would have no effect: each ! starts a new shell"
+            screen.do(f"!{command}", useless, f"Type !{command} && COMMAND.")
+        screen.do("!cd / && pwd", "  it goes along with your next message")
         assert "Knapper failed" not in screen.scrolled()
 
 
-def test_a_message_that_only_looks_like_a_short_form_is_sent(folder: Path) -> None:
-    texts = ("= 3?", "!!", "?? why", "= 3 apples", " =y", " ／help")
-    script: Script = [Expect(Say(f"Answer {number}."), contains(text)) for number, text in enumerate(texts)]
-    with prompt(script, folder) as (screen, _):
-        for number, text in enumerate(texts):
-            screen.line(text)
-            screen.wait_for(f"Answer {number}.")
-        screen.line("／hlep all")  # the full-width slash of another keyboard
-        screen.wait_for("Did you mean /help? To send it to the model, put a space before it.")
-
-
-def test_a_file_that_is_named_goes_along_and_a_name_that_is_no_file_does_not(folder: Path) -> None:
+def test_a_file_that_is_named_goes_along_and_one_that_is_not_there_is_told(folder: Path) -> None:
     (folder / "notes.md").write_text("one\n```\ntwo\n")
     (folder / "image.bin").write_bytes(b"\xff\xfe\x00")
+    (folder / "long.txt").write_text("x" * 150_000)
     sent = "see @notes.md, @nobody and @image.bin in @functions/, @functions\n\n`notes.md`:\n````\none\n```\ntwo\n````"
-    with prompt([Expect(Say("Seen."), contains(sent))], folder) as (screen, model):
+    missing = "compare @nosuch.csv, @data/old.json and @\"my notes\" for @anna with @app.route('/x') @types/node"
+    script: Script = [Expect(Say("Seen."), contains(sent)), Expect(Say("What?"), contains("@nosuch.csv")), Say("Read.")]
+    with prompt(script, folder, columns=120) as (screen, model):
         screen.type("see @no")
         screen.wait_for("notes.md")
         screen.type(TAB)
@@ -204,64 +125,29 @@ def test_a_file_that_is_named_goes_along_and_a_name_that_is_no_file_does_not(fol
         screen.wait_for("functions is not sent: Is a directory")
         screen.wait_for("Seen.")
         assert "nobody`" not in model.requests[-1].text
-
-
-def test_a_file_that_is_not_there_is_told_and_what_is_no_files_name_is_not(folder: Path) -> None:
-    message = "compare @nosuch.csv, @data/old.json and @\"my notes\" for @anna with @app.route('/x') @types/node"
-    (folder / "long.txt").write_text("x" * 150_000)
-    script: Script = [Expect(Say("Seen."), contains("@nosuch.csv")), Say("Read.")]
-    with prompt(script, folder, columns=120) as (screen, _):
-        screen.line(message)
-        screen.wait_for("Seen.")
-        screen.line("see @long.txt ")
-        screen.wait_for("with long.txt: 1 line, shortened to 100,000 of 150,000 characters")
-        screen.wait_for("Read.")
+        screen.do(missing, "What?", "∙ 1 step")
+        screen.do("see @long.txt ", "with long.txt: 1 line, shortened to 100,000 of 150,000 characters", "Read.")
         told = [row.strip() for row in screen.scrolled().split("\n") if "there is no such file" in row]
     names = ("nosuch.csv", "data/old.json", "my notes")
     assert told == [f"{name} is not sent: there is no such file" for name in names]
 
 
-def test_a_command_of_the_shell_is_shown_and_goes_along_with_the_next_message_once(folder: Path) -> None:
+def test_a_command_of_the_shell_is_shown_goes_along_once_and_is_ended_by_ctrl_c(folder: Path) -> None:
     sent = "go\n\nI ran this in the shell (exit code 3): `echo out; exit 3`\n```\nout\n```"
     script: Script = [Expect(Say("First."), contains(sent)), Say("Second.")]
     with prompt(script, folder, environment={"MY_API_KEY": "not-for-it"}) as (screen, model):
-        screen.line("!echo out; exit 3")
-        screen.wait_for("exit code 3  it goes along with your next message")
-        screen.line("go")
-        screen.wait_for("First.")
-        screen.line("and?")
-        screen.wait_for("Second.")
+        screen.do("!echo out; exit 3", "exit code 3  it goes along with your next message")
+        screen.do("go", "First.", "∙ 1 step")
+        screen.do("and?", "Second.", "∙ 1 step")
         assert model.requests[-1].text.count("I ran this") == 1
-        screen.line("!echo key:$MY_API_KEY:")
-        screen.wait_for("  key::")
-
-
-def test_a_command_that_changes_only_its_own_shell_is_refused(folder: Path) -> None:
-    with prompt([], folder, columns=200) as (screen, _):
-        for command in ("cd /", "cd", "export A=1", ". ./env"):
-            screen.line(f"!{command}")
-            screen.wait_for(f"{command.split()[0]} would have no effect: each ! starts a new shell")
-            screen.wait_for(f"Type !{command} && COMMAND.")
-        screen.line("!cd / && pwd")
-        screen.wait_for("  it goes along with your next message")
-
-
-def test_a_command_of_the_shell_is_ended_by_ctrl_c(folder: Path) -> None:
-    with prompt([], folder) as (screen, _):
-        screen.line("!echo begun; sleep 60")
-        screen.wait_for("  begun")
-        screen.wait_for("running, without input or a terminal; Ctrl-C ends it: echo begun; sleep 60")
-        screen.line("how long?")
-        screen.wait_for("waits for the end of what is running; Ctrl-C ends that")
+        screen.do("!echo key:$MY_API_KEY:", "  key::")
+        running = "running, without input or a terminal; Ctrl-C ends it: echo begun; sleep 60"
+        screen.do("!echo begun; sleep 60", "  begun", running)
+        screen.do("how long?", "waits for the end of what is running; Ctrl-C ends that")
         screen.type("\x03")
         screen.wait_for("not sent: how long?")
         screen.wait_for("Interrupted.")
         screen.wait_gone("running, without input")
-        assert leave(screen) == 0
-
-
-def test_ctrl_z_suspends_and_continuing_draws_the_prompt_again(folder: Path) -> None:
-    with prompt([], folder) as (screen, _):
         screen.type("half a line")
         screen.wait_for("› half a line")
         screen.type(CTRL_Z)
@@ -271,91 +157,26 @@ def test_ctrl_z_suspends_and_continuing_draws_the_prompt_again(folder: Path) -> 
         assert "\\x1a" not in screen.scrolled()
 
 
-def test_all_that_a_session_changed_is_listed_and_undone_at_once(tmp_path: Path) -> None:
-    script: Script = [Ask(create(COUNT_VOWELS)), Ask(EDIT), Say("Done.")]
-    with prompt(script, tmp_path, columns=120) as (screen, _):
-        screen.line("make it")
-        screen.wait_for("3 steps")
-        screen.line("/memory edit human Likes tea.")
-        screen.wait_for("reads now")
-        screen.line("/changes")
-        screen.wait_for("the agent main (scripted) made count_vowels")
-        screen.wait_for("you changed the block human")
-        screen.wait_for("and 1 turn: /pop removes the last one.")
-        screen.line("/undo 9")
-        screen.wait_for("There is no change 9.")
-        screen.line("/undo all")
-        screen.wait_for("Type y and Enter for yes.")
-        agree(screen)
-        screen.wait_for("✓ deleted count_vowels")
-        screen.wait_for("restored the block human as it was when the session began")
-        screen.line("/undo all")
-        screen.wait_for("Nothing was made or changed in this session.")
-
-
 def test_a_command_typed_at_a_question_is_a_no_and_then_runs(folder: Path) -> None:
     with prompt([], folder) as (screen, _):
-        screen.line("/switch nobody")
-        screen.wait_for("There is no agent nobody.")
-        screen.line("/switch second")
-        screen.wait_for("There is no agent second.")
-        screen.wait_for("It was not created.")
+        screen.do("/switch nobody", "There is no agent nobody.")
+        screen.do("/switch second", "It was not created.", "There is no agent second.")
         agree(screen)
         screen.wait_count("/help lists", 2)
 
 
-def test_what_another_agent_did_is_not_undone_here(tmp_path: Path) -> None:
-    script: Script = [Ask(create(COUNT_VOWELS)), Say("Done.")]
-    with prompt(script, tmp_path, columns=140) as (screen, _):
-        screen.line("make it")
-        screen.wait_for("2 steps")
-        screen.line("/switch other")
-        screen.wait_for("Create it?")
-        agree(screen)
-        screen.wait_count("/help lists", 2)
-        screen.line("/undo")
-        screen.wait_for("A change of count_vowels by the agent main")
-        screen.wait_for("Nothing was changed or said in this session.")
-        screen.line("/switch main")
-        screen.wait_count("/help lists", 3)
-        screen.line("/undo")
-        screen.wait_for("Undo: delete count_vowels")
-        screen.line("n")
-        screen.wait_for("Nothing was changed.")
-
-
-def test_pop_says_what_it_removed_after_a_heartbeat(tmp_path: Path) -> None:
-    with prompt([Say("Hi."), Expect(Say("Awake."), contains("look around"))], tmp_path) as (screen, _):
-        screen.line("hello there")
-        screen.wait_for("∙ 1 step")
-        screen.line("/heartbeat look around")
-        screen.wait_count("∙ 1 step", 2)
-        screen.line("/pop 2")
-        screen.wait_for("/pop takes no arguments, so it was not run.")
-        screen.line("/pop")
-        screen.wait_for("removed from the context: a turn that no message began: Heartbeat")
-        screen.line("/pop")
-        screen.wait_for("removed from the context: hello there")
-        screen.line("/pop")
-        screen.wait_for("There is no turn to remove.")
-        screen.line("/undo")
-        screen.wait_for("Nothing was changed or said in this session.")
-
-
-@pytest.mark.parametrize(("first", "asked"), [((), 1), (("--first",), 0)], ids=["agent", "user"])
-def test_a_new_agent_of_the_memgpt_style_speaks_first_unless_the_user_does(
-    tmp_path: Path, first: tuple[str, ...], asked: int
-) -> None:
+def test_a_new_agent_of_the_memgpt_style_speaks_first_unless_the_user_does(tmp_path: Path) -> None:
     script: Script = [Repeat(Ask(Wanted("send_message", {"message": "Good morning."}), text="They are there."))]
-    with (
-        scripted(script) as model,
-        terminal("run", *flags(model), "--preset", "memgpt", *first, cwd=tmp_path) as screen,
-    ):
-        screen.wait_for("/help lists")
-        if asked:
+    with scripted(script) as model:
+        run = ("run", *flags(model), "--preset", "memgpt")
+        with terminal(*run, "--first", cwd=tmp_path) as screen:
+            screen.wait_for("/help lists")
+            time.sleep(1)
+            assert model.requests == []
+        with terminal(*run, "--agent", "second", cwd=tmp_path) as screen:
             screen.wait_for("Good morning.")
-        time.sleep(1)
-        assert len(model.requests) == asked
+            screen.wait_for("∙ 1 step")
+            assert len(model.requests) == 1
 
 
 SLOW_TO_CHECK = '''\
@@ -378,14 +199,12 @@ def waits(n: int) -> int:
 '''
 
 
-def test_a_call_typed_right_after_a_save_is_of_what_was_saved(tmp_path: Path) -> None:
-    (tmp_path / "functions").mkdir()
-    with prompt([], tmp_path, columns=110) as (screen, _):
+def test_a_call_typed_right_after_a_save_is_of_what_was_saved(folder: Path) -> None:
+    with prompt([], folder, columns=110) as (screen, _):
         screen.wait_for(f"sandbox {level_here()}")
         for text, result in ((SLOW_TO_CHECK, "4007"), (SLOW_TO_CHECK.replace("400", "500"), "5007")):
-            (tmp_path / "functions" / "mine.py").write_text(text)
-            screen.line("=waits(7)")
-            screen.wait_for(result)
+            (folder / "functions" / "mine.py").write_text(text)
+            screen.do("=waits(7)", result)
         assert "checking saved files first…" in screen.scrolled()
 
 
@@ -410,38 +229,21 @@ def spin(n: int) -> int:
 '''
 
 
-def test_calls_that_are_typed_are_recorded_and_the_debugger_knows_the_last_that_failed(tmp_path: Path) -> None:
-    (tmp_path / "functions").mkdir()
-    (tmp_path / "functions" / "mine.py").write_text(SHARE_AND_SPIN)
-    with prompt([], tmp_path, columns=110) as (screen, _):
-        screen.line("=share(5, 0)")
-        screen.wait_for("ZeroDivisionError")
-        screen.line("/call share(9, 2)")
-        screen.wait_for("4.5")
-        screen.line("/debug last")
-        screen.wait_for("■ share  functions/mine.py:3")
-        screen.line("q")
-        screen.wait_for("ended at the debugger")
-        leave(screen)
-    listed = knapper("calls", "list", "--json", cwd=tmp_path).stdout
-    assert [(call["function"], call["outcome"]) for call in json.loads(listed)] == [
-        ("share", "returned"),
-        ("share", "raised"),
-    ]
-
-
-def test_a_typed_call_shows_that_it_runs_and_a_time_out_says_when_and_what_to_do(tmp_path: Path) -> None:
-    (tmp_path / "functions").mkdir()
-    (tmp_path / "functions" / "mine.py").write_text(SHARE_AND_SPIN)
-    (tmp_path / "knapper.toml").write_text("[sandbox]\nwall_s = 3\n")
-    with prompt([], tmp_path, columns=110) as (screen, _):
-        screen.line("=spin(1)")
-        screen.wait_for("spin runs; Ctrl-C ends it")
-        screen.wait_for("✗ timed out after 3.")
+def test_typed_calls_are_recorded_and_say_that_they_run_and_what_to_do_after_a_time_out(folder: Path) -> None:
+    (folder / "functions" / "mine.py").write_text(SHARE_AND_SPIN)
+    (folder / "knapper.toml").write_text("[sandbox]\nwall_s = 3\n")
+    with prompt([], folder, columns=110) as (screen, _):
+        screen.do("=share(5, 0)", "ZeroDivisionError")
+        screen.do("/call share(9, 2)", "4.5")
+        screen.do("/debug last", "■ share  functions/mine.py:3")
+        screen.do("q", "ended at the debugger")
+        listed = knapper("calls", "list", "--json", cwd=folder).stdout
+        outcomes = [(call["function"], call["outcome"]) for call in json.loads(listed)]
+        assert outcomes == [("share", "returned"), ("share", "raised")]
+        screen.do("=spin(1)", "spin runs; Ctrl-C ends it", "✗ timed out after 3.")
         screen.wait_gone("spin runs")
         screen.wait_for('/trace spin {"n": 1}')
         screen.wait_for("knapper functions grant spin --seconds")
-    done = knapper("functions", "call", "spin", "--args", '{"n": 1}', cwd=tmp_path)
-    assert done.returncode == 1
-    assert "✗ timed out after 3." in done.stderr
+    done = knapper("functions", "call", "spin", "--args", '{"n": 1}', cwd=folder)
+    assert (done.returncode, "✗ timed out after 3." in done.stderr) == (1, True)
     assert """knapper functions trace spin --args '{"n": 1}'""" in done.stderr

@@ -1,6 +1,5 @@
 from itertools import pairwise
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -47,31 +46,22 @@ def test_code_and_its_fences_are_cut_the_same_in_any_pieces(text: str, at: list[
     assert play(cut(text, at) if text else []) == play([text])
 
 
-def test_a_line_of_code_is_given_out_as_soon_as_it_is_written() -> None:
+def test_code_is_given_out_as_soon_as_it_is_written_without_the_indentation_of_its_fence() -> None:
     blocks = BlockSplitter()
     assert blocks.feed("~~~~ python\na\n\n~~~\nb") == [DrawnBlock("a\n\n~~~\n", "python", ends=False)]
     assert blocks.feed("\n~~~~\n") == [DrawnBlock("b\n", "python")]
-
-
-def test_code_in_a_list_loses_the_indentation_of_its_fence() -> None:
     assert play(["- so:\n  ```\n  x\n    y\n  ```\n"]) == [DrawnBlock("- so:"), DrawnBlock("x\n  y\n", "")]
+    assert play(["```\nx"]) == [DrawnBlock("x\n", "")]  # a block that the reply leaves open ends with it
 
 
-def test_a_code_block_that_the_reply_leaves_open_ends_with_it() -> None:
-    assert play(["```\nx"]) == [DrawnBlock("x\n", "")]
-
-
-@pytest.mark.parametrize(("line", "first", "parts"), [("- item", 40, 3), ("| a | b |", 200, 1)], ids=["list", "table"])
-def test_what_grows_beyond_a_screen_is_given_out_in_parts(line: str, first: int, parts: int) -> None:
-    lines = [line, "|---|---|" if line[0] == "|" else line, *[line] * 118]
-    found = BlockSplitter().feed("\n".join(lines) + "\n\n")
-    assert (len(found), found[0].text.count("\n") + 1) == (parts, min(first, 120))
-
-
-def test_a_long_table_goes_on_under_the_same_head() -> None:
-    parts = BlockSplitter().feed("\n".join(["| a |", "|---|", *["| x |"] * 300]) + "\n\n")
-    assert [part.text.split("\n")[:2] for part in parts] == [["| a |", "|---|"]] * 2
-    assert sum(part.text.count("| x |") for part in parts) == 300
+def test_what_grows_beyond_a_screen_is_given_out_in_parts_and_a_table_goes_on_under_its_head() -> None:
+    for line, first, parts in (("- item", 40, 3), ("| a | b |", 120, 1)):
+        lines = [line, "|---|---|" if line[0] == "|" else line, *[line] * 118]
+        found = BlockSplitter().feed("\n".join(lines) + "\n\n")
+        assert (len(found), found[0].text.count("\n") + 1) == (parts, first)
+    found = BlockSplitter().feed("\n".join(["| a |", "|---|", *["| x |"] * 300]) + "\n\n")
+    assert [part.text.split("\n")[:2] for part in found] == [["| a |", "|---|"]] * 2
+    assert sum(part.text.count("| x |") for part in found) == 300
 
 
 def test_what_is_pending_is_the_unfinished_end_within_its_limits() -> None:

@@ -3,8 +3,8 @@
 import time
 from pathlib import Path
 
-from tests.interfaces.debugged import CALL, LOOP_LINE, SCALE, does, grown, standing, written
-from tests.interfaces.support import flags, prompt
+from tests.interfaces.debugged import CALL, LOOP_LINE, SCALE, does, standing, written
+from tests.interfaces.support import create, flags, prompt
 from tests.interfaces.test_plain_turns import CONTROL
 from tests.kit import Ask, Expect, Say, Script, Wanted, contains, scripted
 from tests.kit.program import knapper
@@ -22,14 +22,6 @@ def spin() -> int:
         rounds += 1
     return rounds
 '''
-LATER = '''import asyncio
-
-
-async def later(word: str) -> str:
-    """Say a word later."""
-    said = await asyncio.sleep(0.01, word)
-    return said * 2
-'''
 TRACED = {"function_name": "scale", "arguments": {"numbers": [1, 2], "factor": 10}}
 ARGUMENTS = '{"numbers": [1, 2], "factor": 10}'
 
@@ -43,7 +35,7 @@ NO_BREAKPOINT = {
 }
 
 
-def test_breakpoints_are_set_listed_and_cleared_and_what_cannot_be_one_is_told(tmp_path: Path) -> None:
+def test_breakpoints_are_set_listed_cleared_and_stop_a_call_by_hand(tmp_path: Path) -> None:
     written(tmp_path)
     with prompt([], tmp_path) as (screen, _):
         for typed, told in NO_BREAKPOINT.items():
@@ -53,56 +45,47 @@ def test_breakpoints_are_set_listed_and_cleared_and_what_cannot_be_one_is_told(t
         does(screen, f"/break scale:{LOOP_LINE} if number > 1", "● 2: scale")
         does(screen, "/break", "if number > 1")
         does(screen, "?scale", "??scale shows its source.")  # showing a function does not stop it
-        does(screen, "/break clear 1", "✓ cleared 1: scale")
         does(screen, f"/break clear scale:{LOOP_LINE}", "✓ cleared 2: scale")
         does(screen, "/break now", "No function is running.")
+        does(screen, f"/debug scale {ARGUMENTS}", "(debug)")
+        does(screen, "b", "1: scale, functions/words.py:14 `total = 0`")
+        does(screen, "/memory", "/memory waits until this call has ended")
+        does(screen, "/break clear 1", "✓ cleared 1: scale")
+        does(screen, "c", "› /memory")
+        does(screen, "/break scale if factor > 99", "`total = 0` if factor > 99")
+        does(screen, f"/debug scale {ARGUMENTS}", "(debug)")
+        does(screen, "n", " →  15     even = 0")
+        does(screen, "total = 100", "done")
+        does(screen, "c", "131")
+        does(screen, "/break", "functions/words.py:14 `total = 0` if factor > 99")
 
 
-def test_a_breakpoint_follows_its_line_when_the_file_is_edited_above_it(tmp_path: Path) -> None:
-    with standing([Ask(CALL), DONE, Ask(CALL), Say("Again.")], tmp_path) as screen:
-        does(screen, "c", "Done.")
+def test_a_breakpoint_follows_its_line_and_a_function_to_be_debugged_stops_once(tmp_path: Path) -> None:
+    script: Script = [Ask(CALL), DONE, Ask(CALL), Say("Again."), Ask(CALL), DONE, Ask(CALL), Say("Again.")]
+    with standing(script, tmp_path) as screen:
+        screen.do("c", "Done.", "∙ ")
         file = tmp_path / "functions" / "words.py"
         file.write_text("# one more\n# and another\n" + file.read_text())
         does(screen, "/reload", "changed")
         does(screen, "/break", f"functions/words.py:{LOOP_LINE + 2} ")
         does(screen, "once more", "(debug)")
         screen.wait_for(f"●→  {LOOP_LINE + 2}         total += number * factor")
-        does(screen, "c", "Again.")
-
-
-def test_a_call_by_hand_stops_at_the_first_line_and_shows_its_outcome(tmp_path: Path) -> None:
-    written(tmp_path)
-    with prompt([], tmp_path) as (screen, _):
-        does(screen, "/break scale if factor > 99", "● 1: scale")
-        does(screen, f"/debug scale {ARGUMENTS}", "(debug)")
-        does(screen, "n", " →  15     even = 0")
-        does(screen, "total = 100", "done")
-        does(screen, "c", "131")
-        does(screen, "/break", "● 1: scale, functions/words.py:14 `total = 0` if factor > 99")
-
-
-def test_a_function_that_is_to_be_debugged_stops_the_next_time_and_no_more(tmp_path: Path) -> None:
-    written(tmp_path)
-    with prompt([Ask(CALL), DONE, Ask(CALL), Say("Again.")], tmp_path) as (screen, _):
+        screen.do("c", "Again.", "∙ ")
+        does(screen, "/break clear 1", "✓ cleared 1: scale")
         does(screen, "/debug scale", "`total = 0` once")
         does(screen, "use it", "(debug)")
-        does(screen, "c", "Done.")
-        does(screen, "once more", "Again.")
+        screen.do("c", "Done.", "∙ ")
+        screen.do("once more", "Again.", "∙ ")
 
 
-def test_a_running_function_is_stopped_where_it_is(tmp_path: Path) -> None:
+def test_a_running_function_is_stopped_where_it_is_and_says_so_and_what_was_changed(tmp_path: Path) -> None:
     written(tmp_path, SPIN)
     with prompt([Ask(Wanted("spin")), Expect(DONE, contains("7777"))], tmp_path) as (screen, _):
         does(screen, "use it", "▸ spin()")
         does(screen, "/break now", "(debug)")
         screen.wait_for("break now")
         does(screen, "rounds = 77_777", "done")
-        does(screen, "c", "Done.")
-
-
-def test_a_call_of_ones_own_is_stopped_where_it_is_and_says_so_and_what_was_changed(tmp_path: Path) -> None:
-    written(tmp_path, SPIN)
-    with prompt([], tmp_path) as (screen, _):
+        screen.do("c", "Done.", "∙ ")
         does(screen, "=spin()", "spin runs; Ctrl-C ends it")
         time.sleep(2)  # nothing signals that its worker has begun
         does(screen, "/break now", "(debug)")
@@ -110,15 +93,6 @@ def test_a_call_of_ones_own_is_stopped_where_it_is_and_says_so_and_what_was_chan
         does(screen, "rounds = 77_777", "done")
         does(screen, "c", "7777")
         screen.wait_for("A human stopped this call")
-
-
-def test_an_asynchronous_function_stops_and_goes_on(tmp_path: Path) -> None:
-    written(tmp_path, LATER)
-    script: Script = [Ask(Wanted("later", {"word": "so"})), Expect(DONE, contains("naynay"))]
-    with standing(script, tmp_path, where="later") as screen:
-        does(screen, "n", "return said * 2")
-        does(screen, "said = 'nay'", "done")
-        does(screen, "c", "Done.")
 
 
 def test_a_dumb_terminal_has_the_same_prompt_without_a_control_character(tmp_path: Path) -> None:
@@ -157,18 +131,8 @@ def test_where_nobody_sits_at_a_debugger_what_is_seen_is_told(tmp_path: Path) ->
 def test_a_breakpoint_that_the_agent_sets_is_a_record_that_it_reads(tmp_path: Path) -> None:
     place = {"function_name": "scale", "line": LOOP_LINE, "condition": "number == 3", "expressions": ["total * 2"]}
     read = Expect(Ask(Wanted("trace_function", TRACED)), contains("hit 1: total * 2 = 60"))
-    script = [*grown([Ask(Wanted("debugger", place)), Ask(CALL), read, Expect(DONE, contains("last  total = 30"))])]
+    script: Script = [Ask(create(SCALE, "scale")), Say("Made."), Ask(Wanted("debugger", place)), Ask(CALL), read]
+    script.append(Expect(DONE, contains("last  total = 30")))
     with scripted(script) as model:
         done = knapper("run", *flags(model), cwd=tmp_path, given="make it\nlook into it\n")
     assert (done.returncode, done.stdout) == (0, "Made.\nDone.\n"), done.stderr
-
-
-def test_ones_own_breakpoint_stands_while_a_call_by_hand_stops_there(tmp_path: Path) -> None:
-    written(tmp_path)
-    with prompt([], tmp_path) as (screen, _):
-        does(screen, "/break scale", "● 1: scale")
-        does(screen, f"/debug scale {ARGUMENTS}", "(debug)")
-        does(screen, "b", "1: scale, functions/words.py:14 `total = 0`")
-        does(screen, "/memory", "/memory waits until this call has ended")
-        does(screen, "/break clear 1", "✓ cleared 1: scale")
-        does(screen, "c", "› /memory")

@@ -2,10 +2,8 @@
 
 from pathlib import Path
 
-import pytest
-
 from agent_core.interfaces.catalogue import ENTRIES
-from tests.interfaces.support import COUNT_VOWELS, flags
+from tests.interfaces.support import flags
 from tests.kit import Expect, Repeat, Say, contains, scripted
 from tests.kit.program import knapper
 
@@ -78,47 +76,37 @@ def typed(table: dict[str, list[str]]) -> list[str]:
     return [f"/{name} {words}".strip() for name, each in table.items() for words in each]
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    (tmp_path / "functions").mkdir()
-    (tmp_path / "functions" / "words.py").write_text(COUNT_VOWELS)
-    return tmp_path
-
-
-def test_every_command_takes_a_stand_on_what_a_pipe_may() -> None:
+def test_a_pipe_has_shown_what_it_asks_for(grown: Path) -> None:
     assert {entry.name for entry in ENTRIES} == SHOWS.keys() | DOES_MORE.keys()
-
-
-def test_a_pipe_has_shown_what_it_asks_for(folder: Path) -> None:
     with scripted([Say("Hi.")]) as model:
-        done = knapper("run", *flags(model), cwd=folder, given="\n".join(["hello", *typed(SHOWS)]))
+        done = knapper("run", *flags(model), cwd=grown, given="\n".join(["hello", *typed(SHOWS)]))
     assert "Give -y" not in done.stdout
     assert "Count the vowels in a text." in done.stdout
 
 
-def test_one_line_from_a_pipe_is_run_as_a_command_and_other_text_is_asked(folder: Path) -> None:
+def test_one_line_from_a_pipe_is_run_as_a_command_and_other_text_is_asked(grown: Path) -> None:
     with scripted([Expect(Say("Hi."), contains("/functions\nare what?"))]) as model:
-        done = knapper("run", "--once", *flags(model), cwd=folder, given="/functions\n")
-        refused = knapper("run", "--once", *flags(model), cwd=folder, given="/agents new editor\n")
-        asked = knapper("run", "--once", *flags(model), cwd=folder, given="/functions\nare what?\n")
+        done = knapper("run", "--once", *flags(model), cwd=grown, given="/functions\n")
+        refused = knapper("run", "--once", *flags(model), cwd=grown, given="/agents new editor\n")
+        asked = knapper("run", "--once", *flags(model), cwd=grown, given="/functions\nare what?\n")
     assert "Count the vowels in a text." in done.stdout
     assert (refused.returncode, "came from a pipe" in refused.stdout) == (1, True)
     assert "Hi." in asked.stdout
 
 
-def test_a_pipe_that_nobody_vouched_for_changes_and_runs_nothing(folder: Path) -> None:
+def test_a_pipe_that_nobody_vouched_for_changes_and_runs_nothing(grown: Path) -> None:
     with scripted([Say("Hi.")]) as model:
-        done = knapper("run", *flags(model), cwd=folder, given="\n".join(["hello", *typed(DOES_MORE)]))
+        done = knapper("run", *flags(model), cwd=grown, given="\n".join(["hello", *typed(DOES_MORE)]))
     refused = [row for row in done.stdout.splitlines() if row.endswith("came from a pipe.")]
     assert [row.split("`")[1] for row in refused] == typed(DOES_MORE)
     needs_user = [row.split("`")[1] for row in refused if "needs a user at a terminal" in row]
     assert needs_user == [row for row in typed(DOES_MORE) if row in NEEDS_USER]
     assert (done.returncode, done.stdout.count("Add -y")) == (1, len(refused) - len(NEEDS_USER))
-    assert {path.name for path in folder.iterdir()} == {".knapper", "functions", "knapper.toml"}
-    assert "**You:** hello" in knapper("log", cwd=folder).stdout
+    assert {path.name for path in grown.iterdir()} == {".knapper", "functions", "knapper.toml"}
+    assert "**You:** hello" in knapper("log", cwd=grown).stdout
 
 
-def test_a_pipe_that_is_vouched_for_does_all_but_what_needs_a_terminal(folder: Path) -> None:
+def test_a_pipe_that_is_vouched_for_does_all_but_what_needs_a_terminal(grown: Path) -> None:
     refused = (f"/edit {NAME}", "/create fresh", "/memory edit human")
     agreed = (
         "hello",
@@ -131,9 +119,9 @@ def test_a_pipe_that_is_vouched_for_does_all_but_what_needs_a_terminal(folder: P
     lines = (*refused, *agreed)
     editor = {"EDITOR": "touch opened"}
     with scripted([Repeat(Say("Hi."))]) as model:
-        done = knapper("run", *flags(model), "-y", cwd=folder, given="\n".join(lines), environment=editor)
+        done = knapper("run", *flags(model), "-y", cwd=grown, given="\n".join(lines), environment=editor)
     assert (done.returncode, done.stdout.count("There is no terminal for an editor.")) == (1, 3), done.stdout
     for did in ("removed from the context: hello", f"deleted {NAME}", "made of a file of this program's"):
         assert did in done.stdout
-    assert "Likes tea." in knapper("memory", "show", "human", cwd=folder).stdout
-    assert (folder / "kept.json").exists()
+    assert "Likes tea." in knapper("memory", "show", "human", cwd=grown).stdout
+    assert (grown / "kept.json").exists()

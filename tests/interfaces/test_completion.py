@@ -1,11 +1,67 @@
-import pytest
+"""Completion knows what fits at each place of a command: words, functions, versions, lines, blocks, agents."""
+
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
+from agent_core.interfaces import slash
 from agent_core.interfaces.catalogue import ENTRIES, nearest
 from agent_core.interfaces.repl.completion import PromptCompleter
 
 NAMES = ["count_vowels", "count_words", "read_page"]
+VERBS = ("edit", "history", "undo", "tidy", "search", "section")
+OTHERS = {
+    "<label>": ["persona", "human"],
+    "<agent>": ["main", "mine", "kylie"],
+    "<section>": ["manner"],
+    "<version> of slug": ["3", "2", "1"],
+    "<line> of slug": ["14", "15", "2"],
+    "<breakpoint> of clear": ["1"],
+    "<module> of slug": ["text"],
+    "<candidate>": ["slug"],
+    "<model>": ["tour"],
+    "<call>": ["2", "1"],
+}
+OFFERED = {
+    "/re": ["release", "reload", "retry"],
+    "/hist": ["history"],
+    "/mw": ["memorywarning"],
+    "/tokens": ["cost"],
+    "/functions u": ["unused"],
+    "/edit cwr": ["count_words"],
+    "/rollback co": ["count_vowels", "count_words"],
+    "/edit co": ["count_vowels", "count_words"],
+    "/edit page": ["read_page"],
+    "/test count_vowels {": [],
+    "/grants co": ["count_vowels", "count_words"],
+    "/grants count_vowels ": ["revoke"],
+    "/grants count_vowels revoke ": [],
+    "/help mod": ["model"],
+    "/pop ": [],
+    "/nonsense x": [],
+    "what does count_v": ["count_vowels"],
+}
+OFFERED_THERE = {
+    "/memory ": [*VERBS, "persona", "human"],
+    "/memory s": ["search", "section"],
+    "/memory section m": ["manner"],
+    "/rollback slug ": ["3", "2", "1"],
+    "/diff slug 2": ["2"],
+    "/break slug:1": ["14", "15"],
+    "/break cl": ["clear", "clamp_number"],
+    "/break clear ": ["1"],
+    "/break slug:14 ": ["if", "after", "every", "once"],
+    "/break now ": [],
+    "/create slug t": ["text"],
+    "/confirm s": ["slug"],
+    "/pending slug ": ["drop"],
+    "/model t": ["tour"],
+    "/show ": ["2", "1"],
+    "/memory edit h": ["human"],
+    "/memory edit human x": [],
+    "/memory human ": [],
+    "/switch m": ["main", "mine"],
+    "/mem": ["memory", "memorywarning", "attach", "undo"],
+}
 
 
 def complete(text: str, *, asked: bool = True) -> list[str]:
@@ -13,46 +69,23 @@ def complete(text: str, *, asked: bool = True) -> list[str]:
     return [found.text for found in words.get_completions(Document(text), CompleteEvent(completion_requested=asked))]
 
 
-@pytest.mark.parametrize(
-    ("typed", "offered"),
-    [
-        pytest.param("/re", ["release", "reload", "retry"], id="commands-by-their-beginning"),
-        pytest.param("/hist", ["history"], id="a-command-before-those-that-only-mention-it"),
-        pytest.param("/mw", ["memorywarning"], id="commands-by-letters-in-their-order"),
-        pytest.param("/tokens", ["cost"], id="commands-by-a-word-of-their-help"),
-        pytest.param("/functions u", ["unused"], id="the-word-of-a-listing"),
-        pytest.param("/edit cwr", ["count_words"], id="functions-by-letters-in-their-order"),
-        pytest.param("/rollback co", ["count_vowels", "count_words"], id="functions-to-go-back-with"),
-        pytest.param("/edit co", ["count_vowels", "count_words"], id="functions-as-argument"),
-        pytest.param("/edit page", ["read_page"], id="functions-by-a-part-of-the-name"),
-        pytest.param("/test count_vowels {", [], id="nothing-in-a-second-argument"),
-        pytest.param("/grants co", ["count_vowels", "count_words"], id="functions-whose-grants-are-listed"),
-        pytest.param("/grants count_vowels ", ["revoke"], id="words-that-follow-a-function"),
-        pytest.param("/grants count_vowels revoke ", [], id="nothing-after-the-last-word"),
-        pytest.param("/help mod", ["model"], id="commands-as-argument-of-help"),
-        pytest.param("/pop ", [], id="nothing-where-nothing-fits"),
-        pytest.param("/nonsense x", [], id="nothing-after-an-unknown-command"),
-        pytest.param("what does count_v", ["count_vowels"], id="functions-in-a-sentence-on-tab"),
-    ],
-)
-def test_completion_offers_what_can_stand_there(typed: str, offered: list[str]) -> None:
-    assert complete(typed) == offered
+async def offered(kind: str, first: str) -> list[tuple[str, str]]:
+    """Return the entries of a kind after a word."""
+    return [(text, "") for text in OTHERS[f"{kind} of {first}" if f"{kind} of {first}" in OTHERS else kind]]
 
 
-def test_function_names_do_not_pop_up_while_a_sentence_is_typed() -> None:
-    assert complete("what does count", asked=False) == []
+async def test_completion_offers_what_can_stand_at_each_place() -> None:
+    assert {typed: complete(typed) for typed in OFFERED} == OFFERED
+    assert complete("what does count", asked=False) == []  # no pop-up while a sentence is typed
     assert complete("/intro", asked=False) == ["introspect"]
+    words = PromptCompleter(lambda: ["clamp_number"], offered)
+    for typed, whole in OFFERED_THERE.items():
+        found = words.get_completions_async(Document(typed), CompleteEvent(completion_requested=True))
+        assert [each.text async for each in found] == whole, typed
 
 
-def test_every_command_has_a_sentence_of_help_and_a_program() -> None:
-    from agent_core.interfaces import slash
-
+def test_every_command_has_a_sentence_of_help_and_a_program_and_a_mistyped_one_names_the_nearest() -> None:
     assert all(entry.says.endswith(".") for entry in ENTRIES)
     assert {entry.name for entry in ENTRIES} == set(slash._RUNS)
-
-
-@pytest.mark.parametrize(
-    ("typed", "meant"), [("functoins", "functions"), ("introspct", "introspect"), ("quit", "exit"), ("zzz", "")]
-)
-def test_a_mistyped_command_names_the_nearest_one(typed: str, meant: str) -> None:
-    assert nearest(typed) == meant
+    meant = {"functoins": "functions", "introspct": "introspect", "quit": "exit", "zzz": ""}
+    assert {typed: nearest(typed) for typed in meant} == meant

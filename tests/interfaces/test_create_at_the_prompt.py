@@ -15,25 +15,13 @@ def editor(folder: Path, text: str) -> str:
     return str(program)
 
 
-def test_a_function_that_is_written_in_the_editor_joins_the_module_that_was_named(tmp_path: Path) -> None:
-    (tmp_path / "functions").mkdir()
-    with prompt([], tmp_path, environment={"EDITOR": editor(tmp_path, COUNT_VOWELS)}) as (screen, _):
-        screen.line("/create count_vowels words")
-        screen.wait_for("count_vowels added to words")
-    assert "def count_vowels" in (tmp_path / "functions" / "words.py").read_text()
-
-
-def test_a_refused_one_is_kept_and_opened_again_and_a_name_that_is_taken_is_told(tmp_path: Path) -> None:
-    (tmp_path / "functions").mkdir()
+def test_a_refused_one_is_kept_and_opened_again_and_a_name_that_is_taken_is_told(folder: Path) -> None:
     wrong = COUNT_VOWELS.replace("return sum", "return 1 + sum")
-    with prompt([], tmp_path, environment={"EDITOR": editor(tmp_path, wrong)}) as (screen, _):
-        screen.line("/create count_vowels")
-        screen.wait_for("/create count_vowels opens it again")
-        (tmp_path / "text").write_text(COUNT_VOWELS)
-        screen.line("/create count_vowels")
-        screen.wait_for("count_vowels added to grown")
-        screen.line("/create count_vowels")
-        screen.wait_for("There is a function count_vowels already.")
-        for times, name in enumerate(("1st", "a-b"), 1):
-            screen.line(f"/create {name}")
-            screen.wait_count("cannot be a function's name", times)
+    with prompt([], folder, environment={"EDITOR": editor(folder, wrong)}) as (screen, _):
+        screen.do("/create count_vowels words", "/create count_vowels opens it again")
+        (folder / "text").write_text(COUNT_VOWELS)
+        screen.do("/create count_vowels words", "count_vowels added to words")
+        assert "def count_vowels" in (folder / "functions" / "words.py").read_text()
+        screen.do("/create count_vowels", "There is a function count_vowels already.")
+        for name in ("1st", "a-b"):
+            screen.do(f"/create {name}", "cannot be a function's name")

@@ -1,5 +1,7 @@
 """What `knapper doctor` reports on the model, and whether a key may be sent to the address in the folder."""
 
+import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from agent_core.base.settings import FILE_NAME, load
 from agent_core.storage import Post, open_store
 from agent_core.workspace.doctor import check_address
 from agent_core.workspace.workspace import Workspace
+from sandbox.processes.startup import LEVELS
 from tests.kit.desk import VOWELS, ended, of
 from tests.kit.postgres import WITH_PASSWORD, Server, name_of
 from tests.kit.program import knapper
@@ -54,27 +57,43 @@ def test_a_human_reads_them_on_one_line(tmp_path: Path) -> None:
     assert "is optional" in named
 
 
-def test_the_ways_to_a_model_are_a_line_each(tmp_path: Path) -> None:
+def test_the_ways_to_a_model_are_a_line_each_and_nothing_is_left_in_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "knapper.toml").unlink()
     lines = knapper("doctor", cwd=tmp_path).stdout.splitlines()
     at = lines.index("✗ model: No model is set and none was found. Three ways to get one:")
     assert [line[:5] for line in lines[at + 1 :] if line[2:4] in ("1.", "2.", "3.")] == ["  1. ", "  2. ", "  3. "]
     assert all(line.startswith("  ") for line in lines[at + 1 : at + 5])
+    report = json.loads(knapper("doctor", "--json", cwd=tmp_path).stdout)
+    assert {"version", "python", "platform", "sandbox", "model", "storage", "ok"} <= set(report)
+    assert (report["ok"], report["storage"]["ok"]) == (True, True)
+    assert report["sandbox"]["level"] in LEVELS
+    nonsense = knapper("doctor", cwd=tmp_path, environment={"KNAPPER_MODEL_BASE_URL": "nonsense"})
+    assert nonsense.returncode == 1
+    assert "✗ model: `nonsense` is not an address of an endpoint. It looks like http" in nonsense.stdout
+    assert nonsense.stdout.endswith("✓ storage: whole\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_doctor_says_why_texts_are_found_by_words_alone(tmp_path: Path) -> None:
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "sqlite_vec.py").write_text("")
+    broken = f"import sys; sys.path.insert(0, {str(tmp_path / 'broken')!r}); sys.modules.pop('sqlite_vec', None)"
+    told, whole = (knapper("doctor", *options, cwd=tmp_path, first=broken) for options in ([], ["--json"]))
+    storage = json.loads(whole.stdout)["storage"]
+    assert storage["ok"]
+    assert "the extension sqlite-vec cannot be loaded" in storage["vectors"]
+    assert "found only by their words" in " ".join(told.stdout.split())
 
 
 @pytest.mark.usefixtures("with_key")
-@pytest.mark.parametrize("name", [None, "gpt-5-mini", "tourist"])
-def test_no_key_goes_to_an_address_that_only_the_folder_names(tmp_path: Path, name: str | None) -> None:
+def test_no_key_goes_to_an_address_that_only_the_folder_names(tmp_path: Path) -> None:
     (tmp_path / FILE_NAME).write_text(STRANGE)
-    with pytest.raises(ModelError, match=r"a key in your environment are sent there.*export KNAPPER"):
+    for name in (None, "gpt-5-mini", "tourist"):
+        with pytest.raises(ModelError, match=r"a key in your environment are sent there.*export KNAPPER"):
+            check_address(load(tmp_path), name)
+    for name in ("tour", "local", "local/qwen2.5-coder-1.5b"):  # they are sent no key
         check_address(load(tmp_path), name)
-
-
-@pytest.mark.usefixtures("with_key")
-@pytest.mark.parametrize("name", ["tour", "local", "local/qwen2.5-coder-1.5b"])
-def test_a_model_that_is_sent_no_key_is_not_held_up_by_that_address(tmp_path: Path, name: str) -> None:
-    (tmp_path / FILE_NAME).write_text(STRANGE)
-    check_address(load(tmp_path), name)
-    check_address(load(tmp_path, {"model.name": name}))
+        check_address(load(tmp_path, {"model.name": name}))
 
 
 @pytest.mark.usefixtures("with_key")
@@ -89,20 +108,17 @@ async def test_the_tour_can_be_taken_in_a_folder_that_names_a_strange_address(tm
     assert (usage.prompt_tokens, usage.completion_tokens, usage.estimated) == (0, 0, False)
 
 
-@pytest.mark.parametrize(
-    ("chosen", "model", "said"),
-    [
-        pytest.param("wordllama", "", "✓ embedding: wordllama", id="the-usual-one"),
-        pytest.param("none", "", "✓ embedding: none: texts are found only by their words", id="none"),
-        pytest.param("endpoint", "", "✗ embedding: endpoint: An endpoint that embeds needs", id="half-set"),
-        pytest.param("endpoint", "m", "✗ embedding: endpoint: `m` cannot embed at http://127.0.0.1:9", id="no-answer"),
-    ],
-)
-def test_the_embedding_in_use_is_named_and_tried(tmp_path: Path, chosen: str, model: str, said: str) -> None:
-    environment = {"KNAPPER_MEMORY_EMBEDDING": chosen, "KNAPPER_MODEL_BASE_URL": "http://127.0.0.1:9/v1"}
-    environment |= {"KNAPPER_MEMORY_EMBEDDING_MODEL": model} if model else {}
-    lines = knapper("doctor", cwd=tmp_path, environment=environment).stdout.splitlines()
-    assert any(line.startswith(said) for line in lines), lines
+def test_the_embedding_in_use_is_named_and_tried(tmp_path: Path) -> None:
+    for chosen, model, said in (
+        ("wordllama", "", "✓ embedding: wordllama"),
+        ("none", "", "✓ embedding: none: texts are found only by their words"),
+        ("endpoint", "", "✗ embedding: endpoint: An endpoint that embeds needs"),
+        ("endpoint", "m", "✗ embedding: endpoint: `m` cannot embed at http://127.0.0.1:9"),
+    ):
+        environment = {"KNAPPER_MEMORY_EMBEDDING": chosen, "KNAPPER_MODEL_BASE_URL": "http://127.0.0.1:9/v1"}
+        environment |= {"KNAPPER_MEMORY_EMBEDDING_MODEL": model} if model else {}
+        lines = knapper("doctor", cwd=tmp_path, environment=environment).stdout.splitlines()
+        assert any(line.startswith(said) for line in lines), lines
 
 
 async def test_a_database_is_shown_with_what_waits_and_all_processes(
@@ -130,55 +146,38 @@ async def test_a_database_is_shown_with_what_waits_and_all_processes(
     assert "its clock is 5.0 s behind the database's" in said
 
 
-@pytest.mark.parametrize(
-    ("change", "told", "fix"),
-    [
-        pytest.param(lambda _: "postgresql://tw@127.0.0.1:1/base", "no server listens", "Start the server", id="port"),
-        pytest.param(lambda url: f"{url}x", "no server listens", "Start the server", id="socket"),
-        pytest.param(lambda _: "postgresql://tw@db.invalid/base", "nobody knows its host", "Correct", id="host"),
-        pytest.param(lambda _: "postgresql://tw@db:54x/base", "cannot be read", "USER@HOST:PORT/NAME", id="address"),
-        pytest.param(lambda url: url.replace("/base", "/none_base"), "is not there", "createdb", id="database"),
-        pytest.param(lambda url: url.replace("tw@", "stranger@"), "let this user in", "Check the user", id="user"),
-        pytest.param(
-            lambda url: url.replace("tw@", f"{WITH_PASSWORD}:hunter2@"),
-            "does not let this user in",
-            "~/.pgpass",
-            id="password",
-        ),
-    ],
-)
-def test_a_database_that_cannot_be_used_is_said_with_what_to_do(
-    database: str, tmp_path: Path, change: Callable[[str], str], told: str, fix: str
-) -> None:
-    (tmp_path / "functions").mkdir()
-    environment = {"KNAPPER_STORAGE_URL": change(database), "KNAPPER_MEMORY_EMBEDDING": "none"}
-    done = knapper("doctor", cwd=tmp_path, environment=environment)
-    assert done.returncode == 1
-    assert told in done.stderr
-    assert fix in done.stderr
-    assert "hunter2" not in done.stderr
-    assert "Traceback" not in done.stderr
+BAD: list[tuple[Callable[[str], str], str, str]] = [
+    (lambda _: "postgresql://tw@127.0.0.1:1/base", "no server listens", "Start the server"),
+    (lambda url: f"{url}x", "no server listens", "Start the server"),
+    (lambda _: "postgresql://tw@db.invalid/base", "nobody knows its host", "Correct"),
+    (lambda _: "postgresql://tw@db:54x/base", "cannot be read", "USER@HOST:PORT/NAME"),
+    (lambda url: url.replace("/base", "/none_base"), "is not there", "createdb"),
+    (lambda url: url.replace("tw@", "stranger@"), "let this user in", "Check the user"),
+    (lambda url: url.replace("tw@", f"{WITH_PASSWORD}:hunter2@"), "does not let this user in", "~/.pgpass"),
+]
 
 
-@pytest.mark.parametrize("is_in_file", [False, True], ids=["password", "passfile"])
-def test_the_password_of_a_database_may_be_in_the_environment(
-    database: str, tmp_path: Path, postgres: Server, is_in_file: bool
+def test_a_database_that_cannot_be_used_is_said_with_what_to_do(database: str, tmp_path: Path) -> None:
+    for change, told, fix in BAD:
+        environment = {"KNAPPER_STORAGE_URL": change(database), "KNAPPER_MEMORY_EMBEDDING": "none"}
+        done = knapper("doctor", cwd=tmp_path, environment=environment)
+        assert (done.returncode, told in done.stderr, fix in done.stderr) == (1, True, True), done.stderr
+        assert not re.search("hunter2|Traceback", done.stderr)
+
+
+def test_the_password_of_a_database_may_be_in_the_environment_and_a_missing_pgvector_is_said(
+    database: str, tmp_path: Path, postgres: Server
 ) -> None:
-    (tmp_path / "functions").mkdir()
     postgres.execute(f"drop role if exists {WITH_PASSWORD}; create role {WITH_PASSWORD} superuser login password 'pw'")
     (tmp_path / "pgpass").write_text(f"*:*:*:{WITH_PASSWORD}:pw\n")
     (tmp_path / "pgpass").chmod(0o600)
-    given = {"PGPASSFILE": str(tmp_path / "pgpass")} if is_in_file else {"PGPASSWORD": "pw"}
-    environment = {"KNAPPER_STORAGE_URL": database.replace("tw@", f"{WITH_PASSWORD}@"), **given}
-    done = knapper("doctor", cwd=tmp_path, environment={**environment, "KNAPPER_MEMORY_EMBEDDING": "none"})
-    assert "✓ storage: " in done.stdout, done.stderr
-
-
-def test_a_database_without_pgvector_is_said_with_what_to_do(database: str, tmp_path: Path, postgres: Server) -> None:
-    (tmp_path / "functions").mkdir()
-    with_database = {"KNAPPER_STORAGE_URL": database, "KNAPPER_MEMORY_EMBEDDING": "none"}
-    whole = knapper("doctor", cwd=tmp_path, environment=with_database)
+    url = database.replace("tw@", f"{WITH_PASSWORD}@")
+    around = {"KNAPPER_STORAGE_URL": url, "KNAPPER_MEMORY_EMBEDDING": "none"}
+    codes = []
+    for given in ({"PGPASSFILE": str(tmp_path / "pgpass")}, {"PGPASSWORD": "pw"}):
+        done = knapper("doctor", cwd=tmp_path, environment={**around, **given})
+        assert "✓ storage: " in done.stdout, done.stderr
+        codes.append(done.returncode)
     postgres.execute("drop extension if exists vector", name_of(database))
-    done = knapper("doctor", cwd=tmp_path, environment=with_database)
-    assert "create extension vector" in done.stdout
-    assert done.returncode == whole.returncode
+    done = knapper("doctor", cwd=tmp_path, environment={**around, "PGPASSWORD": "pw"})
+    assert ("create extension vector" in done.stdout, done.returncode) == (True, codes[0])

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 
 import pytest
 from pygments.lexers import get_all_lexers  # type: ignore[import-untyped]
@@ -15,8 +14,6 @@ from agent_core.interfaces.repl import render
 from agent_core.interfaces.repl.live import BlockSplitter, Live, RunningCall
 from agent_core.interfaces.repl.prompt import Above
 from agent_core.interfaces.repl.render import Screen, TurnRenderer
-from tests.interfaces.support import prompt
-from tests.kit import Say
 from tests.kit.drawing import crossed, sampled
 from tests.kit.pace import least_s, uncollected
 
@@ -140,15 +137,3 @@ def test_what_is_left_of_an_unfinished_reply_is_drawn_in_no_time() -> None:
     live.blocks.feed("漢\u0301 *a* " * 60_000)
     assert longest(lambda: (live.draw(80) for _ in range(3))) < LONGEST_S
     assert BlockSplitter().feed("x" * 100_000) == []
-
-
-def test_a_long_paste_is_shown_in_short_and_sent_whole(tmp_path: Path) -> None:
-    text = "wor\x01" * 1_000
-    with prompt([Say("Read.")], tmp_path) as (screen, model):
-        screen.paste(text)
-        screen.wait_for("[pasted: 4,000 characters]")
-        screen.type("zq")
-        screen.wait_for("zq", timeout_s=3)
-        screen.line("")
-        screen.wait_for("∙ ")
-        assert str(model.requests[0].messages[-1]["content"]).startswith(f"{text}zq")

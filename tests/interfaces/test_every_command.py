@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from agent_core.interfaces.catalogue import ENTRIES
-from tests.interfaces.support import COUNT_VOWELS, prompt
+from tests.interfaces.support import prompt
 from tests.kit import Repeat, Say
 
 TYPED = {
@@ -57,18 +57,11 @@ TYPED = {
 LAST = {"clear", "exit"}
 
 
-def test_every_command_is_typed_in_these_tests() -> None:
+def test_every_command_does_its_work_on_a_small_screen(grown: Path) -> None:
     assert {entry.name for entry in ENTRIES} == {*TYPED, *LAST}
-
-
-def test_every_command_does_its_work_on_a_small_screen(tmp_path: Path) -> None:
-    (tmp_path / "functions").mkdir()
-    (tmp_path / "functions" / "words.py").write_text(COUNT_VOWELS)
-    with prompt([Repeat(Say("Hi."))], tmp_path, environment={"EDITOR": "echo the editor was here"}) as (screen, _):
+    with prompt([Repeat(Say("Hi."))], grown, environment={"EDITOR": "echo the editor was here"}) as (screen, _):
         for typed, says in TYPED.values():
-            before = screen.scrolled().count(says)
-            screen.line(typed)
-            screen.wait_count(says, before + 1)
+            screen.do(typed, says)
         assert not [row for row in screen.scrolled().split("\n") if "Knapper failed" in row or "Traceback" in row]
         screen.line("/clear")
         screen.wait_gone("› /heartbeat")

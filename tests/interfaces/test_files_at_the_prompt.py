@@ -5,18 +5,15 @@ from pathlib import Path
 import pytest
 
 from tests.grants.test_files_asked_for_at_a_call import SALES, SUMS
-from tests.interfaces.asking import agree, ended, home, press
+from tests.interfaces.asking import agree, home, press
 from tests.interfaces.support import create, flags, prompt
 from tests.kit import Ask, Expect, Say, Script, Wanted, contains, scripted, shows
 from tests.kit.program import knapper
 from tests.kit.terminal import terminal
 
-CALL = Wanted("csv_sum", {"path": "data/sales.csv"})
+CALL = Ask(Wanted("csv_sum", {"path": "data/sales.csv"}))
 ASKS = "? csv_sum is running and asks to read data/sales.csv"
-MADE: Script = [Ask(create(SUMS, "csv_sum")), Ask(CALL)]
-SUMMED: Script = [*MADE, Expect(Say("The sum is 6.5."), contains("6.5"))]
-TOLD = "may not: read data/sales.csv. The user was asked and said no."
-DENIED: Script = [*MADE, Expect(Say("I may not."), contains(TOLD))]
+GRANT = "knapper functions grant csv_sum --read data/sales.csv"
 
 
 @pytest.fixture(autouse=True)
@@ -34,20 +31,33 @@ def entries(root: Path) -> str:
     return file.read_text() if file.exists() else ""
 
 
-@pytest.mark.parametrize(
-    ("key", "kept"), [("y", 'read = ["data/sales.csv"]'), ("f", 'read = ["data/"]'), ("o", "")], ids=["y", "f", "o"]
-)
-def test_a_file_is_summed_in_one_turn_with_one_answer(tmp_path: Path, key: str, kept: str) -> None:
-    with prompt(SUMMED, tmp_path, environment=home(tmp_path)) as (screen, _):
-        screen.line("Sum the amounts in data/sales.csv")
-        screen.wait_for("is running and asks to")
-        press(screen, key)
-        ended(screen)
-        seen = screen.scrolled()
-    assert ASKS in seen
-    assert "The sum is 6.5." in seen
-    assert seen.count("? csv_sum") == 1
-    assert kept in entries(tmp_path)
+def test_a_file_is_read_by_one_answer_and_a_no_is_told(tmp_path: Path) -> None:
+    no = Expect(Say("I may not."), contains("may not: read data/sales.csv. The user was asked and said no."))
+    summed: Script = [CALL, Expect(Say("The sum is 6.5."), contains("6.5"))]
+    script: Script = [Ask(create(SUMS, "csv_sum")), CALL, no, *summed * 3]
+    with prompt(script, tmp_path, environment=home(tmp_path), columns=120) as (screen, _):
+        screen.do("Sum the amounts in data/sales.csv", ASKS)
+        press(screen, "n")
+        screen.wait_for("∙ ")
+        assert "→ no" in screen.scrolled()
+        assert "No such file" not in screen.scrolled()
+        screen.do('=csv_sum("data/sales.csv")', ASKS)  # a call by hand
+        press(screen, "n")
+        screen.wait_for("may not: read data/sales.csv. The question was answered with no.")
+        screen.wait_for("Call it again to be asked again.")
+        screen.wait_for(GRANT)
+        assert "nobody would be asked" not in screen.scrolled()
+        for turns, (key, kept) in enumerate((("o", ""), ("y", 'read = ["data/sales.csv"]'), ("f", 'read = ["data/"]'))):
+            screen.do("once more", ASKS)
+            press(screen, key)
+            screen.wait_count("The sum is 6.5.", turns + 1)
+            screen.wait_count("∙ ", turns + 2)
+            assert kept in entries(tmp_path)
+            if key == "o":
+                assert entries(tmp_path) == ""
+            elif key == "y":
+                screen.do("/grants csv_sum revoke data/sales.csv", "✓ csv_sum may no longer")
+        assert screen.scrolled().count("? csv_sum") == 5
 
 
 def test_a_question_on_a_text_file_is_served_by_a_starter_with_one_answer(tmp_path: Path) -> None:
@@ -59,63 +69,24 @@ def test_a_question_on_a_text_file_is_served_by_a_starter_with_one_answer(tmp_pa
         screen.line("How many words are in data/notes.txt?")
         screen.wait_for("? count_text is running and asks to read data/notes.txt")
         press(screen, "y")
-        ended(screen)
-        assert "Seven words." in screen.scrolled()
+        screen.wait_for("Seven words.")
     assert 'read = ["data/notes.txt"]' in entries(tmp_path)
 
 
-def test_a_no_is_told_and_nothing_says_that_the_file_is_missing(tmp_path: Path) -> None:
-    with prompt(DENIED, tmp_path, environment=home(tmp_path)) as (screen, _):
-        screen.line("Sum the amounts in data/sales.csv")
-        screen.wait_for(ASKS)
-        press(screen, "n")
-        ended(screen)
-        seen = screen.scrolled()
-    assert "→ no" in seen
-    assert "No such file" not in seen
-    assert entries(tmp_path) == ""
-
-
-@pytest.mark.parametrize(
-    ("extra", "told"),
-    [
-        (
-            (),
-            "Nobody can be asked here.\\nA human grants it with: knapper functions grant csv_sum --read data/sales",
-        ),
-        (("--approve", "allowed.toml"), "6.5"),
-    ],
-    ids=["unattended", "by a file"],
-)
-def test_a_one_shot_from_a_script_reads_what_a_file_lists_and_else_names_the_command(
-    tmp_path: Path, extra: tuple[str, ...], told: str
+def test_a_one_shot_from_a_script_names_the_command_or_reads_what_a_file_lists_and_a_terminal_asks(
+    tmp_path: Path,
 ) -> None:
     (tmp_path / "allowed.toml").write_text('[csv_sum]\nread = ["data/sales.csv"]\n')
-    with scripted([*MADE, Expect(Say("Done."), contains(told))]) as model:
-        done = knapper("run", *flags(model), "--message", "sum", *extra, cwd=tmp_path)
-    assert done.returncode == 0
-    if not extra:
-        assert "knapper functions grant csv_sum --read data/sales.csv" in done.stderr
-
-
-def test_a_call_by_hand_that_is_refused_says_what_to_do_to_its_human_and_nothing_to_a_model(tmp_path: Path) -> None:
-    (tmp_path / "functions").mkdir()
-    (tmp_path / "functions" / "sums.py").write_text(SUMS)
-    with prompt([], tmp_path, environment=home(tmp_path), columns=120) as (screen, _):
-        screen.line('=csv_sum("data/sales.csv")')
-        screen.wait_for(ASKS)
-        press(screen, "n")
-        screen.wait_for("may not: read data/sales.csv. The question was answered with no.")
-        screen.wait_for("Call it again to be asked again.")
-        screen.wait_for("knapper functions grant csv_sum --read data/sales.csv")
-        assert "nobody would be asked" not in screen.scrolled()
-
-
-def test_a_call_at_a_terminal_asks_for_the_file(tmp_path: Path) -> None:
-    (tmp_path / "functions").mkdir()
-    (tmp_path / "functions" / "sums.py").write_text(SUMS)
-    arguments = ("functions", "call", "csv_sum", "--args", '{"path": "data/sales.csv"}')
-    with terminal(*arguments, cwd=tmp_path, environment=home(tmp_path)) as screen:
+    told = contains(f"Nobody can be asked here.\\nA human grants it with: {GRANT[:-4]}")
+    script: Script = [Ask(create(SUMS, "csv_sum")), CALL, Expect(Say("Done."), told)]
+    with scripted([*script, CALL, Expect(Say("Done."), contains("6.5"))]) as model:
+        run = ("run", *flags(model), "--message", "sum")
+        unasked = knapper(*run, cwd=tmp_path, environment=home(tmp_path))
+        assert (unasked.returncode, GRANT in unasked.stderr) == (0, True)
+        listed = knapper(*run, "--approve", "allowed.toml", cwd=tmp_path, environment=home(tmp_path))
+        assert listed.returncode == 0
+    call = ("functions", "call", "csv_sum", "--args", '{"path": "data/sales.csv"}')
+    with terminal(*call, cwd=tmp_path, environment=home(tmp_path)) as screen:
         screen.wait_for(ASKS)
         agree(screen, "f")
         screen.wait_for("6.5")

@@ -170,7 +170,7 @@ def forge(root: Path, table: str, column: str, value: object) -> None:
     db.close()
 
 
-def test_a_forged_reading_decides_nothing_that_a_human_is_shown(workspace: Path, tmp_path: Path) -> None:
+def test_a_forged_reading_changes_nothing_shown_and_a_verdict_no_standing(workspace: Path, tmp_path: Path) -> None:
     shutil.copytree(workspace, root := tmp_path / "copy")
     db = sqlite3.connect(root / STATE / "state.db")
     db.execute("update reading set reading = replace(reading, 'Count the vowels', 'Harmless')")
@@ -179,17 +179,9 @@ def test_a_forged_reading_decides_nothing_that_a_human_is_shown(workspace: Path,
     db.close()
     listed = knapper("functions", "list", cwd=root).stdout
     assert ("Harmless" in listed, "Count the vowels" in listed) == (False, True)
-
-
-def test_a_forged_verdict_raises_no_standing(workspace: Path, tmp_path: Path) -> None:
-    shutil.copytree(workspace, root := tmp_path / "copy")
     forge(root, "verdict", "verdict", '{"problems": [], "fixes": [], "standing": "trial", "by": "human"}')
     done = knapper("functions", "show", FUNCTION, cwd=root)
-    assert "draft" in done.stdout  # as a function that was never judged
-    assert done.returncode == 0
-
-
-def test_every_command_is_tried() -> None:
+    assert (done.returncode, "draft" in done.stdout) == (0, True)  # as a function that was never judged
     assert set(WITH) <= {*COMMANDS}
 
 

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,22 +30,21 @@ class Watch:
         return self.now
 
 
-@pytest.mark.parametrize(
-    ("done", "total", "rate", "text"),
-    [
-        pytest.param(0, 100 * MB, None, "0 of 100 MB, 0%", id="nothing-known"),
-        pytest.param(40 * MB, 100 * MB, 2.0 * MB, "40 of 100 MB, 40%, 2.0 MB/s, 30 s left", id="seconds"),
-        pytest.param(400 * MB, 1117 * MB, 1.0 * MB, "400 of 1117 MB, 35%, 1.0 MB/s, 11 min 57 s left", id="minutes"),
-        pytest.param(0, 7200 * MB, 1.0 * MB, "0 of 7200 MB, 0%, 1.0 MB/s, 2 h 0 min left", id="hours"),
-        pytest.param(5 * MB, None, 1.0 * MB, "5 MB, 1.0 MB/s", id="size-unknown"),
-        pytest.param(100 * MB, 100 * MB, 1.0 * MB, "100 of 100 MB, 100%, 1.0 MB/s", id="all-here"),
-    ],
-)
-def test_progress_says_what_is_known_and_no_more(done: int, total: int | None, rate: float | None, text: str) -> None:
-    assert progress_text(done, total, rate) == text
+PROGRESS: dict[tuple[int, int | None, float | None], str] = {
+    (0, 100 * MB, None): "0 of 100 MB, 0%",
+    (40 * MB, 100 * MB, 2.0 * MB): "40 of 100 MB, 40%, 2.0 MB/s, 30 s left",
+    (400 * MB, 1117 * MB, 1.0 * MB): "400 of 1117 MB, 35%, 1.0 MB/s, 11 min 57 s left",
+    (0, 7200 * MB, 1.0 * MB): "0 of 7200 MB, 0%, 1.0 MB/s, 2 h 0 min left",
+    (5 * MB, None, 1.0 * MB): "5 MB, 1.0 MB/s",
+    (100 * MB, 100 * MB, 1.0 * MB): "100 of 100 MB, 100%, 1.0 MB/s",
+}
 
 
-def test_without_a_terminal_a_line_comes_at_every_tenth(capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_says_what_is_known_and_without_a_terminal_each_tenth_has_a_line(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for given, text in PROGRESS.items():
+        assert progress_text(*given) == text
     watch = Watch()
     with Download(watch) as download:
         download.hear(50 * MB, 100 * MB, "from a folder, continued")
@@ -99,23 +99,20 @@ def test_a_download_that_is_killed_goes_on_where_it_stopped(tmp_path: Path) -> N
     assert partial(tmp_path).stat().st_size >= kept
 
 
-@pytest.mark.parametrize(
-    ("source", "says", "code"),
-    [
-        pytest.param("nowhere", "nowhere is not there", 2, id="no-such-file"),
-        pytest.param(".", "holds nothing of", 2, id="a-folder-without-it"),
-        pytest.param("other", "it has 5 bytes, not 1,117,320,768", 2, id="another-file"),
-        pytest.param("ftp://host/file", "not an address that can be read", 2, id="no-web-address"),
-        pytest.param("http://[", "not an address that can be read", 2, id="no-address"),
-        pytest.param("http://127.0.0.1:9/f", "127.0.0.1 cannot be reached", 1, id="nobody-there"),
-    ],
-)
-def test_where_a_model_cannot_be_taken_from_is_said(tmp_path: Path, source: str, says: str, code: int) -> None:
+def test_where_a_model_cannot_be_taken_from_is_said(tmp_path: Path) -> None:
     home = {"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path)}
     (tmp_path / "other").write_bytes(b"12345")
-    done = knapper("models", "get", available()[0].name, "--from", source, cwd=tmp_path, environment=home)
-    assert (done.returncode, says in done.stderr, done.stdout) == (code, True, "")
-    assert not partial(tmp_path).exists()
+    for source, says, code in (
+        ("nowhere", "nowhere is not there", 2),
+        (".", "holds nothing of", 2),
+        ("other", "it has 5 bytes, not 1,117,320,768", 2),
+        ("ftp://host/file", "not an address that can be read", 2),
+        ("http://[", "not an address that can be read", 2),
+        ("http://127.0.0.1:9/f", "127.0.0.1 cannot be reached", 1),
+    ):
+        done = knapper("models", "get", available()[0].name, "--from", source, cwd=tmp_path, environment=home)
+        assert (done.returncode, says in done.stderr, done.stdout) == (code, True, ""), (source, done.stderr)
+        assert not partial(tmp_path).exists()
 
 
 def test_both_local_models_are_listed_and_the_abler_one_is_named_as_next(tmp_path: Path) -> None:
@@ -127,6 +124,8 @@ def test_both_local_models_are_listed_and_the_abler_one_is_named_as_next(tmp_pat
         ("local/qwen2.5-coder-0.5b", "0.49"),
     ]
     assert done.stderr.splitlines() == ["Next: knapper models get local/qwen2.5-coder-1.5b"]
+    asked = knapper("models", "path", rows[0][0], cwd=tmp_path, environment=home)
+    assert (asked.returncode, "knapper models get local/qwen2.5-coder-1.5b" in asked.stderr) == (2, True)
 
 
 def test_a_removed_model_is_gone_with_all_that_belongs_to_it(tmp_path: Path) -> None:
@@ -143,11 +142,8 @@ def test_a_removed_model_is_gone_with_all_that_belongs_to_it(tmp_path: Path) -> 
     assert {file.name for file in folder.iterdir()} == {"another.gguf", f"{known.file}.of-somebody"}
     again = knapper("models", "remove", known.name, cwd=tmp_path, environment=home)
     assert (again.returncode, "Nothing of" in again.stderr) == (2, True)
-
-
-def test_a_model_that_nobody_knows_is_not_removed(tmp_path: Path) -> None:
-    done = knapper("models", "remove", "../../etc", cwd=tmp_path)
-    assert (done.returncode, "There is no local model" in done.stderr) == (2, True)
+    unknown = knapper("models", "remove", "../../etc", cwd=tmp_path, environment=home)
+    assert (unknown.returncode, "There is no local model" in unknown.stderr) == (2, True)
 
 
 STANDIN = Path(__file__).parents[1] / "kit" / "standin"
@@ -192,64 +188,35 @@ def serving(content: bytes, asked: list[str]) -> Iterator[str]:
         server.close()
 
 
-@pytest.mark.parametrize("how", [("--message", "Good morning!"), ()], ids=["message", "pipe"])
-def test_a_local_model_that_is_named_is_fetched_and_answers(tmp_path: Path, how: tuple[str, ...]) -> None:
+def test_a_local_model_that_is_named_is_fetched_once_and_answers(tmp_path: Path) -> None:
     asked: list[str] = []
+    run = ("run", "--model", "local")
     with serving(b"ready", asked) as url:
-        runs = [
-            knapper(
-                *("run", "--model", "local", *how),
-                cwd=tmp_path,
-                given="" if how else "Good morning!\n",
-                environment=folders(tmp_path),
-                first=small(url, b"ready"),
-            )
-            for _ in range(2)
-        ]
+        around: dict[str, Any] = {"cwd": tmp_path, "environment": folders(tmp_path), "first": small(url, b"ready")}
+        runs = [knapper(*run, "--message", "Good morning!", **around), knapper(*run, given="Good morning!\n", **around)]
     for done in runs:
-        assert done.returncode == 0, done.stderr
-        assert done.stdout.endswith("Good morning!\n")
-    assert "from 127.0.0.1" in runs[0].stderr
-    assert "from 127.0.0.1" not in runs[1].stderr
+        assert (done.returncode, done.stdout[-14:]) == (0, "Good morning!\n"), done.stderr
+    assert ["from 127.0.0.1" in done.stderr for done in runs] == [True, False]
     assert asked == ["/small.gguf"]
 
 
-def test_a_local_model_that_cannot_be_fetched_says_what_is_missing(tmp_path: Path) -> None:
+def test_a_local_model_that_cannot_or_may_not_be_fetched_says_what_is_missing(tmp_path: Path) -> None:
+    (bare := tmp_path / "bare").mkdir()
     around = folders(tmp_path) | NOWHERE
-    done = knapper("run", "--model", "local", "--message", "hi", cwd=tmp_path, environment=around, first=engine())
+    hi = ("run", "--message", "hi")
+    done = knapper(*hi, "--model", "local", cwd=tmp_path, environment=around, first=engine())
     assert (done.returncode, done.stdout) == (1, "")
     for part in ("could not be fetched: huggingface.co cannot be reached", "is not available", "--from FILE"):
         assert part in done.stderr, part
-
-
-def test_a_model_that_only_the_settings_name_is_not_fetched_unasked(tmp_path: Path) -> None:
-    (tmp_path / "knapper.toml").write_text('[model]\nname = "local"\n')
-    around = folders(tmp_path) | NOWHERE
-    done = knapper("run", "--message", "hi", cwd=tmp_path, environment=around, first=engine())
-    assert (done.returncode, done.stdout) == (1, "")
+    done = knapper(*hi, "--model", "local", "-C", ".", cwd=bare, environment=around, first=engine())
+    assert (done.returncode, "is not a workspace" in done.stderr, "huggingface" in done.stderr) == (1, True, False)
+    (tmp_path / "knapper.toml").write_text('[model]\nname = "local"\n')  # it is not fetched unasked
+    done = knapper(*hi, cwd=tmp_path, environment=around, first=engine())
+    assert (done.returncode, done.stdout, "huggingface" in done.stderr) == (1, "", False)
     assert "The weights of qwen2.5-coder-1.5b are not here." in done.stderr
     assert "knapper models get qwen2.5-coder-1.5b" in done.stderr
-    assert "huggingface" not in done.stderr
-
-
-def test_no_weights_are_fetched_where_there_is_no_workspace(tmp_path: Path) -> None:
-    (tmp_path / "bare").mkdir()
-    around = folders(tmp_path) | NOWHERE
-    done = knapper(
-        "run",
-        "--model",
-        "local",
-        "--message",
-        "hi",
-        "-C",
-        ".",
-        cwd=tmp_path / "bare",
-        environment=around,
-        first=engine(),
-    )
-    assert done.returncode == 1
-    assert "is not a workspace" in done.stderr
-    assert "huggingface" not in done.stderr
+    done = knapper("doctor", cwd=tmp_path, environment=around, first=engine())
+    assert "✗ model: The weights of qwen2.5-coder-1.5b are not here. knapper models get" in done.stdout
 
 
 def test_local_is_the_best_model_that_is_here_or_else_the_recommended_one(
@@ -263,9 +230,3 @@ def test_local_is_the_best_model_that_is_here_or_else_the_recommended_one(
     file.touch()
     os.truncate(file, smaller.size)
     assert named("local") == smaller
-
-
-def test_the_doctor_says_that_the_weights_of_the_model_are_not_here(tmp_path: Path) -> None:
-    around = folders(tmp_path) | {"KNAPPER_MODEL_NAME": "local"}
-    done = knapper("doctor", cwd=tmp_path, environment=around, first=engine())
-    assert "✗ model: The weights of qwen2.5-coder-1.5b are not here. knapper models get" in done.stdout

@@ -3,12 +3,11 @@
 import json
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.interfaces.asking import CALL, DONE, home, made, service
+from tests.interfaces.asking import CALL, DONE, home, made
 from tests.interfaces.support import flags
 from tests.kit import Ask, Expect, Fail, Say, Script, Wanted, contains, scripted
 from tests.kit.program import Program, knapper, surroundings
@@ -19,49 +18,41 @@ LISTS = Ask(Wanted("list_functions"))
 SLOWLY = "so it goes on and on " * 30
 
 
-@pytest.fixture
-def place() -> Iterator[str]:
-    with service() as found:
-        yield found
-
-
 def allowed(root: Path, text: str) -> str:
     file = root / "allowed.toml"
     file.write_text(text)
     return str(file)
 
 
-@pytest.mark.parametrize("extra", [(), ("--json",)], ids=["plain", "json"])
-def test_a_question_from_a_pipe_is_answered_without_a_control_character(tmp_path: Path, extra: tuple[str, ...]) -> None:
-    with scripted([Expect(Say("\x1b[31mred\u202e\x07"), contains("what\ncolour?"))]) as model:
-        done = knapper("run", *flags(model), "--message", "-", *extra, cwd=tmp_path, given="what\ncolour?\n")
-    assert done.returncode == 0
-    assert not CONTROL.search(done.stdout + done.stderr)
-    assert ("turn_ended" if extra else "\\x1b[31mred") in done.stdout
+def test_a_question_from_a_pipe_is_answered_without_a_control_character(tmp_path: Path) -> None:
+    with scripted([Expect(Say("\x1b[31mred\u202e\x07"), contains("what\ncolour?"))] * 2) as model:
+        for extra, shows in (((), "\\x1b[31mred"), (("--json",), "turn_ended")):
+            given = ("run", *flags(model), "--message", "-", *extra)
+            done = knapper(*given, cwd=tmp_path, given="what\ncolour?\n")
+            assert (done.returncode, shows in done.stdout) == (0, True)
+            assert not CONTROL.search(done.stdout + done.stderr)
 
 
-@pytest.mark.parametrize(
-    ("script", "arguments", "code", "says"),
-    [
-        ([Say("Yes.")], ("--message", "hi"), 0, "Yes."),
-        ([Fail(401)], ("--message", "hi"), 1, "key"),
-        ([Fail(401)], ("--message", "hi", "--json"), 1, "key"),
-        ([LISTS, LISTS], ("--message", "hi", "--max-steps", "2"), 1, "limit of steps"),
-        ([], ("--message", " "), 2, "The message is empty"),
-        ([], ("--message", "hi", "--max-steps", "0"), 2, "max"),
-        ([], ("--message", "hi", "--approve", "ask"), 2, "--approve"),
-        ([], ("--message", "hi", "--approve", "nowhere.toml"), 2, "nowhere.toml"),
-        ([Say("Yes.")], ("--message", "hi", "--agent", "other", "--approve", "deny"), 0, "Yes."),
-    ],
-    ids=["done", "failed", "json-failed", "steps", "empty", "no-steps", "nobody-to-ask", "no-file", "other-agent"],
-)
-def test_an_exit_code_says_whether_it_was_done(
-    tmp_path: Path, script: Script, arguments: tuple[str, ...], code: int, says: str
-) -> None:
-    with scripted(script) as model:
-        done = knapper("run", *flags(model), *arguments, cwd=tmp_path)
-    assert done.returncode == code, done.stderr
-    assert says in done.stdout + done.stderr
+CODES: list[tuple[Script, tuple[str, ...], int, str]] = [
+    ([Say("Yes.")], (), 0, "Yes."),
+    ([Fail(401)], (), 1, "key"),
+    ([Fail(401)], ("--json",), 1, "key"),
+    ([LISTS, LISTS], ("--max-steps", "2"), 1, "limit of steps"),
+    ([], ("--message", " "), 2, "The message is empty"),
+    ([], ("--max-steps", "0"), 2, "max"),
+    ([], ("--approve", "ask"), 2, "--approve"),
+    ([], ("--approve", "nowhere.toml"), 2, "nowhere.toml"),
+    ([], ("--approve", "wrong.toml"), 2, "cannot be granted"),
+    ([Say("Yes.")], ("--agent", "other", "--approve", "deny"), 0, "Yes."),
+]
+
+
+def test_an_exit_code_says_whether_it_was_done(tmp_path: Path) -> None:
+    (tmp_path / "wrong.toml").write_text('[weather]\nnetwork = ["http://x/y"]\n')
+    for script, arguments, code, says in CODES:
+        with scripted(script) as model:
+            done = knapper("run", *flags(model), "--message", "hi", *arguments, cwd=tmp_path)
+        assert (done.returncode, says in done.stdout + done.stderr) == (code, True), (arguments, done.stderr)
 
 
 def test_the_message_of_a_turn_that_failed_does_not_go_along_with_the_next(tmp_path: Path) -> None:
@@ -83,23 +74,14 @@ def cut_off(root: Path, *arguments: str) -> None:
 
 
 def test_a_turn_that_was_killed_goes_on_with_resume_and_then_takes_the_message(tmp_path: Path) -> None:
+    slow = Say(SLOWLY, pause_s=0.05)
     goes_on = Expect(Say("As I said."), contains("cut off. Go on"))
-    with scripted([Say(SLOWLY, pause_s=0.05), goes_on, Say("And that.")]) as model:
+    with scripted([slow, goes_on, Say("And that."), slow, Say("Onwards.")]) as model:
         cut_off(tmp_path, *flags(model), "--message", "tell me all")
         done = knapper("run", *flags(model), "--resume", "--message", "and more", cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (0, "As I said.\nAnd that.\n")
-
-
-def test_resume_with_nothing_to_go_on_with_asks_no_model(tmp_path: Path) -> None:
-    with scripted([Say("Here.")]) as model:
-        knapper("run", *flags(model), "--message", "hi", cwd=tmp_path)
+        assert (done.returncode, done.stdout) == (0, "As I said.\nAnd that.\n")
         done = knapper("run", *flags(model), "--resume", cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (0, "")
-    assert "Nothing was interrupted" in done.stderr
-
-
-def test_the_prompt_resumes_by_itself_where_that_was_asked(tmp_path: Path) -> None:
-    with scripted([Say(SLOWLY, pause_s=0.05), Say("Onwards.")]) as model:
+        assert (done.returncode, done.stdout, "Nothing was interrupted" in done.stderr) == (0, "", True)
         cut_off(tmp_path, *flags(model), "--message", "tell me all")
         with terminal("run", *flags(model), "--resume", cwd=tmp_path) as screen:
             screen.wait_for("Onwards.")
@@ -118,22 +100,13 @@ def test_a_file_grants_what_it_lists_for_this_run_alone(tmp_path: Path, place: s
     assert not (tmp_path / "functions" / "grants.toml").exists()
 
 
-@pytest.mark.parametrize("text", ["", '[other]\nnetwork = ["{}"]', '[weather]\nnetwork = ["elsewhere.example"]'])
-def test_a_file_grants_nothing_that_it_does_not_list(tmp_path: Path, place: str, text: str) -> None:
-    file = allowed(tmp_path, text.format(place))
-    told = Expect(DONE, contains("Nobody can be asked here."))
-    with scripted([made(place), told, DONE]) as model:
-        run = "run", *flags(model), "--message", "go", "--approve", file
-        done = knapper(*run, cwd=tmp_path, environment=home(tmp_path))
-    assert done.stderr.count("! denied because nobody can be asked here: weather") == 1
-
-
-def test_a_file_that_lists_what_cannot_be_granted_is_a_wrong_option(tmp_path: Path) -> None:
-    with scripted([]) as model:
-        file = allowed(tmp_path, '[weather]\nnetwork = ["http://x/y"]\n')
-        done = knapper("run", *flags(model), "--message", "go", "--approve", file, cwd=tmp_path)
-    assert done.returncode == 2
-    assert "cannot be granted" in done.stderr
+def test_a_file_grants_nothing_that_it_does_not_list(tmp_path: Path, place: str) -> None:
+    for text in ("", f'[other]\nnetwork = ["{place}"]', '[weather]\nnetwork = ["elsewhere.example"]'):
+        told = Expect(DONE, contains("Nobody can be asked here."))
+        with scripted([made(place), told, DONE]) as model:
+            run = "run", *flags(model), "--message", "go", "--approve", allowed(tmp_path, text)
+            done = knapper(*run, cwd=tmp_path, environment=home(tmp_path))
+        assert done.stderr.count("! denied because nobody can be asked here: weather") == 1, text
 
 
 @pytest.mark.parametrize(("extra", "asks"), [((), True), (("--approve", "deny"), False)], ids=["usual", "deny"])
@@ -172,18 +145,13 @@ def set_aside(root: Path) -> list[str]:
     return [path.name for path in (root / ".knapper").glob("state.db.*-*")]
 
 
-@pytest.mark.parametrize("command", [("log",), ("calls", "list"), ("memory", "show"), ("run", "--message", "hi")])
-def test_a_state_of_another_key_is_left_where_it_is_where_nobody_is_asked(
-    tmp_path: Path, elsewhere: dict[str, str], command: tuple[str, ...]
-) -> None:
-    refused = knapper(*command, cwd=tmp_path, environment=elsewhere)
-    assert (refused.returncode, set_aside(tmp_path)) == (1, []), refused.stderr
-    assert "does not carry your seal" in refused.stderr
-    assert "knapper state set-aside" in refused.stderr
+def test_a_state_of_another_key_stays_unless_a_command_sets_it_aside(tmp_path: Path, elsewhere: dict[str, str]) -> None:
+    for command in (("log",), ("calls", "list"), ("memory", "show"), ("run", "--message", "hi")):
+        refused = knapper(*command, cwd=tmp_path, environment=elsewhere)
+        assert (refused.returncode, set_aside(tmp_path)) == (1, []), refused.stderr
+        assert "does not carry your seal" in refused.stderr
+        assert "knapper state set-aside" in refused.stderr
     assert "Good day." in knapper("log", cwd=tmp_path).stdout
-
-
-def test_a_state_of_another_key_is_set_aside_and_adopted_by_commands(tmp_path: Path, elsewhere: dict[str, str]) -> None:
     done = knapper("state", "set-aside", "--json", cwd=tmp_path, environment=elsewhere)
     (name,) = set_aside(tmp_path)
     assert json.loads(done.stdout) == {"set_aside": name}

@@ -4,17 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.interfaces.support import COUNT_VOWELS, FLAWED, prompt
 from tests.kit.program import knapper
-
-
-@pytest.fixture
-def grown(tmp_path: Path) -> Path:
-    (tmp_path / "functions").mkdir()
-    (tmp_path / "functions" / "words.py").write_text(COUNT_VOWELS)
-    return tmp_path
 
 
 def functions(cwd: Path, verb: str, *words: str, code: int = 0, given: str = "") -> Any:
@@ -35,24 +26,26 @@ def test_a_script_looks_at_the_past_of_a_function_and_goes_back(grown: Path) -> 
     assert (grown / "functions" / "words.py").read_text() == COUNT_VOWELS
 
 
-def test_a_deleted_function_comes_back_to_the_file_that_it_was_deleted_from(grown: Path) -> None:
+def test_a_deleted_function_comes_back_to_its_file_or_by_an_import_and_both_are_in_its_history(grown: Path) -> None:
+    (grown / "words.py").write_text(COUNT_VOWELS)
     knapper("functions", "list", cwd=grown)
     (grown / "functions" / "words.py").rename(grown / "functions" / "letters.py")
     knapper("functions", "list", cwd=grown)
-    knapper("functions", "delete", "count_vowels", cwd=grown)
+    assert functions(grown, "delete", "count_vowels")["deleted"] == "count_vowels"
+    history = knapper("functions", "history", "count_vowels", cwd=grown)
+    newest, *_, oldest = history.stdout.splitlines()
+    assert (newest.split()[1], oldest.split()[0]) == ("deleted", "1")
+    assert history.stderr == "It is deleted. Next: knapper functions rollback count_vowels\n"
+    wrong = knapper("functions", "rollback", "count_vowels", "7", cwd=grown)
+    assert (wrong.returncode, "has no version `7`" in wrong.stderr, "Its versions: " in wrong.stderr) == (2, True, True)
+    assert "brought back" not in wrong.stdout
     assert functions(grown, "rollback", "count_vowels")["admitted"]
     assert [path.name for path in (grown / "functions").glob("*.py")] == ["letters.py"]
-
-
-def test_a_function_that_is_deleted_and_imported_again_has_both_in_its_history(grown: Path) -> None:
-    (grown / "words.py").write_text(COUNT_VOWELS)
-    (grown / "functions" / "words.py").rename(grown / "functions" / "letters.py")
-    knapper("functions", "list", cwd=grown)
-    knapper("functions", "delete", "count_vowels", cwd=grown)
+    functions(grown, "delete", "count_vowels")
     knapper("functions", "import", "words.py", cwd=grown)
     versions = functions(grown, "history", "count_vowels")["versions"]
-    assert [each["what"] for each in versions] == ["created", "deleted", "restored"]
-    assert [each["module"] for each in versions] == ["letters", "letters", "words"]
+    assert [each["what"] for each in versions][-3:] == ["restored", "deleted", "restored"]
+    assert [each["module"] for each in versions][-2:] == ["letters", "words"]
 
 
 def test_each_rollback_goes_one_version_further_back_and_says_to_which_until_there_is_none(grown: Path) -> None:
@@ -82,23 +75,6 @@ def test_a_rollback_after_a_deletion_that_was_taken_back_goes_before_it(grown: P
     assert file.read_text() == COUNT_VOWELS
 
 
-def test_people_read_the_past_in_columns_and_what_is_missing_is_named(grown: Path) -> None:
-    assert functions(grown, "delete", "count_vowels")["deleted"] == "count_vowels"
-    history = knapper("functions", "history", "count_vowels", cwd=grown)
-    newest, oldest = history.stdout.splitlines()
-    assert (newest.split()[:2], oldest.split()[0]) == (["2", "deleted"], "1")
-    assert history.stderr == "It is deleted. Next: knapper functions rollback count_vowels\n"
-    wrong = knapper("functions", "rollback", "count_vowels", "7", cwd=grown)
-    assert (wrong.returncode, "has no version `7`" in wrong.stderr, "Its versions: 1 (" in wrong.stderr) == (
-        2,
-        True,
-        True,
-    )
-    assert "brought back" not in wrong.stdout
-    assert knapper("functions", "rollback", "count_vowels", cwd=grown).returncode == 0
-    assert (grown / "functions" / "words.py").read_text() == COUNT_VOWELS
-
-
 def test_a_refused_candidate_is_seen_and_confirmed_by_a_script(tmp_path: Path) -> None:
     create = ("count_vowels", "--module", "words", "--file", "-")
     assert knapper("functions", "pending", cwd=tmp_path).stderr == "There are no rejected candidates.\n"
@@ -123,17 +99,11 @@ def test_an_example_is_added_by_a_script_or_refused_with_both_values(grown: Path
 
 
 def test_at_the_prompt_what_waits_is_settled_and_an_example_is_kept(tmp_path: Path) -> None:
-    (tmp_path / "functions").mkdir()
     knapper("functions", "create", "count_vowels", "--module", "words", cwd=tmp_path, given=FLAWED)
     with prompt([], tmp_path, columns=120) as (screen, _):
-        screen.line("/pending")
-        screen.wait_for("If the returned results are right: /confirm count_vowels")
-        screen.line("/confirm count_vowels")
-        screen.wait_for("its result was confirmed, not predicted")
-        screen.line('/example count_vowels count_vowels("banana") = 4')
-        screen.wait_for("it returned `3`")
-        screen.line('/example count_vowels count_vowels("banana") = 3')
-        screen.wait_for("✓ count_vowels added to words")
-        screen.line("/pending")
-        screen.wait_for("There are no rejected candidates.")
+        screen.do("/pending", "If the returned results are right: /confirm count_vowels")
+        screen.do("/confirm count_vowels", "its result was confirmed, not predicted")
+        screen.do('/example count_vowels count_vowels("banana") = 4', "it returned `3`")
+        screen.do('/example count_vowels count_vowels("banana") = 3', "✓ count_vowels added to words")
+        screen.do("/pending", "There are no rejected candidates.")
     assert '>>> count_vowels("banana")\n        3\n' in (tmp_path / "functions" / "words.py").read_text()

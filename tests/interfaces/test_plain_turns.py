@@ -6,11 +6,10 @@ import signal
 import subprocess
 from pathlib import Path
 
-from tests.interfaces.asking import agree
 from tests.interfaces.support import COUNT_VOWELS, HERE, create, flags
-from tests.kit import Ask, Expect, Say, Script, Wanted, contains, scripted
+from tests.kit import Ask, Say, Script, Wanted, scripted
 from tests.kit.program import knapper, surroundings
-from tests.kit.terminal import CTRL_C, KNAPPER, terminal
+from tests.kit.terminal import KNAPPER
 
 GROW: Script = [Ask(create(COUNT_VOWELS)), Ask(Wanted("count_vowels", {"text": "queueing"})), Say("There are **5**.")]
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -37,24 +36,15 @@ def test_what_is_not_utf_8_is_refused_before_anything_is_sent_or_kept(tmp_path: 
     assert "failed" not in typed.stderr + argued.stderr + briefed.stderr
 
 
-def test_a_line_of_a_pipe_that_is_not_utf_8_is_not_sent_and_the_next_one_is(tmp_path: Path) -> None:
-    with scripted([Expect(Say("Hello."), contains("good"))]) as model:
-        done = knapper("run", *flags(model), cwd=tmp_path, given=b"caf\xe9 menu\ngood\n")
-    told, reply = done.stdout.splitlines()[0], done.stdout.splitlines()[-1]
-    assert (told, reply) == ("✗ The message is not text in UTF-8, and was not sent.", "Hello.")
-
-
-def test_each_line_of_a_pipe_is_a_turn_or_a_command(tmp_path: Path) -> None:
+def test_each_line_of_a_pipe_is_a_turn_or_a_command_if_it_is_utf_8(tmp_path: Path) -> None:
+    lines = b"first\n\n/functions\nsecond\n" + b"caf\xe9 menu"
     with scripted([Say("One."), Say("Two.")]) as model:
-        done = knapper("run", *flags(model), cwd=tmp_path, given="first\n\n/functions\nsecond")
-    assert (done.returncode, done.stdout) == (0, "One.\nNo functions. Ask for one.\nTwo.\n")
-
-
-def test_a_pipe_without_a_line_is_said_to_be_empty(tmp_path: Path) -> None:
-    with scripted([]) as model:
-        done = knapper("run", *flags(model), cwd=tmp_path, given="\n")
-    assert (done.returncode, done.stdout) == (0, "")
-    assert "standard input is empty. Next: knapper run --message TEXT, or knapper run, where you type" in done.stderr
+        done = knapper("run", *flags(model), cwd=tmp_path, given=lines)
+        empty = knapper("run", *flags(model), cwd=tmp_path, given="\n")
+    refused = "✗ The message is not text in UTF-8, and was not sent.\n  Send it in UTF-8."
+    assert done.stdout == f"One.\nNo functions. Ask for one.\nTwo.\n{refused}\n"
+    assert (empty.returncode, empty.stdout) == (0, "")
+    assert "standard input is empty. Next: knapper run --message TEXT, or knapper run, where you type" in empty.stderr
 
 
 def test_events_are_json_lines_that_end_with_the_turn(tmp_path: Path) -> None:
@@ -86,19 +76,6 @@ def test_ctrl_c_ends_a_one_shot_turn_with_a_valid_history(tmp_path: Path) -> Non
         assert knapper("run", *flags(model), "--message", "there?", cwd=tmp_path).stdout == "Here.\n"
 
 
-def test_lines_alone_can_be_asked_for_at_any_terminal(tmp_path: Path) -> None:
-    with (
-        scripted([Say("Plainly.")]) as model,
-        terminal("run", *flags(model), "--plain", cwd=tmp_path) as screen,
-    ):
-        screen.wait_for("›")
-        screen.type("hello\n")
-        screen.wait_for("Plainly.")
-        screen.type("\x04")
-        assert screen.exit_code() == 0
-        assert "\x1b[?" not in screen.sent.decode()  # nothing is redrawn
-
-
 def test_what_a_function_prints_is_an_event_and_no_line_of_its_own(tmp_path: Path) -> None:
     (tmp_path / "functions").mkdir()
     (tmp_path / "functions" / "says.py").write_text(
@@ -111,42 +88,3 @@ def test_what_a_function_prints_is_an_event_and_no_line_of_its_own(tmp_path: Pat
         assert not CONTROL.search((done.stdout + done.stderr).replace("\n", ""))
         events = [json.loads(line) for line in done.stdout.splitlines()] if form else []
         assert [one["text"] for one in events if one["type"] == "printed"] == (["so\x1b[5m\n"] if form else [])
-
-
-def test_ctrl_c_at_the_line_of_a_dumb_terminal_leaves_at_once(tmp_path: Path) -> None:
-    with (
-        scripted([]) as model,
-        terminal("run", *flags(model), cwd=tmp_path, environment={"TERM": "dumb"}) as screen,
-    ):
-        screen.wait_for("›")
-        screen.type(CTRL_C)
-        assert screen.exit_code() == 1
-
-
-def test_a_human_at_a_dumb_terminal_is_greeted_and_asked_before_a_function_goes(tmp_path: Path) -> None:
-    (tmp_path / "functions").mkdir()
-    kept = tmp_path / "functions" / "words.py"
-    kept.write_text(COUNT_VOWELS)
-    with (
-        scripted([]) as model,
-        terminal("run", *flags(model), cwd=tmp_path, environment={"TERM": "dumb"}, columns=110) as screen,
-    ):
-        screen.wait_for("/help lists")
-        for answer, times in (("n\n", 1), (CTRL_C, 2)):
-            screen.type("/delete count_vowels\n")
-            screen.wait_count("and Enter for yes.", times)
-            screen.type(answer)
-            screen.wait_count("Nothing was deleted.", times)
-            assert kept.exists()
-        screen.type("/delete count_vowels\n")
-        screen.wait_count("and Enter for yes.", 3)
-        screen.type("maybe\n")
-        screen.wait_for("“maybe” is not “y”")
-        screen.wait_count("Nothing was deleted.", 3)
-        assert kept.exists()
-        screen.type("/delete count_vowels\n")
-        screen.wait_count("and Enter for yes.", 4)
-        agree(screen)
-        screen.wait_for("✓ deleted count_vowels from words")
-        screen.type("\x04")
-        assert screen.exit_code() == 0

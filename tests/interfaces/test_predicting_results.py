@@ -18,11 +18,11 @@ QUESTION = re.compile(r"What must (shipping\(.*?\)) return\?")
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    (tmp_path / "functions").mkdir()
-    (tmp_path / "shipping.py").write_text(SHIPPING)
-    (tmp_path / "wrong.py").write_text(WRONG)
-    return tmp_path
+def folder(folder: Path) -> Path:
+    """A workspace with files of functions whose examples leave much open."""
+    (folder / "shipping.py").write_text(SHIPPING)
+    (folder / "wrong.py").write_text(WRONG)
+    return folder
 
 
 def created(folder: Path, file: str = "shipping.py") -> dict[str, Any]:
@@ -39,10 +39,10 @@ def test_in_a_pipe_the_calls_are_named_with_the_command_that_gives_their_results
     assert "Next: knapper functions confirm shipping --expected RESULT" in done.stderr
     waiting = knapper("functions", "pending", cwd=folder)
     assert "knapper functions confirm shipping" in waiting.stdout + waiting.stderr
-
-
-def test_a_script_gives_the_results_on_the_command_line(folder: Path) -> None:
     calls = created(folder)["challenges"]
+    few = knapper("functions", "confirm", "shipping", "--expected", right(calls[0]), cwd=folder)
+    assert (few.returncode, f"Expected {len(calls)} results, but got 1." in few.stderr) == (2, True)
+    assert ", ".join(calls) in few.stderr
     given = [word for call in calls for word in ("--expected", right(call))]
     done = knapper("functions", "confirm", "shipping", *given, "--json", cwd=folder)
     verdict = json.loads(done.stdout)
@@ -57,14 +57,6 @@ def test_a_script_whose_results_disagree_reads_both(folder: Path) -> None:
     done = knapper("functions", "confirm", "shipping", *given, cwd=folder)
     assert done.returncode == 1
     assert re.search(r"example-disagrees: for `shipping\(.*\)` you wrote `.*`, it returned `.*`", done.stdout)
-
-
-def test_a_script_that_gives_too_few_results_is_told_how_many_are_asked_for(folder: Path) -> None:
-    calls = created(folder)["challenges"]
-    done = knapper("functions", "confirm", "shipping", "--expected", right(calls[0]), cwd=folder)
-    assert done.returncode == 2
-    assert f"Expected {len(calls)} results, but got 1." in done.stderr
-    assert ", ".join(calls) in done.stderr
 
 
 def test_at_a_terminal_each_result_is_asked_for(folder: Path) -> None:
@@ -87,32 +79,16 @@ def asked_of(screen: Terminal) -> list[str]:
     return QUESTION.findall(screen.scrolled())
 
 
-def test_at_a_terminal_the_end_of_input_leaves_the_candidate_pending(folder: Path) -> None:
-    with terminal("functions", "create", "shipping", "shipping.py", cwd=folder, columns=200) as screen:
-        screen.wait_for("return?")
-        screen.type(CTRL_D)
-        screen.wait_for("functions confirm shipping --expected RESULT")
-        assert screen.exit_code() == 1
-
-
-def test_at_a_terminal_it_is_said_why_results_are_asked_for_and_enter_alone_is_none(folder: Path) -> None:
+def test_at_a_terminal_it_is_said_why_results_are_asked_for_and_neither_enter_nor_the_end_is_one(folder: Path) -> None:
     with terminal("functions", "create", "shipping", "shipping.py", cwd=folder, columns=200) as screen:
         screen.wait_for("The examples of shipping leave these calls open.")
         screen.wait_for("return?")
-        screen.line("")
-        screen.wait_for("Type it as Python prints it")
+        screen.do("", "Type it as Python prints it")
         screen.wait(lambda: len(asked_of(screen)) == 2, "the question once more")
-        screen.line("")
+        screen.type(CTRL_D)
         screen.wait_for("functions confirm shipping --expected RESULT")
         assert screen.exit_code() == 1
         assert "you wrote" not in screen.scrolled()
-
-
-def test_the_value_of_a_draft_that_one_calls_oneself_is_marked(folder: Path) -> None:
-    (folder / "functions" / "half.py").write_text('def half(of: int) -> float:\n    """Halve."""\n    return of / 2\n')
-    with prompt([], folder, columns=110) as (screen, _):
-        screen.line("=half(5)")
-        screen.wait_for("[unproven: no example proves this function]")
 
 
 def test_a_script_that_calls_a_function_reads_what_is_unproven_of_it(folder: Path) -> None:
@@ -131,12 +107,12 @@ def test_a_script_that_calls_a_function_reads_what_is_unproven_of_it(folder: Pat
 
 
 def test_at_the_prompt_the_results_follow_the_name(folder: Path) -> None:
+    (folder / "functions" / "half.py").write_text('def half(of: int) -> float:\n    """Halve."""\n    return of / 2\n')
     calls = created(folder)["challenges"]
     with prompt([], folder, columns=200) as (screen, _model):
-        screen.line("/pending")
-        screen.wait_for("Say what the calls must return: /confirm shipping")
-        screen.line(f"/confirm shipping = {', '.join(map(right, calls))}")
-        screen.wait_for("added to grown, on trial")
+        screen.do("/pending", "Say what the calls must return: /confirm shipping")
+        screen.do(f"/confirm shipping = {', '.join(map(right, calls))}", "added to grown, on trial")
+        screen.do("=half(5)", "[unproven: no example proves this function]")
 
 
 async def test_a_program_is_asked_in_the_verdict_and_answers_by_confirming(folder: Path) -> None:

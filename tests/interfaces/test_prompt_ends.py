@@ -16,35 +16,33 @@ from tests.kit.program import Program
 from tests.kit.terminal import Knapper, Terminal, terminal
 
 SLOW = Say("one two three four five six seven eight nine ten " * 20, pause_s=0.05)
-ENDS = [pytest.param(signal.SIGTERM, 143, id="SIGTERM"), pytest.param(signal.SIGHUP, 129, id="SIGHUP")]
 
 
 def is_cooked(screen: Terminal) -> bool:
     return bool(termios.tcgetattr(screen.fileno())[3] & termios.ICANON)
 
 
-@pytest.mark.parametrize(("number", "code"), ENDS)
-def test_a_signal_to_end_leaves_a_clean_screen_and_a_usable_terminal(tmp_path: Path, number: int, code: int) -> None:
-    with prompt([], tmp_path) as (screen, _):
-        assert not is_cooked(screen)
-        os.kill(screen.process.pid, number)
-        assert screen.exit_code() == code
-        assert is_cooked(screen)
-        assert not any("sandbox" in row or "›" in row for row in screen.screen())
-
-
-@pytest.mark.parametrize(("number", "code"), ENDS)
-def test_a_signal_in_a_turn_ends_it_and_the_conversation_goes_on_later(tmp_path: Path, number: int, code: int) -> None:
-    with prompt([SLOW], tmp_path) as (screen, _):
-        screen.line("tell me a story")
-        screen.wait_for("one two three")
-        os.kill(screen.process.pid, number)
-        assert screen.exit_code() == code
-    with prompt([Expect(Say("Here."), contains("The user ended the turn here."))], tmp_path) as (screen, _):
-        screen.wait_for("continues: you wrote 1 message")
-        screen.line("still there?")
-        screen.wait_for("Here.")
-        assert leave(screen) == 0
+def test_a_signal_or_a_closed_window_ends_a_turn_and_the_conversation_goes_on_later(tmp_path: Path) -> None:
+    here = Expect(Say("Here."), contains("The user ended the turn here."))
+    for said, (number, code) in enumerate(((signal.SIGTERM, 143), (signal.SIGHUP, 129), (None, 129))):
+        with prompt([here, SLOW] if said else [SLOW], tmp_path) as (screen, _):
+            if said:
+                screen.wait_for("continues: you wrote ")
+                screen.do("still there?", "Here.", "∙ 1 step")
+            screen.do("tell me a story", "one two three")
+            if number:
+                os.kill(screen.process.pid, number)
+            else:
+                screen.hang_up()
+            assert screen.exit_code() == code
+            assert number is None or is_cooked(screen)
+    for number, code in ((signal.SIGTERM, 143), (signal.SIGHUP, 129)):  # between two turns
+        with prompt([], tmp_path) as (screen, _):
+            screen.wait_for("continues: you wrote 5 messages")
+            assert ("cut off" in screen.scrolled(), is_cooked(screen)) == (False, False)
+            os.kill(screen.process.pid, number)
+            assert (screen.exit_code(), is_cooked(screen)) == (code, True)
+            assert not any("sandbox" in row or "›" in row for row in screen.screen())
 
 
 def test_ctrl_d_ends_a_turn_that_nobody_typed_anything_for(tmp_path: Path) -> None:
@@ -65,24 +63,15 @@ def test_a_signal_while_all_is_being_opened_ends_the_prompt_too(tmp_path: Path) 
         assert is_cooked(screen)
 
 
-def test_a_terminal_that_goes_away_ends_the_turn_and_the_program(tmp_path: Path) -> None:
-    with prompt([SLOW], tmp_path) as (screen, _):
-        screen.line("tell me a story")
-        screen.wait_for("one two three")
-        screen.hang_up()
-        assert screen.exit_code() == 129
-    with prompt([], tmp_path) as (screen, _):
-        screen.wait_for("continues: you wrote 1 message")
-        assert "cut off" not in screen.scrolled()
-
-
 BROKEN = """
-import agent_core.{module} as module
-sound = module.{owner}
-def broken(*given, **named):
-    module.{owner} = sound
-    raise LookupError("a fault of our own\x1b[2J")
-module.{owner} = broken
+def breaks():
+    import agent_core.{module} as module
+    sound = module.{owner}
+    def broken(*given, **named):
+        module.{owner} = sound
+        raise LookupError("a fault of our own\x1b[2J")
+    module.{owner} = broken
+breaks()
 """
 
 
@@ -96,6 +85,7 @@ module.{owner} = broken
 )
 def test_a_fault_of_our_own_is_told_in_one_line_and_keeps_the_prompt(tmp_path: Path, module: str, owner: str) -> None:
     code = BROKEN.format(module=module, owner=owner)
+    code += BROKEN.format(module="functions.service", owner="FunctionService.list")
     script = [Say("First."), Say("Second.")][owner == "TurnRunner.begin" :]
     with scripted(script) as model, program(code, *flags(model), cwd=tmp_path) as screen:
         screen.line("hello")
@@ -103,9 +93,10 @@ def test_a_fault_of_our_own_is_told_in_one_line_and_keeps_the_prompt(tmp_path: P
         screen.wait_gone("thinking…")
         screen.line("again")
         screen.wait_for("Second.")
+        assert ["LookupError" in kept.read_text() for kept in (tmp_path / ".knapper").glob("crash-*.log")] == [True]
+        screen.do("/functions", "Knapper failed: LookupError")
+        screen.do("/functions", "No functions. Ask for one.")
         assert leave(screen) == 0
-    [kept] = (tmp_path / ".knapper").glob("crash-*.log")
-    assert "LookupError" in kept.read_text()
 
 
 FAILS_TO_DRAW = """
@@ -116,28 +107,17 @@ live._progress = fails
 """
 
 
-def test_a_fault_at_each_drawing_is_told_once_and_kept_once(tmp_path: Path) -> None:
-    (tmp_path / "functions").mkdir()
-    (tmp_path / "functions" / "words.py").write_text(SLOW_FUNCTION)
+def test_a_fault_at_each_drawing_is_told_once_and_kept_once(folder: Path) -> None:
+    (folder / "functions" / "words.py").write_text(SLOW_FUNCTION)
     with (
         scripted([Ask(Wanted("slow", {})), Say("Second.")]) as model,
-        program(FAILS_TO_DRAW, *flags(model), cwd=tmp_path) as screen,
+        program(FAILS_TO_DRAW, *flags(model), cwd=folder) as screen,
     ):
         screen.line("hello")
         screen.wait_for("Second.")
         assert screen.scrolled().count("Knapper failed") == 1
         assert leave(screen) == 0
-    assert len([*(tmp_path / ".knapper").glob("crash-*.log")]) == 1
-
-
-def test_a_fault_in_a_slash_command_keeps_the_prompt_too(tmp_path: Path) -> None:
-    code = BROKEN.format(module="functions.service", owner="FunctionService.list")
-    with scripted([]) as model, program(code, *flags(model), cwd=tmp_path) as screen:
-        screen.line("/functions")
-        screen.wait_for("Knapper failed: LookupError")
-        screen.line("/functions")
-        screen.wait_for("No functions. Ask for one.")
-        assert leave(screen) == 0
+    assert len([*(folder / ".knapper").glob("crash-*.log")]) == 1
 
 
 class Broken(Knapper):

@@ -1,13 +1,11 @@
 """The prompt on screens that are too small for all of it."""
 
+from itertools import product
 from pathlib import Path
-
-import pytest
 
 from agent_core.interfaces.repl.prompt import StatusBar
 from agent_core.interfaces.spans import width
 from agent_core.runtime.agent import AgentStatus
-from tests.interfaces.support import flags
 from tests.kit import scripted
 from tests.kit.levels import level_here
 from tests.kit.terminal import terminal
@@ -22,7 +20,7 @@ def bar_of(columns: int, *, unsafe: bool = False, status: AgentStatus = FACTS) -
     return "".join(part[1] for part in bar.draw(columns))
 
 
-def test_sandbox_and_gauge_stay_on_a_narrow_screen_with_a_long_model_name(tmp_path: Path) -> None:
+def test_sandbox_gauge_and_menu_stay_on_a_small_screen_with_a_long_model_name(tmp_path: Path) -> None:
     with scripted([], models=[LONG]) as model:
         arguments = ("run", "--base-url", model.base_url, "--model", LONG)
         with terminal(*arguments, cwd=tmp_path, columns=40) as screen:
@@ -32,34 +30,22 @@ def test_sandbox_and_gauge_stay_on_a_narrow_screen_with_a_long_model_name(tmp_pa
             assert "…" in bar
             screen.resize(120, 24)
             screen.wait_for(f"main · {LONG} · ")
+            screen.resize(40, 8)
+            screen.type("/re")
+            screen.wait_for("/reload")
+            screen.wait_for("/retry")
+            assert not any("too small" in row for row in screen.screen())
 
 
-@pytest.mark.parametrize("unsafe", [False, True], ids=["safe", "unsafe"])
-@pytest.mark.parametrize("columns", [200, 80, 60, 40, 30, 20])
-def test_the_bar_fits_every_width_and_keeps_what_matters_most(columns: int, unsafe: bool) -> None:
-    shown = bar_of(columns, unsafe=unsafe)
-    assert width(shown) <= columns
-    assert "SANDBOX OFF" in shown if unsafe else "sandbox full" in shown
-    assert "30%" in shown or columns < 30
-    assert (LONG in shown) == (columns == 200)
-
-
-def test_a_long_model_name_keeps_its_two_ends_when_it_is_cut() -> None:
-    shown = bar_of(80)
-    assert " main · accounts/f" in shown
-    assert "instruct · ▰▰▱" in shown
-
-
-def test_the_menu_of_commands_opens_on_a_screen_of_few_lines(tmp_path: Path) -> None:
-    with scripted([]) as model, terminal("run", *flags(model), cwd=tmp_path, columns=40, rows=8) as screen:
-        screen.wait_for("/help lists")
-        screen.type("/re")
-        screen.wait_for("/reload")
-        screen.wait_for("/retry")
-        assert not any("too small" in row for row in screen.screen())
-
-
-def test_a_hint_that_is_too_long_ends_in_an_ellipsis() -> None:
+def test_the_bar_fits_every_width_and_keeps_what_matters_most() -> None:
+    for columns, unsafe in product((200, 80, 60, 40, 30, 20), (False, True)):
+        shown = bar_of(columns, unsafe=unsafe)
+        assert width(shown) <= columns
+        assert "SANDBOX OFF" in shown if unsafe else "sandbox full" in shown
+        assert "30%" in shown or columns < 30
+        assert (LONG in shown) == (columns == 200)
+    cut = bar_of(80)  # a long name keeps its two ends
+    assert (" main · accounts/f" in cut, "instruct · ▰▰▱" in cut) == (True, True)
     bar = StatusBar()
     bar.hint = "Nothing is running. Ctrl-D or /exit leaves."
     assert "".join(part[1] for part in bar.draw(30)) == " Nothing is running. Ctrl-D o…"

@@ -1,19 +1,31 @@
-"""A whole conversation in a real pseudo-terminal: create, prove, use, edit and break a function, and continue."""
+"""Whole conversations in a real pseudo-terminal: what is typed meanwhile, saved by hand, printed and shown."""
 
+import sys
+from functools import partial
 from pathlib import Path
 
-from tests.interfaces.support import COUNT_VOWELS, FLAWED, SLOW, create, leave, prompt
-from tests.kit import Ask, Expect, Say, Script, Wanted, contains, shows
-from tests.kit.terminal import CTRL_C, Terminal
+import pytest
 
-CALL = Wanted("count_vowels", {"text": "queueing"})
-FIX = Wanted("edit_function", {"function_name": "count_vowels", "old_text": "        7\n", "new_text": "        0\n"})
-GROW: Script = [
-    Ask(create(FLAWED), text="I lack a function for that."),
-    Expect(Ask(FIX), contains("returned 0, and the example says 7")),
-    Expect(Ask(CALL), shows("count_vowels")),
-    Expect(Say("There are **5** vowels."), contains("5")),
-]
+from tests.interfaces.support import COUNT_VOWELS, SLOW, create, leave, prompt
+from tests.kit import Ask, Expect, Say, Script, Wanted, contains
+from tests.kit.desk import another
+from tests.kit.terminal import CTRL_C, UP
+
+SENTENCE = "and please count the letter y as a vowel too, ünless it begins a wörd 🙂"
+MINE = COUNT_VOWELS.replace("Count the", "Tally the")
+AGENTS = COUNT_VOWELS.replace("Count the", "Number the")
+REPLACE = Wanted("replace_function", {"function_name": "count_vowels", "code": AGENTS, "reason": "asked"})
+SLOWLY = "One word after another. " * 20
+EDITOR = """
+import pathlib, sys, time
+line, file = sys.argv[1:]
+path, go = pathlib.Path(file), pathlib.Path(sys.argv[0]).with_name("go")
+print("editor at", line, flush=True)
+path.write_text(path.read_text().replace("Count the", "Tally the"))
+print("saved", flush=True)
+while not go.exists():
+    time.sleep(0.02)
+"""
 SAYS = '''def says(self) -> None:
     """Say lines."""
     import time
@@ -21,128 +33,158 @@ SAYS = '''def says(self) -> None:
         print(line)
         time.sleep(0.6)
 '''
+LOUD = '''def louder(text: str, marks: int = 1) -> str:
+    """Shout.
+
+    Args:
+        text: What.
+        marks: How many.
+    """
+    return text + "!" * marks
+'''
 
 
-def test_a_function_is_refused_fixed_used_and_shown_in_one_turn(tmp_path: Path) -> None:
-    with prompt(GROW, tmp_path, columns=100) as (screen, _):
-        screen.line("how many vowels are in 'queueing'?")
-        screen.wait_for("∙ created count_vowels · 4 steps")
-        seen = screen.scrolled()
-        assert leave(screen) == 0
-    for part in (
-        "› how many vowels are in 'queueing'?",
-        "I lack a function for that.",
-        "✗ count_vowels refused: 1 problem",
-        'for `count_vowels("xyz")` you wrote `7`',
-        "✓ made count_vowels(text) -> int · 2 of 2 examples · computes only",
-        "▸ count_vowels(text='queueing') → 5",
-        "There are 5 vowels.",
-    ):
-        assert part in seen, part
-    assert "def count_vowels(text: str) -> int:" in (tmp_path / "functions" / "words.py").read_text()
-
-
-def test_a_save_by_hand_appears_above_what_is_typed_and_the_model_is_told(tmp_path: Path) -> None:
-    then = [Expect(Say("I see."), contains("`louder` appeared: louder(text, marks: int = 1)"))]
-    now = Expect(
-        Say("Still here."), contains("its last good version, if it had one, stays in use: functions/loud.py:1")
-    )
-    with prompt([*then, now], tmp_path) as (screen, _):
+def test_a_save_by_hand_appears_above_what_is_typed_and_the_model_is_told(folder: Path) -> None:
+    file = folder / "functions" / "loud.py"
+    then = Expect(Say("I see."), contains("`louder` appeared: louder(text, marks: int = 1)"))
+    stays = contains("its last good version, if it had one, stays in use: functions/loud.py:1")
+    with prompt([then, Expect(Say("Still here."), stays, contains("That line reads"))], folder) as (screen, _):
         screen.type("half a sentence")
         screen.wait_for("› half a sentence")
-        save(tmp_path, 'def louder(text: str, marks: int = 1) -> str:\n    """Shout.\n\n    Args:\n')
+        file.write_text(LOUD)
         screen.wait_for("⟳ louder was added outside")
         screen.wait_for("› half a sentence")
-        screen.line(" and its end")
-        screen.wait_for("I see.")
-        screen.wait_for("1 step")
-        (tmp_path / "functions" / "loud.py").write_text("def louder(:\n")
+        screen.do(" and its end", "I see.", "1 step")
+        file.write_text("def louder(:\n")
         screen.wait_for("✗ rejected: functions/loud.py:1")
-        screen.line('/test louder {"text": "hi"}')
-        screen.wait_for("hi!")
-        screen.line("and now?")
-        screen.wait_for("Still here.")
+        screen.wait_for("│ def louder(:")
+        screen.do('/test louder {"text": "hi"}', "hi!")
+        screen.do("and now?", "Still here.", "1 step")
+        for line in ("# one", "# two"):  # it is told at each save
+            before = screen.scrolled().count("✗ rejected: functions/loud.py")
+            file.write_text(f"{LOUD}\ndef (:\n{line}\n")
+            screen.wait_count("✗ rejected: functions/loud.py", before + 1)
+            screen.wait_for("1 file rejected")
+        file.write_text(LOUD)
+        screen.wait_for("functions/loud.py loads again")
+        screen.wait_gone("1 file rejected")
 
 
-def save(root: Path, head: str) -> None:
-    body = '        text: What.\n        marks: How many.\n    """\n    return text + "!" * marks\n'
-    (root / "functions" / "loud.py").write_text(head + body)
-
-
-def test_ctrl_c_ends_the_turn_and_keeps_what_is_being_typed(tmp_path: Path) -> None:
-    slow = Say("one two three four five six seven eight nine ten " * 20, pause_s=0.05)
-    with prompt([slow, Say("Yes, I am here.")], tmp_path) as (screen, _):
-        screen.line("tell me a long story")
-        screen.wait_for("one two three")
+def test_what_is_typed_in_a_turn_is_kept_or_delivered_and_the_conversation_goes_on_later(grown: Path) -> None:
+    script: Script = [
+        Say("one two three four five six seven eight nine ten " * 20, pause_s=0.05),
+        Say("Yes, I am here."),
+        Ask(create(another("count_more"), "count_more"), text=SLOWLY, pause_s=0.05),
+        Expect(Say("Both seen."), contains(SENTENCE), contains("`count_vowels` changed")),
+    ]
+    with prompt(script, grown) as (screen, _):
+        assert "continues" not in screen.scrolled()
+        screen.do("tell me a long story", "one two three")
         screen.type("typed meanwhile")
         screen.wait_for("› typed meanwhile")
         screen.type(CTRL_C)
         screen.wait_for("Interrupted. The conversation is kept")
-        screen.line(", and sent")
-        screen.wait_for("Yes, I am here.")
+        screen.do(", and sent", "Yes, I am here.", "∙ 1 step")
         assert "› typed meanwhile, and sent" in screen.scrolled()
-
-
-def test_a_message_typed_during_a_turn_is_delivered_at_its_next_step(tmp_path: Path) -> None:
-    script: Script = [
-        Ask(create(COUNT_VOWELS), text="Wait a moment. " * 12, pause_s=0.03),
-        Expect(Say("Noted."), contains("use words")),
-    ]
-    with prompt(script, tmp_path) as (screen, _):
-        screen.line("make a function")
-        screen.wait_for("Wait a moment.")
-        screen.line("and use words.py")
-        screen.wait_for("delivered at the next step")
-        screen.wait_for("Noted.")
-
-
-def test_a_conversation_that_goes_on_says_so_when_it_is_opened_again(tmp_path: Path) -> None:
-    with prompt([Say("Noted.")], tmp_path) as (screen, _):
-        assert "goes on" not in screen.scrolled()
-        screen.line("the colour is teal")
-        screen.wait_for("∙ 1 step")
+        screen.do("go", "One word after another.")
+        for at, key in enumerate(SENTENCE):
+            screen.type(key)
+            if at == len(SENTENCE) // 2:
+                (grown / "functions" / "words.py").write_text(MINE)
+        screen.wait_for("⟳ count_vowels was changed outside")
+        assert "▸ create_function" not in screen.scrolled()
+        screen.do("", "delivered at the next step", "Both seen.", "∙ ")
         assert leave(screen) == 0
-    with prompt([], tmp_path) as (screen, _):
-        screen.wait_for("the conversation continues: you wrote 1 message, the last: the colour is teal")
+    with prompt([], grown) as (screen, _):
+        screen.wait_for("the conversation continues: you wrote 4 messages, the last: and please count")
+        screen.type(UP)
+        screen.wait_for("› and please count")
 
 
-def test_nothing_that_a_model_or_function_says_reaches_the_terminal_as_an_escape(tmp_path: Path) -> None:
+def test_nothing_that_a_model_or_function_says_reaches_the_terminal_as_an_escape(folder: Path) -> None:
     evil = "\x1b]0;pwned\x07 \x9b2J **\x1b[8mbold** [x](http://e/\x1b[2J)"
     code = 'def evil() -> str:\n    """Say.\n    """\n    print("\\x1b[5mout")\n    return "\\x1b]0;pwned\\x07"\n'
-    (tmp_path / "functions").mkdir()
-    (tmp_path / "functions" / "evil.py").write_text(code)
-    with prompt([Ask(Wanted("evil\x1b[5m"), Wanted("evil"), text=evil), Say(evil)], tmp_path) as (screen, _):
-        screen.line("go")
-        screen.wait_for("2 steps")
-        screen.line("/show 2")
-        screen.wait_for("arguments")
-        escapes(screen)
-
-
-def escapes(screen: Terminal) -> None:
-    for sent in (b"\x1b]", b"\x07", b"\x1b[2J", b"\x1b[5m", b"\x1b[8m", b"\xc2\x9b"):
-        assert sent not in screen.sent, sent
-    assert "pwned" in screen.scrolled()
-
-
-def test_the_last_line_that_a_running_function_prints_stands_under_its_call(tmp_path: Path) -> None:
-    (tmp_path / "functions").mkdir()
-    (tmp_path / "functions" / "says.py").write_text(SAYS)
-    with prompt([Ask(Wanted("says")), Say("It did.")], tmp_path) as (screen, _):
-        screen.line("go")
-        screen.wait_for("  one\\x1b[5m")
-        screen.wait_for("  two")
+    for name, text in (("evil", code), ("says", SAYS), ("slow", SLOW)):
+        (folder / "functions" / f"{name}.py").write_text(text)
+    calls: Script = [Ask(Wanted("says")), Say("It did."), Ask(Wanted("slow")), Say("It is.")]
+    script: Script = [*calls, Ask(Wanted("evil\x1b[5m"), Wanted("evil"), text=evil), Say(evil)]
+    with prompt(script, folder) as (screen, _):
+        screen.do("go", "  one\\x1b[5m", "  two")  # the last line that a running function prints, under its call
         screen.wait_gone("  one\\x1b[5m")
         screen.wait_for("It did.")
-        assert b"\x1b[5m" not in screen.sent
-
-
-def test_progress_of_a_running_function_moves_above_the_prompt(tmp_path: Path) -> None:
-    (tmp_path / "functions").mkdir()
-    (tmp_path / "functions" / "slow.py").write_text(SLOW)
-    with prompt([Ask(Wanted("slow")), Say("It is.")], tmp_path) as (screen, _):
-        screen.line("go")
-        screen.wait_for("▸ slow() ██████████░░░░░░░░░░ 2/4 part\\x1b[5m")
-        screen.wait_for('▸ slow() → "done"')
+        screen.wait_for("∙ 2 steps")
+        screen.do("slow", "▸ slow() ██████████░░░░░░░░░░ 2/4 part\\x1b[5m", '▸ slow() → "done"', "∙ 2 steps")
         screen.wait_gone("2/4")
-        screen.wait_for("2 steps")
+        screen.do("evil", "∙ 2 steps")
+        screen.do("/show 4", "arguments")
+        for sent in (b"\x1b]", b"\x07", b"\x1b[2J", b"\x1b[5m", b"\x1b[8m", b"\xc2\x9b"):
+            assert sent not in screen.sent, sent
+        assert "pwned" in screen.scrolled()
+
+
+@pytest.mark.parametrize("term", ["xterm-256color", "dumb"])
+def test_an_editor_is_opened_at_the_functions_line_and_nothing_is_written_over_its_screen(
+    grown: Path, term: str
+) -> None:
+    words = grown / "functions" / "words.py"
+    words.write_text(f"# mine\n\n\n{COUNT_VOWELS}")
+    (grown / "editor.py").write_text(EDITOR)
+    with prompt([], grown, environment={"VISUAL": f"{sys.executable} {grown}/editor.py", "TERM": term}) as (screen, _):
+        screen.do("/edit count_vowels", "saved")
+        assert "editor at +4" in screen.scrolled()
+        words.with_name("other.py").write_text("def other(:\n")
+        for name in ("third", "fourth"):  # once the fourth is loaded, any message about the third has appeared
+            words.with_name(f"{name}.py").write_text(f'def {name}() -> int:\n    """Give it."""\n    return 3\n')
+            screen.wait(partial(_taken, grown, name), f"{name} is taken")
+        assert " outside" not in screen.scrolled()
+        (grown / "go").touch()
+        for told in ("count_vowels was changed", "third was added", "│ def other(:"):
+            screen.wait_for(told)
+        assert leave(screen) == 0
+
+
+def _taken(root: Path, name: str) -> bool:
+    return f"def {name}".encode() in b"".join(file.read_bytes() for file in (root / ".knapper").glob("state.db*"))
+
+
+def test_what_both_hands_wrote_is_shown_and_either_can_be_taken(grown: Path) -> None:
+    words = grown / "functions" / "words.py"
+    stays = Expect(Say("Yours stays."), contains('-    """Tally'), contains("confirm_function"))
+    with prompt([Ask(REPLACE, text=SLOWLY, pause_s=0.05), stays] * 2, grown, columns=120) as (screen, _):
+        for mine in (MINE, MINE.replace("Tally the", "Tally all")):
+            screen.do("go", "One word after another.")
+            words.write_text(mine)
+            screen.wait_count("Yours stays.", 1 if mine == MINE else 2)
+            screen.wait_count("∙ ", 1 if mine == MINE else 2)
+            if mine == MINE:
+                screen.do("/pending count_vowels drop", "The candidate for count_vowels was discarded.")
+                screen.do("/pending", "There are no rejected candidates.")
+            assert words.read_text() == mine
+        seen = screen.scrolled()
+        assert '-    """Tally all vowels in a text.' in seen
+        assert seen.count('+    """Number the vowels in a text.') == 2
+        kept = "To use the kept version: /confirm count_vowels; to discard it: /pending count_vowels drop"
+        screen.do("/pending", kept)
+        screen.do("/confirm count_vowels", "✓ count_vowels added to words")
+        assert words.read_text().strip() == AGENTS.strip()
+
+
+def test_what_one_changes_oneself_is_not_told_as_changed_outside(grown: Path) -> None:
+    changes = "path.write_text(path.read_text().replace('Count the', 'Tally the'))\n"
+    (grown / "editor.py").write_text(f"import sys, pathlib\npath = pathlib.Path(sys.argv[-1])\n{changes}")
+    with prompt([], grown, environment={"EDITOR": f"{sys.executable} {grown / 'editor.py'}"}) as (screen, _):
+        for times, (typed, *told) in enumerate(
+            (
+                ("/edit count_vowels", "⟳ count_vowels was changed while you edited"),
+                (
+                    f"!{sys.executable} editor.py functions/words.py",
+                    "⟳ count_vowels was changed while that ran",
+                    "it goes along with your next message",
+                ),
+            ),
+            1,
+        ):
+            screen.do(typed, *told)
+            (grown / "functions" / "words.py").write_text(COUNT_VOWELS)
+            screen.wait_count("⟳ count_vowels was changed outside", times)
+        assert screen.scrolled().count("changed outside") == 2

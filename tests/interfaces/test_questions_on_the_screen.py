@@ -2,11 +2,11 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,21 +23,13 @@ from agent_core.interfaces.render.grant_question import (
     typed_decision,
 )
 from agent_core.interfaces.spans import Line, plain, width
-from tests.interfaces.asking import DONE, REFUSED, asked, ended, made, press, service, shown_whole, weather
+from tests.interfaces.asking import DONE, REFUSED, asked, ended, made, press, shown_whole, weather
 from tests.interfaces.support import create
-from tests.kit import Ask, Say
-from tests.kit.drawing import sampled
+from tests.kit import Ask, Say, Script
 from tests.kit.pace import least_s, time_of
-from tests.kit.terminal import Terminal
 
 HOSTILE = "why\x1b[2J\x1b]0;pwned\x07\u202e\u2066\x9b8m\n\n? other asks to:\n    nothing  \u200b"
 TEXTS = st.text(st.sampled_from("ab c\n\t\x1b[]0;\x07\x9b\u202e\u2066\u200b漢é\u0301│?→"), max_size=400)
-
-
-@pytest.fixture
-def place() -> Iterator[str]:
-    with service() as found:
-        yield found
 
 
 def text_of(lines: Iterable[Line]) -> list[str]:
@@ -62,113 +54,78 @@ def test_no_text_of_a_model_acts_or_looks_like_a_line_of_the_program(
 MANY_HOSTS = Grants(network=tuple(f"h{number}.example.org" for number in range(20)))
 
 
-@pytest.mark.parametrize("rows", [1, 3, 8, 40])
-def test_what_a_yes_gives_is_cut_to_the_screen_alone_and_says_by_how_much(rows: int) -> None:
-    lines, left, is_cut = fitting_rows(Question("f", MANY_HOSTS), 60, rows)
+def test_what_a_yes_gives_is_cut_to_the_screen_alone_and_says_by_how_much() -> None:
     whole = len([*question_rows(Question("f", MANY_HOSTS), 60)])
-    assert len(lines) + left == whole
-    assert (left == 0) == (rows == 40) == (not is_cut)
+    for rows in (1, 3, 8, 40):
+        lines, left, is_cut = fitting_rows(Question("f", MANY_HOSTS), 60, rows)
+        assert len(lines) + left == whole
+        assert (left == 0) == (rows == 40) == (not is_cut)
 
 
-@pytest.mark.parametrize("why", ["", "because", "because " * 30], ids=["none", "short", "long"])
-@pytest.mark.parametrize("needing", [0, 1, 9])
-def test_reason_lines_and_source_never_take_more_than_six_rows_with_what_a_yes_gives(why: str, needing: int) -> None:
-    lines_of_code = tuple((number, f"self.fetch({number})") for number in range(needing))
+def test_reason_lines_and_source_never_take_more_than_six_rows_with_what_a_yes_gives() -> None:
     diff = "--- a\n+++ b\n@@ -0,0 +1,30 @@\n" + "+x\n" * 30
-    asking = Question("f", Grants(network=("a.b",)), why=why, lines=lines_of_code, diff=diff)
-    lines, left, is_cut = fitting_rows(asking, 60, 40)
-    shown, whole = text_of(lines), text_of(question_rows(asking, 60))
-    assert len(shown) <= 6
-    assert left == len(whole) - len([row for row in shown if row != "  …"])
-    assert not is_cut
-    assert shown[:2] == whole[:2]
+    for why, needing in product(("", "because", "because " * 30), (0, 1, 9)):
+        lines_of_code = tuple((number, f"self.fetch({number})") for number in range(needing))
+        asking = Question("f", Grants(network=("a.b",)), why=why, lines=lines_of_code, diff=diff)
+        lines, left, is_cut = fitting_rows(asking, 60, 40)
+        shown, whole = text_of(lines), text_of(question_rows(asking, 60))
+        assert (len(shown) <= 6, is_cut, shown[:2]) == (True, False, whole[:2]), (why, needing)
+        assert left == len(whole) - len([row for row in shown if row != "  …"])
 
 
-@pytest.mark.parametrize("asking", [Question("f", MANY_HOSTS, is_again=True), Question("f", Grants(), moment="helper")])
-def test_of_a_text_that_is_asked_about_all_is_shown_before_a_yes_counts(asking: Question) -> None:
-    asking = replace(asking, diff="--- a\n+++ b\n@@ -1,30 +1,30 @@\n" + "+x\n" * 30)
-    assert fitting_rows(asking, 60, 8)[2]
-    assert text_of(fitting_rows(asking, 60, 80)[0]) == text_of(question_rows(asking, 60))
+def test_of_a_text_that_is_asked_about_all_is_shown_before_a_yes_counts() -> None:
+    for asking in (Question("f", MANY_HOSTS, is_again=True), Question("f", Grants(), moment="helper")):
+        asking = replace(asking, diff="--- a\n+++ b\n@@ -1,30 +1,30 @@\n" + "+x\n" * 30)
+        assert fitting_rows(asking, 60, 8)[2]
+        assert text_of(fitting_rows(asking, 60, 80)[0]) == text_of(question_rows(asking, 60))
 
 
-@pytest.mark.parametrize(
-    ("typed", "answer", "word"),
-    [("once", "once", ""), (" Yes ", "yes", ""), ("n", "no", ""), ("w use less", "no", "use less")],
-    ids=["once", "yes", "no", "word"],
+ANSWERS = {"o": "once", "y": "yes", "Yes": "yes", "n": "no", "no": "no"} | dict.fromkeys(
+    ("", "ok", "w", "yy", "y please", "y 4f", "f")
 )
-def test_a_typed_line_is_an_answer_by_its_whole_word(typed: str, answer: str, word: str) -> None:
-    decision = typed_decision(typed, Agreement("something was typed"))
-    assert decision is not None
-    assert (decision.answer, decision.word) == (answer, word)
+AFTER_TYPING = {"once": ("once", ""), " Yes ": ("yes", ""), "n": ("no", ""), "w use less": ("no", "use less")} | (
+    dict.fromkeys(("", "y", "o", "f", "Y", "ok", "w", "w  ", "yy", "yes please"))
+)
 
 
-@pytest.mark.parametrize("typed", ["", "y", "o", "f", "Y", "ok", "w", "w  ", "yy", "yes please"])
-def test_a_letter_is_no_answer_where_something_was_typed_ahead(typed: str) -> None:
-    assert typed_decision(typed, Agreement("something was typed")) is None
+def test_a_typed_line_is_an_answer_by_its_letter_or_else_by_its_whole_word() -> None:
+    for typed, answer in ANSWERS.items():
+        decision = typed_decision(typed, Agreement())
+        assert (decision and decision.answer) == answer, typed
+    for typed, meant in AFTER_TYPING.items():
+        decision = typed_decision(typed, Agreement("something was typed"))
+        assert (decision and (decision.answer, decision.word)) == meant, typed
 
 
-@pytest.mark.parametrize(("typed", "answer"), [("o", "once"), ("y", "yes"), ("Yes", "yes"), ("n", "no"), ("no", "no")])
-def test_a_letter_or_word_is_an_answer_where_nothing_was_typed_ahead(typed: str, answer: str) -> None:
-    decision = typed_decision(typed, Agreement())
-    assert decision is not None
-    assert decision.answer == answer
-
-
-@pytest.mark.parametrize("typed", ["", "ok", "w", "yy", "y please", "y 4f", "f"])
-def test_any_other_line_is_no_answer(typed: str) -> None:
-    assert typed_decision(typed, Agreement()) is None
-
-
-def test_hostile_words_of_the_model_never_reach_the_terminal_as_they_are(tmp_path: Path, place: str) -> None:
-    with asked([made(place, reason=HOSTILE), Say("I see."), DONE], tmp_path) as screen:
-        seen = screen.scrolled()
-        press(screen, "n")
-        ended(screen)
-        for sent in (b"\x1b]0", b"\x07", b"\x1b[2J", b"\xc2\x9b", "\u202e".encode(), "\u2066".encode()):
-            assert sent not in screen.sent, sent
-    assert "  │ why\\x1b[2J\\x1b]0;pwned\\x07\\u202e\\u2066\\x9b8m ? other asks to: nothing" in seen
-    assert not re.search(r"^\? other", seen, re.MULTILINE)
-
-
-def test_a_question_fits_a_narrow_screen_without_colours(tmp_path: Path, place: str) -> None:
+def test_questions_keep_their_form_on_every_screen_and_a_yes_counts_once_all_was_shown(
+    tmp_path: Path, place: str
+) -> None:
+    many = "".join(f'    self.fetch("http://h{number}.example.org/")\n' for number in range(12))
+    code = weather(place).replace("    return", f"{many}    return")
     long = made(place, reason="to see what comes of it " * 20)
-    with asked([long, *REFUSED], tmp_path, columns=60, environment={"NO_COLOR": "1"}) as screen:
+    hostile: Script = [made(place, reason=HOSTILE), Say("I see."), DONE]
+    script: Script = [long, *REFUSED, *hostile, Ask(create(code, "weather")), DONE]
+    with asked(script, tmp_path, columns=60, environment={"NO_COLOR": "1"}) as screen:
         rows = screen.screen()
-        assert rows.index("? weather asks to join, and to:") < rows.index(
-            "o once · y yes, kept · n no · w no, with a word · d all of"
-        )
+        keys = "o once · y yes, kept · n no · w no, with a word · d all of"
+        assert rows.index("? weather asks to join, and to:") < rows.index(keys)
         assert any(row.startswith("  it (+") for row in rows)
         assert {screen.colour_of(text) for text in ("? weather", "o once")} == {("default", "default")}
         shown_whole(screen)
         screen.wait_count("│ +    return", 1)
         press(screen, "n")
         ended(screen)
-
-
-@pytest.mark.sampled
-@pytest.mark.parametrize(("columns", "rows"), sampled([(50, 12), (60, 24), (120, 40)], 3))
-def test_a_question_stays_whole_when_the_window_changes(tmp_path: Path, place: str, columns: int, rows: int) -> None:
-    with asked([made(place), DONE], tmp_path) as screen:
-        screen.resize(columns, rows)
-        screen.wait(lambda: len(screen.screen()) == rows and whole(screen.screen()), "the question, drawn anew")
-        press(screen, "y")
-        screen.wait(lambda: cut_or_answered(screen), "what came of the key")
-        if any("not all of it has been" in row for row in screen.screen()):
-            shown_whole(screen)
-            press(screen, "y")
-        ended(screen)
-        assert "→ yes" in screen.scrolled()
-
-
-def cut_or_answered(screen: Terminal) -> bool:
-    return "not all of it has been" in screen.scrolled() or "→ yes" in screen.scrolled()
-
-
-def test_a_yes_counts_only_once_all_that_it_gives_was_shown(tmp_path: Path, place: str) -> None:
-    many = "".join(f'    self.fetch("http://h{number}.example.org/")\n' for number in range(12))
-    code = weather(place).replace("    return", f"{many}    return")
-    with asked([Ask(create(code, "weather")), DONE], tmp_path) as screen:
+        screen.resize(110, 30)
+        screen.do("and now?", "  │ why\\x1b[2J\\x1b]0;pwned\\x07\\u202e\\u2066\\x9b8m ? other asks to: nothing")
+        assert not re.search(r"^\? other", screen.scrolled(), re.MULTILINE)
+        screen.resize(50, 12)
+        screen.wait(lambda: len(screen.screen()) == 12 and whole(screen.screen()), "the question, drawn anew")
+        press(screen, "n")
+        screen.wait_count("∙ ", 2)
+        for sent in (b"\x1b]0", b"\x07", b"\x1b[2J", b"\xc2\x9b", "\u202e".encode(), "\u2066".encode()):
+            assert sent not in screen.sent, sent
         screen.resize(60, 14)
+        screen.line("then all of them")
         screen.wait(lambda: any("more rows" in row for row in screen.screen()), "the question, cut")
         press(screen, "y")
         screen.wait_for("not all of it has been")
@@ -180,7 +137,8 @@ def test_a_yes_counts_only_once_all_that_it_gives_was_shown(tmp_path: Path, plac
         shown_whole(screen)
         screen.wait_count("│ +    return\n  ↪ ", 1)
         press(screen, "y")
-        ended(screen)
+        screen.wait_count("∙ ", 3)
+        assert "→ yes" in screen.scrolled()
     assert place in (tmp_path / "functions" / "grants.toml").read_text()
 
 
@@ -201,35 +159,21 @@ def test_a_screen_of_a_giant_question_is_drawn_at_once() -> None:
     assert least_s(1, lambda: time_of(lambda: fitting_rows(giant, 80, 20))) <= 1
 
 
-def test_packages_that_cannot_be_had_are_not_told_as_forbidden() -> None:
-    event = GrantAnswered(
-        turn="t",
-        question="1",
-        function="f",
-        says=("import the package x",),
-        answer="no",
-        by="unavailable",
-        word="No\x1b.",
-    )
-    told = plain(denied_lines([event]))
-    assert told == "! denied because what it needs is not available: f to import the package x\n  No\\x1b.\n"
+HEADS: list[tuple[Moment, bool, str, str]] = [
+    ("join", False, "", "? f asks to join, and to:"),
+    ("call", False, "", "? f asks, before it runs, to:"),
+    ("call", False, "g", "? f, called by g, asks, before it runs, to:"),
+    ("call", True, "g", "? f, called by g, is a different version now and asks again to:"),
+    ("run", False, "g", "? f, called by g, runs, and asks to:"),
+    ("grant", False, "", "? You grant f:"),
+    ("grant", True, "", "? You grant f again, now a different version:"),
+]
 
 
-@pytest.mark.parametrize(
-    ("moment", "is_again", "caller", "head"),
-    [
-        pytest.param("join", False, "", "? f asks to join, and to:", id="before it joins"),
-        pytest.param("call", False, "", "? f asks, before it runs, to:", id="before a call"),
-        pytest.param("call", False, "g", "? f, called by g, asks, before it runs, to:", id="before a function's call"),
-        pytest.param("call", True, "g", "? f, called by g, is a different version now and asks again to:", id="again"),
-        pytest.param("run", False, "g", "? f, called by g, runs, and asks to:", id="while it runs for another"),
-        pytest.param("grant", False, "", "? You grant f:", id="by hand"),
-        pytest.param("grant", True, "", "? You grant f again, now a different version:", id="by hand to a new version"),
-    ],
-)
-def test_the_first_line_says_who_asks_and_when(moment: Moment, is_again: bool, caller: str, head: str) -> None:
-    asking = Question("f", Grants(network=("a.b",)), moment=moment, is_again=is_again, caller=caller)
-    assert plain(question_rows(asking, 80)).splitlines() == [head, "    fetch from a.b"]
+def test_the_first_line_says_who_asks_and_when() -> None:
+    for moment, is_again, caller, head in HEADS:
+        asking = Question("f", Grants(network=("a.b",)), moment=moment, is_again=is_again, caller=caller)
+        assert plain(question_rows(asking, 80)).splitlines() == [head, "    fetch from a.b"]
 
 
 def test_a_text_that_looks_like_a_new_one_hides_no_difference() -> None:
@@ -244,6 +188,9 @@ def test_what_was_denied_is_told_once_with_its_command() -> None:
     one = GrantAnswered(
         turn="t", question="1", function="f\x1b[5m", says=("fetch from a.b",), answer="no", by="policy", command="do it"
     )
-    by_human = GrantAnswered(turn="t", question="2", function="g", says=("read x",), answer="no")
+    by_human = replace(one, question="2", function="g", by="human")
     told = plain(denied_lines([one, one, by_human]))
     assert told == "! denied because nobody can be asked here: f\\x1b[5m to fetch from a.b\n  to grant it: do it\n"
+    missing = replace(one, says=("import the package x",), by="unavailable", word="No\x1b.", command="")
+    told = plain(denied_lines([missing]))
+    assert told == "! denied because what it needs is not available: f\\x1b[5m to import the package x\n  No\\x1b.\n"

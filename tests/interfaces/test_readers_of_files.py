@@ -38,19 +38,15 @@ def found(row: dict[str, Any]) -> dict[str, str]:
     return {problem["code"]: problem["severity"] for problem in row["problems"]}
 
 
-@pytest.mark.parametrize("file", ["lib/mail.py", "lib/mails.py"], ids=["one-function", "many-functions"])
-@pytest.mark.parametrize(("policy", "severity"), [("human", "warns"), ("import", "warns"), ("agent", "refuses")])
-def test_a_check_asks_the_reader_and_reports_what_it_said(lib: Path, file: str, policy: str, severity: str) -> None:
-    rows, asked = judged(lib, "check", file, "--policy", policy, "--reader")
-    assert found(rows["send_mail"])["reaches-nothing"] == severity
-    assert rows["send_mail"]["reader"]["reach"] == "network"
-    assert asked == len(rows)
-
-
-@pytest.mark.parametrize("policy", ["human", "import", "agent"])
-def test_a_check_asks_nobody_unless_it_is_told_to(lib: Path, policy: str) -> None:
-    rows, asked = judged(lib, "check", "lib/mails.py", "--policy", policy)
-    assert ("reaches-nothing" in found(rows["send_mail"]), asked) == (False, 0)
+def test_a_check_asks_the_reader_if_it_is_told_to_and_reports_what_it_said(lib: Path) -> None:
+    for policy, severity in (("human", "warns"), ("import", "warns"), ("agent", "refuses")):
+        for file in ("lib/mail.py", "lib/mails.py"):
+            rows, asked = judged(lib, "check", file, "--policy", policy, "--reader")
+            assert found(rows["send_mail"])["reaches-nothing"] == severity
+            assert rows["send_mail"]["reader"]["reach"] == "network"
+            assert asked == len(rows)
+        rows, asked = judged(lib, "check", "lib/mails.py", "--policy", policy)
+        assert ("reaches-nothing" in found(rows["send_mail"]), asked) == (False, 0)
 
 
 @pytest.mark.parametrize(("flags", "standing", "asked"), [((), "trial", 0), (("--reader",), "draft", 2)])
@@ -65,10 +61,9 @@ def test_an_import_makes_a_draft_of_what_the_reader_doubts(
     assert (rows["send_mail"], len(model.readings)) == (standing, asked)
 
 
-@pytest.mark.parametrize("command", ["check", "import"])
-def test_a_reader_that_is_off_cannot_be_asked_for(lib: Path, command: str) -> None:
+def test_a_reader_that_is_off_cannot_be_asked_for(lib: Path) -> None:
     (lib / "knapper.toml").write_text('[gate]\nreader = "off"\n')
-    done = knapper("functions", command, "lib/mail.py", "--reader", cwd=lib)
-    assert done.returncode == 2
-    assert "No reader can be asked: gate.reader is off." in done.stderr
-    assert 'Set gate.reader to "same" or to a model' in done.stderr
+    for command in ("check", "import"):
+        done = knapper("functions", command, "lib/mail.py", "--reader", cwd=lib)
+        assert (done.returncode, "No reader can be asked: gate.reader is off." in done.stderr) == (2, True)
+        assert 'Set gate.reader to "same" or to a model' in done.stderr

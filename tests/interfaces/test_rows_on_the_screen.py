@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.interfaces.asking import DONE, asked, ended, made, press, service, weather
+from tests.interfaces.asking import DONE, home, made, press, weather
 from tests.interfaces.support import COUNT_VOWELS, FLAWED, create, flags, prompt
 from tests.kit import Ask, Say, Script, Wanted, scripted
 from tests.kit.desk import SHIPPING, right
@@ -55,24 +55,11 @@ def turn(screen: Terminal, message: str = "go") -> list[str]:
     return rows[max(at for at, row in enumerate(rows) if row == f"› {message}") + 1 : ends + 1]
 
 
-@pytest.fixture
-def workspace(tmp_path: Path) -> Path:
-    (tmp_path / "functions").mkdir()
-    return tmp_path
-
-
 @pytest.mark.parametrize(
-    ("script", "most", "kept"),
+    ("script", "kept"),
     [
         pytest.param(
-            [Ask(create(COUNT_VOWELS)), CALL, FIVE],
-            6,
-            [r"✓ made count_vowels\(text\) -> int · 2 of 2 examples · computes only · 1 hint: /show 1"],
-            id="made",
-        ),
-        pytest.param(
             MENDED,
-            12,
             [
                 r"✗ count_vowels refused: 1 problem · 1 of 2 examples agree · goes back to the model · /show 1",
                 r"  for `count_vowels\(\"xyz\"\)` you wrote `7`, it returned `0`",
@@ -83,20 +70,7 @@ def workspace(tmp_path: Path) -> Path:
             id="refused-and-mended",
         ),
         pytest.param(
-            [Ask(create(FLAWED)), Ask(Wanted("confirm_function", {"function_name": "count_vowels"})), CALL, FIVE],
-            12,
-            [
-                r"✗ count_vowels refused: 1 problem · 1 of 2 examples agree · goes back to the model · /show 1",
-                r"  for `count_vowels\(\"xyz\"\)` you wrote `7`, it returned `0`",
-                r"✓ made count_vowels\(text\) -> int · 2 of 2 examples, 1 updated to the result · .*/show 2",
-                r"  - count_vowels\(\"xyz\"\) → 7",
-                r"  \+ count_vowels\(\"xyz\"\) → 0",
-            ],
-            id="refused-and-confirmed",
-        ),
-        pytest.param(
             [Ask(create(LONG_HEAD)), Ask(Wanted("confirm_function", {"function_name": "count_vowels"})), CALL, FIVE],
-            12,
             [
                 r"✗ count_vowels refused: 1 problem · 1 of 2 examples agree · goes back to the model · /show 1",
                 r"  for `count_vowels\(\"xyz\"\)` you wrote `7`, it returned `0`",
@@ -108,7 +82,6 @@ def workspace(tmp_path: Path) -> Path:
         ),
         pytest.param(
             [Ask(create(SHIPPING, "shipping")), predicted, Ask(Wanted("shipping", {"weight": 12})), FIVE],
-            12,
             [
                 r"~ shipping not made yet · 2 of 2 examples agree · the model is asked for \d .* · \d hints?: /show 1",
                 r"✓ made shipping\(weight, express\) -> int · \d of \d examples · computes only · .*/show 2",
@@ -118,84 +91,57 @@ def workspace(tmp_path: Path) -> Path:
     ],
 )
 def test_a_turn_that_makes_a_function_takes_few_rows_and_ends_with_the_answer(
-    workspace: Path, script: Script, most: int, kept: list[str]
+    folder: Path, script: Script, kept: list[str]
 ) -> None:
-    with prompt(script, workspace, columns=120, rows=40) as (screen, _):
+    with prompt(script, folder, columns=120, rows=40) as (screen, _):
         rows = turn(screen)
-    assert len(rows) <= most, rows
+    assert len(rows) <= 12, rows
     assert all(re.fullmatch(pattern, row) for pattern, row in zip(kept, rows, strict=False)), rows
     assert [*map(bool, rows[len(kept) :])] == [True, False, True, False, True], rows  # call, answer, end
     assert (rows[len(kept)][:2], rows[-3]) == ("▸ ", "Five.")
+    assert re.match(r"∙ (created|changed) (count_vowels|shipping) · ", rows[-1]), rows
 
 
-def test_a_call_takes_one_row_however_much_it_prints(workspace: Path) -> None:
-    code = 'def chat() -> str:\n    """Print."""\n    print("a\\n" * 30)\n    return "done\\n" * 9\n'
-    (workspace / "functions" / "chat.py").write_text(code)
-    with prompt([Ask(Wanted("chat")), FIVE], workspace, columns=120, rows=40) as (screen, _):
-        rows = turn(screen)
-        assert re.fullmatch(r"▸ chat\(\) → .*printed 31 lines  .* \[1\]", rows[0]), rows
-        assert rows[1:3] == ["", "Five."]
-        screen.line("/show 1")
-        screen.wait_for("Esc leaves")
-
-
-@pytest.mark.parametrize("kind", ["join", "long-reason", "host-at-a-call", "file-at-a-call"])
-def test_a_question_takes_at_most_eight_rows_and_seven_with_its_answer(workspace: Path, kind: str) -> None:
-    (outside := workspace.parent / "sales.txt").write_text("7")
-    with service() as place:
-        grow = made(place, reason="it was asked for " * (20 if kind == "long-reason" else 1))
-        call = Ask(Wanted("weather", {"city": f"http://{place}/Oslo" if kind == "host-at-a-call" else str(outside)}))
-        if kind.endswith("a-call"):
-            said = "self.fetch(city).text()" if kind == "host-at-a-call" else "open(city).read()"
-            (workspace / "functions" / "weather.py").write_text(re.sub(r"self\.fetch\(.*", said, weather(place)))
-        script: Script = [call, DONE] if kind.endswith("a-call") else [grow, DONE]
-        with asked(script, workspace, columns=120) as screen:
+def test_a_question_takes_at_most_eight_rows_and_seven_with_its_answer(folder: Path, place: str) -> None:
+    (outside := folder.parent / "sales.txt").write_text("7")
+    for name, said in (("host", "self.fetch(city).text()"), ("file", "open(city).read()")):
+        text = weather(place).replace("weather(", f"{name}(").replace("what the weather is", f"what the {name} has")
+        (folder / "functions" / f"{name}.py").write_text(re.sub(r"self\.fetch\(.*", said, text))
+    script: Script = [made(place, reason="it was asked for " * 20), DONE]
+    for name, city in (("host", f"http://{place}/Oslo"), ("file", str(outside))):
+        script += [Ask(Wanted(name, {"city": city})), DONE]
+    with prompt(script, folder, columns=120, environment=home(folder)) as (screen, _):
+        for turns, name in enumerate(("weather", "host", "file"), 1):
+            screen.do("go", f"? {name} ")
             screen.wait_for("Press a key")
             rows = screen.screen()
-            first = next(at for at, row in enumerate(rows) if row.startswith("? weather "))
+            first = next(at for at, row in enumerate(rows) if row.startswith(f"? {name} "))
             assert next(at for at, row in enumerate(rows[first:]) if row == "›") <= 8, rows
             press(screen, "o")
-            ended(screen)
+            screen.wait_count("∙ ", turns)
             kept = screen.scrolled().split("\n")
-            first = next(at for at, row in enumerate(kept) if row.startswith("? weather "))
+            first = next(at for at, row in enumerate(kept) if row.startswith(f"? {name} "))
             assert next(at for at, row in enumerate(kept[first:]) if row.startswith("  → once")) <= 6, kept
 
 
-def test_source_streams_in_ten_rows_and_is_gone_once_it_is_judged(workspace: Path) -> None:
-    most = 0
-    with prompt([Ask(create(SUMS, "sums"), pause_s=0.02), FIVE], workspace, columns=120, rows=40) as (screen, _):
+def test_source_streams_in_ten_rows_an_edit_shows_its_first_lines_and_show_opens_the_rest(folder: Path) -> None:
+    code = 'def chat() -> str:\n    """Print."""\n    print("a\\n" * 30)\n    return "done\\n" * 9\n'
+    (folder / "functions" / "chat.py").write_text(code)
+    told = "".join(f"    {n} is added.\n" for n in range(40))
+    edited = {"function_name": "sums", "old_text": "Add numbers.\n", "new_text": f"Add numbers.\n\n{told}"}
+    script: Script = [Ask(create(SUMS, "sums"), pause_s=0.02), FIVE, Ask(Wanted("edit_function", edited)), FIVE]
+    with prompt([*script, Ask(Wanted("chat")), FIVE], folder, columns=120, rows=40) as (screen, _):
+        most = 0
         screen.line("go")
         while "∙ " not in screen.scrolled():
             rows = screen.screen()
             begun = next((at for at, row in enumerate(rows) if row.startswith("✎ create_function")), None)
-            shown = rows[begun : rows.index("›")] if begun is not None and "›" in rows else []
-            most = max(most, len(shown))
+            most = max(most, len(rows[begun : rows.index("›")] if begun is not None and "›" in rows else []))
         assert most == 10
-        assert "total += 20" not in screen.scrolled()
-
-
-def test_an_edit_shows_its_first_changed_lines_and_no_hint_that_was_told_before(workspace: Path) -> None:
-    told = "".join(f"    {n} is added.\n" for n in range(40))
-    edited = {"function_name": "sums", "old_text": "Add numbers.\n", "new_text": f"Add numbers.\n\n{told}"}
-    script: Script = [Ask(create(SUMS, "sums")), FIVE, Ask(Wanted("edit_function", edited)), FIVE]
-    with prompt(script, workspace, columns=120, rows=40) as (screen, _):
-        assert re.search(r"\d+ hints?: /show 1", turn(screen)[0])
-        screen.line("/show 1")
-        screen.wait_for("hint: functions/words.py:12 ")  # the line where it is now
-        screen.type("q")
-        rows = turn(screen, "again")
-    assert re.fullmatch(r"✓ changed sums\(total\) -> int · 2 of 2 examples · computes only · .*/show 2", rows[0]), rows
-    assert rows[1:6] == ["  +", *(f"  +    {n} is added." for n in range(3)), "  … 37 more changed lines"], rows
-    assert "hint" not in rows[0]
-
-
-def test_show_opens_source_verdict_arguments_and_answer_in_a_pager_that_leaves_no_trace(workspace: Path) -> None:
-    with prompt([Ask(create(SUMS, "sums")), FIVE], workspace, columns=120, rows=40) as (screen, _):
-        turn(screen)
         before = screen.scrolled()
-        screen.line("/show 1")
-        screen.wait_for("Esc leaves")
-        screen.wait_for("✓ sums added to words, on trial")
+        assert "total += 20" not in before
+        assert re.search(r"✓ made sums.* \d+ hints?: /show 1", before)
+        screen.do("/show 1", "Esc leaves", "✓ sums added to words, on trial", "hint: functions/words.py:12 ")
         for part in ("arguments", "answer, as the model reads it", "def sums(total: int) -> int:"):
             assert part in "\n".join(screen.screen())
         screen.type("   ")
@@ -204,28 +150,26 @@ def test_show_opens_source_verdict_arguments_and_answer_in_a_pager_that_leaves_n
         screen.type(ESCAPE)
         screen.wait_gone("Esc leaves")
         assert "return total" not in screen.scrolled().removeprefix(before)
-        screen.line("/show")
-        screen.wait_for("Esc leaves")
+        rows = turn(screen, "again")
+        assert re.fullmatch(r"✓ changed sums\(total\) -> int · 2 of 2 examples · computes only · .*/show 2", rows[0])
+        assert rows[1:6] == ["  +", *(f"  +    {n} is added." for n in range(3)), "  … 37 more changed lines"], rows
+        assert "hint" not in rows[0]  # it was told before
+        rows = turn(screen, "chat")
+        assert re.fullmatch(r"▸ chat\(\) → .*printed 31 lines  .* \[3\]", rows[0]), rows
+        assert rows[1:3] == ["", "Five."]
+        screen.do("/show 3", "Esc leaves")
+        screen.type("q")
+        screen.wait_gone("Esc leaves")
+        screen.do("q", "There is nothing for q to close.")
+        screen.do("/show 1", "Esc leaves")
         screen.type(ENTER)
         screen.wait_gone("Esc leaves")
         screen.wait(lambda: "total += 0" in screen.scrolled() and "return total" in screen.scrolled(), "all of it")
 
 
-def test_a_short_call_opens_the_pager_too_and_q_alone_is_no_message(workspace: Path) -> None:
-    (workspace / "functions" / "one.py").write_text('def one() -> int:\n    """Return one."""\n    return 1\n')
-    with prompt([Ask(Wanted("one")), FIVE], workspace, columns=120, rows=40) as (screen, _):
-        turn(screen)
-        screen.line("/show 1")
-        screen.wait_for("Esc leaves")
-        screen.type("q")
-        screen.wait_gone("Esc leaves")
-        screen.line("q")
-        screen.wait_for("There is nothing for q to close.")
-
-
-def test_the_full_form_shows_source_and_hints_once(workspace: Path) -> None:
-    (workspace / "knapper.toml").write_text('[repl]\nshow = "full"\n')
-    with prompt(MENDED, workspace, columns=120, rows=40) as (screen, _):
+def test_the_full_form_shows_source_and_hints_once(folder: Path) -> None:
+    (folder / "knapper.toml").write_text('[repl]\nshow = "full"\n')
+    with prompt(MENDED, folder, columns=120, rows=40) as (screen, _):
         rows = "\n".join(turn(screen))
     assert rows.count("def count_vowels") == 1
     assert rows.count("✗ count_vowels refused: 1 problem") == 1
@@ -234,9 +178,9 @@ def test_the_full_form_shows_source_and_hints_once(workspace: Path) -> None:
     assert rows.count("weak-examples") == 1
 
 
-def test_a_pipe_gets_what_stays_with_the_commands_of_the_shell(workspace: Path) -> None:
+def test_a_pipe_gets_what_stays_with_the_commands_of_the_shell(folder: Path) -> None:
     with scripted(MENDED) as model:
-        done = knapper("run", *flags(model), "--message", "go", cwd=workspace)
+        done = knapper("run", *flags(model), "--message", "go", cwd=folder)
     assert done.returncode == 0
     assert "def count_vowels" not in done.stderr
     assert "count_vowels refused: 1 problem" in done.stderr
@@ -246,24 +190,14 @@ def test_a_pipe_gets_what_stays_with_the_commands_of_the_shell(workspace: Path) 
     assert max(map(len, done.stderr.splitlines())) < 120
 
 
-def test_a_plain_terminal_prints_what_stays_and_shows_the_rest_without_a_pager(workspace: Path) -> None:
+def test_a_plain_terminal_prints_what_stays_and_shows_the_rest_without_a_pager(folder: Path) -> None:
     with (
         scripted([Ask(create(COUNT_VOWELS)), FIVE]) as model,
-        terminal("run", *flags(model), cwd=workspace, environment={"TERM": "dumb"}, columns=120) as screen,
+        terminal("run", *flags(model), cwd=folder, environment={"TERM": "dumb"}, columns=120) as screen,
     ):
         screen.wait_for("/help lists")
-        screen.line("go")
-        screen.wait_for("1 hint: /show 1")
-        screen.wait_for("∙ ")
+        screen.do("go", "1 hint: /show 1", "∙ ")
         assert "sum(letter in" not in screen.scrolled()
-        screen.line("/show 1")
-        screen.wait_for("sum(letter in")
+        screen.do("/show 1", "sum(letter in")
         screen.line("/exit")
         assert screen.exit_code() == 0
-
-
-def test_after_a_restart_show_says_where_the_calls_of_before_are(workspace: Path) -> None:
-    with prompt([], workspace, columns=120) as (screen, _):
-        screen.line("/show 1")
-        screen.wait_for("No call was made in this session.")
-        screen.wait_for("knapper calls list")

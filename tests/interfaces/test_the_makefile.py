@@ -5,8 +5,6 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[2]
 
 
@@ -19,24 +17,20 @@ def recipe(clone: Path, *arguments: str) -> str:
     return subprocess.run(command, cwd=clone, capture_output=True, text=True, check=True, env=alone).stdout
 
 
-@pytest.mark.parametrize(
-    ("arguments", "runs"),
-    [
-        pytest.param(["run"], '--workspace "workspace" run', id="plain"),
-        pytest.param(["run", "MODEL=local"], "--workspace \"workspace\" run --model 'local'", id="local"),
-        pytest.param(["run", "MODEL=gpt 4"], "--workspace \"workspace\" run --model 'gpt 4'", id="any-name"),
-        pytest.param(["run", "WORKSPACE=a b"], '--workspace "a b" run', id="a-folder"),
-        pytest.param(["serve", "MODEL=tour"], "--workspace \"workspace\" serve --model 'tour'", id="serve"),
-    ],
-)
-def test_a_model_and_a_folder_that_are_named_are_passed_on(tmp_path: Path, arguments: list[str], runs: str) -> None:
-    assert recipe(tmp_path, *arguments).rstrip().endswith(runs)
-
-
-def test_a_clone_that_was_used_as_a_workspace_goes_on_as_one(tmp_path: Path) -> None:
+def test_a_model_and_a_folder_that_are_named_are_passed_on(tmp_path: Path) -> None:
+    for arguments, runs in {
+        ("run",): '--workspace "workspace" run',
+        ("run", "MODEL=local"): "--workspace \"workspace\" run --model 'local'",
+        ("run", "MODEL=gpt 4"): "--workspace \"workspace\" run --model 'gpt 4'",
+        ("run", "WORKSPACE=a b"): '--workspace "a b" run',
+        ("serve", "MODEL=tour"): "--workspace \"workspace\" serve --model 'tour'",
+    }.items():
+        assert recipe(tmp_path, *arguments).rstrip().endswith(runs)
     (tmp_path / ".knapper").mkdir()
-    (tmp_path / ".knapper" / "state.db").touch()
+    (tmp_path / ".knapper" / "state.db").touch()  # a clone that was used as a workspace goes on as one
     assert '--workspace "." run' in recipe(tmp_path, "run")
+    demo = recipe(tmp_path, "demo")
+    assert demo.index("is removed with all that was made in it when you leave.") < demo.index("--model tour")
 
 
 def test_what_is_made_in_a_clone_is_ignored_by_git(tmp_path: Path) -> None:

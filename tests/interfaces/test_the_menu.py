@@ -4,11 +4,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
-
 from tests.interfaces.asking import agree
 from tests.interfaces.support import leave
-from tests.kit import Say, ScriptedModel, scripted
+from tests.kit import Say, scripted
 from tests.kit.program import knapper
 from tests.kit.terminal import Terminal, terminal
 
@@ -22,36 +20,6 @@ def menu(cwd: Path, environment: Mapping[str, str] | None = None) -> Iterator[Te
     with terminal("run", cwd=cwd, environment=alone) as screen:
         screen.wait_for(CHOICE)
         yield screen
-
-
-def give_address(screen: Terminal, model: ScriptedModel, key: str = "") -> None:
-    screen.line("1")
-    screen.wait_for("not shown as you type")
-    screen.line(model.base_url)
-    screen.wait_for("Its key")
-    screen.line(key)
-    screen.wait_for("The model's name")
-    screen.line("")
-
-
-@pytest.mark.parametrize(
-    "environment",
-    [
-        pytest.param({}, id="usual"),
-        pytest.param({"TERM": "dumb"}, id="dumb"),
-        pytest.param({"NO_COLOR": "1"}, id="grey"),
-    ],
-)
-def test_the_menu_shows_three_ways_with_size_licence_and_source(tmp_path: Path, environment: dict[str, str]) -> None:
-    with menu(tmp_path, environment) as screen:
-        shown = "\n".join(screen.screen())
-        for part in ("1 a key", "2 the local model", "1.1 GB, Apache-2.0, by Qwen", "huggingface.co", "3 the tour"):
-            assert part in shown, part
-        if environment:
-            assert b"\x1b[31m" not in screen.sent
-        screen.line("q")
-        screen.wait_for("Nothing was changed")
-        assert screen.exit_code() == 0
 
 
 def test_a_resource_of_azure_is_named_and_asked_for_its_deployment(tmp_path: Path) -> None:
@@ -74,7 +42,10 @@ def test_a_resource_of_azure_is_named_and_asked_for_its_deployment(tmp_path: Pat
 
 def test_an_address_with_a_key_is_tried_written_with_a_yes_and_used(tmp_path: Path) -> None:
     with scripted([Say("ready"), Say("Good day.")], key=SECRET) as model, menu(tmp_path) as screen:
-        give_address(screen, model, SECRET)
+        screen.do("1", "not shown as you type")
+        screen.do(model.base_url, "Its key")
+        screen.do(SECRET, "The model's name")
+        screen.line("")
         agree(screen)
         screen.wait_for("/help lists")
         screen.line("hello")
@@ -84,52 +55,27 @@ def test_an_address_with_a_key_is_tried_written_with_a_yes_and_used(tmp_path: Pa
     written = (tmp_path / "knapper.toml").read_text()
     assert model.base_url in written
     assert SECRET not in written
-    assert not [file for file in (tmp_path / ".knapper").rglob("*") if file.is_file() and holds(file, SECRET)]
+    files = [file for file in (tmp_path / ".knapper").rglob("*") if file.is_file()]
+    assert not [file for file in files if SECRET.encode() in file.read_bytes()]
 
 
-def holds(file: Path, text: str) -> bool:
-    return text.encode() in file.read_bytes()
-
-
-def take_the_rest(screen: Terminal) -> None:
-    """Accept the rest of the offers once an address is set, reach the prompt, and leave."""
-    for question in ("Its key", "The model's name", "Keep the address"):
-        screen.wait_for(question)
-        screen.line("")
-    screen.wait_for("/help lists")
-    assert leave(screen) == 0
-
-
-def test_an_address_may_be_given_where_the_choice_is_asked_for(tmp_path: Path) -> None:
-    with scripted([Say("ready")]) as model, menu(tmp_path) as screen:
-        screen.line(model.base_url)
-        take_the_rest(screen)
-    assert (tmp_path / "knapper.toml").read_text() == ""  # nothing is stored without approval
-
-
-def test_an_address_without_its_scheme_is_asked_about_and_no_key(tmp_path: Path) -> None:
-    with scripted([Say("ready")]) as model, menu(tmp_path) as screen:
-        screen.line("1")
-        screen.wait_for("not shown as you type")
-        screen.line(model.base_url.removeprefix("http://"))
-        screen.wait_for("Is it an address, without http://?")
-        agree(screen)
-        screen.wait_for(f"The address is {model.base_url}")
-        take_the_rest(screen)
-
-
-def test_a_key_that_is_refused_is_said_and_the_choice_comes_back(tmp_path: Path) -> None:
-    with scripted([], key="another") as model, menu(tmp_path) as screen:
-        screen.line("1")
-        screen.wait_for("not shown as you type")
-        screen.line(model.base_url)
-        screen.wait_for("Its key")
-        screen.line(SECRET)
-        screen.wait_for("The model's name")
-        screen.line("scripted")
-        screen.wait_for("✗ The key was refused.")
-        screen.wait_count(CHOICE, 2)
-        assert SECRET not in screen.scrolled()
+def test_an_address_may_be_given_where_the_choice_is_asked_for_and_without_its_scheme(tmp_path: Path) -> None:
+    with scripted([Say("ready"), Say("ready")]) as model:
+        for is_whole in (True, False):
+            with menu(tmp_path) as screen:
+                if is_whole:
+                    screen.line(model.base_url)
+                else:
+                    screen.do("1", "not shown as you type")
+                    screen.do(model.base_url.removeprefix("http://"), "Is it an address, without http://?")
+                    agree(screen)
+                    screen.wait_for(f"The address is {model.base_url}")
+                for question in ("Its key", "The model's name", "Keep the address"):
+                    screen.wait_for(question)
+                    screen.line("")
+                screen.wait_for("/help lists")
+                assert leave(screen) == 0
+            assert (tmp_path / "knapper.toml").read_text() == ""  # nothing is stored without approval
 
 
 UNUSABLE = {
@@ -140,14 +86,22 @@ UNUSABLE = {
 }
 
 
-def test_what_cannot_be_used_is_said_and_the_choice_comes_back(tmp_path: Path) -> None:
-    with menu(tmp_path) as screen:
-        for times, (typed, says) in enumerate(UNUSABLE.items(), 1):
-            screen.line("1")
-            screen.wait_count("not shown as you type", times)
-            screen.line(typed)
-            screen.wait_for(says)
-            screen.wait_count(CHOICE, times + 1)
+def test_the_menu_shows_three_ways_and_comes_back_after_what_cannot_be_used(tmp_path: Path) -> None:
+    with scripted([], key="another") as model, menu(tmp_path, {"NO_COLOR": "1"}) as screen:
+        shown = "\n".join(screen.screen())
+        for part in ("1 a key", "2 the local model", "1.1 GB, Apache-2.0, by Qwen", "huggingface.co", "3 the tour"):
+            assert part in shown, part
+        assert b"\x1b[31m" not in screen.sent
+        for typed, says in UNUSABLE.items():
+            screen.do("1", "not shown as you type")
+            screen.do(typed, says, CHOICE)
+        screen.do("1", "not shown as you type")
+        screen.do(model.base_url, "Its key")
+        screen.do(SECRET, "The model's name")
+        screen.do("scripted", "✗ The key was refused.", CHOICE)
+        assert SECRET not in screen.scrolled()
+        screen.do("q", "Nothing was changed")
+        assert screen.exit_code() == 0
 
 
 def test_the_third_choice_takes_the_tour_on_a_dumb_terminal_too(tmp_path: Path) -> None:
@@ -168,34 +122,20 @@ def test_without_a_terminal_no_model_is_an_error_with_the_three_ways(tmp_path: P
     assert CHOICE not in done.stderr
 
 
-@pytest.mark.parametrize("has", ["", ".git", "letter.txt"])
-def test_a_folder_that_is_no_workspace_becomes_one_with_a_yes(tmp_path: Path, has: str) -> None:
-    bare = tmp_path / "bare"
+def test_a_folder_that_is_no_workspace_becomes_one_with_a_yes(tmp_path: Path) -> None:
+    alone = {"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path)}
     (tmp_path / "knapper.toml").unlink()  # it would be found from below
-    (bare / has).mkdir(parents=True)
-    with terminal("run", cwd=bare, environment={"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path)}) as screen:
-        screen.wait_for("Enter for yes.")
-        screen.line("y")
-        screen.wait_for(CHOICE)
-        screen.line("q")
-        screen.wait_for("Nothing was changed")
-    assert (bare / "knapper.toml").is_file()
-    assert (bare / "functions" / "text.py").is_file()
+    for name, has in (("bare", ""), ("cloned", ".git"), ("used", "letter.txt")):
+        (tmp_path / name / has).mkdir(parents=True)
+        with terminal("run", cwd=tmp_path / name, environment=alone) as screen:
+            screen.wait_for("Enter for yes.")
+            screen.do("y", CHOICE)
+            screen.do("q", "Nothing was changed")
+        assert (tmp_path / name / "knapper.toml").is_file()
+        assert (tmp_path / name / "functions" / "text.py").is_file()
 
 
-def test_a_folder_stays_as_it_is_without_a_yes(tmp_path: Path) -> None:
-    bare = tmp_path / "bare"
-    (tmp_path / "knapper.toml").unlink()
-    bare.mkdir()
-    with terminal("run", cwd=bare, environment={"HOME": str(tmp_path)}) as screen:
-        screen.wait_for("Make one here")
-        screen.line("")
-        screen.wait_for("Next: knapper init")
-        assert screen.exit_code() == 0
-    assert list(bare.iterdir()) == []
-
-
-def test_what_was_typed_ahead_of_the_question_for_a_workspace_is_said_not_to_be_sent(tmp_path: Path) -> None:
+def test_a_folder_stays_as_it_is_without_a_yes_and_what_was_typed_ahead_is_not_sent(tmp_path: Path) -> None:
     bare = tmp_path / "bare"
     (tmp_path / "knapper.toml").unlink()
     bare.mkdir()
@@ -204,6 +144,6 @@ def test_what_was_typed_ahead_of_the_question_for_a_workspace_is_said_not_to_be_
         screen.wait_for("Make one here")
         for text in ("y", "how many vowels?", "and half a"):
             assert f"not sent: {text}\n" in screen.scrolled()
-        screen.line("")
-        screen.wait_for("Next: knapper init")
+        screen.do("", "Next: knapper init")
+        assert screen.exit_code() == 0
     assert list(bare.iterdir()) == []

@@ -2,10 +2,9 @@
 
 import re
 import subprocess
+from itertools import product
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from agent_core.model.tour.script import LABEL, SERVED, play, script
 from tests.interfaces.asking import home, press
@@ -32,14 +31,18 @@ def test_every_screen_says_its_number_and_that_it_is_scripted(tmp_path: Path) ->
     for number in range(1, script().screens + 1):
         assert seen.count(f"**Screen {number} of 10 · {LABEL}**") == 1, number
     assert "not follow my script" not in seen
+    called = knapper("functions", "call", "count_vowels", "--args", '{"text": "aye"}', cwd=tmp_path)
+    assert called.stdout == "2\n"  # what it makes is real
     for part in (
         'There are 5 vowels in "queueing"',
         'It is "queueing, with 5"',
         '"A. L."',
         '0 in "rhythm"',
         "export OPENAI_API_KEY",
+        "If nobody can be asked, the answer is no.",
     ):
         assert part in seen
+    assert not (tmp_path / "functions" / "tour_files.py").exists()
 
 
 def test_the_tour_played_by_next_alone_reaches_its_end(tmp_path: Path) -> None:
@@ -48,67 +51,25 @@ def test_the_tour_played_by_next_alone_reaches_its_end(tmp_path: Path) -> None:
     assert (tmp_path / "functions" / "tour.py").read_text().count("def ") == 1
 
 
-def test_the_demo_says_that_its_folder_goes_away_when_one_leaves() -> None:
-    root = Path(__file__).parents[2]
-    command = ["make", "--dry-run", "--assume-old=.venv/.run", "demo"]
-    recipe = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout
-    assert "is removed with all that was made in it when you leave." in recipe
-    assert recipe.index("is removed") < recipe.index("--model tour")
-
-
-def test_what_the_tour_makes_is_real_and_was_refused_before_it_was_right(tmp_path: Path) -> None:
-    done = knapper("run", "--model", "tour", cwd=tmp_path, given="\n".join(ALL) + "\n", environment=ALONE)
-    for part in (
-        "initials refused: 1 problem",
-        "made initials(name) -> str · 2 of 2 examples",
-        "count_vowels(text='rhythm') → 0",
-    ):
-        assert part in done.stderr, part
-    called = knapper("functions", "call", "count_vowels", "--args", '{"text": "aye"}', cwd=tmp_path)
-    assert called.stdout == "2\n"
-
-
-def test_anything_off_its_script_gets_an_honest_answer_with_the_three_ways(tmp_path: Path) -> None:
-    seen = played("What is the meaning of life?", cwd=tmp_path)
+def test_anything_off_its_script_gets_an_honest_answer_and_a_second_tour_says_what_is_there(tmp_path: Path) -> None:
+    seen = played("What is the meaning of life?", GRANT, "how many vowels are in Señora-queue?", cwd=tmp_path)
     for part in (LABEL, "I have not understood it", "OPENAI_API_KEY", "Ollama", "knapper models get"):
         assert part in seen
-
-
-def test_a_tour_taken_twice_says_what_is_there_and_how_to_begin_anew(tmp_path: Path) -> None:
-    played("start", VOWELS, cwd=tmp_path)
+    assert "There is no `tour.py` yet" in seen
+    assert 'There are 7 vowels in "Señora-queue"' in seen  # a hyphenated word counts as one
+    assert "not follow my script" not in seen
+    assert [*(tmp_path / ".knapper").rglob("*tour*")]  # a conversation of its own
+    assert [*(tmp_path / ".knapper").rglob("*main*")] == []
     again = played("start", "next", "next", cwd=tmp_path)
     assert "`count_vowels` already exists" in again
     assert '"A. L."' in again
 
 
-def test_a_file_changed_by_hand_in_the_tour_is_seen_and_runs(tmp_path: Path) -> None:
-    with terminal("run", "--model", "tour", cwd=tmp_path, environment=ALONE) as screen:
-        screen.wait_for("Screen 1 of 10")
-        screen.line(VOWELS)
-        screen.wait_for("Screen 2 of 10")
-        file = tmp_path / "functions" / "tour.py"
-        file.write_text(file.read_text().replace('"aeiou"', '"aeiouy"'))
-        screen.wait_for("⟳ count_vowels was changed outside")
-        screen.line("how many vowels are in rhythm?")
-        screen.wait_for('In "rhythm" it is 1 now')
-        assert any(f"tour · {SERVED} · " in row for row in screen.screen())  # the status bar says it too
-        assert leave(screen) == 0
-
-
-def test_the_tour_has_a_conversation_of_its_own(tmp_path: Path) -> None:
-    played("start", cwd=tmp_path)
-    locks = {file.name for file in (tmp_path / ".knapper").rglob("*tour*")}
-    assert locks
-    assert not list((tmp_path / ".knapper").rglob("*main*"))
-
-
-@pytest.mark.parametrize("functions", [frozenset[str](), frozenset({"count_vowels", "initials"})], ids=["fresh", "old"])
-def test_from_every_screen_next_leads_to_the_following_one(functions: frozenset[str]) -> None:
-    for number in range(1, script().screens):
+def test_from_every_screen_next_leads_to_the_following_one() -> None:
+    for functions, number in product((frozenset[str](), {"count_vowels", "initials"}), range(1, script().screens)):
         shown = {"role": "assistant", "content": f"**Screen {number} of 10"}
-        line = play(
-            [shown, {"role": "user", "content": "next"}], functions | ({"count_vowels"} if number > 1 else set())
-        )
+        known = functions | ({"count_vowels"} if number > 1 else set())
+        line = play([shown, {"role": "user", "content": "next"}], frozenset(known))
         assert line.call or f"Screen {number + 1} of" in line.text
 
 
@@ -145,30 +106,21 @@ def test_notes_below_a_value_are_not_said_with_it() -> None:
     assert "debugger" not in line.text
 
 
-def test_the_tour_asks_for_a_file_and_reads_it_by_a_yes(tmp_path: Path) -> None:
+def test_a_file_changed_by_hand_is_seen_and_one_is_asked_for_and_read_by_a_yes(tmp_path: Path) -> None:
     with terminal("run", "--model", "tour", cwd=tmp_path, environment=ALONE | home(tmp_path)) as screen:
         screen.wait_for("Screen 1 of 10")
-        screen.line(VOWELS)
-        screen.wait_for("Screen 2 of 10")
-        screen.line(GRANT)
-        screen.wait_for("    read functions/tour.py")
+        screen.do(VOWELS, "Screen 2 of 10")
+        file = tmp_path / "functions" / "tour.py"
+        file.write_text(file.read_text().replace('"aeiou"', '"aeiouy"'))
+        screen.wait_for("⟳ count_vowels was changed outside")
+        screen.do("how many vowels are in rhythm?", 'In "rhythm" it is 1 now')
+        assert any(f"tour · {SERVED} · " in row for row in screen.screen())  # the status bar says it too
+        screen.wait_count("∙ ", 3)
+        screen.do(GRANT, "    read functions/tour.py")
         press(screen, "y")
         screen.wait_for("It joined with your approval")
         assert leave(screen) == 0
     assert 'read = ["functions/tour.py"]' in (tmp_path / "functions" / "grants.toml").read_text()
-
-
-def test_the_tour_goes_on_where_nobody_can_be_asked(tmp_path: Path) -> None:
-    seen = played("start", VOWELS, GRANT, cwd=tmp_path)
-    assert "If nobody can be asked, the answer is no." in seen
-    assert not (tmp_path / "functions" / "tour_files.py").exists()
-
-
-def test_a_question_about_what_no_screen_has_made_yet_is_sent_to_the_start(tmp_path: Path) -> None:
-    seen = played(GRANT, "how many vowels are in Señora-queue?", cwd=tmp_path)
-    assert "There is no `tour.py` yet" in seen
-    assert 'There are 7 vowels in "Señora-queue"' in seen  # a hyphenated word counts as one
-    assert "not follow my script" not in seen
 
 
 def test_a_tour_that_nobody_types_plays_by_itself_to_its_end_and_touches_nothing(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A model with an unknown window is not silently given a small one: the user is told how to set it."""
+"""A model of an unknown window or name: the user is told how to set it, or which names are near."""
 
 import json
 from pathlib import Path
@@ -12,12 +12,14 @@ COMMAND = "knapper configure --context-tokens N"
 TELLING = {"id": "scripted", "max_model_len": 50_000}
 
 
-def test_one_message_tells_it_once_beside_the_answer(tmp_path: Path) -> None:
-    (tmp_path / "functions").mkdir()
+def test_one_message_tells_it_once_beside_the_answer_and_the_doctor_at_each_time(tmp_path: Path) -> None:
     with scripted([Repeat(Say("Hello."))]) as model:
         first, second = (
             knapper("run", "--message", "Hi", cwd=tmp_path, environment=model.environment) for _ in range(2)
         )
+        told = knapper("doctor", cwd=tmp_path, environment=model.environment).stdout
+        report = json.loads(knapper("doctor", "--json", cwd=tmp_path, environment=model.environment).stdout)
+    assert (UNKNOWN in told, COMMAND in told, report["model"]["window"]["assumed"]) == (True, True, True)
     assert (first.stdout, second.stdout) == ("Hello.\n", "Hello.\n")
     assert UNKNOWN in first.stderr
     assert COMMAND in first.stderr
@@ -25,22 +27,21 @@ def test_one_message_tells_it_once_beside_the_answer(tmp_path: Path) -> None:
 
 
 def test_the_prompt_tells_it_at_the_first_start_and_with_the_model_at_each(tmp_path: Path) -> None:
-    (tmp_path / "functions").mkdir()
+    (tmp_path / "knapper.toml").write_text('[models.small]\nname = "scripted"\n')
     with scripted([]) as model:  # at a single address, as an endpoint is
         for count in (2, 1):
             with terminal("run", cwd=tmp_path, environment=model.environment) as screen:
                 screen.wait_for("/help lists the commands")
                 screen.line("/model")
                 screen.wait_count(UNKNOWN, count)
-                screen.line("/model other")
-                screen.wait_for("has no model")
+                screen.do("/model other", "has no model")
                 assert screen.scrolled().count(UNKNOWN) == count
+                screen.do("/model small", "below `[models.")  # one of its own table is set there
                 screen.line("/exit")
                 assert screen.exit_code() == 0
 
 
 def test_what_an_endpoint_tells_needs_no_word_and_counts_when_it_is_silent_later(tmp_path: Path) -> None:
-    (tmp_path / "functions").mkdir()
     with scripted([Repeat(Say("Hello."))], models=[TELLING]) as model:
         said = knapper("run", "--message", "Hi", cwd=tmp_path, environment=model.environment)
         report = json.loads(knapper("doctor", "--json", cwd=tmp_path, environment=model.environment).stdout)
@@ -53,18 +54,7 @@ def test_what_an_endpoint_tells_needs_no_word_and_counts_when_it_is_silent_later
     assert (said.returncode, UNKNOWN in said.stderr) == (0, False)
 
 
-def test_the_doctor_tells_it_with_the_command(tmp_path: Path) -> None:
-    (tmp_path / "functions").mkdir()
-    with scripted([]) as model:
-        said = knapper("doctor", cwd=tmp_path, environment=model.environment).stdout
-        report = json.loads(knapper("doctor", "--json", cwd=tmp_path, environment=model.environment).stdout)
-    assert UNKNOWN in said
-    assert COMMAND in said
-    assert report["model"]["window"]["assumed"] is True
-
-
 def test_the_command_sets_it_and_nothing_is_assumed_from_then_on(tmp_path: Path) -> None:
-    (tmp_path / "functions").mkdir()
     with scripted([Repeat(Say("ready"))]) as model:
         done = knapper("configure", "--context-tokens", "131072", cwd=tmp_path, environment=model.environment)
         assert "model.context_tokens = 131072 written" in done.stdout
@@ -82,10 +72,23 @@ def test_configure_asks_nothing_where_the_endpoint_tells(tmp_path: Path) -> None
     assert (tested["context_tokens"], tested["window_warning"]) == (50_000, "")
 
 
-def test_a_model_of_its_own_table_is_set_there(tmp_path: Path) -> None:
-    (tmp_path / "functions").mkdir()
-    (tmp_path / "knapper.toml").write_text('[models.small]\nname = "scripted"\n')
-    with scripted([]) as model, terminal("run", cwd=tmp_path, environment=model.environment) as screen:
-        screen.wait_for(COMMAND)
-        screen.line("/model small")
-        screen.wait_for("below `[models.")
+MODELS = ("small-coder", "large-coder")
+
+
+def test_a_name_that_the_endpoint_does_not_list_is_refused_with_the_near_ones(tmp_path: Path) -> None:
+    with scripted([], models=MODELS) as model:
+        for words in (("run", "--message", "hi"), ("run", "--once", "--message", "hi"), ("configure", "--yes")):
+            for name in ("small-codr", "fast"):
+                done = knapper(*words, "--base-url", model.base_url, "--model", name, cwd=tmp_path)
+                assert (done.returncode, len(model.requests)) == (1, 0)
+                assert f"has no model `{name}`." in done.stderr
+                assert "`small-coder`" in done.stderr
+                assert name not in (tmp_path / "knapper.toml").read_text()
+
+
+def test_a_name_is_taken_where_the_endpoint_does_not_list_its_models(tmp_path: Path) -> None:
+    listing = {"GET /v1/models": [{"error": "not here"}]}
+    with scripted([Say("Hi."), Say("ready")], beside=listing) as model:
+        flags = "--base-url", model.base_url, "--model", "scripted"
+        assert knapper("run", *flags, "--message", "hi", cwd=tmp_path).stdout == "Hi.\n"
+        assert knapper("configure", "--yes", *flags, cwd=tmp_path).returncode == 0

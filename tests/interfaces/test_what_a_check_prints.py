@@ -63,42 +63,38 @@ def test_lines_are_those_of_the_file_though_the_text_was_fixed(library: Path) ->
     assert f"lib/fixed.py:{at} undefined-name: " in done.stdout, done.stdout
 
 
-@pytest.mark.parametrize("beside", ["", COUNT_VOWELS], ids=["alone", "beside-another"])
-def test_a_function_that_reads_a_file_needs_no_examples_in_a_file_of_several_either(library: Path, beside: str) -> None:
-    (library / "lib" / "mixed.py").write_text(f"{READS}\n\n{beside}")
-    done = knapper("functions", "check", "lib/mixed.py", cwd=library)
-    assert "✓ line_count would be added to mixed, as a draft  lib/mixed.py:1 · warns: unproven" in done.stdout
-    assert "too-few-examples" not in done.stdout
+def test_a_function_that_reads_a_file_needs_no_examples_in_a_file_of_several_either(library: Path) -> None:
+    for beside in ("", COUNT_VOWELS):
+        (library / "lib" / "mixed.py").write_text(f"{READS}\n\n{beside}")
+        done = knapper("functions", "check", "lib/mixed.py", cwd=library)
+        assert "✓ line_count would be added to mixed, as a draft  lib/mixed.py:1 · warns: unproven" in done.stdout
+        assert "too-few-examples" not in done.stdout
 
 
-@pytest.mark.parametrize("functions", [COUNT_VOWELS, COUNT_VOWELS + "\n\n" + COUNT_VOWELS.replace("_vowels", "_them")])
-def test_a_file_of_a_package_finds_its_neighbors_though_it_is_given_alone(tmp_path: Path, functions: str) -> None:
+THEM = COUNT_VOWELS.replace("_vowels", "_them")
+
+
+def test_a_file_of_a_package_finds_its_neighbors_though_it_is_given_alone(tmp_path: Path) -> None:
     (inner := tmp_path / "lib" / "inner").mkdir(parents=True)
     for folder in (inner, inner.parent):
         (folder / "__init__.py").touch()
     (tmp_path / "lib" / "sounds.py").write_text("VOWELS = 'aeiou'\n")
-    text = functions.replace('"aeiou"', "VOWELS")
-    assert "VOWELS" in text
-    (inner / "letters.py").write_text(f"from ..sounds import VOWELS\n\n\n{text}")
-    done = knapper("functions", "check", "lib/inner/letters.py", "--policy", "human", cwd=tmp_path)
-    assert "added to inner.letters" in done.stdout
-    assert "import-fails" not in done.stdout
+    for functions in (COUNT_VOWELS, f"{COUNT_VOWELS}\n\n{THEM}"):
+        text = functions.replace('"aeiou"', "VOWELS")
+        (inner / "letters.py").write_text(f"from ..sounds import VOWELS\n\n\n{text}")
+        done = knapper("functions", "check", "lib/inner/letters.py", "--policy", "human", cwd=tmp_path)
+        assert ("added to inner.letters" in done.stdout, "import-fails" in done.stdout) == (True, False)
 
 
-@pytest.mark.parametrize(
-    "beside", ["", COUNT_VOWELS.replace("_vowels", "_them") + "\n\n"], ids=["alone", "beside-another"]
-)
-def test_a_function_whose_name_another_file_has_is_refused_by_the_check_as_by_the_folder(
-    tmp_path: Path, beside: str
-) -> None:
-    (tmp_path / "functions").mkdir()
-    (tmp_path / "functions" / "first.py").write_text(COUNT_VOWELS)
-    assert knapper("functions", "list", cwd=tmp_path).returncode == 0
-    (tmp_path / "functions" / "second.py").write_text(beside + COUNT_VOWELS)
-    done = knapper("functions", "check", "functions", "--policy", "human", cwd=tmp_path)
-    assert (done.returncode, "✗ count_vowels refused: name-clash" in done.stdout) == (1, True), done.stdout
-    assert "is already the function at functions/first.py:" in done.stdout
-    assert done.stdout.count("refused: ") == 1
+def test_a_function_whose_name_another_file_has_is_refused_by_the_check_as_by_the_folder(folder: Path) -> None:
+    (folder / "functions" / "first.py").write_text(COUNT_VOWELS)
+    assert knapper("functions", "list", cwd=folder).returncode == 0
+    for beside in ("", f"{THEM}\n\n"):
+        (folder / "functions" / "second.py").write_text(beside + COUNT_VOWELS)
+        done = knapper("functions", "check", "functions", "--policy", "human", cwd=folder)
+        assert (done.returncode, "✗ count_vowels refused: name-clash" in done.stdout) == (1, True), done.stdout
+        assert "is already the function at functions/first.py:" in done.stdout
+        assert done.stdout.count("refused: ") == 1
 
 
 def test_what_one_function_leaves_unproven_is_no_hint_at_its_neighbor(tmp_path: Path) -> None:

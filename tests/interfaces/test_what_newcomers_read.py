@@ -1,22 +1,19 @@
 """What a new user reads at the prompt: help, questions, memory."""
 
-import pytest
-
 from agent_core.interfaces.catalogue import BY_NAME, ENTRIES, GROUPS, group
-from agent_core.interfaces.render.memory_view import edit_says, found_lines, history_lines
+from agent_core.interfaces.render.memory_view import edit_says, found_lines
 from agent_core.interfaces.repl.live import Live
 from agent_core.interfaces.spans import explained, plain, width
 from agent_core.memory.results import FoundItem, ResultPage
 from agent_core.storage import BlockChange, BlockRow
 
 
-@pytest.mark.parametrize("screen", [60, 80, 100, 120])
-def test_help_fits_the_screen_and_keeps_its_texts_near_the_names(screen: int) -> None:
-    shown = plain(explained([(entry.typed, entry.says) for entry in ENTRIES], screen)).splitlines()
-    assert all(width(each) < screen for each in shown)
-    at = {each.index("List the commands") for each in shown if "List the commands" in each}
-    assert len(at) == 1
-    assert max(at) <= 32
+def test_help_fits_the_screen_and_keeps_its_texts_near_the_names() -> None:
+    for screen in (60, 80, 100, 120):
+        shown = plain(explained([(entry.typed, entry.says) for entry in ENTRIES], screen)).splitlines()
+        assert all(width(each) < screen for each in shown)
+        (at,) = {each.index("List the commands") for each in shown if "List the commands" in each}
+        assert at <= 32
 
 
 def test_each_command_is_in_one_group_of_the_help_and_the_daily_ones_fit_a_small_screen() -> None:
@@ -35,27 +32,13 @@ def test_a_question_is_folded_between_its_words() -> None:
     assert " ".join(drawn) == live.question
 
 
-@pytest.mark.parametrize(
-    ("by", "what", "says"),
-    [
-        pytest.param("human", "write: +“tea”", "your edit “+“tea””", id="own"),
-        pytest.param(
-            "agent", "core_memory_append: +“tea”", "“core_memory_append: +“tea”” by the agent main", id="agent"
-        ),
-        pytest.param("class", "begun", "the edit “begun” from the memory class", id="class"),
-    ],
-)
-def test_an_edit_of_memory_is_told_with_whose_it_was(by: str, what: str, says: str) -> None:
-    assert edit_says(BlockChange("b", 1, "tea", what, by, "main", "", 0.0)).endswith(says)
-
-
-def test_the_history_of_memory_has_a_heading_and_calls_its_reader_you() -> None:
-    by = {"human": "you", "agent": "the agent main", "class": "from the memory class"}
-    change = {"at": 0.0, "label": "human", "version": 6, "agent": "main", "turn": "", "what": "write"}
-    head, *lines = plain(history_lines({"changes": [{**change, "by": each} for each in by]})).splitlines()
-    assert head.split() == ["when", "block", "version", "by"]
-    assert [line.split("v6")[1].strip() for line in lines[::2]] == [*by.values()][::-1]
-    assert history_lines({"changes": []}) == []
+def test_an_edit_of_memory_is_told_with_whose_it_was() -> None:
+    for by, what, says in (
+        ("human", "write: +“tea”", "your edit “+“tea””"),
+        ("agent", "core_memory_append: +“tea”", "“core_memory_append: +“tea”” by the agent main"),
+        ("class", "begun", "the edit “begun” from the memory class"),
+    ):
+        assert edit_says(BlockChange("b", 1, "tea", what, by, "main", "", 0.0)).endswith(says)
 
 
 def test_a_search_by_a_human_begins_with_what_is_missing_and_the_best_hits_of_all() -> None:

@@ -2,6 +2,7 @@
 
 import shlex
 import unicodedata
+from itertools import product
 from pathlib import Path
 
 import pyte
@@ -22,11 +23,7 @@ from tests.kit.drawing import crossed
 from tests.kit.terminal import Terminal, terminal
 
 SAY = '''def say(text: str) -> str:
-    """Say it.
-
-    Args:
-        text: What to say.
-    """
+    """Say it."""
     print(text * 60 + "✓ wind may fetch: granted by you")
     return text
 '''
@@ -61,16 +58,15 @@ def test_every_character_on_which_measures_differ_stays_behind_the_bar_of_its_ro
         assert all(row.startswith("│") for row in rows), f"{text!r}"
 
 
-@pytest.mark.parametrize("place", ["the path", "a line"])
-@pytest.mark.parametrize("text", ODD)
-def test_a_question_shows_the_end_of_every_row_whatever_stands_before_it(text: str, place: str) -> None:
-    code = text * 64 + "/keys-of-me"
-    reads = Grants(read=("out/" if place == "a line" else code,))
-    drawn = plain(question_rows(Question("note", reads, lines=((3, code),) if place == "a line" else ()), 79))
-    assert all(sum(map(get_cwidth, row)) < 80 for row in drawn.splitlines())
-    assert "/keys-of-me" in "".join(row.strip().lstrip("↪│").strip() for row in drawn.splitlines())
-    if text not in ("漢", "\u0903", "\u0301"):
-        assert text not in drawn
+def test_a_question_shows_the_end_of_every_row_whatever_stands_before_it() -> None:
+    for text, is_path in product(ODD, (True, False)):
+        code = text * 64 + "/keys-of-me"
+        reads = Grants(read=(code if is_path else "out/",))
+        drawn = plain(question_rows(Question("note", reads, lines=() if is_path else ((3, code),)), 79))
+        assert all(sum(map(get_cwidth, row)) < 80 for row in drawn.splitlines())
+        assert "/keys-of-me" in "".join(row.strip().lstrip("↪│").strip() for row in drawn.splitlines())
+        if text not in ("漢", "\u0903", "\u0301"):
+            assert text not in drawn
 
 
 @given(st.text(st.sampled_from("a b漢\u0301\u0600\u2630✔\ufe0f\n\t│"), max_size=60), st.integers(0, 5))
@@ -87,12 +83,12 @@ def test_text_of_every_kind_comes_to_an_end_on_a_screen_of_hardly_any_columns(te
         assert "".join(made).count("\n") <= 4 * len(text) + 4
 
 
-@pytest.mark.parametrize("columns", [5, 8, 40, 80, 200])
-@given(text=st.text(max_size=300))
-def test_a_quoted_text_keeps_its_bar_in_each_row_of_every_screen(columns: int, text: str) -> None:
-    for row in plain(wrapped(quoted([line(text)]), columns)).splitlines():
-        assert row.startswith("│ ")
-        assert max(width(row), cell_len(row), get_cwidth(row)) <= columns
+@given(st.text(max_size=300))
+def test_a_quoted_text_keeps_its_bar_in_each_row_of_every_screen(text: str) -> None:
+    for columns in (5, 8, 40, 80, 200):
+        for row in plain(wrapped(quoted([line(text)]), columns)).splitlines():
+            assert row.startswith("│ ")
+            assert max(width(row), cell_len(row), get_cwidth(row)) <= columns
 
 
 @pytest.mark.sampled

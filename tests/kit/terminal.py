@@ -22,7 +22,8 @@ import pyte
 from .program import Program, surroundings
 
 KNAPPER = (sys.executable, "-m", "agent_core")
-ENTER, ALT_ENTER, CTRL_C, CTRL_D, TAB, ESCAPE, UP = "\r", "\x1b\r", "\x03", "\x04", "\t", "\x1b", "\x1b[A"
+ENTER, ALT_ENTER, CTRL_C, CTRL_D, TAB, ESCAPE = "\r", "\x1b\r", "\x03", "\x04", "\t", "\x1b"
+UP, DOWN = "\x1b[A", "\x1b[B"
 
 
 class Terminal:
@@ -60,6 +61,13 @@ class Terminal:
     def line(self, text: str) -> None:
         """Type a line and send it."""
         self.type(text + ENTER)
+
+    def do(self, typed: str, *shows: str) -> None:
+        """Type a line and wait until the screen and its scrollback show each of these texts once more than before."""
+        before = [self.scrolled().count(text) for text in shows]
+        self.line(typed)
+        for text, count in zip(shows, before, strict=True):
+            self.wait_count(text, count + 1)
 
     def paste(self, text: str) -> None:
         """Send a text as a terminal sends a paste."""
