@@ -20,7 +20,7 @@ def note(self, text: str) -> str:
     return text
 '''
 OVER_RESPONSES = {"KNAPPER_MODEL_API": "responses"}
-STEPS = 20
+STEPS = 8
 
 
 class Reasoner:

@@ -10,21 +10,10 @@ import tomllib
 from importlib.metadata import distribution
 from pathlib import Path
 
-import pytest
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[2]
-LOOKED_AT = (
-    "agent_core",
-    "knapper",
-    "meta_functions",
-    "sandbox",
-    "docs",
-    "benchmarks",
-    "examples",
-    "deploy",
-    ".github",
-)
+LOOKED_AT = ["agent_core", "knapper", "meta_functions", "sandbox", "docs", "benchmarks", "examples", "deploy"]
 SUFFIXES = {".py", ".md", ".toml", ".yml", ".yaml", ".txt", ".js", ".html", ".service", ""}
 INSTALLS = re.compile(
     r"(?P<command>\b(?:pip3?|uv pip) install|\bpipx (?:install|run)\b|\bpipx (?P<of>inject|runpip|upgrade)\b"
@@ -67,51 +56,15 @@ def strangers(text: str) -> list[str]:
 
 
 def texts() -> list[Path]:
-    files = [path for room in LOOKED_AT for path in (ROOT / room).rglob("*")]
+    files = [path for room in (*LOOKED_AT, ".github") for path in (ROOT / room).rglob("*")]
     files += [
         path for path in ROOT.iterdir() if path.name in ("README.md", "CONTRIBUTING.md", "Makefile", "ARCHITECTURE.md")
     ]
     return [path for path in files if path.is_file() and path.suffix in SUFFIXES and "__pycache__" not in path.parts]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        'python -m pip install "knapper[server]"',
-        "pip install knapper",
-        "fix='pip install knapper[mcp]'",
-        "pip3 install --upgrade knapper",
-        "`pipx install knapper`",
-        "pipx run knapper",
-        "uv tool install knapper --with uvicorn",
-        "uvx knapper run",
-        "uv pip install -e '.[server]' knapper-extras",
-        "pipx inject knapper knapper-server",
-        "pip install -r requirements.txt knapper",
-    ],
-)
-def test_the_look_for_such_commands_finds_them(text: str) -> None:
-    assert strangers(text)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "pip install '.[server]'   # in the clone",
-        "pip install --quiet .",
-        "pipx inject knapper 'starlette<2,>=1.10' uvicorn",
-        "uv tool install --with 'uvicorn>=0.54' /home/me/knapper",
-        "python -m pip install 'knapper[server] @ git+https://example.org/knapper.git@main'",
-        "most of it `pip install`), 3 s",
-        "pip install 'knapper-0.1.0-py3-none-any.whl[local]'",
-        "pip install -r requirements.txt",
-    ],
-)
-def test_the_look_for_such_commands_passes_what_is_ours(text: str) -> None:
-    assert strangers(text) == []
-
-
 def test_no_hint_and_no_page_installs_by_a_name_that_is_not_ours() -> None:
+    assert strangers("uvx knapper run") == ["uvx knapper", "uvx run"]
     found = {str(path.relative_to(ROOT)): strangers(path.read_text(encoding="utf-8")) for path in texts()}
     assert {path: names for path, names in found.items() if names} == {}
 
@@ -129,92 +82,61 @@ BY_NAME = "'starlette<2,>=1.10' 'uvicorn>=0.54'"
 RECEIPT = '[tool]\nrequirements = [{name = "knapper", directory = "/x"}, {name = "mcp", specifier = "<3,>=2.2"}]\n'
 
 
-def hinted(
-    tmp_path: Path, origin: dict[str, object] | None, files: dict[str, str], call: str = "add_extra('server')"
-) -> str:
-    """Return the command that a copy installed this way suggests, without `python -m`."""
-    (about := tmp_path / "site" / "knapper-0.1.0.dist-info").mkdir(parents=True)
-    (about / "METADATA").write_text(METADATA)
-    if origin is not None:
-        (about / "direct_url.json").write_text(json.dumps(origin))
-    (venv := tmp_path / "venvs" / "knapper").mkdir(parents=True)
-    for name, text in files.items():
-        (venv / name).write_text(text)
-    code = f"import sys; sys.prefix = {str(venv)!r}\nfrom agent_core.base import own_installation as own"
-    code += f"\nprint(own.{call})"
-    environment = {**os.environ, "PYTHONPATH": f"{tmp_path / 'site'}:{ROOT}"}
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
-    )
-    command = done.stdout.strip()
-    return f"pip{command.partition(' -m pip')[2]}" if " -m pip " in command else command
-
-
-@pytest.mark.parametrize(
-    ("origin", "files", "command"),
-    [
-        pytest.param({"dir_info": {}}, {}, "pip install '{clone}[server]'", id="folder"),
-        pytest.param({"dir_info": {"editable": True}}, {}, "pip install -e '{clone}[server]'", id="editable"),
-        pytest.param(
-            {"url": "https://example.org/k.git", "vcs_info": {"vcs": "git", "requested_revision": "v1"}},
-            {},
-            "pip install 'knapper[server] @ git+https://example.org/k.git@v1'",
-            id="version-control",
-        ),
-        pytest.param(
-            {"url": "https://example.org/k.whl", "archive_info": {}},
-            {},
-            "pip install 'knapper[server] @ https://example.org/k.whl'",
-            id="address",
-        ),
-        pytest.param({"url": "file:///gone/away", "dir_info": {}}, {}, f"pip install {BY_NAME}", id="folder-is-gone"),
-        pytest.param({"dir_info": {}}, {"pipx_metadata.json": "{}"}, f"pipx inject knapper {BY_NAME}", id="pipx"),
-        pytest.param(
-            {"dir_info": {}},
-            {"uv-receipt.toml": RECEIPT},
-            "uv tool install --with 'mcp<3,>=2.2' --with 'starlette<2,>=1.10' --with 'uvicorn>=0.54' '{clone}'",
-            id="uv-tool",
-        ),
-    ],
+PIPX, UV = {"pipx_metadata.json": "{}"}, {"uv-receipt.toml": RECEIPT}
+FOLDER: dict[str, object] = {"url": "CLONE", "dir_info": {}}
+EDITABLE: dict[str, object] = {"url": "CLONE", "dir_info": {"editable": True}}
+GIT: dict[str, object] = {"url": "https://example.org/k.git", "vcs_info": {"vcs": "git", "requested_revision": "v1"}}
+ADD, ANEW = "add_extra('server')", "reinstall_program()"
+INSTALLED: tuple[tuple[dict[str, object] | None, dict[str, str], str, str], ...] = (
+    (FOLDER, {}, ADD, "pip install 'the clone[server]'"),
+    (EDITABLE, {}, ADD, "pip install -e 'the clone[server]'"),
+    (GIT, {}, ADD, "pip install 'knapper[server] @ git+https://example.org/k.git@v1'"),
+    (
+        {"url": "https://example.org/k.whl", "archive_info": {}},
+        {},
+        ADD,
+        "pip install 'knapper[server] @ https://example.org/k.whl'",
+    ),
+    ({"url": "file:///gone/away", "dir_info": {}}, {}, ADD, f"pip install {BY_NAME}"),
+    (FOLDER, PIPX, ADD, f"pipx inject knapper {BY_NAME}"),
+    (
+        FOLDER,
+        UV,
+        ADD,
+        "uv tool install --with 'mcp<3,>=2.2' --with 'starlette<2,>=1.10' --with 'uvicorn>=0.54' 'the clone'",
+    ),
+    ({"url": "HERE", "dir_info": {}}, {}, ADD, "pip install '.[server]'"),
+    (FOLDER, {}, ANEW, "pip install --force-reinstall --no-deps 'the clone'"),
+    (EDITABLE, {}, ANEW, "pip install --force-reinstall --no-deps -e 'the clone'"),
+    (FOLDER, PIPX, ANEW, "pipx reinstall knapper"),
+    (FOLDER, UV, ANEW, "uv tool upgrade --reinstall-package knapper knapper"),
+    (None, {}, "reinstall('sqlite-vec')", "pip install --upgrade --force-reinstall 'sqlite-vec<0.2,>=0.1.9'"),
 )
-def test_a_hint_about_an_extra_names_the_place_that_this_copy_came_from(
-    tmp_path: Path, origin: dict[str, object], files: dict[str, str], command: str
-) -> None:
-    (clone := tmp_path / "the clone").mkdir()
-    assert hinted(tmp_path, {"url": clone.as_uri(), **origin}, files) == command.format(clone="the clone")
+"""Where a copy came from, what lies in its environment, what is to be done, and the command that says so."""
 
 
-def test_in_the_clone_itself_the_hint_is_short(tmp_path: Path) -> None:
-    assert hinted(tmp_path, {"url": tmp_path.as_uri(), "dir_info": {}}, {}) == "pip install '.[server]'"
-
-
-@pytest.mark.parametrize(
-    ("origin", "files", "command"),
-    [
-        pytest.param({"dir_info": {}}, {}, "pip install --force-reinstall --no-deps '{clone}'", id="folder"),
-        pytest.param(
-            {"dir_info": {"editable": True}}, {}, "pip install --force-reinstall --no-deps -e '{clone}'", id="editable"
-        ),
-        pytest.param({"dir_info": {}}, {"pipx_metadata.json": "{}"}, "pipx reinstall knapper", id="pipx"),
-        pytest.param(
-            {"dir_info": {}},
-            {"uv-receipt.toml": RECEIPT},
-            "uv tool upgrade --reinstall-package knapper knapper",
-            id="uv-tool",
-        ),
-    ],
-)
-def test_a_copy_with_missing_files_is_installed_anew_from_where_it_came(
-    tmp_path: Path, origin: dict[str, object], files: dict[str, str], command: str
-) -> None:
-    (clone := tmp_path / "the clone").mkdir()
-    said = hinted(tmp_path, {"url": clone.as_uri(), **origin}, files, "reinstall_program()")
-    assert said == command.format(clone="the clone")
-
-
-def test_a_package_that_is_broken_is_named_in_a_version_that_fits(tmp_path: Path) -> None:
-    command = hinted(tmp_path, None, {}, "reinstall('sqlite-vec')")
-    assert command == "pip install --upgrade --force-reinstall 'sqlite-vec<0.2,>=0.1.9'"
+def test_a_hint_names_the_place_that_this_copy_came_from_and_versions_that_fit(tmp_path: Path) -> None:
+    places = {"CLONE": tmp_path / "the clone", "HERE": tmp_path}
+    places["CLONE"].mkdir()
+    code, path = "import sys\nfrom agent_core.base import own_installation as own\n", [*sys.path]
+    for number, (origin, files, call, _) in enumerate(INSTALLED):
+        site, venv = tmp_path / f"site{number}", tmp_path / f"venvs{number}" / "knapper"
+        (about := site / "knapper-0.1.0.dist-info").mkdir(parents=True)
+        (about / "METADATA").write_text(METADATA)
+        if origin is not None:
+            url = str(origin["url"])
+            (about / "direct_url.json").write_text(
+                json.dumps({**origin, "url": places[url].as_uri() if url in places else url})
+            )
+        venv.mkdir(parents=True)
+        for name, text in files.items():
+            (venv / name).write_text(text)
+        code += f"sys.prefix, sys.path = {str(venv)!r}, {[str(site), *path]!r}\nprint(own.{call})\n"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    said = [f"pip{line.partition(' -m pip')[2]}" if " -m pip " in line else line for line in done.stdout.splitlines()]
+    assert said == [command for *_, command in INSTALLED]
 
 
 def test_an_installation_without_extras_brings_fewer_than_48_packages() -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -21,7 +21,6 @@ from tests.kit import ScriptedModel
 from tests.server.conftest import Served, server
 
 Era: TypeAlias = Literal["auto", "legacy"]
-OpenPipe: TypeAlias = Callable[..., Awaitable[Client]]
 
 
 async def pipe_pair() -> tuple[tuple[asyncio.StreamReader, asyncio.StreamWriter], ...]:

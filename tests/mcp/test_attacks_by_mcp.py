@@ -19,61 +19,59 @@ from tests.kit.http import Answer, Request, Server
 from tests.server.conftest import Served
 
 from .conftest import over_http, piped, text_of
-from .test_tools_of_strangers import TEXT, approved, called, does, tool
+from .test_tools_of_strangers import TEXT, approved, called, tool
 
-
-@pytest.mark.parametrize(
-    "ask",
-    [
-        pytest.param({"method": "sampling/createMessage", "params": {"messages": [], "maxTokens": 9}}, id="model"),
-        pytest.param({"method": "elicitation/create", "params": {"message": "Key?", "requestedSchema": {}}}, id="user"),
-        pytest.param({"method": "roots/list"}, id="folders"),
-    ],
+ASKS: tuple[dict[str, Any], ...] = (  # for the model, the user and folders
+    {"method": "sampling/createMessage", "params": {"messages": [], "maxTokens": 9}},
+    {"method": "elicitation/create", "params": {"message": "Key?", "requestedSchema": {}}},
+    {"method": "roots/list"},
 )
-async def test_a_server_cannot_ask_for_the_model_the_user_or_folders(workspace: Workspace, ask: dict[str, Any]) -> None:
-    approved(workspace.root, tool("echo"), says="fine", sends=[{"id": "s-1", **ask}])
+
+
+async def test_a_server_gets_no_answer_to_what_it_asks_and_no_arguments_beyond_its_schema(workspace: Workspace) -> None:
+    sends = [{"id": f"s-{number}", **ask} for number, ask in enumerate(ASKS)]
+    approved(workspace.root, tool("echo", schema={**TEXT, "additionalProperties": False}), says="fine", sends=sends)
+    with pytest.raises(KnapperError, match="keys"):
+        await called(workspace, "echo", text="a", keys="all")
     assert await called(workspace, "echo", text="a") == ("returned", "fine")
     heard = workspace.root / "does.json.heard"
     async with asyncio.timeout(60):
-        while not heard.exists() or not heard.read_text().endswith("\n"):  # noqa: ASYNC110 - a program's
+        while not heard.exists() or heard.read_text().count("\n") < len(ASKS):  # noqa: ASYNC110 - a program's
             await asyncio.sleep(0.02)
-    answer = json.loads(heard.read_text().splitlines()[0])
-    assert (answer["id"], "error" in answer, "result" in answer) == ("s-1", True, False)
+    answers = [json.loads(line) for line in heard.read_text().splitlines()]
+    assert sorted(answer["id"] for answer in answers) == [row["id"] for row in sends]
+    assert all("error" in answer and "result" not in answer for answer in answers)
 
 
-async def test_a_schema_that_changed_behind_the_same_words_is_refused(workspace: Workspace) -> None:
-    approved(workspace.root, tool("echo"), says="fine")
-    wider = {**TEXT, "properties": {**TEXT["properties"], "file": {"type": "string"}}}  # type: ignore[dict-item]
-    does(workspace.root, tool("echo", schema=wider), says="fine")
-    outcome, text = await called(workspace, "echo", text="a")
-    assert (outcome, "the server changed what it says" in text) == ("refused", True)
-
-
-async def test_arguments_beyond_the_approved_schema_never_reach_the_server(workspace: Workspace) -> None:
-    approved(workspace.root, tool("echo", schema={**TEXT, "additionalProperties": False}))
-    with pytest.raises(KnapperError, match="keys"):
-        await called(workspace, "echo", text="a", keys="all")
-
-
-async def test_a_secret_that_a_server_was_given_does_not_come_back(
+async def test_a_secret_that_a_server_was_given_does_not_come_back_and_a_flood_of_text_is_cut(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KNAPPER_SECRET_API", "swordfish-of-mine")
-    approved(workspace.root, tool("echo"), says="The key is swordfish-of-mine.")
+    approved(workspace.root, tool("echo"), says="The key is swordfish-of-mine.\x1b]0;owned\x07" + "x" * 2_000_000)
     book = ServerBook(workspace.root)
     entry = book.entry("strange").model_copy(update={"secrets": ("API",)})
     book.put("strange", entry)
     book.approve("strange", entry, {"echo": {"description": "Repeat.", "parameters": TEXT}})
     outcome, text = await called(workspace, "echo", text="a")
-    assert (outcome, "swordfish" in text) == ("returned", False)
+    assert (outcome, "The key is " in text, len(text) < 200_000) == ("returned", True, True)
+    assert [bad in text for bad in ("swordfish", "\x1b")] == [False, False]
 
 
-async def test_a_flood_of_text_is_cut_and_control_characters_are_seen(workspace: Workspace) -> None:
-    approved(workspace.root, tool("echo"), says="\x1b]0;owned\x07" + "x" * 2_000_000)
-    outcome, text = await called(workspace, "echo", text="a")
-    assert outcome == "returned"
-    assert len(text) < 200_000
-    assert "\x1b" not in text
+NO_RESOURCES = ("functions/../grants.toml/source", "functions/count_vowels/../x", "../../etc/passwd")
+HOST = ("create_function", "forget", "../calculate", "core_memory_append", "__import__", "strange__echo")
+
+
+async def test_a_client_reaches_no_function_of_the_host_or_of_strangers_and_no_file(workspace: Workspace) -> None:
+    approved(workspace.root, tool("echo", "Repeat a text loudly."), says="fine")
+    async with piped(workspace) as client:
+        found = await client.call_tool("find_functions", {"need": "repeat a text loudly"})
+        assert "strange__echo" not in text_of(found)
+        for name in HOST:
+            for asked in ((name, {}), ("call_function", {"function_name": name, "arguments": {"text": "a"}})):
+                assert (await client.call_tool(*asked)).is_error, asked
+        for uri in (*(f"knapper://{path}" for path in NO_RESOURCES), "file:///etc/passwd"):
+            with pytest.raises(MCPError):
+                await client.read_resource(uri)
 
 
 async def test_a_function_of_the_workspace_is_not_replaced_by_a_strangers(workspace: Workspace) -> None:
@@ -96,44 +94,13 @@ async def test_a_yes_that_a_folder_brought_along_is_none(workspace: Workspace, t
     assert not book.is_started("strange", book.entry("strange"))
 
 
-async def test_tools_of_strangers_are_not_passed_on_to_clients(workspace: Workspace) -> None:
-    approved(workspace.root, tool("echo", "Repeat a text loudly."), says="fine")
-    async with piped(workspace) as client:
-        found = await client.call_tool("find_functions", {"need": "repeat a text loudly"})
-        assert "strange__echo" not in text_of(found)
-        refused = await client.call_tool(
-            "call_function", {"function_name": "strange__echo", "arguments": {"text": "a"}}
-        )
-        assert refused.is_error
-
-
-@pytest.mark.parametrize(
-    "uri",
-    ["knapper://functions/../grants.toml/source", "knapper://functions/count_vowels/../x", "file:///etc/passwd"],
-)
-async def test_a_resource_is_a_function_or_nothing(workspace: Workspace, uri: str) -> None:
-    async with piped(workspace) as client:
-        with pytest.raises(MCPError):
-            await client.read_resource(uri)
-
-
-@pytest.mark.parametrize("name", ["create_function", "forget", "../calculate", "core_memory_append", "__import__"])
-async def test_a_client_reaches_no_function_of_the_host(workspace: Workspace, name: str) -> None:
-    async with piped(workspace) as client:
-        for asked in ((name, {}), ("call_function", {"function_name": name, "arguments": {}})):
-            assert (await client.call_tool(*asked)).is_error
-
-
-@pytest.mark.parametrize("url", ["http://192.0.2.1/mcp", "https://me:word@e.org/mcp", "ftp://e.org"])
-def test_an_address_in_clear_text_or_with_a_login_is_none(
-    tmp_path: Path, url: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "functions").mkdir()
+def test_an_address_in_clear_text_or_with_a_login_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "knapper.toml").touch()
-    assert main(["mcp", "add", "strange", url, "--json", "-C", str(tmp_path)]) != 0
-    captured = capsys.readouterr()
-    assert "https://" in captured.out + captured.err
-    assert not (tmp_path / "mcp.toml").exists()
+    for url in ("http://192.0.2.1/mcp", "https://me:word@e.org/mcp", "ftp://e.org"):
+        assert main(["mcp", "add", "strange", url, "--json", "-C", str(tmp_path)]) != 0
+        captured = capsys.readouterr()
+        assert "https://" in captured.out + captured.err
+        assert not (tmp_path / "mcp.toml").exists()
 
 
 async def test_a_token_does_not_follow_a_redirect(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,130 @@
+"""Rules about the code that no linter has: its files are all linted, few open files, and parameters are well named."""
+
+import ast
+import re
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+import agent_core
+
+TOP = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[2] / "agent_core"
+_OPENS = {"read_text", "read_bytes", "write_text", "write_bytes", "open"}
+_NO_PATHS = {"archive", "tarfile", "debug", "self", "cls", "_prompt"}  # their `open` opens no path
+ALLOWED = {
+    "what differs between systems, for those who are listed here": "base/folders base/machine",
+    "a file of this package, or of one that comes with it": """
+        base/language functions/mcp/tools
+        memory/embedding/local memory/embedding/static memory/search_query
+        model/dialect model/reading storage/postgres/database
+        storage/sqlite/migrate
+        workspace/presets/__init__ workspace/scaffold""",
+    "a file that the human names in a command, which may be a pipe or a link": """
+        functions/service/library_files functions/service/file_checks memory/sources/places workspace/portable/text
+        workspace/local_models""",
+    "a file that this program made for itself, in a folder of its own": """
+        access/packages/environment access/packages/resolution functions/mcp/entry functions/service/export
+        interfaces/manual_edits interfaces/plain
+        interfaces/server/function_operations interfaces/server/source_operations
+         model/local/fetch model/local/weights
+        workspace/reading_copy""",
+    "a file of the system": """
+        __main__ base/own_environment base/own_installation functions/mcp/confined functions/mcp/connection
+        interfaces/cli interfaces/repl/prompt model/discover model/local/engine
+        model/local/server""",
+    "opened through no link and without waiting, for more than to read it whole": """
+        access/broker/log access/grants/files access/grants/permit access/grants/record access/packages/environment
+        base/old_name base/seal storage/folder
+        interfaces/client/wire storage/sqlite/recovery workspace/forgetting""",
+    "the one place": "base/plain_files",
+}
+
+
+def opens_a_file(node: ast.AST) -> bool:
+    """Check whether a node of the code opens a path."""
+    match node:
+        case ast.Call(func=ast.Name(id="open")):
+            return True
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=name) | ast.Attribute(attr=name), attr="open")):
+            return name not in _NO_PATHS and not name[0].isupper()
+        case ast.Call(func=ast.Attribute(attr=attribute)):
+            return attribute in _OPENS
+        case _:
+            return False
+
+
+CUSTOMARY = {"self", "event", "write", "error", "plan", "ctx", "approval_mode"}
+"""Customary names for a whole family of classes, and names that third-party packages require."""
+
+
+def words(name: str) -> set[str]:
+    found = {word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)}
+    return found | {word.removesuffix("s") for word in found}
+
+
+@dataclass
+class Survey:
+    """What the modules of the program have: those that open files, public classes, and parameters with their class."""
+
+    opening: set[str] = field(default_factory=set)
+    classes: set[str] = field(default_factory=set)
+    parameters: list[tuple[str, str, str]] = field(default_factory=list)
+
+    def see(self, path: Path, node: ast.AST) -> None:
+        """Record a node of a module."""
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            self.classes.add(node.name)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("__"):
+            for arg in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs):
+                self._parameter(path, arg)
+        if path.is_relative_to(ROOT) and opens_a_file(node):
+            self.opening.add(path.relative_to(ROOT).with_suffix("").as_posix())
+
+    def _parameter(self, path: Path, arg: ast.arg) -> None:
+        match arg.annotation:
+            case ast.Name(id=name) | ast.Constant(value=str(name)) if not arg.arg.startswith("_"):
+                self.parameters.append((f"{path.relative_to(TOP)}:{arg.lineno}", arg.arg, name))
+
+
+@cache
+def survey() -> Survey:
+    found = Survey()
+    for path in (path for top in ("agent_core", "sandbox", "meta_functions") for path in (TOP / top).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            found.see(path, node)
+    return found
+
+
+def test_whoever_opens_a_file_by_itself_has_a_reason() -> None:
+    allowed = {name for names in ALLOWED.values() for name in names.split()}
+    assert survey().opening - allowed == set(), "use agent_core.base.plain_files, or give a reason in ALLOWED"
+    assert allowed - survey().opening == set(), "these open no file any more"
+
+
+def test_every_parameter_shares_a_word_with_its_class() -> None:
+    strange = [
+        f"{where} {arg}: {name}"
+        for where, arg, name in survey().parameters
+        if name in survey().classes and len(name) > 2 and arg not in CUSTOMARY and not words(arg) & words(name)
+    ]
+    assert strange == []
+
+
+def test_the_linter_reads_every_module() -> None:
+    rooms = ("agent_core", "meta_functions", "sandbox", "tests", "benchmarks")
+    command = [sys.executable, "-m", "ruff", "check", "--show-files", *rooms]
+    shown = subprocess.run(command, cwd=TOP, capture_output=True, text=True, check=True).stdout
+    read = {Path(line) for line in shown.splitlines()}
+    assert not [path for room in rooms for path in (TOP / room).rglob("*.py") if path not in read]
+
+
+def test_type_checkers_are_told_the_same_names_and_no_more_than_twenty() -> None:
+    stub = ast.parse(Path(agent_core.__file__).with_suffix(".pyi").read_text()).body
+    imports = [node for node in stub if isinstance(node, ast.ImportFrom)]
+    imported = {each.asname or each.name for node in imports for each in node.names}
+    assert imported == {*agent_core.__all__}
+    assert len(imported) <= 20
+    assert [*agent_core.__all__] == sorted(agent_core.__all__)
