@@ -101,13 +101,7 @@ STOPPED: dict[str, object] = {
     "arguments": 0,
 }
 STOPPED |= {"names": [], "shown": []}
-RECORD: dict[str, object] = {
-    "event": "record",
-    "hits": 1,
-    "path": "functions/forging.py",
-    "line": 1,
-    "function": "ask",
-}
+RECORD: dict[str, object] = {"event": "record", "hits": 1, "path": "functions/forging.py", "line": 1, "function": "ask"}
 RECORD |= {"locals": [["amount", "1"]], "shown": []}
 
 

@@ -37,10 +37,7 @@ async def test_what_has_another_problem_cannot_be_confirmed(gate: Gate) -> None:
 
 @pytest.mark.parametrize(
     ("quotes", "result"),
-    [
-        pytest.param('"""', "'a\\n\"b\"'", id="escapes"),
-        pytest.param('r"""', "'a\\n\"b\"'", id="raw"),
-    ],
+    [pytest.param('"""', "'a\\n\"b\"'", id="escapes"), pytest.param('r"""', "'a\\n\"b\"'", id="raw")],
 )
 async def test_a_result_with_escapes_is_written_as_the_docstring_needs_it(gate: Gate, quotes: str, result: str) -> None:
     code = DESCRIBED.format(quotes=quotes) + '    >>> f("b")\n    7\n    >>> f("c")\n    8"""\n'

@@ -82,10 +82,7 @@ async def test_a_change_that_keeps_its_callers_well_is_admitted(gate: Gate) -> N
 
 @pytest.mark.parametrize(
     ("signature", "reason"),
-    [
-        ("a: int, b: int, c: int", "needs `c`"),
-        ("a: int, *, b: int", "takes 1 arguments by place"),
-    ],
+    [("a: int, b: int, c: int", "needs `c`"), ("a: int, *, b: int", "takes 1 arguments by place")],
 )
 async def test_a_call_that_no_longer_fits_is_read_from_the_text(gate: Gate, signature: str, reason: str) -> None:
     bare = TWICE.split("    Examples:")[0] + '    """\n    return add(n, n)\n'

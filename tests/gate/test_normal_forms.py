@@ -28,10 +28,7 @@ SAME = {
         "def _k(y):\n return y * 2\ndef _l(y):\n return y + 1\ndef f(a):\n return _l(_k(a))",
     ),
     "constants": ("K = 3\ndef f(a):\n return a * K", "THREE = 3\ndef f(a):\n return a * THREE"),
-    "classes": (
-        "class _P:\n n = 1\ndef f(a):\n return _P().n + a",
-        "class _P:\n n = 1\ndef f(b):\n return _P().n + b",
-    ),
+    "classes": ("class _P:\n n = 1\ndef f(a):\n return _P().n + a", "class _P:\n n = 1\ndef f(b):\n return _P().n + b"),
     "inner-functions": (
         "def f(a):\n def g(x):\n  return x + a\n return [g(i) for i in a if (lambda q: q)(i)]",
         "def f(b):\n def h(y):\n  return y + b\n return [h(j) for j in b if (lambda p: p)(j)]",

@@ -119,11 +119,7 @@ async def test_a_call_like_the_examples_that_goes_wrong_is_told(
             ("f([1]) → 2", "f([5, 6]) → 10"),
             "no example has such a value of `a`",
         ),
-        (
-            "def f(n: int) -> int:\n    return 12 // n\n",
-            ("f(3) → 4", "f(4) → 3"),
-            "no example has such a value of `n`",
-        ),
+        ("def f(n: int) -> int:\n    return 12 // n\n", ("f(3) → 4", "f(4) → 3"), "no example has such a value of `n`"),
         (
             "def f(n: int) -> int:\n    return 1 if n == 0 else n * f(n - 1)\n",
             ("f(0) → 1", "f(3) → 6"),

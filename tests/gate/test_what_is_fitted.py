@@ -49,9 +49,7 @@ LEARNED = [
 ]
 TABLES = [
     promised(
-        *NAMED,
-        "return {'red': (255, 0, 0), 'blue': (0, 0, 255), 'green': (0, 255, 0), 'white': (9, 9, 9)}[name]",
-        *TWO,
+        *NAMED, "return {'red': (255, 0, 0), 'blue': (0, 0, 255), 'green': (0, 255, 0), 'white': (9, 9, 9)}[name]", *TWO
     ),
     promised(
         "rgb_of",

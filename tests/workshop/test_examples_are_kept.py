@@ -125,9 +125,7 @@ FIRST = WIDER.replace('("queueing")', '("queueing", "u")').replace("    5\n", " 
     [
         pytest.param(FIRST.replace('("rhythm")', '("rhythm", "u")'), [], id="as-many"),
         pytest.param(
-            FIRST.replace('    >>> tally("rhythm")\n    0\n', ""),
-            ["example-dropped", "too-few-examples"],
-            id="fewer",
+            FIRST.replace('    >>> tally("rhythm")\n    0\n', ""), ["example-dropped", "too-few-examples"], id="fewer"
         ),
     ],
 )

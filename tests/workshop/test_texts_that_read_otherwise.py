@@ -63,10 +63,7 @@ async def test_a_library_keeps_the_value_of_its_strings(here: Room, tmp_path: Pa
     (tmp_path / "lib.py").write_text(VOWELS.replace("Count the", "Count 👩\u200d💻 the"), "utf-8")
     report = await here.shop.batch.take_over(Taking(tmp_path / "lib.py"), lambda _: None, lambda _: None)
     (row,) = report.functions
-    assert ("👩\\u200d💻" in (here.root / "functions" / "lib.py").read_text("utf-8"), row.outcome) == (
-        True,
-        "fixed",
-    )
+    assert ("👩\\u200d💻" in (here.root / "functions" / "lib.py").read_text("utf-8"), row.outcome) == (True, "fixed")
     assert "\u200d" in here.shop.registry.snapshot().functions["count_vowels"].description
 
 
