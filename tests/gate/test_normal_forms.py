@@ -1,10 +1,12 @@
-"""Equal forms compute the same: which code differences are ignored, and which are not."""
+"""Equal forms compute the same: differences that are ignored, and others; the index of forms follows the library."""
 
 from textwrap import dedent
 
 import pytest
 
-from agent_core.functions.gate.clones import normal_form
+from agent_core.functions.gate.clones import Alike, normal_form, sketch
+
+from .support import ADD, snapshot_of
 
 
 def digest(text: str, around: str = "") -> tuple[str, ...]:
@@ -101,3 +103,23 @@ def test_a_helper_of_the_module_counts_by_what_it_does() -> None:
 def test_what_is_nested_too_deeply_has_no_form() -> None:
     assert normal_form("f", f"def f(a):\n return {'-' * 3000}a") is None
     assert normal_form("f", "def g(a):\n return a") is None
+
+
+LIBRARY = snapshot_of(sums=ADD, other=ADD.replace("add", "twice_added").replace("a + b", "a + b + b"))
+LEANING = "def one(a):\n    return two(a)\n\n\ndef two(a):\n    return a + {}\n"
+
+
+async def test_a_function_that_leans_on_another_is_looked_at_again_with_it() -> None:
+    same, _size = sketch("one", "def one(b):\n    return two(b)\n", LEANING.format(1))
+    alike = Alike()
+    for number, expected in ((1, ["one"]), (2, []), (1, ["one"])):
+        await alike.see(snapshot_of(lib=LEANING.format(number)))
+        assert alike.copies(same) == expected
+
+
+async def test_an_index_for_which_time_is_up_goes_on_at_the_next_look() -> None:
+    alike = Alike()
+    assert [await alike.see(LIBRARY, 0) for _ in range(2)] == [1, 0]
+    assert alike.copies(sketch("plus", ADD.replace("add", "plus"))[0]) == ["add"]
+    assert await alike.see(snapshot_of()) == 0
+    assert alike.copies(sketch("plus", ADD.replace("add", "plus"))[0]) == []
