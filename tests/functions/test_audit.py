@@ -6,11 +6,11 @@ from typing import Any
 
 from agent_core.functions.service.audit import AuditFinding, AuditReport
 from tests.conftest import OpenDesk
+from tests.functions.test_second_looks import edited
 from tests.interfaces.support import prompt
 from tests.kit import Ask, Repeat, Say, Wanted
 from tests.kit.desk import VOWELS, answers
 from tests.kit.program import knapper
-from tests.workshop.test_second_looks import edited
 
 READ = '''\
 def {name}(url: str) -> str:

@@ -7,8 +7,8 @@ import pytest
 from agent_core.functions.gate import Candidate, GivenExample
 from agent_core.functions.service import Author
 from agent_core.functions.service.judgment import Judgment
+from tests.functions.support import Room
 from tests.kit.desk import VOWELS
-from tests.workshop.support import Room
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 TALLY = VOWELS.replace("count_vowels", "tally").replace(

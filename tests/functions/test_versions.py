@@ -7,8 +7,8 @@ import pytest
 from agent_core.base.errors import UsageError
 from agent_core.functions.service import Author
 from agent_core.functions.service.history import HistoryEntry
+from tests.functions.support import Room
 from tests.kit.desk import VOWELS
-from tests.workshop.support import Room
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 AGENT = Author("agent", turn="t1", model="m1")

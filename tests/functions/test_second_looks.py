@@ -13,7 +13,7 @@ from agent_core.functions.service import FunctionService
 from agent_core.functions.service.judgment import Judgment
 from agent_core.interfaces.render.call_log import changed_lines
 from agent_core.workspace.workspace import Workspace
-from tests.workshop.support import CLAMP, COPY, CRASH, STRONG
+from tests.functions.support import CLAMP, COPY, CRASH, STRONG
 
 LONG = CRASH.replace('    return "', '    time.sleep(0.1)\n    return "')
 BOTH = STRONG + "\n\n" + CLAMP

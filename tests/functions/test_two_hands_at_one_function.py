@@ -9,8 +9,8 @@ from agent_core.base.errors import StaleFile, WorkspaceError
 from agent_core.functions.service import Author, PlannedChange, StaleView
 from agent_core.functions.service.file_sync import written_lines
 from agent_core.functions.service.judgment import Judgment, PendingCandidate
+from tests.functions.support import Room, named
 from tests.kit.desk import VOWELS
-from tests.workshop.support import Room, named
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 THEIRS = VOWELS.replace("Count the", "Tell the")

@@ -7,7 +7,7 @@ from agent_core.functions.service import Author
 from agent_core.functions.service.judgment import Judgment
 from agent_core.interfaces.render.function_view import facts_lines
 from agent_core.interfaces.spans import plain
-from tests.workshop.support import Room
+from tests.functions.support import Room
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 AGENT = Author("agent", turn="t1", model="m1")

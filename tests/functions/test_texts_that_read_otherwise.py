@@ -16,8 +16,8 @@ from agent_core.functions.service import Author, Handing, Taking
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource, hash_of
 from agent_core.storage import SaveReading, SaveVersion, SetManifest
+from tests.functions.support import STRONG, Room, room
 from tests.kit.desk import VOWELS
-from tests.workshop.support import STRONG, Room, room
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

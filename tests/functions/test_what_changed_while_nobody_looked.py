@@ -5,8 +5,8 @@ from pathlib import Path
 from agent_core import Workspace
 from agent_core.base.events import FunctionsChanged
 from agent_core.interfaces.render.call_log import changed_lines
+from tests.functions.support import named
 from tests.kit.desk import VOWELS
-from tests.workshop.support import named
 
 
 async def opened(folder: Path) -> FunctionsChanged | None:

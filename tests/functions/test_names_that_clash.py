@@ -6,8 +6,8 @@ import pytest
 
 from agent_core.base.events import FunctionsChanged
 from agent_core.functions.sandbox_client import SandboxClient
+from tests.functions.support import CLAMP, Room, room
 from tests.kit.desk import VOWELS
-from tests.workshop.support import CLAMP, Room, room
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 OTHER = "def count_vowels(text: str) -> int:\n    return 0\n"

@@ -11,8 +11,8 @@ from agent_core.interfaces.render.function_view import source_lines
 from agent_core.interfaces.repl import render
 from agent_core.interfaces.spans import plain
 from agent_core.registry.source import ModuleSource
+from tests.functions.support import Room
 from tests.kit.desk import VOWELS
-from tests.workshop.support import Room
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

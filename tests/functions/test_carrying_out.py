@@ -15,8 +15,8 @@ from agent_core.functions.service import Author, PlannedChange
 from agent_core.functions.service.judgment import Judgment
 from agent_core.registry.source import hash_of
 from agent_core.storage import SetManifest
+from tests.functions.support import USER, Room, named, room
 from tests.kit.desk import VOWELS
-from tests.workshop.support import USER, Room, named, room
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 AGENT = Author("agent")

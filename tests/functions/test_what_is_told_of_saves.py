@@ -9,8 +9,8 @@ from agent_core.base.json_form import to_json
 from agent_core.functions.sandbox_client import SandboxClient
 from agent_core.functions.service import Author, FunctionService
 from agent_core.interfaces.render.call_log import changed_lines
+from tests.functions.support import Room, named, room
 from tests.kit.desk import VOWELS
-from tests.workshop.support import Room, named, room
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 FLAWED = VOWELS.replace("aeiou", "aeio")

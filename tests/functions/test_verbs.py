@@ -10,8 +10,8 @@ from agent_core.base.events import FunctionsChanged
 from agent_core.functions.service import Author, FunctionService
 from agent_core.functions.service.judgment import Judgment
 from agent_core.storage import STATE
+from tests.functions.support import USER, Room, named
 from tests.kit.desk import VOWELS
-from tests.workshop.support import USER, Room, named
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 AGENT = Author("agent", turn="t1", model="m1")

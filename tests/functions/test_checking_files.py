@@ -14,8 +14,8 @@ from agent_core.functions.service import CheckRequest, FunctionService
 from agent_core.functions.service.file_checks import check, jobs
 from agent_core.functions.service.judgment import Judgment
 from agent_core.functions.service.review_pool import judges
+from tests.functions.support import CLAMP, COPY, CRASH, STRONG, Room
 from tests.kit.desk import VOWELS, another
-from tests.workshop.support import CLAMP, COPY, CRASH, STRONG, Room
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 FLAWED = "\n\n" + VOWELS.replace("    5\n", "    4\n")

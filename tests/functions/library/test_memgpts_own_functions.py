@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent_core.functions.service.library import ImportedFunction, Taking
-from tests.workshop.support import Room
+from tests.functions.support import Room
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -153,7 +153,7 @@ ROW = re.compile(r"^\| (`.+`) \| (.+) \|$", re.MULTILINE)
 
 def told() -> dict[str, str]:
     """Return the table in the documentation: its result for each name."""
-    text = Path(__file__).parents[2].joinpath("docs", "gate.md").read_text()
+    text = Path(__file__).parents[3].joinpath("docs", "gate.md").read_text()
     table = text.partition("| MemGPT's function | here |")[2].partition("\n\n")[0]
     rows = [(names, says.replace("it also takes", "they also take")) for names, says in ROW.findall(table)]
     return {name: says for names, says in rows for name in re.findall(r"`(\w+)`", names)}

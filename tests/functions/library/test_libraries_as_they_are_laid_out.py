@@ -8,7 +8,7 @@ import pytest
 
 from agent_core.functions.service import Handing, Taking
 from agent_core.functions.service.library import ImportReport
-from tests.workshop.support import Room
+from tests.functions.support import Room
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -10,8 +10,8 @@ import pytest
 from agent_core.base.errors import UsageError
 from agent_core.functions.service import Handing
 from agent_core.functions.service.library_files import ImportMover
+from tests.functions.support import Room
 from tests.kit.desk import VOWELS
-from tests.workshop.support import Room
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

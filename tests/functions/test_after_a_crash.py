@@ -8,8 +8,8 @@ import pytest
 from agent_core.functions.sandbox_client import SandboxClient
 from agent_core.registry.source import hash_of
 from agent_core.storage import BeginWrite
+from tests.functions.support import room
 from tests.kit.desk import VOWELS
-from tests.workshop.support import room
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 OTHER = VOWELS.replace("count_vowels", "count_more")

@@ -9,9 +9,9 @@ import pytest
 from agent_core.functions.sandbox_client import SandboxClient
 from agent_core.functions.service import change_executor
 from agent_core.storage import STATE
+from tests.functions.support import Room, named, room
 from tests.kit.desk import VOWELS
 from tests.kit.program import knapper
-from tests.workshop.support import Room, named, room
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -6,7 +6,7 @@ import pytest
 
 from agent_core.functions.service import Taking
 from agent_core.functions.service.library import ImportedFunction, ImportReport
-from tests.workshop.support import Room
+from tests.functions.support import Room
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -10,8 +10,8 @@ from agent_core.functions.service import Taking
 from agent_core.functions.service.library import ImportedFunction, ImportReport
 from agent_core.workspace.workspace import Workspace
 from benchmarks.bulk import made
+from tests.functions.support import CLAMP, Room
 from tests.kit.desk import VOWELS
-from tests.workshop.support import CLAMP, Room
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
