@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -35,48 +36,39 @@ def places(verdict: Judgment) -> list[tuple[str, str, int]]:
     return [(each.code, each.where.path, each.where.line) for each in verdict.problems]
 
 
-@pytest.mark.parametrize(
-    ("text", "code", "line"),
-    [
-        pytest.param(FLAWED, "example-disagrees", 12, id="example"),
-        pytest.param("\n\ndef count_vowels(text: str -> int:\n", "syntax-error", 3, id="syntax"),
-        pytest.param("\n\nLIMIT = 1 // 0\n\n\n" + VOWELS, "import-fails", 3, id="import"),
-        pytest.param("\n\n" + VOWELS.replace("(text: str)", "(text: str, *more)"), "star-parameter", 3, id="shape"),
-        pytest.param(VOWELS + "\n\nfor letter in 'ab':\n    pass\n", "top-level-statement", 18, id="loose"),
-    ],
-)
-async def test_every_problem_of_a_function_names_the_file_and_its_line(
-    shop: FunctionService, tmp_path: Path, text: str, code: str, line: int
-) -> None:
-    (file := tmp_path / "mine.py").write_text(text)
-    (verdict,) = await checked(shop, file, name="count_vowels")
-    assert not verdict.admitted
-    assert (code, file.as_posix(), line) in places(verdict), verdict.problems
-    assert {path for _, path, _ in places(verdict)} == {file.as_posix()}
+async def test_every_problem_of_a_function_names_the_file_and_its_line(shop: FunctionService, tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    for text, code, line in (
+        (FLAWED, "example-disagrees", 12),
+        ("\n\ndef count_vowels(text: str -> int:\n", "syntax-error", 3),
+        ("\n\nLIMIT = 1 // 0\n\n\n" + VOWELS, "import-fails", 3),
+        ("\n\n" + VOWELS.replace("(text: str)", "(text: str, *more)"), "star-parameter", 3),
+        (VOWELS + "\n\nfor letter in 'ab':\n    pass\n", "top-level-statement", 18),
+    ):
+        file.write_text(text)
+        (verdict,) = await checked(shop, file, name="count_vowels")
+        assert not verdict.admitted
+        assert (code, file.as_posix(), line) in places(verdict), verdict.problems
+        assert {path for _, path, _ in places(verdict)} == {file.as_posix()}
 
 
 READS = VOWELS.replace("    return", "    open('/etc/hostname').read()\n    return")
 
 
-@pytest.mark.parametrize("text", [pytest.param(READS, id="one"), pytest.param(f"{OTHER}\n\n{READS}", id="several")])
-@pytest.mark.parametrize("policy", ["agent", "human"])
-async def test_a_function_that_is_not_there_is_not_said_to_be_granted_anything_now(
-    shop: FunctionService, tmp_path: Path, text: str, policy: Policy
-) -> None:
-    (file := tmp_path / "mine.py").write_text(text)
-    verdicts = await checked(shop, file, policy=policy)
-    (need,) = [each for verdict in verdicts for each in verdict.problems if each.code == "needs-files"]
-    assert "once the function is made or called" in str(need.fix)
-    assert "functions grant" not in str(need.fix)
-
-
-@pytest.mark.parametrize("policy", ["agent", "human"])
-async def test_a_function_of_the_workspace_can_be_granted_what_it_needs(here: Room, policy: Policy) -> None:
+async def test_only_a_function_that_is_there_is_said_to_be_granted_what_it_needs(here: Room, tmp_path: Path) -> None:
+    policies: tuple[Policy, ...] = ("agent", "human")
+    for text, policy in product((READS, f"{OTHER}\n\n{READS}"), policies):
+        (file := tmp_path / "mine.py").write_text(text)
+        verdicts = await checked(here.shop, file, policy=policy)
+        (need,) = [each for verdict in verdicts for each in verdict.problems if each.code == "needs-files"]
+        assert "once the function is made or called" in str(need.fix)
+        assert "functions grant" not in str(need.fix)
     await here.save(READS)
-    found: list[Judgment] = []
-    await here.shop.batch.check(CheckRequest((here.letters,), policy, root=here.root), found.append)
-    (need,) = [each for verdict in found for each in verdict.problems if each.code == "needs-files"]
-    assert "knapper functions grant NAME" in str(need.fix)
+    for policy in policies:
+        found: list[Judgment] = []
+        await here.shop.batch.check(CheckRequest((here.letters,), policy, root=here.root), found.append)
+        (need,) = [each for verdict in found for each in verdict.problems if each.code == "needs-files"]
+        assert "knapper functions grant NAME" in str(need.fix)
 
 
 async def test_each_function_of_a_module_has_its_verdict_at_its_lines(shop: FunctionService, tmp_path: Path) -> None:
@@ -130,36 +122,27 @@ async def test_a_file_is_looked_at_though_the_workspace_has_a_function_of_that_n
     assert "weak-examples" in {code for code, _, _ in places(found[0])}
 
 
-@pytest.mark.parametrize("several", [False, True], ids=["one", "several"])
-async def test_a_copy_in_a_file_is_told_unless_its_docstring_says_how_it_differs(
-    here: Room, tmp_path: Path, several: bool
-) -> None:
+async def test_a_copy_in_a_file_is_told_unless_its_docstring_says_how_it_differs(here: Room, tmp_path: Path) -> None:
     await here.save(CLAMP)
-    rest = f"\n\n{CRASH}" if several else ""
-    for name, text in (("plain.py", COPY), ("said.py", COPY.replace("limit.", "limit, as `clamp` does not."))):
-        (file := tmp_path / name).write_text(text + rest)
+    for said, rest in product((False, True), ("", f"\n\n{CRASH}")):
+        text = COPY.replace("limit.", "limit, as `clamp` does not.") if said else COPY
+        (file := tmp_path / "mine.py").write_text(text + rest)
         found: list[Judgment] = []
         await here.shop.batch.check(CheckRequest((file,), "human"), found.append)
-        assert ("copy" in {code for code, _, _ in places(found[0])}) == (name == "plain.py")
+        assert ("copy" in {code for code, _, _ in places(found[0])}) is not said
 
 
-@pytest.mark.parametrize(
-    ("top", "own"), [("LIMIT = 1 // 0\n\n\n", "text: str"), ("", "text: str = str(1 // 0)")], ids=["top", "default"]
-)
-async def test_a_module_that_cannot_be_imported_refuses_each_of_its_functions(
-    shop: FunctionService, tmp_path: Path, top: str, own: str
-) -> None:
-    (file := tmp_path / "mine.py").write_text(f"{top}{OTHER}\n\n{VOWELS.replace('text: str', own)}")
-    found = await checked(shop, file)
-    assert [(each.name, each.admitted) for each in found] == [("count_more", False), ("count_vowels", False)]
-    assert all("import-fails" in {code for code, _, _ in places(each)} for each in found)
-
-
-async def test_in_a_module_that_cannot_be_imported_each_function_has_its_own_problems_alone(
+async def test_a_module_that_cannot_be_imported_refuses_each_of_its_functions_with_its_own_problems(
     shop: FunctionService, tmp_path: Path
 ) -> None:
+    file = tmp_path / "mine.py"
+    for top, own in (("LIMIT = 1 // 0\n\n\n", "text: str"), ("", "text: str = str(1 // 0)")):
+        file.write_text(f"{top}{OTHER}\n\n{VOWELS.replace('text: str', own)}")
+        found = await checked(shop, file)
+        assert [(each.name, each.admitted) for each in found] == [("count_more", False), ("count_vowels", False)]
+        assert all("import-fails" in {code for code, _, _ in places(each)} for each in found)
     hollow = 'def later(n: int) -> int:\n    """Count on.\n\n    Args:\n        n: A number.\n    """\n    pass\n'
-    (file := tmp_path / "mine.py").write_text(f"LIMIT = 1 // 0\n\n\n{VOWELS}\n\n{hollow}")
+    file.write_text(f"LIMIT = 1 // 0\n\n\n{VOWELS}\n\n{hollow}")
     of_vowels, of_later = await checked(shop, file)
     assert {code for code, _, _ in places(of_vowels)} == {"import-fails"}
     assert {"import-fails", "placeholder"} <= {code for code, _, _ in places(of_later)}
@@ -172,25 +155,20 @@ async def test_each_line_of_many_candidates_is_told_with_its_number(shop: Functi
     assert [(each.admitted, each.path) for each in found] == [(True, f"{file}:1"), (False, f"{file}:3")]
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "code"),
-    [
-        pytest.param("latin.py", b"x = '\xe9'\n", "unreadable", id="encoding"),
-        pytest.param("many.jsonl", b'{"name": "f"}', "not-a-candidate", id="no-code"),
-        pytest.param("many.jsonl", b"{", "not-a-candidate", id="no-json"),
-        pytest.param("many.jsonl", b"[" * 100_000, "not-a-candidate", id="deep"),
-        pytest.param("many.jsonl", b'"' + b"a" * (5 << 20), "unreadable", id="endless-line"),
-    ],
-)
-async def test_what_cannot_be_judged_is_refused_and_the_rest_goes_on(
-    shop: FunctionService, tmp_path: Path, name: str, content: bytes, code: str
-) -> None:
-    (file := tmp_path / name).write_bytes(content)
+async def test_what_cannot_be_judged_is_refused_and_the_rest_goes_on(shop: FunctionService, tmp_path: Path) -> None:
     (tmp_path / "more.jsonl").write_text(json.dumps({"name": "count_vowels", "code": VOWELS}))
-    found: list[Judgment] = []
-    await shop.batch.check(CheckRequest((file, tmp_path / "more.jsonl")), found.append)
-    assert [each.admitted for each in found] == [False, True]
-    assert [one.code for one in found[0].problems] == [code]
+    for name, content, code in (
+        ("latin.py", b"x = '\xe9'\n", "unreadable"),
+        ("many.jsonl", b'{"name": "f"}', "not-a-candidate"),
+        ("many.jsonl", b"{", "not-a-candidate"),
+        ("many.jsonl", b"[" * 100_000, "not-a-candidate"),
+        ("many.jsonl", b'"' + b"a" * (5 << 20), "unreadable"),
+    ):
+        (file := tmp_path / name).write_bytes(content)
+        found: list[Judgment] = []
+        await shop.batch.check(CheckRequest((file, tmp_path / "more.jsonl")), found.append)
+        assert [each.admitted for each in found] == [False, True]
+        assert [one.code for one in found[0].problems] == [code], content[:20]
 
 
 async def test_a_file_that_is_not_there_is_a_wrong_use(shop: FunctionService, tmp_path: Path) -> None:
@@ -214,18 +192,17 @@ async def test_a_folder_is_judged_in_order_and_its_modules_find_one_another(
     assert told == [("count_vowels", True), ("count_more", True), ("count_most", True)], found
 
 
-@pytest.mark.parametrize(("policy", "admitted"), [("human", True), ("agent", False)])
-async def test_a_file_of_the_workspace_is_judged_as_the_module_that_it_is(
-    here: Room, policy: Policy, admitted: bool
-) -> None:
+async def test_a_file_of_the_workspace_is_judged_as_the_module_that_it_is(here: Room) -> None:
     await here.save(f"{VOWELS}\n\n{OTHER.replace(': str', '')}")
-    found: list[Judgment] = []
-    await here.shop.batch.check(CheckRequest((here.letters,), policy, root=here.root), found.append)
-    assert [(each.name, each.module, each.admitted) for each in found] == [
-        ("count_vowels", "letters", True),
-        ("count_more", "letters", admitted),
-    ]
-    assert {one.where.path for each in found for one in each.problems} == {here.letters.as_posix()}
+    policies: tuple[tuple[Policy, bool], ...] = (("human", True), ("agent", False))
+    for policy, admitted in policies:
+        found: list[Judgment] = []
+        await here.shop.batch.check(CheckRequest((here.letters,), policy, root=here.root), found.append)
+        assert [(each.name, each.module, each.admitted) for each in found] == [
+            ("count_vowels", "letters", True),
+            ("count_more", "letters", admitted),
+        ]
+        assert {one.where.path for each in found for one in each.problems} == {here.letters.as_posix()}
 
 
 async def test_other_processes_judge_as_this_one_does_and_in_order(here: Room, tmp_path: Path) -> None:

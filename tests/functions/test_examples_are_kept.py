@@ -39,7 +39,9 @@ LOSSES = [
 
 
 @pytest.mark.parametrize(("code", "says"), LOSSES)
-async def test_an_agent_that_drops_an_example_is_refused_and_told_which(here: Room, code: str, says: str) -> None:
+async def test_an_example_that_an_agent_drops_is_named_and_goes_only_with_a_reason(
+    here: Room, code: str, says: str
+) -> None:
     await here.save(TALLY)
     verdict = await here.shop.replace("tally", code, author=AGENT)
     assert (verdict.admitted, codes(verdict)) == (False, ["example-dropped"])
@@ -48,19 +50,6 @@ async def test_an_agent_that_drops_an_example_is_refused_and_told_which(here: Ro
     assert "say why in `reason`" in fix(verdict)
     assert here.letters.read_text() == TALLY
     assert await here.shop.pending("tally") is not None
-
-
-async def test_a_rollback_is_not_blamed_for_the_examples_that_it_takes_back(here: Room) -> None:
-    await here.save(TALLY)
-    await here.shop.replace("tally", TALLY.replace(FIVE, FIVE + THREE), author=AGENT)
-    verdict = await here.shop.rollback("tally")
-    assert (verdict.admitted, "example-dropped" in codes(verdict, "warns")) == (True, False)
-    assert here.letters.read_text() == TALLY
-
-
-@pytest.mark.parametrize(("code", "says"), LOSSES)
-async def test_with_a_reason_it_goes_and_the_history_shows_both(here: Room, code: str, says: str) -> None:
-    await here.save(TALLY)
     verdict = await here.shop.replace("tally", code, reason="the rule is another now", author=AGENT)
     assert (verdict.admitted, codes(verdict, "warns")[-1:]) == (True, ["example-dropped"])
     assert "reason" not in fix(verdict)
@@ -85,19 +74,17 @@ async def test_a_reason_given_once_goes_on_with_the_candidate_that_stands_refuse
     assert (verdict.admitted, (await here.held("tally"))["by"]) == (True, ["human", "agent"])
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        pytest.param(TALLY.replace('("queueing")', "('queueing')"), id="other-quotes"),
-        pytest.param(TALLY.replace(FIVE, THREE + FIVE), id="more-of-them"),
-        pytest.param(TALLY.replace(FIVE, f"    >>> unrelated = 1\n{FIVE}"), id="a-set-up-that-it-does-not-use"),
-        pytest.param(TALLY.replace(FIVE, "").replace("    0\n", f"    0\n{FIVE}"), id="another-order"),
-    ],
-)
-async def test_an_example_that_is_only_written_otherwise_is_not_dropped(here: Room, code: str) -> None:
-    await here.save(TALLY)
-    verdict = await here.shop.replace("tally", code, author=AGENT)
-    assert (verdict.admitted, "example-dropped" in codes(verdict, "warns")) == (True, False)
+async def test_an_example_that_is_only_written_otherwise_or_rolled_back_is_not_dropped(here: Room) -> None:
+    for code in (
+        TALLY.replace('("queueing")', "('queueing')"),
+        TALLY.replace(FIVE, THREE + FIVE),  # more of them
+        TALLY.replace(FIVE, f"    >>> unrelated = 1\n{FIVE}"),
+        TALLY.replace(FIVE, "").replace("    0\n", f"    0\n{FIVE}"),  # another order
+    ):
+        await here.save(TALLY)
+        for verdict in (await here.shop.replace("tally", code, author=AGENT), await here.shop.rollback("tally")):
+            assert (verdict.admitted, "example-dropped" in codes(verdict, "warns")) == (True, False), code
+        assert here.letters.read_text() == TALLY
 
 
 async def test_a_humans_save_that_drops_an_example_is_taken_and_told_at_once(here: Room) -> None:
@@ -120,21 +107,13 @@ WIDER = (
 FIRST = WIDER.replace('("queueing")', '("queueing", "u")').replace("    5\n", "    2\n")
 
 
-@pytest.mark.parametrize(
-    ("code", "refused"),
-    [
-        pytest.param(FIRST.replace('("rhythm")', '("rhythm", "u")'), [], id="as-many"),
-        pytest.param(
-            FIRST.replace('    >>> tally("rhythm")\n    0\n', ""), ["example-dropped", "too-few-examples"], id="fewer"
-        ),
-    ],
-)
-async def test_examples_that_a_new_signature_makes_unfit_are_replaced_by_as_many(
-    here: Room, code: str, refused: list[str]
-) -> None:
+async def test_examples_that_a_new_signature_makes_unfit_are_replaced_by_as_many(here: Room) -> None:
     await here.save(TALLY)
-    verdict = await here.shop.replace("tally", code, author=AGENT)
-    assert (verdict.admitted, sorted(codes(verdict))) == (not refused, refused)
+    fewer = FIRST.replace('    >>> tally("rhythm")\n    0\n', "")
+    verdict = await here.shop.replace("tally", fewer, author=AGENT)
+    assert (verdict.admitted, sorted(codes(verdict))) == (False, ["example-dropped", "too-few-examples"])
+    verdict = await here.shop.replace("tally", FIRST.replace('("rhythm")', '("rhythm", "u")'), author=AGENT)
+    assert (verdict.admitted, codes(verdict)) == (True, [])
 
 
 async def test_an_argument_that_may_be_less_than_before_takes_no_example_away(here: Room) -> None:
@@ -176,86 +155,55 @@ async def test_a_confirmed_result_stays_marked_while_its_example_stays(here: Roo
     assert verdict.confirmed == ('tally("queueing")',)
 
 
-@pytest.mark.parametrize(
-    ("docstring", "call", "expected", "added"),
-    [
-        pytest.param(
-            '"""Halve it.\n\n    >>> half(4)\n    2\n    """',
-            "half(6)",
-            "3",
-            "    >>> half(6)\n    3\n",
-            id="below-the-last",
-        ),
-        pytest.param('"""Halve it."""', ">>> half(6)", "3", "    >>> half(6)\n    3\n", id="into-one-line"),
-        pytest.param("'Halve it.'", "half(6)", "3", "    >>> half(6)\n    3\n", id="plain-quotes"),
-        pytest.param('r"""Halve\\it."""', "half(-7)", "-4", "    >>> half(-7)\n    -4\n", id="raw"),
-        pytest.param(
-            '"""Halve it.\n\n    >>> half(4)\n    2"""',
-            "half( 6 )",
-            "3",
-            "    >>> half( 6 )\n    3\n",
-            id="no-line-end",
-        ),
-        pytest.param(
-            '"""Halve it."""',
-            "half('6')",
-            "TypeError: unsupported operand type(s) for //: 'str' and 'int'",
-            "TypeError",
-            id="error",
-        ),
-    ],
-)
-async def test_an_example_is_written_into_the_docstring_and_nothing_else_is_touched(
-    here: Room, docstring: str, call: str, expected: str, added: str
-) -> None:
-    text = f"# mine\nLIMIT = 3  # kept\n\n\ndef half(n):  # no hints\n    {docstring}\n    return n//2\n"
-    await here.save(text)
-    verdict = await here.shop.add_example("half", call, expected)
-    assert verdict.admitted, verdict
-    now = here.letters.read_text()
-    assert (added in now, now.startswith("# mine\nLIMIT = 3  # kept\n\n\ndef half(n):  # no hints\n    ")) == (
-        True,
-        True,
-    )
-    assert now.endswith("\n    return n//2\n")
-    assert (await here.shop.test("half")).examples[-1].agreed
+async def test_an_example_is_written_into_the_docstring_and_nothing_else_is_touched(here: Room) -> None:
+    shown = '"""Halve it.\n\n    >>> half(4)\n    2'
+    six = "    >>> half(6)\n    3\n"
+    error = "TypeError: unsupported operand type(s) for //: 'str' and 'int'"
+    for docstring, call, expected, added in (
+        (f'{shown}\n    """', "half(6)", "3", six),
+        ('"""Halve it."""', ">>> half(6)", "3", six),
+        ("'Halve it.'", "half(6)", "3", six),
+        ('r"""Halve\\it."""', "half(-7)", "-4", "    >>> half(-7)\n    -4\n"),
+        (f'{shown}"""', "half( 6 )", "3", "    >>> half( 6 )\n    3\n"),
+        ('"""Halve it."""', "half('6')", error, "TypeError"),
+    ):
+        head = "# mine\nLIMIT = 3  # kept\n\n\ndef half(n):  # no hints\n    "
+        await here.save(f"{head}{docstring}\n    return n//2\n")
+        verdict = await here.shop.add_example("half", call, expected)
+        assert verdict.admitted, verdict
+        now = here.letters.read_text()
+        assert (added in now, now.startswith(head), now.endswith("\n    return n//2\n")) == (True, True, True), now
+        assert (await here.shop.test("half")).examples[-1].agreed
 
 
-@pytest.mark.parametrize(
-    ("call", "expected", "says"),
-    [
-        pytest.param('tally("banana")', "4", ["you wrote `4`, it returned `3`"], id="does-not-hold"),
-        pytest.param("tally( 'queueing')", "5", ["has that example already"], id="there-already"),
-        pytest.param('tally("rhythm")', "1", ["has that example already", "gives `0`"], id="contradicts"),
-        pytest.param("len('a')", "1", ["does not call `tally`"], id="another-function"),
-        pytest.param("tally(", "1", ["is an expression"], id="no-python"),
-        pytest.param("tally(3)", "1", ["AttributeError"], id="raises"),
-    ],
-)
-async def test_an_example_that_cannot_be_kept_is_refused_and_leaves_the_function(
-    here: Room, call: str, expected: str, says: list[str]
-) -> None:
+async def test_an_example_that_cannot_be_kept_is_refused_and_leaves_the_function(here: Room) -> None:
     await here.save(TALLY)
-    verdict = await here.shop.add_example("tally", call, expected, author=AGENT)
-    assert (verdict.admitted, [part in verdict.error for part in says]) == (False, [True] * len(says))
-    assert (here.letters.read_text(), await here.shop.pending("tally")) == (TALLY, None)
+    for call, expected, *says in (
+        ('tally("banana")', "4", "you wrote `4`, it returned `3`"),
+        ("tally( 'queueing')", "5", "has that example already"),
+        ('tally("rhythm")', "1", "has that example already", "gives `0`"),
+        ("len('a')", "1", "does not call `tally`"),
+        ("tally(", "1", "is an expression"),
+        ("tally(3)", "1", "AttributeError"),
+    ):
+        verdict = await here.shop.add_example("tally", call, expected, author=AGENT)
+        assert (verdict.admitted, [part for part in says if part not in verdict.error]) == (False, []), verdict.error
+        assert (here.letters.read_text(), await here.shop.pending("tally")) == (TALLY, None)
 
 
-@pytest.mark.parametrize(
-    ("code", "given", "kept"),
-    [
-        pytest.param(TALLY.replace(FIVE, ""), ('tally("banana")', "3", None), True, id="too-few"),
-        pytest.param(TALLY, ('tally("banana")', "3", None), False, id="enough"),
-        pytest.param(TALLY.replace(FIVE, ""), ('tally("banana") / 7', "0.43", 0.01), True, id="within-a-tolerance"),
-    ],
-)
-async def test_given_examples_are_kept_in_the_docstring_where_it_has_too_few(
-    here: Room, code: str, given: tuple[str, str, float | None], kept: bool
-) -> None:
-    candidate = Candidate("tally", code, "letters", examples=(GivenExample(*given),))
-    verdict = await here.shop.make(await here.shop.plans.create(candidate, AGENT), AGENT)
-    assert isinstance(verdict, Judgment)
-    assert verdict.admitted, verdict
-    calls = [example.call for example in here.shop.registry.snapshot().functions["tally"].examples]
-    assert (given[0] in calls) is kept
-    assert all(each.agreed for each in (await here.shop.test("tally")).examples)
+async def test_given_examples_are_kept_in_the_docstring_where_it_has_too_few(here: Room) -> None:
+    few = TALLY.replace(FIVE, "")
+    three = GivenExample('tally("banana")', "3", None)
+    for code, given, kept in (
+        (few, three, True),
+        (TALLY, three, False),
+        (few, GivenExample('tally("banana") / 7', "0.43", 0.01), True),
+    ):
+        candidate = Candidate("tally", code, "letters", examples=(given,))
+        verdict = await here.shop.make(await here.shop.plans.create(candidate, AGENT), AGENT)
+        assert isinstance(verdict, Judgment)
+        assert verdict.admitted, verdict
+        calls = [example.call for example in here.shop.registry.snapshot().functions["tally"].examples]
+        assert (given.call in calls) is kept
+        assert all(each.agreed for each in (await here.shop.test("tally")).examples)
+        await here.shop.delete("tally")

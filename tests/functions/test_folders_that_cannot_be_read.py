@@ -33,15 +33,15 @@ def run(root: Path, *words: str) -> tuple[int, str]:
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
+async def root(tmp_path: Path) -> Path:
     """A workspace that knows a function in the folder and one in a subfolder."""
     web = tmp_path / "functions" / "web"
     web.mkdir(parents=True)
     (tmp_path / "knapper.toml").touch()
     (web.parent / "letters.py").write_text(VOWELS)
     (web / "more.py").write_text(named("count_more"))
-    code, text = run(tmp_path, "functions", "list")
-    assert (code, "count_vowels" in text, "count_more" in text) == (0, True, True)
+    async with Workspace.open(tmp_path) as workspace:
+        assert set(workspace.functions.names()) == {"count_vowels", "count_more"}
     return tmp_path
 
 
@@ -91,13 +91,13 @@ def test_a_list_names_the_folder_and_fails_and_nothing_is_deleted(
         assert (code, len(text.splitlines()), "deleted" in text) == (0, 1, False), text
 
 
-def test_an_empty_folder_is_one_whose_functions_were_deleted(root: Path) -> None:
+async def test_an_empty_folder_is_one_whose_functions_were_deleted(root: Path) -> None:
     moved(root)
     (root / "functions").mkdir()
-    (root / "knapper.toml").touch()
-    code, text = run(root, "functions", "list")
-    assert (code, "No function matches" in text) == (0, True)
-    assert "the file was removed" in run(root, "functions", "history", "count_vowels")[1]
+    async with Workspace.open(root) as workspace:
+        assert workspace.functions.names() == []
+        found = await workspace.functions.history.of("count_vowels")
+        assert (found.deleted, found.versions[-1].version.row.reason) == (True, "the file was removed")
 
 
 async def test_a_program_says_once_that_the_folder_is_gone_keeps_what_it_has_and_makes_no_other(root: Path) -> None:
@@ -124,25 +124,19 @@ async def test_a_program_says_once_that_the_folder_is_gone_keeps_what_it_has_and
         assert sorted(workspace.functions.names()) == ["count_more", "count_vowels"]
 
 
-def test_helpers_in_a_folder_that_cannot_be_read_stay_in_force(root: Path) -> None:
+def test_helpers_in_a_folder_that_cannot_be_read_stay_in_force_and_such_an_agent_is_not_opened(root: Path) -> None:
     write(root, "speaker", FINDER)
     assert "speaker" in run(root, "helpers", "list")[1]
-    (root / "helpers").chmod(0)
-    try:
-        text = run(root, "helpers", "list")[1]
-    finally:
-        (root / "helpers").chmod(0o700)
-    assert ("speaker" in text, "The folder helpers/ cannot be read: Permission denied" in text) == (True, True), text
-    history = run(root, "helpers", "history", "speaker")[1]
-    assert "removed" not in history
-
-
-def test_an_agent_whose_file_nobody_can_look_for_is_not_opened(root: Path) -> None:
     (root / "agents").mkdir()
     (root / "agents" / "second.toml").write_text('functions = ["count_more"]\n')
-    (root / "agents").chmod(0)
+    for name in ("helpers", "agents"):
+        (root / name).chmod(0)
     try:
-        code, text = run(root, "run", "--model", "tour", "--agent", "second", "--message", "start")
+        text = run(root, "helpers", "list")[1]
+        code, said = run(root, "run", "--model", "tour", "--agent", "second", "--message", "start")
     finally:
-        (root / "agents").chmod(0o700)
-    assert (code, "The folder agents/ cannot be read: Permission denied" in text) == (2, True), text
+        for name in ("helpers", "agents"):
+            (root / name).chmod(0o700)
+    assert ("speaker" in text, "The folder helpers/ cannot be read: Permission denied" in text) == (True, True), text
+    assert (code, "The folder agents/ cannot be read: Permission denied" in said) == (2, True), said
+    assert "removed" not in run(root, "helpers", "history", "speaker")[1]

@@ -19,28 +19,22 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 RETURNS = VOWELS.replace("    return sum(", "    text = text  # note\r    # more\r\n    text.nothing\r    return sum(")
 
 
-async def test_an_error_shows_the_line_that_failed(here: Room) -> None:
+async def test_errors_listings_blame_and_needs_have_the_lines_of_python(here: Room) -> None:
+    await here.save(VOWELS)
     here.letters.write_bytes(RETURNS.encode())
     await here.shop.saved([here.letters])
     found = await here.shop.call("count_vowels", {"text": "a"})
     assert found.error is not None
     assert [(frame.line, frame.source) for frame in found.error.frames] == [(17, "text.nothing")]
-
-
-async def test_what_the_model_reads_of_a_source_has_the_lines_of_python(here: Room) -> None:
-    here.letters.write_bytes(RETURNS.encode())
-    await here.shop.saved([here.letters])
     details = await here.shop.introspect("count_vowels")
     shown = introspection(details, details.function.parameters)
     assert "  15     text = text  # note\n  16     # more\n  17     text.nothing\n  18     return sum(" in shown
-
-
-async def test_blame_and_history_have_the_lines_of_python(here: Room) -> None:
-    await here.save(VOWELS)
-    here.letters.write_bytes(RETURNS.encode())
-    await here.shop.saved([here.letters])
     rows = (await here.shop.history.blame("count_vowels")).lines
     assert [row.text for row in rows][14:17] == ["    text = text  # note", "    # more", "    text.nothing"]
+    here.letters.write_bytes(RETURNS.replace("text.nothing", 'open("x")').encode())
+    await here.shop.saved([here.letters])
+    snapshot = here.shop.registry.snapshot()
+    assert _granting_lines(snapshot.functions["count_vowels"], snapshot) == ((17, 'open("x")'),)
 
 
 async def test_every_difference_has_the_lines_of_python() -> None:
@@ -54,11 +48,3 @@ async def test_every_listing_has_the_lines_of_python(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("NO_COLOR", "1")
     assert "  17     text.nothing\n" in plain(source_lines(RETURNS, 1))
     assert any(row.strip().endswith("text.nothing") for row in render.source(RETURNS, 1, 80))
-
-
-async def test_the_lines_that_need_something_are_those_of_python(here: Room) -> None:
-    text = RETURNS.replace("text.nothing", 'open("x")')
-    here.letters.write_bytes(text.encode())
-    await here.shop.saved([here.letters])
-    snapshot = here.shop.registry.snapshot()
-    assert _granting_lines(snapshot.functions["count_vowels"], snapshot) == ((17, 'open("x")'),)

@@ -31,25 +31,14 @@ DOORS = {
 texts = pytest.mark.parametrize(("text", "line", "column"), DOORS.values(), ids=DOORS)
 
 
-@texts
-async def test_an_agent_cannot_create_it(here: Room, text: str, line: int, column: int) -> None:
+@pytest.mark.parametrize(("text", "line", "column"), DOORS.values(), ids=DOORS)
+async def test_no_agent_creates_it_no_save_replaces_a_good_version_by_it_and_no_library_brings_it_in(
+    here: Room, tmp_path: Path, text: str, line: int, column: int
+) -> None:
     verdict = await here.shop.create("count_vowels", text, "letters", author=Author("agent"))
     (problem,) = [one for one in verdict.problems if one.code in ("encoding", "hidden-characters")]
     assert (problem.where.line, problem.where.column, here.shop.names()) == (line, column, [])
     assert not here.letters.exists()
-
-
-@texts
-async def test_a_save_of_it_leaves_the_last_good_version(here: Room, text: str, line: int, column: int) -> None:
-    await here.save(VOWELS)
-    await here.save(text)
-    (problem,) = here.shop.registry.snapshot().rejected
-    assert (problem.where.path, problem.where.line, problem.where.column) == ("functions/letters.py", line, column)
-    assert (await here.shop.call("count_vowels", {"text": "ae"})).value == 2
-
-
-@texts
-async def test_no_library_brings_it_in(here: Room, tmp_path: Path, text: str, line: int, column: int) -> None:
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib" / "letters.py").write_bytes(text.encode())
     (tmp_path / "rows.jsonl").write_text(json.dumps({"name": "count_vowels", "code": text}))
@@ -57,6 +46,11 @@ async def test_no_library_brings_it_in(here: Room, tmp_path: Path, text: str, li
         report = await here.shop.batch.take_over(Taking(path), lambda _: None, lambda _: None)
         assert (report.functions, here.shop.names()) == ([], [])
         assert any(str(line) in f"{row.where} {row.message}" for row in report.files)
+    await here.save(VOWELS)
+    await here.save(text)
+    (problem,) = here.shop.registry.snapshot().rejected
+    assert (problem.where.path, problem.where.line, problem.where.column) == ("functions/letters.py", line, column)
+    assert (await here.shop.call("count_vowels", {"text": "ae"})).value == 2
 
 
 async def test_a_library_keeps_the_value_of_its_strings(here: Room, tmp_path: Path) -> None:

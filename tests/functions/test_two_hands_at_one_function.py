@@ -98,7 +98,7 @@ async def test_both_versions_are_kept_and_shown_with_their_difference(
     assert not done.detail.admitted
 
 
-async def test_what_is_kept_is_taken_by_confirming_it_and_theirs_stays_in_the_history(here: Room) -> None:
+async def test_what_is_kept_is_confirmed_given_up_or_stays_beside_an_edit_of_what_is_on_disk(here: Room) -> None:
     await here.save(VOWELS)
     await between(here)
     verdict = await here.shop.confirm("count_vowels")
@@ -106,17 +106,11 @@ async def test_what_is_kept_is_taken_by_confirming_it_and_theirs_stays_in_the_hi
     assert await here.shop.pending("count_vowels") is None
     await here.shop.rollback("count_vowels")
     assert here.letters.read_text().strip() == THEIRS.strip()
-
-
-async def test_what_is_kept_can_be_given_up_and_what_is_on_disk_stays(here: Room) -> None:
     await here.save(VOWELS)
     await between(here)
     await here.shop.drop("count_vowels")
     assert await here.shop.pending("count_vowels") is None
     assert here.letters.read_text() == THEIRS
-
-
-async def test_an_edit_goes_into_what_is_on_disk_and_not_into_what_is_kept(here: Room) -> None:
     await here.save(VOWELS)
     await between(here)
     verdict = await here.shop.edit("count_vowels", "Tell the", "Tell all", author=Author("agent"))
@@ -189,15 +183,11 @@ async def test_a_new_function_for_a_file_that_stands_rejected_is_kept(here: Room
     assert list(here.shop.names()) == ["count_vowels", "more"]
 
 
-@pytest.mark.parametrize(
-    ("text", "lines"),
-    [
-        pytest.param(
-            "x = (\ndef f(:\n    a\n\n    b\n# c\ny = 1\n", "def f(:\n    a\n\n    b\n# c\n", id="to-the-next"
-        ),
-        pytest.param("async def f(\n    x,\n) -> int:\n    return (\n", None, id="to-the-end"),
-        pytest.param("def other():\n    f()\n", "", id="not-there"),
-    ],
-)
-async def test_the_lines_of_a_function_are_found_in_a_file_that_is_not_python(text: str, lines: str | None) -> None:
-    assert written_lines(text, "f") == (text if lines is None else lines)
+async def test_the_lines_of_a_function_are_found_in_a_file_that_is_not_python() -> None:
+    unended = "async def f(\n    x,\n) -> int:\n    return (\n"
+    for text, lines in (
+        ("x = (\ndef f(:\n    a\n\n    b\n# c\ny = 1\n", "def f(:\n    a\n\n    b\n# c\n"),
+        (unended, unended),
+        ("def other():\n    f()\n", ""),
+    ):
+        assert written_lines(text, "f") == lines

@@ -50,7 +50,7 @@ async def history(here: Room, name: str = "count_vowels") -> list[HistoryEntry]:
     return [*(await here.shop.history.of(name)).versions]
 
 
-async def test_a_history_says_who_changed_what_when_and_why(here: Room) -> None:
+async def test_the_history_blame_and_difference_say_who_changed_what_when_and_why(here: Room) -> None:
     await grown(here)
     rows = await history(here)
     assert [(row.version.number, row.version.row.by, row.version.change_kind, row.is_current) for row in rows] == [
@@ -62,19 +62,23 @@ async def test_a_history_says_who_changed_what_when_and_why(here: Room) -> None:
     assert [row.version.row.reason for row in rows] == ["saved", "umlauts count", "edit of count_vowels"]
     assert (rows[1].version.row.turn, rows[1].version.row.model, rows[1].standing) == ("t1", "m1", "trial")
     assert rows[2].version.hash == here.shop.registry.snapshot().functions["count_vowels"].body_hash
+    lines = (await here.shop.history.blame("count_vowels")).lines
+    assert "\n".join(row.text for row in lines) + "\n" == MOST
+    assert {row.version.number: row.line for row in lines if row.version.number > 1} == {3: 2, 2: 15}
+    assert [row.version.row.by for row in lines if row.version.number == 1] == ["human"] * (len(lines) - 2)
+    last, all_of_it = [(await here.shop.history.diff("count_vowels", wanted)).diff for wanted in ("", "1")]
+    assert "aeiouäöü" not in "".join(line for line in last.splitlines(keepends=True) if line[0] in "+-")
+    assert '+    return sum(letter in "aeiouäöü" for letter in text.lower())' in all_of_it
+    done = await here.shop.rollback("count_vowels", "3")
+    assert (done.admitted, "at version 3 already" in done.error) == (False, True)
+    assert len(await history(here)) == 3
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        pytest.param(f"# mine, still\n{VOWELS}", id="a-comment-above"),
-        pytest.param(f"{VOWELS}\n\ndef other(n: int) -> int:\n    return n + 1\n", id="a-neighbour"),
-    ],
-)
-async def test_what_does_not_touch_a_functions_own_text_is_no_version_of_it(here: Room, text: str) -> None:
-    await here.save(VOWELS)
-    await here.save(text)
-    assert len(await here.store.module_history("letters")) == 2
+async def test_what_does_not_touch_a_functions_own_text_is_no_version_of_it(here: Room) -> None:
+    neighbor = "\n\ndef other(n: int) -> int:\n    return n + 1\n"
+    for text in (VOWELS, f"# mine, still\n{VOWELS}", f"{VOWELS}{neighbor}"):
+        await here.save(text)
+    assert len(await here.store.module_history("letters")) == 3
     assert len(await history(here)) == 1
 
 
@@ -89,25 +93,17 @@ async def test_a_function_that_moves_to_another_file_keeps_its_history_without_a
     ]
 
 
-@pytest.mark.parametrize(
-    ("wanted", "text"),
-    [
-        pytest.param("", MORE, id="the-one-before"),
-        pytest.param("1", f"# mine\n{VOWELS}", id="by-number"),
-        pytest.param("hash", f"# mine\n{VOWELS}", id="by-the-beginning-of-its-hash"),
-    ],
-)
-async def test_a_rollback_puts_the_text_back_word_for_word_and_is_a_version_itself(
-    here: Room, wanted: str, text: str
-) -> None:
+async def test_a_rollback_puts_the_text_back_word_for_word_and_is_a_version_itself(here: Room) -> None:
     await grown(here)
     first = (await history(here))[0].version.hash
-    done = await here.shop.rollback("count_vowels", first[:10] if wanted == "hash" else wanted, author=AGENT)
-    assert done.admitted, done
-    assert here.letters.read_text() == text
-    last = (await history(here))[-1]
-    assert (last.version.number, last.version.row.turn) == (4, "t1")
-    assert "rolled back to version" in last.version.row.reason
+    mine = f"# mine\n{VOWELS}"
+    for number, (wanted, text) in enumerate((("", MORE), (first[:10], mine), ("2", MORE), ("1", mine)), 4):
+        done = await here.shop.rollback("count_vowels", wanted, author=AGENT)
+        assert done.admitted, done
+        assert here.letters.read_text() == text
+        last = (await history(here))[-1]
+        assert (last.version.number, last.version.row.turn) == (number, "t1")
+        assert "rolled back to version" in last.version.row.reason
 
 
 async def test_what_a_person_brings_back_is_still_by_the_agent_that_wrote_it(here: Room) -> None:
@@ -126,31 +122,15 @@ async def writer(here: Room) -> str:
     return next(row.source for row in (await here.shop.list()).functions if row.name == "count_vowels")
 
 
-@pytest.mark.parametrize(
-    ("wanted", "says"),
-    [
-        pytest.param("9", r"no version `9`.*", id="no-such-number"),
-        pytest.param("dead", "no version `dead`", id="no-such-hash"),
-        pytest.param("", "no version before the current one", id="nothing-before"),
-    ],
-)
-async def test_a_version_that_is_not_there_is_refused_and_those_that_are_named(
-    here: Room, wanted: str, says: str
-) -> None:
+async def test_a_version_that_is_not_there_is_refused_and_those_that_are_named(here: Room) -> None:
     await here.save(VOWELS)
     short = (await history(here))[0].version.hash[:8]
-    with pytest.raises(UsageError, match=says) as caught:
-        await here.shop.rollback("count_vowels", wanted)
-    assert f"1 ({short})" in caught.value.fix
+    for wanted, says in (("9", "no version `9`"), ("dead", "no version `dead`"), ("", "no version before the current")):
+        with pytest.raises(UsageError, match=says) as caught:
+            await here.shop.rollback("count_vowels", wanted)
+        assert f"1 ({short})" in caught.value.fix
     with pytest.raises(UsageError, match="There is no function `nothing`"):
         await here.shop.history.of("nothing")
-
-
-async def test_a_rollback_to_what_is_there_changes_nothing_and_says_so(here: Room) -> None:
-    await grown(here)
-    done = await here.shop.rollback("count_vowels", "3")
-    assert (done.admitted, "at version 3 already" in done.error) == (False, True)
-    assert len(await history(here)) == 3
 
 
 async def test_a_deleted_function_comes_back_with_its_imports_and_helpers(here: Room) -> None:
@@ -196,21 +176,6 @@ async def test_a_rollback_that_the_gate_refuses_waits_as_a_candidate_and_changes
     done = await here.shop.rollback("halve", author=AGENT)
     assert (done.admitted, await here.shop.pending("halve") is not None) == (False, True)
     assert here.letters.read_text() == HALVE
-
-
-async def test_each_line_is_told_with_the_version_that_brought_it(here: Room) -> None:
-    await grown(here)
-    lines = (await here.shop.history.blame("count_vowels")).lines
-    assert "\n".join(row.text for row in lines) + "\n" == MOST
-    assert {row.version.number: row.line for row in lines if row.version.number > 1} == {3: 2, 2: 15}
-    assert [row.version.row.by for row in lines if row.version.number == 1] == ["human"] * (len(lines) - 2)
-
-
-async def test_a_difference_is_from_the_version_before_unless_another_is_named(here: Room) -> None:
-    await grown(here)
-    last, all_of_it = [(await here.shop.history.diff("count_vowels", wanted)).diff for wanted in ("", "1")]
-    assert "aeiouäöü" not in "".join(line for line in last.splitlines(keepends=True) if line[0] in "+-")
-    assert '+    return sum(letter in "aeiouäöü" for letter in text.lower())' in all_of_it
 
 
 SLOW = '''\

@@ -27,11 +27,6 @@ async def begun(folder: Path) -> None:
     assert await opened(folder) is None, "the first time, all is new and nothing has changed"
 
 
-async def test_what_nobody_touched_is_not_told(tmp_path: Path) -> None:
-    await begun(tmp_path)
-    assert await opened(tmp_path) is None
-
-
 async def test_a_save_with_its_standing_a_removal_and_a_new_function_are_told_once(tmp_path: Path) -> None:
     await begun(tmp_path)
     letters(tmp_path).write_text(VOWELS.replace("aeiou", "aeio") + "\n\n" + named("count_again"))

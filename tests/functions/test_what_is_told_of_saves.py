@@ -9,8 +9,10 @@ from agent_core.base.json_form import to_json
 from agent_core.functions.sandbox_client import SandboxClient
 from agent_core.functions.service import Author, FunctionService
 from agent_core.interfaces.render.call_log import changed_lines
+from tests.conftest import OpenDesk
 from tests.functions.support import Room, named, room
-from tests.kit.desk import VOWELS
+from tests.kit import Expect, Say, contains
+from tests.kit.desk import VOWELS, of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 FLAWED = VOWELS.replace("aeiou", "aeio")
@@ -48,8 +50,12 @@ def shown(event: FunctionsChanged) -> str:
     return "\n".join("".join(text for _, text in line) for line in changed_lines(event))
 
 
-async def test_a_save_that_makes_an_example_disagree_says_which_and_how(shop: FunctionService, tmp_path: Path) -> None:
-    await save(shop, tmp_path, VOWELS)
+async def test_a_save_is_told_with_its_standing_and_the_examples_that_disagree(
+    shop: FunctionService, tmp_path: Path
+) -> None:
+    (event,) = await save(shop, tmp_path, VOWELS)
+    assert (event.loaded, event.disagreeing, event.fixed) == (("count_vowels",), {}, ())
+    assert shown(event) == "⟳ count_vowels was added outside\n  ✓ count_vowels is on trial: its examples agree"
     (event,) = await save(shop, tmp_path, FLAWED)
     how = 'count_vowels("queueing") gave 3, its example on line 10 says 5'
     assert (event.changed, event.disagreeing) == (("count_vowels",), {"count_vowels": how})
@@ -57,77 +63,37 @@ async def test_a_save_that_makes_an_example_disagree_says_which_and_how(shop: Fu
     assert f"`count_vowels` is a draft now: {how}." in shop.tell_changes([event])
     (row,) = (await shop.list()).functions
     assert row.standing == "draft"
-
-
-async def test_more_examples_that_disagree_are_counted_and_errors_are_named(
-    shop: FunctionService, tmp_path: Path
-) -> None:
     (event,) = await save(shop, tmp_path, RAISING)
-    assert event.loaded == ("count_vowels",)
     assert "gave ZeroDivisionError: division by zero" in event.disagreeing["count_vowels"]
     assert event.disagreeing["count_vowels"].endswith(", and 1 more")
-
-
-async def test_a_save_whose_examples_hold_tells_the_standing_and_no_difference(
-    shop: FunctionService, tmp_path: Path
-) -> None:
-    (event,) = await save(shop, tmp_path, VOWELS)
-    assert (event.loaded, event.disagreeing, event.fixed) == (("count_vowels",), {}, ())
-    assert shown(event) == "⟳ count_vowels was added outside\n  ✓ count_vowels is on trial: its examples agree"
-
-
-async def test_a_save_without_examples_says_why_the_function_is_a_draft(shop: FunctionService, tmp_path: Path) -> None:
     (event,) = await save(shop, tmp_path, "def half(number: float) -> float:\n    return number / 2\n")
     assert shown(event).endswith("~ half is a draft: it has no examples")
-
-
-async def test_a_save_of_an_example_that_the_shut_world_stops_is_said_to_wait_for_a_grant(
-    shop: FunctionService, tmp_path: Path
-) -> None:
     (event,) = await save(shop, tmp_path, FETCHING)
     waits = "its examples need what is not granted yet; its first call asks for it"
     assert shown(event).endswith(f"~ page_of is a draft: {waits}")
 
 
-async def test_a_rejected_file_fixed_to_its_last_good_text_is_said_to_be_good_again(
-    shop: FunctionService, tmp_path: Path
-) -> None:
-    await save(shop, tmp_path, VOWELS)
-    (broken,) = await save(shop, tmp_path, "def (:\n")
-    assert (len(broken.rejected), broken.fixed) == (1, ())
-    (fixed,) = await save(shop, tmp_path, VOWELS)
-    assert (fixed.fixed, fixed.changed, fixed.rejected) == (("functions/letters.py",), (), ())
-    assert shown(fixed) == "✓ functions/letters.py loads again"
-    assert "`functions/letters.py`, which was rejected, loads again." in shop.tell_changes([fixed])
-
-
-async def test_each_save_of_a_file_that_stays_broken_is_told_and_a_second_look_is_not(
+async def test_a_file_that_stays_broken_is_told_at_each_save_and_said_to_be_good_again(
     shop: FunctionService, tmp_path: Path
 ) -> None:
     await save(shop, tmp_path, VOWELS)
     (broken,) = await save(shop, tmp_path, VOWELS + "def (:\n")
-    assert len(broken.rejected) == 1
+    assert (len(broken.rejected), broken.fixed) == (1, ())
     for more in ("# one\n", "# two\n"):
         (again,) = await save(shop, tmp_path, f"{VOWELS}def (:\n{more}")
         assert again.rejected == broken.rejected
         assert await save(shop, tmp_path, f"{VOWELS}def (:\n{more}") == []
     (fixed,) = await save(shop, tmp_path, VOWELS)
-    assert (fixed.rejected, fixed.fixed) == ((), ("functions/letters.py",))
-
-
-async def test_a_rejected_file_that_is_removed_is_not_said_to_be_good(shop: FunctionService, tmp_path: Path) -> None:
-    await save(shop, tmp_path, VOWELS)
+    assert (fixed.fixed, fixed.changed, fixed.rejected) == (("functions/letters.py",), (), ())
+    assert shown(fixed) == "✓ functions/letters.py loads again"
+    assert "`functions/letters.py`, which was rejected, loads again." in shop.tell_changes([fixed])
     await save(shop, tmp_path, "def (:\n")
-    file = tmp_path / "functions" / "letters.py"
-    file.unlink()
+    (tmp_path / "functions" / "letters.py").unlink()
     found = await shop.reload()
     assert (found.removed, found.fixed, found.rejected) == (("count_vowels",), (), ())
+    lists = ("loaded", "changed", "removed", "rejected", "fixed")
     assert to_json(await shop.reload()) == {
-        "loaded": [],
-        "changed": [],
-        "removed": [],
-        "rejected": [],
-        "fixed": [],
+        **{name: [] for name in lists},
         "standings": {},
         "disagreeing": {},
         "noted": {},
@@ -318,3 +284,16 @@ async def test_a_function_shows_the_problems_of_its_own_lines_where_it_stands_no
     assert {problem.where.path for problem in problems} == {"functions/letters.py"}
     assert {problem.where.line for problem in problems} <= {found.function.line, found.function.line + 1}
     assert not any("`half`" in problem.message for problem in problems)
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_the_model_and_the_turns_listeners_are_told_of_doubts_and_of_fixed_files(at_desk: OpenDesk) -> None:
+    said = [Expect(Say("Seen."), contains("is a draft now: ")), Expect(Say("Seen."), contains("loads again"))]
+    desk = await at_desk(said)
+    heard: list[list[FunctionsChanged]] = []
+    for texts in ([FLAWED], ["def (:\n", FLAWED]):
+        for text in texts:
+            await desk.workspace.functions.saved([desk.put("letters.py", text)])
+        heard.append(of(FunctionsChanged, await desk.say("Look.")))
+    assert [list(change.disagreeing) for change in heard[0]] == [["count_vowels"]]
+    assert [change.fixed for change in heard[1]] == [(), ("functions/letters.py",)]

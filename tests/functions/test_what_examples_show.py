@@ -1,14 +1,52 @@
-"""Mutations of a function's body that none of its examples detected are stored with its version and shown."""
+"""What examples show: their output apart from their result, and the wrong bodies that none of them notices."""
 
 import asyncio
-from dataclasses import replace
 
 from agent_core.base.json_form import to_json
 from agent_core.context import presentation
 from agent_core.interfaces.render.function_view import facts_lines
+from agent_core.interfaces.render.verdicts import examples_lines
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Say, Wanted
 from tests.kit.desk import answers
+
+PRINTING = '''\
+def add_up(numbers: list[float]) -> float:
+    """Add numbers up.
+
+    >>> add_up([1, 2])
+    3.0
+    """
+    total = 0.0
+    for number in numbers:
+        total += number
+        print("so far", total)
+    return total
+
+
+def greet(name: str) -> None:
+    """Greet.
+
+    >>> greet("you")
+    hello you
+    """
+    print("hello", name)
+'''
+
+
+async def test_a_print_that_an_example_lacks_is_named_and_the_value_stands_alone(at_desk: OpenDesk) -> None:
+    desk = await at_desk([])
+    desk.put("sums.py", PRINTING)
+    await desk.workspace.functions.reload()
+    found = await desk.workspace.functions.test("add_up")
+    (row,) = found.examples
+    assert (row.value, row.printed, row.agreed) == ("3.0", "so far 1.0\nso far 3.0", False)
+    shown = ["".join(text for _, text in one) for one in examples_lines(found)]
+    assert shown[:4] == ["✗ add_up([1, 2]) → 3.0", "  printed  so far 1.0", "  printed  so far 3.0", "  expected 3.0"]
+    assert "gave `3.0` and printed `so far 1.0" in presentation.tested(found)
+    (row,) = (await desk.workspace.functions.test("greet")).examples
+    assert (row.agreed, row.value, row.printed) == (True, "None", "hello you")
+
 
 CLAMP = '''\
 def clamp(value: int, low: int, high: int) -> int:
@@ -64,11 +102,3 @@ async def test_what_the_second_look_at_a_saved_file_saw_is_kept_too(at_desk: Ope
             break
         await asyncio.sleep(0.05)
     assert to_json(found.survivors[0]).keys() == {"diff", "kind_of_example", "operator"}
-
-
-async def test_a_function_without_survivors_is_shown_without_a_word_of_them(at_desk: OpenDesk) -> None:
-    desk = await at_desk([])
-    desk.put("bounds.py", CLAMP)
-    await desk.workspace.functions.reload()
-    found = replace(await desk.workspace.functions.introspect("clamp"), verdict=None)
-    assert "notices" not in presentation.introspection(found, found.function.parameters)
