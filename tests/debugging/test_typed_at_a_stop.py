@@ -79,9 +79,8 @@ async def test_a_call_in_which_an_item_was_set_says_so_at_its_replay(workspace: 
     assert "changed values" in str((await workspace.functions.replays.show(one.call)).call.lacking)
 
 
-@pytest.mark.parametrize(
-    ("text", "held"),
-    [
+def test_a_breakpoint_is_read_as_it_is_typed() -> None:
+    cases: list[tuple[str, tuple[object, ...]]] = [
         ("sum_up", ("sum_up", 0, "", 0, 1, False)),
         ("sum_up:15", ("sum_up", 15, "", 0, 1, False)),
         ("15, number > 2", ("", 15, "number > 2", 0, 1, False)),
@@ -91,11 +90,10 @@ async def test_a_call_in_which_an_item_was_set_says_so_at_its_replay(workspace: 
         ("sum_up if once", ("sum_up", 0, "once", 0, 1, False)),
         ("sum_up if ready and once", ("sum_up", 0, "ready and once", 0, 1, False)),
         ('15 if text == "ends after 3"', ("", 15, 'text == "ends after 3"', 0, 1, False)),
-    ],
-)
-def test_a_breakpoint_is_read_as_it_is_typed(text: str, held: tuple[object, ...]) -> None:
-    one, line = typed_breakpoint(text)
-    assert (one.function, line, one.condition, one.after, one.every, one.once) == held
+    ]
+    for text, held in cases:
+        one, line = typed_breakpoint(text)
+        assert (one.function, line, one.condition, one.after, one.every, one.once) == held, text
 
 
 def test_what_is_no_breakpoint_says_how_one_is_typed() -> None:

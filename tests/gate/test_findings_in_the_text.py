@@ -2,8 +2,6 @@
 
 from typing import get_args
 
-import pytest
-
 from agent_core.functions.gate import Policy
 
 from .support import codes, function, on_text, snapshot_of, warnings
@@ -11,31 +9,22 @@ from .support import codes, function, on_text, snapshot_of, warnings
 DOCUMENTED = '"""Do.\n\n    Args:\n        a: A value.\n    """'
 
 
-@pytest.mark.parametrize(
-    ("code", "expected"),
-    [
-        pytest.param("def f(a: int) -> int:\n    return a + 1\n", {"no-docstring", "undescribed-parameter"}, id="bare"),
-        pytest.param(f"def f(a) -> int:\n    {DOCUMENTED}\n    return a + 1\n", {"no-type"}, id="no-type"),
-        pytest.param(f"def f(a: int):\n    {DOCUMENTED}\n    return a + 1\n", {"no-return-type"}, id="no-return-type"),
-        pytest.param(
-            f"def f(**a: int) -> int:\n    {DOCUMENTED}\n    return sum(a.values())\n", {"star-parameter"}, id="star"
-        ),
-        pytest.param(
-            f"def f(a: list[int] = []) -> int:\n    {DOCUMENTED}\n    return sum(a)\n",
-            {"mutable-default"},
-            id="mutable",
-        ),
-        pytest.param(
+def test_what_a_model_could_not_call_is_refused() -> None:
+    cases: list[tuple[str, set[str]]] = [
+        ("def f(a: int) -> int:\n    return a + 1\n", {"no-docstring", "undescribed-parameter"}),  # bare
+        (f"def f(a) -> int:\n    {DOCUMENTED}\n    return a + 1\n", {"no-type"}),  # no type
+        (f"def f(a: int):\n    {DOCUMENTED}\n    return a + 1\n", {"no-return-type"}),  # no return type
+        (f"def f(**a: int) -> int:\n    {DOCUMENTED}\n    return sum(a.values())\n", {"star-parameter"}),  # star
+        (f"def f(a: list[int] = []) -> int:\n    {DOCUMENTED}\n    return sum(a)\n", {"mutable-default"}),  # mutable
+        (
             f"def f(a: int, self: int) -> int:\n    {DOCUMENTED}\n    return a + self\n".replace(
                 "a: A", "self: A\n        a: A"
             ),
             {"self-not-first"},
-            id="self-not-first",
         ),
-    ],
-)
-def test_what_a_model_could_not_call_is_refused(code: str, expected: set[str]) -> None:
-    assert codes(on_text(code)) == expected
+    ]
+    for code, expected in cases:
+        assert codes(on_text(code)) == expected, code
 
 
 def test_a_parameter_that_hides_a_builtin_is_told_with_a_better_name() -> None:
@@ -63,11 +52,18 @@ def test_every_problem_of_every_stage_is_told_at_once() -> None:
     assert {"no-docstring", "no-return-type", "star-parameter", "constant", "needs-files"} <= found
 
 
-@pytest.mark.parametrize("policy", ["human", "import"])
-def test_missing_words_only_warn_where_they_were_never_promised(policy: Policy) -> None:
-    draft = on_text("def f(list):\n    return sum(list) + 1\n", policy=policy)
-    assert codes(draft) == set()
-    assert warnings(draft) == {"no-docstring", "no-type", "no-return-type", "undescribed-parameter", "hides-builtin"}
+def test_missing_words_only_warn_where_they_were_never_promised() -> None:
+    cases: list[Policy] = ["human", "import"]
+    for policy in cases:
+        draft = on_text("def f(list):\n    return sum(list) + 1\n", policy=policy)
+        assert codes(draft) == set(), policy
+        assert warnings(draft) == {
+            "no-docstring",
+            "no-type",
+            "no-return-type",
+            "undescribed-parameter",
+            "hides-builtin",
+        }, policy
 
 
 def test_what_cannot_be_called_refuses_under_every_policy() -> None:
@@ -89,73 +85,60 @@ def test_what_is_passed_in_another_form_than_it_is_declared_refuses_only_a_model
             assert (code in codes(draft), code in warnings(draft)) == (False, True), signature
 
 
-@pytest.mark.parametrize(
-    ("body", "code"),
-    [
-        pytest.param("pass", "placeholder", id="pass"),
-        pytest.param("...", "placeholder", id="dots"),
-        pytest.param("", "placeholder", id="docstring-alone"),
-        pytest.param("'''later'''\npass", "placeholder", id="text-and-pass"),
-        pytest.param("raise NotImplementedError", "not-implemented", id="not-implemented"),
-        pytest.param("if a:\n    return b\nraise NotImplementedError('b')", "not-implemented", id="half-implemented"),
-        pytest.param("return 42", "constant", id="constant"),
-        pytest.param("return None", "constant", id="none"),
-        pytest.param("total = a + b", "constant", id="nothing-returned"),
-        pytest.param("total = a + b\nreturn 3", "constant", id="computed-for-nothing"),
-        pytest.param("result = 7\nreturn result", "constant", id="constant-by-name"),
-        pytest.param("if a > b:\n    return 1\nelse:\n    return 1", "constant", id="same-on-both-ways"),
-        pytest.param(
-            "try:\n    a / b\nexcept ZeroDivisionError:\n    return 0\nreturn 0", "constant", id="same-in-handler"
-        ),
-        pytest.param("return a", "echo", id="echo"),
-        pytest.param("return a\nreturn a + b", "echo", id="echo-before-work"),
-        pytest.param("print('Done!')", "print-only", id="print"),
-        pytest.param("print('Saved', a)\nreturn True", "print-only", id="print-and-success"),
-        pytest.param("return 'TODO'", "constant", id="todo-as-result"),
-    ],
-)
-def test_a_hollow_body_is_refused(body: str, code: str) -> None:
-    assert code in codes(on_text(function(body)))
+def test_a_hollow_body_is_refused() -> None:
+    for body, code in (
+        ("pass", "placeholder"),  # pass
+        ("...", "placeholder"),  # dots
+        ("", "placeholder"),  # docstring alone
+        ("'''later'''\npass", "placeholder"),  # text and pass
+        ("raise NotImplementedError", "not-implemented"),  # not implemented
+        ("if a:\n    return b\nraise NotImplementedError('b')", "not-implemented"),  # half implemented
+        ("return 42", "constant"),  # constant
+        ("return None", "constant"),  # none
+        ("total = a + b", "constant"),  # nothing returned
+        ("total = a + b\nreturn 3", "constant"),  # computed for nothing
+        ("result = 7\nreturn result", "constant"),  # constant by name
+        ("if a > b:\n    return 1\nelse:\n    return 1", "constant"),  # same on both ways
+        ("try:\n    a / b\nexcept ZeroDivisionError:\n    return 0\nreturn 0", "constant"),  # same in handler
+        ("return a", "echo"),  # echo
+        ("return a\nreturn a + b", "echo"),  # echo before work
+        ("print('Done!')", "print-only"),  # print
+        ("print('Saved', a)\nreturn True", "print-only"),  # print and success
+        ("return 'TODO'", "constant"),  # a promise as result
+    ):
+        assert code in codes(on_text(function(body))), body
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        pytest.param("return a + b", id="sum"),
-        pytest.param("if a < 0 or b < 0:\n    raise ValueError('negative')\nreturn True", id="validates-by-raising"),
-        pytest.param("while True:\n    a, b = b, a % b\n    if b == 0:\n        return a", id="returns-from-a-loop"),
-        pytest.param("a += b\nreturn a", id="argument-made-new"),
-        pytest.param("a = max(a, b)\nreturn a", id="argument-bound-anew"),
-        pytest.param("for n in range(a):\n    if n == b:\n        return True\nreturn False", id="two-constants"),
-        pytest.param("status = 'TODO'\nreturn [status] * (a + b)", id="todo-as-data"),
-        pytest.param("return {'todo': a, 'done': b}", id="todo-as-key"),
-        pytest.param("found = 0\nfor n in range(a):\n    found = n\nreturn found + b", id="name-bound-in-a-loop"),
-        pytest.param("print(a)\nreturn a + b", id="prints-and-computes"),
-        pytest.param("yield a\nyield b", id="generator"),
-        pytest.param(
-            "match a:\n    case 0:\n        return 'zero'\n    case _:\n        return 'more' * b", id="match"
-        ),
-        pytest.param("try:\n    return a / b\nexcept ZeroDivisionError:\n    return None", id="handler"),
-        pytest.param("def inner():\n    return 1\nreturn inner() + a + b", id="constant-of-an-inner-function"),
-        pytest.param("return [a for _ in range(b)]", id="comprehension"),
-    ],
-)
-def test_a_body_that_computes_is_not_called_hollow(body: str) -> None:
-    assert codes(on_text(function(body))) == set()
+def test_a_body_that_computes_is_not_called_hollow() -> None:
+    for body in (
+        "return a + b",  # sum
+        "if a < 0 or b < 0:\n    raise ValueError('negative')\nreturn True",  # validates by raising
+        "while True:\n    a, b = b, a % b\n    if b == 0:\n        return a",  # returns from a loop
+        "a += b\nreturn a",  # argument made new
+        "a = max(a, b)\nreturn a",  # argument bound anew
+        "for n in range(a):\n    if n == b:\n        return True\nreturn False",  # two constants
+        "status = 'TODO'\nreturn [status] * (a + b)",  # the word as data
+        "return {'todo': a, 'done': b}",  # the word as key
+        "found = 0\nfor n in range(a):\n    found = n\nreturn found + b",  # name bound in a loop
+        "print(a)\nreturn a + b",  # prints and computes
+        "yield a\nyield b",  # generator
+        "match a:\n    case 0:\n        return 'zero'\n    case _:\n        return 'more' * b",  # match
+        "try:\n    return a / b\nexcept ZeroDivisionError:\n    return None",  # handler
+        "def inner():\n    return 1\nreturn inner() + a + b",  # constant of an inner function
+        "return [a for _ in range(b)]",  # comprehension
+    ):
+        assert codes(on_text(function(body))) == set(), body
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        pytest.param("a.sort()\nreturn a", id="sorted-in-place"),
-        pytest.param("a[0] = b\nreturn a", id="item-set"),
-        pytest.param("heapq.heapify(a)\na += [b]\nreturn a", id="handed-on"),
-        pytest.param("row = a\nrow.append(b)\nreturn a", id="through-another-name"),
-        pytest.param("for row in a:\n    row.append(b)\nreturn a", id="its-parts"),
-    ],
-)
-def test_an_argument_that_is_changed_is_no_echo(body: str) -> None:
-    assert "echo" not in codes(on_text(function(body, parameters="a: list, b: int")))
+def test_an_argument_that_is_changed_is_no_echo() -> None:
+    for body in (
+        "a.sort()\nreturn a",  # sorted in place
+        "a[0] = b\nreturn a",  # item set
+        "heapq.heapify(a)\na += [b]\nreturn a",  # handed on
+        "row = a\nrow.append(b)\nreturn a",  # through another name
+        "for row in a:\n    row.append(b)\nreturn a",  # its parts
+    ):
+        assert "echo" not in codes(on_text(function(body, parameters="a: list, b: int"))), body
 
 
 def test_a_parameter_that_is_never_used_is_named() -> None:
@@ -164,16 +147,13 @@ def test_a_parameter_that_is_never_used_is_named() -> None:
     assert "`b`" in problem.message
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        pytest.param("_ = {1: 2}[b]\nreturn a + 1", id="may-raise"),
-        pytest.param("last = b\ndef add():\n    return a + last\nreturn add()", id="read-by-an-inner-function"),
-        pytest.param("global _kept\n_kept = b\nreturn a + 1", id="kept-by-the-module"),
-    ],
-)
-def test_a_parameter_that_something_hangs_on_is_not_dead(body: str) -> None:
-    assert "dead-parameter" not in codes(on_text(function(body)))
+def test_a_parameter_that_something_hangs_on_is_not_dead() -> None:
+    for body in (
+        "_ = {1: 2}[b]\nreturn a + 1",  # may raise
+        "last = b\ndef add():\n    return a + last\nreturn add()",  # read by an inner function
+        "global _kept\n_kept = b\nreturn a + 1",  # kept by the module
+    ):
+        assert "dead-parameter" not in codes(on_text(function(body))), body
 
 
 def test_a_stub_is_refused_by_both_strict_policies_and_a_human_is_warned() -> None:
@@ -250,76 +230,60 @@ class Counter:
     assert codes(draft) == set()
 
 
-@pytest.mark.parametrize(
-    ("body", "code"),
-    [
-        pytest.param("import socket\nreturn socket.socket().fileno() + a + b", "needs-network", id="socket"),
-        pytest.param(
+def test_a_use_that_needs_a_grant_is_refused_by_its_name() -> None:
+    for body, code in (
+        ("import socket\nreturn socket.socket().fileno() + a + b", "needs-network"),  # socket
+        (
             "from urllib.request import urlopen\nreturn len(urlopen('http://a.example/').read()) + a + b",
             "needs-network",
-            id="urllib",
         ),
-        pytest.param("import websockets\nreturn len(str(websockets)) + a + b", "needs-network", id="websockets"),
-        pytest.param("return len(open('data/' + 'x').read()) + a + b", "needs-files", id="open"),
-        pytest.param("return len(Path('data/x').read_text()) + a + b", "needs-files", id="path-read"),
-        pytest.param("import os\nos.remove('data/x')\nreturn a + b", "needs-files", id="remove"),
-        pytest.param("import shutil\nshutil.rmtree('data/x')\nreturn a + b", "needs-files", id="shutil"),
-        pytest.param("import subprocess\nreturn subprocess.call([str(a)]) + b", "needs-processes", id="subprocess"),
-        pytest.param("import os\nreturn os.system(str(a)) + b", "needs-processes", id="system"),
-        pytest.param("import os\nreturn len(os.environ) + a + b", "needs-secrets", id="environment"),
-        pytest.param("from os import getenv\nreturn len(getenv(str(a))) + b", "needs-secrets", id="getenv"),
-        pytest.param("import numpy\nreturn numpy.add(a, b)", "needs-packages", id="package"),
-        pytest.param("return eval(f'{a}+{b}')", "dynamic-code", id="eval"),
-        pytest.param("return __import__('os').getpid() + a + b", "dynamic-code", id="import-by-name"),
-        pytest.param("import ctypes\nreturn ctypes.sizeof(ctypes.c_int) + a + b", "native-code", id="ctypes"),
-        pytest.param("return int(input('more?')) + a + b", "needs-terminal", id="input"),
-        pytest.param("return len(self.fetch('http://a.example/').text) + a + b", "needs-network", id="fetch"),
-        pytest.param("return len(self.secret('key')) + a + b", "needs-secrets", id="secret"),
-    ],
-)
-def test_a_use_that_needs_a_grant_is_refused_by_its_name(body: str, code: str) -> None:
-    assert codes(on_text(function(body))) == {code}
+        ("import websockets\nreturn len(str(websockets)) + a + b", "needs-network"),  # websockets
+        ("return len(open('data/' + 'x').read()) + a + b", "needs-files"),  # open
+        ("return len(Path('data/x').read_text()) + a + b", "needs-files"),  # path read
+        ("import os\nos.remove('data/x')\nreturn a + b", "needs-files"),  # remove
+        ("import shutil\nshutil.rmtree('data/x')\nreturn a + b", "needs-files"),  # shutil
+        ("import subprocess\nreturn subprocess.call([str(a)]) + b", "needs-processes"),  # subprocess
+        ("import os\nreturn os.system(str(a)) + b", "needs-processes"),  # system
+        ("import os\nreturn len(os.environ) + a + b", "needs-secrets"),  # environment
+        ("from os import getenv\nreturn len(getenv(str(a))) + b", "needs-secrets"),  # getenv
+        ("import numpy\nreturn numpy.add(a, b)", "needs-packages"),  # package
+        ("return eval(f'{a}+{b}')", "dynamic-code"),  # eval
+        ("return __import__('os').getpid() + a + b", "dynamic-code"),  # import by name
+        ("import ctypes\nreturn ctypes.sizeof(ctypes.c_int) + a + b", "native-code"),  # ctypes
+        ("return int(input('more?')) + a + b", "needs-terminal"),  # input
+        ("return len(self.fetch('http://a.example/').text) + a + b", "needs-network"),  # fetch
+        ("return len(self.secret('key')) + a + b", "needs-secrets"),  # secret
+    ):
+        assert codes(on_text(function(body))) == {code}, body
 
 
-@pytest.mark.parametrize(
-    ("body", "host"),
-    [
+def test_the_host_that_a_text_names_is_what_is_asked_for() -> None:
+    for body, host in (
         ("from urllib.request import urlopen\nreturn len(urlopen('http://a.example/x').read())", "a.example"),
         ("from http.client import HTTPSConnection\nreturn len(str(HTTPSConnection('a.example')))", "a.example"),
         ("import http.client as h\nreturn len(str(h.HTTPConnection('a.example', 8080)))", "a.example:8080"),
-    ],
-)
-def test_the_host_that_a_text_names_is_what_is_asked_for(body: str, host: str) -> None:
-    assert on_text(function(f"{body} + a + b")).needs.network == (host,)
+    ):
+        assert on_text(function(f"{body} + a + b")).needs.network == (host,), body
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        pytest.param("(self.scratch / 'x').write_text(str(a))\nreturn b", id="write-below-scratch"),
-        pytest.param("return len(open(str(a)).read()) + b", id="a-file-that-a-call-asks-for"),
-        pytest.param("return len(Path(str(a)).read_text()) + b", id="a-path-that-a-call-asks-for"),
-        pytest.param("return len(self.fetch(str(a)).text) + b", id="a-host-that-a-call-asks-for"),
-        pytest.param("from urllib.request import urlopen\nreturn len(urlopen(str(a)).read()) + b", id="by-urllib"),
-        pytest.param(
-            "path = self.scratch / 'x'\npath.write_text(str(a))\nreturn len(path.read_text()) + b", id="by-name"
-        ),
-        pytest.param(
-            "with open(self.scratch / 'x', 'w') as file:\n    file.write(str(a))\nreturn b", id="open-below-scratch"
-        ),
-        pytest.param("import io\nreturn len(io.StringIO(str(a)).read()) + b", id="string-io"),
-        pytest.param("from urllib.parse import quote\nreturn len(quote(str(a))) + b", id="urllib-parse"),
-        pytest.param("import os.path\nreturn len(os.path.join(str(a), str(b)))", id="path-arithmetic"),
-        pytest.param("return len(str(a).replace('1', '2')) + b", id="replace-of-a-text"),
-        pytest.param(
-            "from pydantic import TypeAdapter\nreturn TypeAdapter(int).validate_python(a) + b", id="allowed-package"
-        ),
-        pytest.param("import ast\nreturn ast.literal_eval(str(a)) + b", id="literal-eval"),
-        pytest.param("return self.call('other', a=a) + b", id="another-function"),
-    ],
-)
-def test_what_needs_no_grant_passes(body: str) -> None:
-    assert codes(on_text(function(body))) == set()
+def test_what_needs_no_grant_passes() -> None:
+    for body in (
+        "(self.scratch / 'x').write_text(str(a))\nreturn b",  # write below scratch
+        "return len(open(str(a)).read()) + b",  # a file that a call asks for
+        "return len(Path(str(a)).read_text()) + b",  # a path that a call asks for
+        "return len(self.fetch(str(a)).text) + b",  # a host that a call asks for
+        "from urllib.request import urlopen\nreturn len(urlopen(str(a)).read()) + b",  # by urllib
+        "path = self.scratch / 'x'\npath.write_text(str(a))\nreturn len(path.read_text()) + b",  # by name
+        "with open(self.scratch / 'x', 'w') as file:\n    file.write(str(a))\nreturn b",  # open below scratch
+        "import io\nreturn len(io.StringIO(str(a)).read()) + b",  # string io
+        "from urllib.parse import quote\nreturn len(quote(str(a))) + b",  # urllib parse
+        "import os.path\nreturn len(os.path.join(str(a), str(b)))",  # path arithmetic
+        "return len(str(a).replace('1', '2')) + b",  # replace of a text
+        "from pydantic import TypeAdapter\nreturn TypeAdapter(int).validate_python(a) + b",  # allowed package
+        "import ast\nreturn ast.literal_eval(str(a)) + b",  # literal eval
+        "return self.call('other', a=a) + b",  # another function
+    ):
+        assert codes(on_text(function(body))) == set(), body
 
 
 def test_a_library_that_evaluates_code_is_only_warned_of() -> None:

@@ -16,39 +16,33 @@ from agent_core.workspace.workspace import Workspace
 from .support import ADD, codes, fixes, function, on_text, snapshot_of
 
 
-@pytest.mark.parametrize(
-    ("body", "line"),
-    [
-        pytest.param("return math.floor(a / b)", "import math", id="module"),
-        pytest.param("return len(re.findall('a', str(a))) + b", "import re", id="another-module"),
-        pytest.param("return Counter([a, b])[a]", "from collections import Counter", id="name"),
-        pytest.param("return int(Decimal(a) + b)", "from decimal import Decimal", id="class"),
-        pytest.param("return datetime.now().year + a + b", "from datetime import datetime", id="datetime-as-class"),
-        pytest.param("return datetime.date(a, b, 1).year", "import datetime", id="datetime-as-module"),
-        pytest.param("return a + b + int(time.time())", "import time", id="time-as-module"),
-        pytest.param("return floor(sqrt(a)) + b", "from math import floor, sqrt", id="two-of-one-module"),
-    ],
-)
-def test_a_standard_name_that_can_mean_one_thing_is_imported(body: str, line: str) -> None:
-    draft = on_text(function(body))
-    assert fixes(draft) == ["missing-import"]
-    assert draft.text.startswith(f"{line}\n\n\ndef f(")
-    assert f"+{line}" in draft.fixes[0].diff
+def test_a_standard_name_that_can_mean_one_thing_is_imported() -> None:
+    for body, line in (
+        ("return math.floor(a / b)", "import math"),  # module
+        ("return len(re.findall('a', str(a))) + b", "import re"),  # another module
+        ("return Counter([a, b])[a]", "from collections import Counter"),  # name
+        ("return int(Decimal(a) + b)", "from decimal import Decimal"),  # class
+        ("return datetime.now().year + a + b", "from datetime import datetime"),  # datetime as class
+        ("return datetime.date(a, b, 1).year", "import datetime"),  # datetime as module
+        ("return a + b + int(time.time())", "import time"),  # time as module
+        ("return floor(sqrt(a)) + b", "from math import floor, sqrt"),  # two of one module
+    ):
+        draft = on_text(function(body))
+        assert fixes(draft) == ["missing-import"], body
+        assert draft.text.startswith(f"{line}\n\n\ndef f("), body
+        assert f"+{line}" in draft.fixes[0].diff, body
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        pytest.param("return time(a, b).hour", id="time-is-a-class-here"),
-        pytest.param("return datetime.nonsense(a, b)", id="datetime-asked-for-neither"),
-        pytest.param("return numpy.add(a, b)", id="not-in-the-standard-library"),
-        pytest.param("return frobnicate(a, b)", id="unknown"),
-        pytest.param("math = [a, b]\nreturn math[0]", id="a-local-of-that-name"),
-        pytest.param("return json.loads(str(a)) + len(str(json)) + b", id="a-module-used-as-a-value"),
-    ],
-)
-def test_a_name_that_could_mean_several_things_is_not_imported(body: str) -> None:
-    assert "missing-import" not in fixes(on_text(function(body)))
+def test_a_name_that_could_mean_several_things_is_not_imported() -> None:
+    for body in (
+        "return time(a, b).hour",  # time is a class here
+        "return datetime.nonsense(a, b)",  # datetime asked for neither
+        "return numpy.add(a, b)",  # not in the standard library
+        "return frobnicate(a, b)",  # unknown
+        "math = [a, b]\nreturn math[0]",  # a local of that name
+        "return json.loads(str(a)) + len(str(json)) + b",  # a module used as a value
+    ):
+        assert "missing-import" not in fixes(on_text(function(body))), body
 
 
 def test_a_name_that_the_module_around_defines_is_not_imported() -> None:
@@ -120,37 +114,38 @@ EPYDOC = """Add.
     """
 
 
-@pytest.mark.parametrize(
-    "words", [pytest.param(REST, id="rest"), pytest.param(NUMPY, id="numpy"), pytest.param(EPYDOC, id="epydoc")]
-)
-def test_another_docstring_style_becomes_google_and_its_types_become_hints(words: str) -> None:
-    draft = on_text(f'def f(a, b):\n    """{words}"""\n    return a + b\n')
-    assert fixes(draft) == ["docstring-style", "docstring-types"]
-    assert "def f(a: int, b: int) -> int:" in draft.text
-    for line in ("Args:", "a (int): The first of them.", "b (int): The second.", "int: The sum.", "ValueError: Never."):
-        assert f" {line}\n" in draft.text
-    assert ">>> f(1, 2)\n" in draft.text
+def test_another_docstring_style_becomes_google_and_its_types_become_hints() -> None:
+    for words in (
+        REST,  # rest
+        NUMPY,  # numpy
+        EPYDOC,  # epydoc
+    ):
+        draft = on_text(f'def f(a, b):\n    """{words}"""\n    return a + b\n')
+        assert fixes(draft) == ["docstring-style", "docstring-types"], words
+        assert "def f(a: int, b: int) -> int:" in draft.text, words
+        for line in (
+            "Args:",
+            "a (int): The first of them.",
+            "b (int): The second.",
+            "int: The sum.",
+            "ValueError: Never.",
+        ):
+            assert f" {line}\n" in draft.text, words
+        assert ">>> f(1, 2)\n" in draft.text, words
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        pytest.param("Add.\n    - a: The first.\n    - b: The second.\n    ", id="bullets"),
-        pytest.param("Add.\n\n    a: The first.\n    b: The second.\n    ", id="lines"),
-        pytest.param("Add.\n\n    `a` - The first.\n    `b` - The second.\n    ", id="dashes"),
-        pytest.param(
-            "Add.\n\n    Arguments:\n        a {int} -- The first.\n        b {int} -- The second.\n    ", id="braces"
-        ),
-        pytest.param("Add.\n\n    Args:\n    a: The first.\n    b: The second.\n    ", id="not-indented"),
-        pytest.param(
-            "Add.\n\n    Inputs:\n      a (int): The first.\n      b (int): The second.\n    ", id="other-heading"
-        ),
-    ],
-)
-def test_descriptions_that_stand_elsewhere_are_moved_under_args(words: str) -> None:
-    draft = on_text(f'def f(a: int, b: int) -> int:\n    """{words}"""\n    return a + b\n')
-    assert fixes(draft) == ["docstring-sections"]
-    assert "    Args:\n        a: The first.\n        b: The second.\n" in draft.text
+def test_descriptions_that_stand_elsewhere_are_moved_under_args() -> None:
+    for words in (
+        "Add.\n    - a: The first.\n    - b: The second.\n    ",  # bullets
+        "Add.\n\n    a: The first.\n    b: The second.\n    ",  # lines
+        "Add.\n\n    `a` - The first.\n    `b` - The second.\n    ",  # dashes
+        "Add.\n\n    Arguments:\n        a {int} -- The first.\n        b {int} -- The second.\n    ",  # braces
+        "Add.\n\n    Args:\n    a: The first.\n    b: The second.\n    ",  # not indented
+        "Add.\n\n    Inputs:\n      a (int): The first.\n      b (int): The second.\n    ",  # other heading
+    ):
+        draft = on_text(f'def f(a: int, b: int) -> int:\n    """{words}"""\n    return a + b\n')
+        assert fixes(draft) == ["docstring-sections"], words
+        assert "    Args:\n        a: The first.\n        b: The second.\n" in draft.text, words
 
 
 def hinted(named: str) -> str:
@@ -212,10 +207,10 @@ SESSION = "\n".join(
 BODY = '    """\n    return a + b\n'
 
 
-@pytest.mark.parametrize("fence", ["```", "~~~"])
-def test_of_several_fences_the_one_with_a_function_is_taken(fence: str) -> None:
-    text = f"First:\n{fence}sh\npip install x\n{fence}\nThen:\n{fence}python\n{ADD}{fence}\nUse it.\n"
-    assert on_text(text, "add").text == ADD
+def test_of_several_fences_the_one_with_a_function_is_taken() -> None:
+    for fence in ("```", "~~~"):
+        text = f"First:\n{fence}sh\npip install x\n{fence}\nThen:\n{fence}python\n{ADD}{fence}\nUse it.\n"
+        assert on_text(text, "add").text == ADD, fence
 
 
 def test_a_docstring_that_is_indented_with_tabs_stays_so() -> None:
@@ -232,27 +227,17 @@ def test_a_docstring_with_escaped_line_breaks_is_read_as_it_means() -> None:
     assert "    Args:\n        a: A number.\n" in draft.text
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        pytest.param(
-            f"from pydantic import validate_call\n@validate_call\n{function('return a * b', 'a=1, b=2')}",
-            id="checks-hints",
-        ),
-        pytest.param(function("return a + b + len(f.__annotations__)", "a=1, b=2"), id="counts-hints"),
-        pytest.param(
-            function("return a + b + len(f.__doc__)").replace("Args:", ":param a: x"), id="reads-its-docstring"
-        ),
-        pytest.param(
-            function("try:\n    return sqrt(a)\nexcept NameError:\n    return b"), id="expects-a-missing-name"
-        ),
-        pytest.param(function("return floor(a) if 'floor' in globals() else b"), id="looks-for-a-name"),
-    ],
-)
-def test_what_watches_its_own_text_is_not_fixed(code: str) -> None:
-    draft = on_text(code)
-    assert parse(code) is not None
-    assert (fixes(draft), draft.text) == ([], code)
+def test_what_watches_its_own_text_is_not_fixed() -> None:
+    for code in (
+        f"from pydantic import validate_call\n@validate_call\n{function('return a * b', 'a=1, b=2')}",  # checks hints
+        function("return a + b + len(f.__annotations__)", "a=1, b=2"),  # counts hints
+        function("return a + b + len(f.__doc__)").replace("Args:", ":param a: x"),  # reads its docstring
+        function("try:\n    return sqrt(a)\nexcept NameError:\n    return b"),  # expects a missing name
+        function("return floor(a) if 'floor' in globals() else b"),  # looks for a name
+    ):
+        draft = on_text(code)
+        assert parse(code) is not None, code
+        assert (fixes(draft), draft.text) == ([], code), code
 
 
 def test_a_hint_means_what_its_name_means_in_the_file() -> None:
@@ -274,35 +259,29 @@ async def test_each_kind_of_fix_can_be_switched_off_in_the_settings(tmp_path: Pa
             pass
 
 
-@pytest.mark.parametrize(
-    "tail",
-    [
-        pytest.param("assert add(x, 2) == 3", id="assert"),
-        pytest.param("# Example usage\nprint(add(1, 2))", id="with-its-comment"),
-        pytest.param("total = add(1, 2)\nprint(total)\nassert total == 3", id="with-a-value-of-its-own"),
-        pytest.param("if __name__ == '__main__':\n    print(add(1, 2))", id="program"),
-    ],
-)
-def test_a_trial_at_the_end_is_taken_off(tail: str) -> None:
-    draft = on_text(f"{ADD}\n\n{tail}\n", "add")
-    assert (codes(draft), fixes(draft), draft.text.strip()) == (set(), ["trailing-code"], ADD.strip())
+def test_a_trial_at_the_end_is_taken_off() -> None:
+    for tail in (
+        "assert add(x, 2) == 3",  # assert
+        "# Example usage\nprint(add(1, 2))",  # with its comment
+        "total = add(1, 2)\nprint(total)\nassert total == 3",  # with a value of its own
+        "if __name__ == '__main__':\n    print(add(1, 2))",  # program
+    ):
+        draft = on_text(f"{ADD}\n\n{tail}\n", "add")
+        assert (codes(draft), fixes(draft), draft.text.strip()) == (set(), ["trailing-code"], ADD.strip()), tail
 
 
-@pytest.mark.parametrize(
-    "tail",
-    [
-        pytest.param("TABLE.update({1: 2})", id="state-that-the-function-reads"),
-        pytest.param("TABLE[add(1, 2)] = 5", id="state-changed-with-its-result"),
-        pytest.param("for n in [1]:\n    TABLE.append(f(n, n))", id="a-loop-that-fills-it"),
-        pytest.param("random.seed(0)", id="a-module-changed"),
-    ],
-)
-def test_what_may_change_what_is_computed_is_left_and_told(tail: str) -> None:
-    draft = on_text(
-        f"import random\n\nTABLE = {{}}\n\n\n{function('return TABLE[a] + random.randint(0, b)')}\n\n{tail}\n"
-    )
-    assert tail in draft.text
-    assert codes(draft) == {"top-level-statement"} or "trailing-code" not in fixes(draft)
+def test_what_may_change_what_is_computed_is_left_and_told() -> None:
+    for tail in (
+        "TABLE.update({1: 2})",  # state that the function reads
+        "TABLE[add(1, 2)] = 5",  # state changed with its result
+        "for n in [1]:\n    TABLE.append(f(n, n))",  # a loop that fills it
+        "random.seed(0)",  # a module changed
+    ):
+        draft = on_text(
+            f"import random\n\nTABLE = {{}}\n\n\n{function('return TABLE[a] + random.randint(0, b)')}\n\n{tail}\n"
+        )
+        assert tail in draft.text, tail
+        assert codes(draft) == {"top-level-statement"} or "trailing-code" not in fixes(draft), tail
 
 
 def test_a_helper_that_is_named_like_a_test_stays() -> None:
@@ -312,17 +291,14 @@ def test_a_helper_that_is_named_like_a_test_stays() -> None:
     assert "return _check(a) + b" in draft.text
 
 
-@pytest.mark.parametrize(
-    ("wrapped", "fix"),
-    [
-        pytest.param(f"```python\n{ADD}```", "code-fence", id="fence"),
-        pytest.param(f"Here is the function:\n\n```py\n{ADD}```\nI hope it helps.", "code-fence", id="fence-in-prose"),
-        pytest.param("\n".join(f"    {line}" for line in ADD.split("\n")), "indentation", id="indented"),
-    ],
-)
-def test_wrapping_around_the_code_is_taken_off(wrapped: str, fix: str) -> None:
-    draft = on_text(wrapped, "add")
-    assert (codes(draft), fixes(draft), draft.text.strip()) == (set(), [fix], ADD.strip())
+def test_wrapping_around_the_code_is_taken_off() -> None:
+    for wrapped, code in (
+        (f"```python\n{ADD}```", "code-fence"),  # fence
+        (f"Here is the function:\n\n```py\n{ADD}```\nI hope it helps.", "code-fence"),  # fence in prose
+        ("\n".join(f"    {line}" for line in ADD.split("\n")), "indentation"),  # indented
+    ):
+        draft = on_text(wrapped, "add")
+        assert (codes(draft), fixes(draft), draft.text.strip()) == (set(), [code], ADD.strip()), wrapped
 
 
 def test_a_fix_that_is_switched_off_is_not_made() -> None:
@@ -330,18 +306,15 @@ def test_a_fix_that_is_switched_off_is_not_made() -> None:
     assert (fixes(draft), codes(draft)) == ([], {"syntax-error"})
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        pytest.param(ADD[: ADD.index("Returns")], id="in-the-docstring"),
-        pytest.param("def add(a: int, b: int) -> int:\n    return (a +", id="in-an-expression"),
-        pytest.param("def add(a: int, b: int) -> int:\n", id="before-the-body"),
-        pytest.param("def add(a, b):\n    if a:", id="before-a-block"),
-        pytest.param('def add(a, b):\n    return "half of a', id="in-a-string"),
-    ],
-)
-def test_code_that_stops_in_the_middle_is_said_to_be_cut_off(code: str) -> None:
-    assert codes(on_text(code, "add")) == {"cut-off"}
+def test_code_that_stops_in_the_middle_is_said_to_be_cut_off() -> None:
+    for code in (
+        ADD[: ADD.index("Returns")],  # in the docstring
+        "def add(a: int, b: int) -> int:\n    return (a +",  # in an expression
+        "def add(a: int, b: int) -> int:\n",  # before the body
+        "def add(a, b):\n    if a:",  # before a block
+        'def add(a, b):\n    return "half of a',  # in a string
+    ):
+        assert codes(on_text(code, "add")) == {"cut-off"}, code
 
 
 def test_a_syntax_error_names_its_line_and_quotes_it() -> None:
@@ -351,25 +324,21 @@ def test_a_syntax_error_names_its_line_and_quotes_it() -> None:
     assert "`return a b`" in problem.message
 
 
-@pytest.mark.parametrize(
-    ("code", "name", "expected"),
-    [
-        pytest.param("x = 1\n", "add", {"no-function"}, id="no-function"),
-        pytest.param("   \n", "add", {"no-function"}, id="nothing"),
-        pytest.param(
-            ADD + "\n\ndef other() -> None:\n    add(1, 2)\n", "add", {"several-functions"}, id="two-functions"
-        ),
-        pytest.param("print('hello')\n" + ADD, "add", {"top-level-statement"}, id="statement-at-the-top"),
-        pytest.param(ADD.replace("def add", "def print"), "print", {"bad-name"}, id="builtin"),
-        pytest.param(ADD, "class", {"bad-name", "wrong-name"}, id="keyword"),
-        pytest.param(ADD, "ädd", {"bad-name", "wrong-name"}, id="not-ascii"),
-        pytest.param("def add(a, b):\0\n    return a", "add", {"not-text"}, id="nul-byte"),
-        pytest.param("def add(a):\n    return '\ud800'", "add", {"not-text"}, id="lone-surrogate"),
-        pytest.param("x = '" + "a" * 70_000 + "'", "add", {"too-long"}, id="too-long"),
-    ],
-)
-def test_what_is_not_one_function_of_the_promised_name_is_refused(code: str, name: str, expected: set[str]) -> None:
-    assert codes(on_text(code, name)) == expected
+def test_what_is_not_one_function_of_the_promised_name_is_refused() -> None:
+    cases: list[tuple[str, str, set[str]]] = [
+        ("x = 1\n", "add", {"no-function"}),  # no function
+        ("   \n", "add", {"no-function"}),  # nothing
+        (ADD + "\n\ndef other() -> None:\n    add(1, 2)\n", "add", {"several-functions"}),  # two functions
+        ("print('hello')\n" + ADD, "add", {"top-level-statement"}),  # statement at the top
+        (ADD.replace("def add", "def print"), "print", {"bad-name"}),  # builtin
+        (ADD, "class", {"bad-name", "wrong-name"}),  # keyword
+        (ADD, "ädd", {"bad-name", "wrong-name"}),  # not ascii
+        ("def add(a, b):\0\n    return a", "add", {"not-text"}),  # nul byte
+        ("def add(a):\n    return '\ud800'", "add", {"not-text"}),  # lone surrogate
+        ("x = '" + "a" * 70_000 + "'", "add", {"too-long"}),  # too long
+    ]
+    for code, name, expected in cases:
+        assert codes(on_text(code, name)) == expected, code
 
 
 def test_a_helper_that_the_function_calls_becomes_private() -> None:
@@ -381,22 +350,20 @@ def test_a_helper_that_the_function_calls_becomes_private() -> None:
     assert "def _total(a, b)" in draft.text
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        pytest.param("total = total(a, b)\n    return total", id="also-a-local"),
-        pytest.param("return total(a, b) + sum([total for total in (a, b)])", id="also-in-a-comprehension"),
-        pytest.param("return f'{total(a, b)}'", id="inside-an-f-string"),
-        pytest.param("return total(a, b) + _total", id="with-the-underscore-taken"),
-    ],
-)
-def test_a_helper_whose_name_means_more_than_one_thing_keeps_it(body: str) -> None:
-    helper = "\n\n_total = 3\n\n\ndef total(a, b):\n    return a + b\n"
-    draft = on_text(
-        ADD.replace("return a + b", body) + (helper if "_total" in body else helper.replace("_total", "LIMIT")), "add"
-    )
-    assert "private-helper" not in fixes(draft)
-    assert "several-functions" in codes(draft)
+def test_a_helper_whose_name_means_more_than_one_thing_keeps_it() -> None:
+    for body in (
+        "total = total(a, b)\n    return total",  # also a local
+        "return total(a, b) + sum([total for total in (a, b)])",  # also in a comprehension
+        "return f'{total(a, b)}'",  # inside an f string
+        "return total(a, b) + _total",  # with the underscore taken
+    ):
+        helper = "\n\n_total = 3\n\n\ndef total(a, b):\n    return a + b\n"
+        draft = on_text(
+            ADD.replace("return a + b", body) + (helper if "_total" in body else helper.replace("_total", "LIMIT")),
+            "add",
+        )
+        assert "private-helper" not in fixes(draft), body
+        assert "several-functions" in codes(draft), body
 
 
 def test_a_module_name_that_leaves_the_folder_or_is_no_name_is_refused() -> None:

@@ -3,8 +3,6 @@
 import json
 from pathlib import Path
 
-import pytest
-
 from agent_core.base.settings import StandingSettings
 from agent_core.registry.standing import standing
 from agent_core.storage import Stats
@@ -120,10 +118,13 @@ def test_at_the_prompt_a_call_that_the_user_typed_is_rated_if_it_was_the_last(tm
         screen.wait_for("count_vowels is rated good")
 
 
-@pytest.mark.parametrize(
-    ("calls", "days", "doubted", "trusted"),
-    [(20, 7, False, True), (20, 7, True, False), (40, 7, True, False), (40, 14, True, True)],
-)
-def test_open_doubts_double_what_trust_takes(calls: int, days: int, doubted: bool, trusted: bool) -> None:
-    stats = Stats("f", "v", calls, calls, 0, 0, calls, 0.0, days * 86_400.0, 1.0, since=0.0, worked=days * 86_400.0)
-    assert (standing("trial", stats, StandingSettings(), is_doubted=doubted) == "trusted") == trusted
+def test_open_doubts_double_what_trust_takes() -> None:
+    cases: list[tuple[int, int, bool, bool]] = [
+        (20, 7, False, True),
+        (20, 7, True, False),
+        (40, 7, True, False),
+        (40, 14, True, True),
+    ]
+    for calls, days, doubted, trusted in cases:
+        stats = Stats("f", "v", calls, calls, 0, 0, calls, 0.0, days * 86_400.0, 1.0, since=0.0, worked=days * 86_400.0)
+        assert (standing("trial", stats, StandingSettings(), is_doubted=doubted) == "trusted") == trusted, calls

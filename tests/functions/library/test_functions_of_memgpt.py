@@ -132,45 +132,37 @@ async def test_the_documentation_says_what_becomes_of_each_of_the_ten(here: Room
 HEAD = "from memgpt.agent import Agent\n\n\ndef f(self: Agent, text: str) -> str:\n"
 
 
-@pytest.mark.parametrize(
-    ("line", "becomes"),
-    [
-        pytest.param("self.interface.internal_monologue(text)", "self.progress(0, note=text)", id="thought"),
-        pytest.param('self.interface.function_message(f"{text}!")', 'self.progress(0, note=f"{text}!")', id="message"),
-        pytest.param('self.interface.internal_monologue("é" + text)', 'self.progress(0, note="é" + text)', id="accent"),
-        pytest.param("self.progress(1, 2)", "self.progress(1, 2)", id="own"),
-    ],
-)
-def test_what_has_an_equivalent_is_written_so(line: str, becomes: str) -> None:
-    found = adapt(f"{HEAD}    {line}\n    return text\n", "a.py")
-    assert found.problems == ()
-    head = HEAD.replace(": Agent, text", ", text").replace("from memgpt.agent import Agent", "")
-    assert found.text == f"{head}    {becomes}\n    return text\n"
-    assert [diff for _, diff in found.mapped.values()][:-1] == (
-        [f"-    {line}\n+    {becomes}"] if line != becomes else []
-    )
-    assert found.mapped[4][1] == "-def f(self: Agent, text: str) -> str:\n+def f(self, text: str) -> str:"
+def test_what_has_an_equivalent_is_written_so() -> None:
+    for line, becomes in (
+        ("self.interface.internal_monologue(text)", "self.progress(0, note=text)"),  # thought
+        ('self.interface.function_message(f"{text}!")', 'self.progress(0, note=f"{text}!")'),  # message
+        ('self.interface.internal_monologue("é" + text)', 'self.progress(0, note="é" + text)'),  # accent
+        ("self.progress(1, 2)", "self.progress(1, 2)"),  # own
+    ):
+        found = adapt(f"{HEAD}    {line}\n    return text\n", "a.py")
+        assert found.problems == (), line
+        head = HEAD.replace(": Agent, text", ", text").replace("from memgpt.agent import Agent", "")
+        assert found.text == f"{head}    {becomes}\n    return text\n", line
+        assert [diff for _, diff in found.mapped.values()][:-1] == (
+            [f"-    {line}\n+    {becomes}"] if line != becomes else []
+        ), line
+        assert found.mapped[4][1] == "-def f(self: Agent, text: str) -> str:\n+def f(self, text: str) -> str:", line
 
 
-@pytest.mark.parametrize(
-    ("line", "says"),
-    [
-        pytest.param('self.memory.edit_append("human", text)', "take the text as a parameter", id="core"),
-        pytest.param(
-            "found = self.persistence_manager.recall_memory.text_search(text)", "the agent searches", id="recall"
-        ),
-        pytest.param("self.interface.assistant_message(text)", "return the text instead", id="say"),
-        pytest.param("kept = self.interface.internal_monologue(text)", "self.progress(0, note=…)", id="value-is-used"),
-        pytest.param("self.rebuild_memory()", "leave the line out", id="rebuild"),
-        pytest.param("text = self.functions_python['g'](text)", "self.call(name, …)", id="other-function"),
-        pytest.param("text = self.whatever.there.may_be", "progress, scratch and call", id="unknown"),
-    ],
-)
-def test_what_has_none_is_named_with_its_line_and_what_to_write(line: str, says: str) -> None:
-    (problem,) = adapt(f"def f(self, text: str) -> str:\n    {line}\n    return text\n", "a.py").problems
-    assert (problem.code, problem.where.line) == ("foreign-context", 2)
-    assert line in problem.message
-    assert says in (problem.fix or "")
+def test_what_has_none_is_named_with_its_line_and_what_to_write() -> None:
+    for line, says in (
+        ('self.memory.edit_append("human", text)', "take the text as a parameter"),  # core
+        ("found = self.persistence_manager.recall_memory.text_search(text)", "the agent searches"),  # recall
+        ("self.interface.assistant_message(text)", "return the text instead"),  # say
+        ("kept = self.interface.internal_monologue(text)", "self.progress(0, note=…)"),  # value is used
+        ("self.rebuild_memory()", "leave the line out"),  # rebuild
+        ("text = self.functions_python['g'](text)", "self.call(name, …)"),  # other function
+        ("text = self.whatever.there.may_be", "progress, scratch and call"),  # unknown
+    ):
+        (problem,) = adapt(f"def f(self, text: str) -> str:\n    {line}\n    return text\n", "a.py").problems
+        assert (problem.code, problem.where.line) == ("foreign-context", 2), line
+        assert line in problem.message, line
+        assert says in (problem.fix or ""), line
 
 
 def test_names_of_its_modules_are_defined_where_they_were_imported() -> None:
@@ -197,18 +189,15 @@ def test_an_import_that_is_used_is_named_and_one_that_is_not_goes() -> None:
     assert "import" not in found.text
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        pytest.param("class A:\n    def f(self):\n        return self.memory\n", id="method"),
-        pytest.param("def f(x):\n    return x.interface.internal_monologue(x)\n", id="another-name"),
-        pytest.param("def f(:\n", id="not-python"),
-        pytest.param("def f(self):\n    return self.call('g')\n", id="ours"),
-    ],
-)
-def test_a_text_that_is_not_of_a_foreign_agent_stays_as_it_is(text: str) -> None:
-    found = adapt(text, "a.py")
-    assert (found.text, found.problems, found.mapped) == (text, (), {})
+def test_a_text_that_is_not_of_a_foreign_agent_stays_as_it_is() -> None:
+    for text in (
+        "class A:\n    def f(self):\n        return self.memory\n",  # method
+        "def f(x):\n    return x.interface.internal_monologue(x)\n",  # another name
+        "def f(:\n",  # not python
+        "def f(self):\n    return self.call('g')\n",  # ours
+    ):
+        found = adapt(text, "a.py")
+        assert (found.text, found.problems, found.mapped) == (text, (), {}), text
 
 
 def test_of_a_function_that_is_here_already_it_is_told_which_parameters_differ() -> None:

@@ -2,8 +2,6 @@
 
 import ast
 
-import pytest
-
 from agent_core.base.problem import Problem
 from agent_core.registry.depends import ModuleParts, only
 
@@ -51,21 +49,21 @@ def parts(text: str = MODULE) -> ModuleParts:
     return found
 
 
-@pytest.mark.parametrize(
-    ("name", "bound"),
-    [
-        pytest.param("slug", {"slug", "MARK", "re", "*"}, id="constant-and-import"),
-        pytest.param("look", {"look", "_lower", "TABLE", "*"}, id="helper-and-changed-constant"),
-        pytest.param("shape", {"shape", "Point", "os", "*"}, id="class-in-a-hint-that-is-a-text"),
-    ],
-)
-def test_what_a_function_needs_is_found_by_the_names_that_are_read(name: str, bound: set[str]) -> None:
-    found = parts()
-    needed = found.needed([name], frozenset(found.public) - {name})
-    assert {one for at in needed for one in found.binds[at]} == bound
-    code = found.part(needed)
-    assert all(text == line for text, line in zip(code.splitlines(), MODULE.splitlines(), strict=False) if text)
-    assert f"def {name}" in code
+def test_what_a_function_needs_is_found_by_the_names_that_are_read() -> None:
+    cases: list[tuple[str, set[str]]] = [
+        ("slug", {"slug", "MARK", "re", "*"}),  # constant and import
+        ("look", {"look", "_lower", "TABLE", "*"}),  # helper and changed constant
+        ("shape", {"shape", "Point", "os", "*"}),  # class in a hint that is a text
+    ]
+    for name, bound in cases:
+        found = parts()
+        needed = found.needed([name], frozenset(found.public) - {name})
+        assert {one for at in needed for one in found.binds[at]} == bound, name
+        code = found.part(needed)
+        assert all(text == line for text, line in zip(code.splitlines(), MODULE.splitlines(), strict=False) if text), (
+            name
+        )
+        assert f"def {name}" in code, name
 
 
 def test_a_constant_that_is_changed_later_brings_the_change() -> None:
@@ -125,21 +123,19 @@ def found(at):
 """
 
 
-@pytest.mark.parametrize(
-    ("name", "call", "gives"),
-    [
-        pytest.param("area", "area('square', 3)", 9, id="a-decorator-that-registers"),
-        pytest.param("found", "found(2)", 2, id="a-call-that-fills"),
-        pytest.param("shown", "shown(255)", "0xff", id="a-case-of-a-function"),
-    ],
-)
-def test_what_is_registered_when_the_module_runs_comes_along(name: str, call: str, gives: object) -> None:
-    names: dict[str, object] = {}
-    text = only(REGISTERED, {name, "register"})
-    assert isinstance(text, str)
-    exec(text, names)
-    assert eval(call, names) == gives
-    assert ("_fill()" in text) == (name == "found")
+def test_what_is_registered_when_the_module_runs_comes_along() -> None:
+    cases: list[tuple[str, str, object]] = [
+        ("area", "area('square', 3)", 9),  # a decorator that registers
+        ("found", "found(2)", 2),  # a call that fills
+        ("shown", "shown(255)", "0xff"),  # a case of a function
+    ]
+    for name, call, gives in cases:
+        names: dict[str, object] = {}
+        text = only(REGISTERED, {name, "register"})
+        assert isinstance(text, str), name
+        exec(text, names)
+        assert eval(call, names) == gives, name
+        assert ("_fill()" in text) == (name == "found"), name
 
 
 def test_what_is_left_out_is_not_exported() -> None:
