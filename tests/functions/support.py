@@ -14,58 +14,33 @@ from agent_core.functions.service import FunctionService
 from agent_core.storage import Store, open_store, prepare_state_dir
 from agent_core.workspace.function_factory import function_service
 from tests.kit.desk import VOWELS, another
+from tests.kit.sources import function_text
 
 FLAGS = {"sandbox.wall_s": 2}
-CLAMP = '''\
-def clamp(value: int, low: int) -> int:
-    """Keep a value above a bound.
-
-    Args:
-        value: The value.
-        low: The least.
-
-    >>> clamp(5, 1)
-    5
-    >>> clamp(7, 2)
-    7
-    >>> clamp(0, 3)
-    3
-    """
-    if value < low:
-        return low
-    return value
-'''
+CLAMP = function_text(
+    "clamp(value: int, low: int) -> int",
+    "Keep a value above a bound.\n\nArgs:\n    value: The value.\n    low: The least.",
+    "if value < low:\n    return low\nreturn value",
+    "clamp(5, 1) → 5",
+    "clamp(7, 2) → 7",
+    "clamp(0, 3) → 3",
+)
 COPY = CLAMP.replace("clamp", "at_least").replace("value", "number").replace("Keep", "Hold").replace("bound", "limit")
-CRASH = '''\
-def initials(name: str) -> str:
-    """Give the first letters of a name.
-
-    Args:
-        name: A first name and a second.
-
-    >>> initials("ann lee")
-    'AL'
-    >>> initials("bob oak")
-    'BO'
-    >>> initials("cy")
-    'C'
-    """
-    return "".join(part[0] if part else None for part in name.split(" ")).upper()
-'''
-STRONG = '''\
-def total(numbers: list[int]) -> int:
-    """Add numbers up.
-
-    Args:
-        numbers: What to add.
-
-    >>> total([1, 2])
-    3
-    >>> total([5])
-    5
-    """
-    return sum(numbers)
-'''
+CRASH = function_text(
+    "initials(name: str) -> str",
+    "Give the first letters of a name.\n\nArgs:\n    name: A first name and a second.",
+    'return "".join(part[0] if part else None for part in name.split(" ")).upper()',
+    "initials(\"ann lee\") → 'AL'",
+    "initials(\"bob oak\") → 'BO'",
+    "initials(\"cy\") → 'C'",
+)
+STRONG = function_text(
+    "total(numbers: list[int]) -> int",
+    "Add numbers up.\n\nArgs:\n    numbers: What to add.",
+    "return sum(numbers)",
+    "total([1, 2]) → 3",
+    "total([5]) → 5",
+)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from tests.interfaces.support import prompt
 from tests.kit import Ask, Repeat, Say, Wanted
 from tests.kit.desk import VOWELS, answers
 from tests.kit.program import knapper
+from tests.kit.sources import function_text
 
 READ = '''\
 def {name}(url: str) -> str:
@@ -31,17 +32,13 @@ def water_plan(days: int) -> list:
     """Plan on which days of a month the plants in the garden get water."""
     return [*range(1, 31, days)]
 '''
-MANY = '''\
-def parcel(a: int, b: int, c: int, d: int, e: int, f: int, g: int, h: int) -> int:
-    """Add up what eight parcels weigh.
-
-    >>> parcel(1, 1, 1, 1, 1, 1, 1, 1)
-    8
-    >>> parcel(2, 1, 1, 1, 1, 1, 1, 1)
-    9
-    """
-    return a + b + c + d + e + f + g + h
-'''
+MANY = function_text(
+    "parcel(a: int, b: int, c: int, d: int, e: int, f: int, g: int, h: int) -> int",
+    "Add up what eight parcels weigh.",
+    "return a + b + c + d + e + f + g + h",
+    "parcel(1, 1, 1, 1, 1, 1, 1, 1) → 8",
+    "parcel(2, 1, 1, 1, 1, 1, 1, 1) → 9",
+)
 STUFFED = '''\
 def do_anything(text: str) -> str:
     """weather garden invoice quantum violin plumber zebra tax volcano password chess embryo hotel glacier mortgage

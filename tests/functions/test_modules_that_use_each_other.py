@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from agent_core import Workspace
+from tests.kit.sources import function_text
 
 DOUBLE = 'def double(n: int) -> int:\n    """Double a number.\n\n    >>> double(2)\n    4\n    """\n    return 2 * n\n'
 USER = (
@@ -83,36 +84,18 @@ from dataclasses import make_dataclass
 
 Order = make_dataclass("Order", [("count", int)])
 """
-SEND = '''\
-from functions.shapes import Order
-
-
-def send(order: Order) -> int:
-    """Send an order.
-
-    Args:
-        order: What to send.
-
-    >>> send(Order(3))
-    3
-    """
-    return order.count
-'''
-ALL = '''\
-from functions import shapes
-
-
-def send_all(orders: list[shapes.Order]) -> int:
-    """Send several orders.
-
-    Args:
-        orders: What to send.
-
-    >>> send_all([shapes.Order(3), shapes.Order(2)])
-    5
-    """
-    return sum(order.count for order in orders)
-'''
+SEND = "from functions.shapes import Order\n\n\n" + function_text(
+    "send(order: Order) -> int",
+    "Send an order.\n\nArgs:\n    order: What to send.",
+    "return order.count",
+    "send(Order(3)) → 3",
+)
+ALL = "from functions import shapes\n\n\n" + function_text(
+    "send_all(orders: list[shapes.Order]) -> int",
+    "Send several orders.\n\nArgs:\n    orders: What to send.",
+    "return sum(order.count for order in orders)",
+    "send_all([shapes.Order(3), shapes.Order(2)]) → 5",
+)
 
 
 def write(root: Path, **modules: str) -> list[Path]:

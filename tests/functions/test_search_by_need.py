@@ -12,22 +12,21 @@ from tests.conftest import OpenDesk
 from tests.kit import Ask, Repeat, Say, Wanted
 from tests.kit.desk import answers
 from tests.kit.program import knapper
+from tests.kit.sources import function_text
 
-PAGES = '''\
-def fetch_page(url: str) -> str:
-    """Read the text of a web page, without its HTML tags."""
-    return clean(url)
-
-
-def fetch_json(url: str) -> dict:
-    """Read a web address and parse the JSON that it answers with."""
-    return {"url": url}
-
-
-def clean(text: str) -> str:
-    """Take the HTML tags out of a text."""
-    return text.replace("<b>", "")
-'''
+PAGES = "\n\n".join(
+    [
+        function_text(
+            "fetch_page(url: str) -> str", "Read the text of a web page, without its HTML tags.", "return clean(url)"
+        ),
+        function_text(
+            "fetch_json(url: str) -> dict",
+            "Read a web address and parse the JSON that it answers with.",
+            'return {"url": url}',
+        ),
+        function_text("clean(text: str) -> str", "Take the HTML tags out of a text.", 'return text.replace("<b>", "")'),
+    ]
+)
 PLANTS = '''\
 def water_plan(days: int) -> list:
     """Plan on which days of a month the plants in the garden get water."""

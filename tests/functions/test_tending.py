@@ -15,26 +15,20 @@ from tests.conftest import OpenDesk
 from tests.kit import Ask, Repeat, Say, ScriptedModel, Wanted
 from tests.kit.desk import VOWELS, Desk, answers
 from tests.kit.program import knapper
+from tests.kit.sources import function_text
 
 COPY = (
     VOWELS.replace("count_vowels", "vowel_count")
     .replace('sum(letter in "aeiou" for letter in text.lower())', "sum(map(text.lower().count, 'aeiou'))")
     .replace("Count the vowels in a text.", "Count the vowels of a text.")
 )
-TWICE = '''\
-def vowels_twice(self, text: str) -> int:
-    """Say twice how many vowels a text has.
-
-    Args:
-        text: The text.
-
-    >>> vowels_twice("queueing")
-    10
-    >>> vowels_twice("rhythm")
-    0
-    """
-    return 2 * self.call("vowel_count", text=text)
-'''
+TWICE = function_text(
+    "vowels_twice(self, text: str) -> int",
+    "Say twice how many vowels a text has.\n\nArgs:\n    text: The text.",
+    'return 2 * self.call("vowel_count", text=text)',
+    'vowels_twice("queueing") → 10',
+    'vowels_twice("rhythm") → 0',
+)
 SHARE = '''\
 def share(total: int, people: int) -> int:
     """Share something out among people, in whole parts.

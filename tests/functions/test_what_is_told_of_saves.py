@@ -13,24 +13,16 @@ from tests.conftest import OpenDesk
 from tests.functions.support import Room, named, room
 from tests.kit import Expect, Say, contains
 from tests.kit.desk import VOWELS, of
+from tests.kit.sources import function_text
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 FLAWED = VOWELS.replace("aeiou", "aeio")
-FETCHING = """\
-def page_of(self, path: str) -> str:
-    \"\"\"Fetch a page of the site.
-
-    Args:
-        path: Where it is.
-
-    Returns:
-        Its text.
-
-    >>> page_of("a")
-    'a page'
-    \"\"\"
-    return self.fetch("https://example.org/" + path).text()
-"""
+FETCHING = function_text(
+    "page_of(self, path: str) -> str",
+    "Fetch a page of the site.\n\nArgs:\n    path: Where it is.\n\nReturns:\n    Its text.",
+    'return self.fetch("https://example.org/" + path).text()',
+    "page_of(\"a\") → 'a page'",
+)
 RAISING = VOWELS.replace("return sum", "return 1 / 0 + sum")
 
 

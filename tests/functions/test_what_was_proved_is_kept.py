@@ -8,6 +8,7 @@ from agent_core.functions.service.judgment import Judgment
 from agent_core.interfaces.render.function_view import facts_lines
 from agent_core.interfaces.spans import plain
 from tests.functions.support import Room
+from tests.kit.sources import function_text
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 AGENT = Author("agent", turn="t1", model="m1")
@@ -35,15 +36,11 @@ def share(part: Annotated[float, Field(ge=0)], whole: float, form: Literal["perc
     """
 {RAISE}    return part / whole * (100 if form == "percent" else 1)
 '''
-FETCHING = '''\
-def rate_of(self, code: str) -> float:
-    """Return the rate of a currency.
-
-    Args:
-        code: Three letters.
-    """
-    return float(self.fetch("https://rates.example.org/" + code).text)
-'''
+FETCHING = function_text(
+    "rate_of(self, code: str) -> float",
+    "Return the rate of a currency.\n\nArgs:\n    code: Three letters.",
+    'return float(self.fetch("https://rates.example.org/" + code).text)',
+)
 LOSSES = {
     "the-entry": (SHARE.replace(LISTED, "").replace(RAISE, ""), "`ValueError` under `Raises:`"),
     "the-statement": (SHARE.replace(RAISE, ""), "`raise ValueError`, which its docstring lists"),

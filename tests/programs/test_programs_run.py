@@ -10,6 +10,7 @@ from tests.broker.servers import serving
 from tests.conftest import OpenDesk
 from tests.kit.desk import answers, ended
 from tests.kit.program import knapper
+from tests.kit.sources import function_text
 
 from .support import Person, lines, ran, ready
 
@@ -194,15 +195,11 @@ async def test_a_call_of_an_unknown_number_of_rows_is_refused_whole(at_desk: Ope
     assert lines(desk.workspace.root) == []
 
 
-PAYS = '''\
-def pay(self, address: str) -> int:
-    """Ask for a payment, once for a call.
-
-    Args:
-        address: Where.
-    """
-    return self.fetch(address, method="POST", headers={"Idempotency-Key": self.call_key}).status
-'''
+PAYS = function_text(
+    "pay(self, address: str) -> int",
+    "Ask for a payment, once for a call.\n\nArgs:\n    address: Where.",
+    'return self.fetch(address, method="POST", headers={"Idempotency-Key": self.call_key}).status',
+)
 
 
 async def test_a_granted_host_gets_the_key_of_the_call(at_desk: OpenDesk) -> None:

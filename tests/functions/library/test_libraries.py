@@ -12,21 +12,17 @@ from agent_core.workspace.workspace import Workspace
 from benchmarks.bulk import made
 from tests.functions.support import CLAMP, Room
 from tests.kit.desk import VOWELS
+from tests.kit.sources import function_text
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-SLUG = '''def slug(title):
-    """Make a title fit for an address.
-
-    :param title: What to turn.
-
-    >>> slug("Hello, World")
-    'hello-world'
-    >>> slug("A b")
-    'a-b'
-    """
-    return MARK.sub("-", title.lower()).strip("-")
-'''
+SLUG = function_text(
+    "slug(title)",
+    "Make a title fit for an address.\n\n:param title: What to turn.",
+    'return MARK.sub("-", title.lower()).strip("-")',
+    "slug(\"Hello, World\") → 'hello-world'",
+    "slug(\"A b\") → 'a-b'",
+)
 TEXT = f'''"""Helpers for text."""
 
 import re
@@ -56,42 +52,19 @@ def loud(title: str) -> str:
     """
     return _shout(slug(title))
 '''
-HOLLOW = '''
-
-def later(text: str) -> str:
-    """Do it.
-
-    Args:
-        text: What.
-    """
-    raise NotImplementedError
-
-
-def needs_later(text: str) -> str:
-    """Do it.
-
-    Args:
-        text: What.
-    """
-    return later(text) + "!"
-'''
-USER = '''from helpers.text import slug
-from helpers import _shared
-
-
-def shown(title: str) -> str:
-    """Show a slug.
-
-    Args:
-        title: What to show.
-
-    >>> shown("a b")
-    '<a-b>'
-    >>> shown("x")
-    '<x>'
-    """
-    return _shared.OPEN + slug(title) + ">"
-'''
+HOLLOW = "\n\n" + "\n\n".join(
+    [
+        function_text("later(text: str) -> str", "Do it.\n\nArgs:\n    text: What.", "raise NotImplementedError"),
+        function_text("needs_later(text: str) -> str", "Do it.\n\nArgs:\n    text: What.", 'return later(text) + "!"'),
+    ]
+)
+USER = "from helpers.text import slug\nfrom helpers import _shared\n\n\n" + function_text(
+    "shown(title: str) -> str",
+    "Show a slug.\n\nArgs:\n    title: What to show.",
+    'return _shared.OPEN + slug(title) + ">"',
+    "shown(\"a b\") → '<a-b>'",
+    "shown(\"x\") → '<x>'",
+)
 
 
 async def taken(here: Room, path: Path, **options: Any) -> ImportReport:
@@ -193,56 +166,34 @@ async def test_a_name_that_is_there_already_is_told_and_stays(here: Room, tmp_pa
     assert not (here.root / "functions" / "a.py").exists()
 
 
-CALENDAR = '''"""A calendar.
-
->>> days(2)
-YEAR
-"""
-
-__all__ = ["days", "leap"]
-
-
-def days(years, *, leap=0):
-    """Return the days of some years.
-
-    >>> days(1)
-    LENGTH
-    >>> days(0, leap=leap(3))
-    0
-    >>> days(2)
-    YEAR
-    """
-    return sum(map(lambda days: days, [LENGTH] * years)) + leap
-
-
-def leap(year):
-    """Return 1 for a year with a day more.
-
-    >>> leap(BASE)
-    1
-    >>> [leap(days(0) + year) for year in (1,)]
-    [0]
-    >>> leap(1)
-    0
-    >>> leap(2 * BASE)
-    1
-    """
-    return int(year % BASE == days(0))
-'''
-REPORT = '''from . import moon
-from .sun import days, leap as is_leap
-
-
-def compare(years):
-    """Return the days of both calendars.
-
-    >>> compare(1)
-    (354, 365)
-    >>> compare(2)
-    (708, 730)
-    """
-    return moon.days(years), days(years, leap=is_leap(1))
-'''
+CALENDAR = '"""A calendar.\n\n>>> days(2)\nYEAR\n"""\n\n__all__ = ["days", "leap"]\n\n\n' + "\n\n".join(
+    [
+        function_text(
+            "days(years, *, leap=0)",
+            "Return the days of some years.",
+            "return sum(map(lambda days: days, [LENGTH] * years)) + leap",
+            "days(1) → LENGTH",
+            "days(0, leap=leap(3)) → 0",
+            "days(2) → YEAR",
+        ),
+        function_text(
+            "leap(year)",
+            "Return 1 for a year with a day more.",
+            "return int(year % BASE == days(0))",
+            "leap(BASE) → 1",
+            "[leap(days(0) + year) for year in (1,)] → [0]",
+            "leap(1) → 0",
+            "leap(2 * BASE) → 1",
+        ),
+    ]
+)
+REPORT = "from . import moon\nfrom .sun import days, leap as is_leap\n\n\n" + function_text(
+    "compare(years)",
+    "Return the days of both calendars.",
+    "return moon.days(years), days(years, leap=is_leap(1))",
+    "compare(1) → (354, 365)",
+    "compare(2) → (708, 730)",
+)
 
 
 async def test_functions_of_one_name_in_several_modules_join_under_their_modules_names(

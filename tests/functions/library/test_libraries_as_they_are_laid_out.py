@@ -9,6 +9,7 @@ import pytest
 from agent_core.functions.service import Handing, Taking
 from agent_core.functions.service.library import ImportReport
 from tests.functions.support import Room
+from tests.kit.sources import function_text
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -85,32 +86,24 @@ def plus_two(n: int) -> int:
 ''',
     "_deep.py": "def plus(a, b):\n    return a + b\n",
 }
-PACKAGES = '''"""Widths."""
-
-from absent_widths import width, wide
-
-
-def shown_width(text: str) -> int:
-    """Return a width.
-
-    >>> shown_width("abc")
-    3
-    >>> shown_width("ab")
-    2
-    """
-    return width(text)
-
-
-def halved(text: str) -> str:
-    """Return the first half of a text.
-
-    >>> halved("abcd")
-    'ab'
-    >>> halved("xy")
-    'x'
-    """
-    return text[: len(text) // 2]
-'''
+PACKAGES = '"""Widths."""\n\nfrom absent_widths import width, wide\n\n\n' + "\n\n".join(
+    [
+        function_text(
+            "shown_width(text: str) -> int",
+            "Return a width.",
+            "return width(text)",
+            'shown_width("abc") → 3',
+            'shown_width("ab") → 2',
+        ),
+        function_text(
+            "halved(text: str) -> str",
+            "Return the first half of a text.",
+            "return text[: len(text) // 2]",
+            "halved(\"abcd\") → 'ab'",
+            "halved(\"xy\") → 'x'",
+        ),
+    ]
+)
 TYPES = '''"""Texts."""
 
 from typing import Protocol, TypeVar

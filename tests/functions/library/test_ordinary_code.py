@@ -7,6 +7,7 @@ import pytest
 from agent_core.functions.service import Taking
 from agent_core.functions.service.library import ImportedFunction, ImportReport
 from tests.functions.support import Room
+from tests.kit.sources import function_text
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -31,44 +32,34 @@ def codes(row: ImportedFunction) -> set[str]:
     return {problem.code for problem in row.problems}
 
 
-STARS = '''def joined(first, *others, sep="-", **marks):
-    """Join texts.
-
-    >>> joined("a", "b", "c")
-    'a-b-c'
-    >>> joined("a", "b", sep="+", end="!")
-    'a+b!'
-    """
-    return sep.join((first, *others)) + marks.get("end", "")
-
-
-def pairs(items):
-    """Yield neighbors.
-
-    >>> list(pairs([1, 2, 3]))
-    [(1, 2), (2, 3)]
-    >>> list(pairs([4, 5]))
-    [(4, 5)]
-    >>> list(pairs([]))
-    []
-    """
-    for first, second in zip(items, items[1:]):
-        yield first, second
-
-
-def halves(items, /):
-    """Return two iterators.
-
-    >>> first, second = halves([1, 2, 3, 4])
-    >>> next(first)
-    1
-    >>> next(first)
-    3
-    >>> list(second)
-    [2, 4]
-    """
-    return iter(items[::2]), iter(items[1::2])
-'''
+STARS = "\n\n".join(
+    [
+        function_text(
+            'joined(first, *others, sep="-", **marks)',
+            "Join texts.",
+            'return sep.join((first, *others)) + marks.get("end", "")',
+            'joined("a", "b", "c") → \'a-b-c\'',
+            'joined("a", "b", sep="+", end="!") → \'a+b!\'',
+        ),
+        function_text(
+            "pairs(items)",
+            "Yield neighbors.",
+            "for first, second in zip(items, items[1:]):\n    yield first, second",
+            "list(pairs([1, 2, 3])) → [(1, 2), (2, 3)]",
+            "list(pairs([4, 5])) → [(4, 5)]",
+            "list(pairs([])) → []",
+        ),
+        function_text(
+            "halves(items, /)",
+            "Return two iterators.",
+            "return iter(items[::2]), iter(items[1::2])",
+            "first, second = halves([1, 2, 3, 4])",
+            "next(first) → 1",
+            "next(first) → 3",
+            "list(second) → [2, 4]",
+        ),
+    ]
+)
 
 
 async def test_stars_are_offered_as_a_list_and_an_object_and_iterators_come_back_as_lists(
@@ -84,46 +75,23 @@ async def test_stars_are_offered_as_a_list_and_an_object_and_iterators_come_back
     assert halves.value["v"] == [[1, 3], [2]]
 
 
-LITTLE = '''def none_shown(text):
-    """Shout."""
-    return text.upper()
-
-
-def once_shown(text):
-    """Whisper.
-
-    >>> once_shown("A")
-    'a'
-    """
-    return text.lower()
-
-
-def alike_shown(text):
-    """Measure.
-
-    >>> alike_shown("ab")
-    2
-    >>> alike_shown("cd")
-    2
-    """
-    return len(text)
-
-
-def wrongly_shown(text):
-    """Turn around.
-
-    >>> wrongly_shown("abc")
-    'cab'
-    >>> wrongly_shown("xy")
-    'yx'
-    """
-    return text[::-1]
-
-
-def not_done(text):
-    """Translate."""
-    return text
-'''
+LITTLE = "\n\n".join(
+    [
+        function_text("none_shown(text)", "Shout.", "return text.upper()"),
+        function_text("once_shown(text)", "Whisper.", "return text.lower()", "once_shown(\"A\") → 'a'"),
+        function_text(
+            "alike_shown(text)", "Measure.", "return len(text)", 'alike_shown("ab") → 2', 'alike_shown("cd") → 2'
+        ),
+        function_text(
+            "wrongly_shown(text)",
+            "Turn around.",
+            "return text[::-1]",
+            "wrongly_shown(\"abc\") → 'cab'",
+            "wrongly_shown(\"xy\") → 'yx'",
+        ),
+        function_text("not_done(text)", "Translate.", "return text"),
+    ]
+)
 
 
 async def test_too_little_evidence_makes_a_draft_and_what_is_wrong_or_hollow_stays_out(
@@ -284,19 +252,9 @@ def other(text):
     """
     return text
 '''
-USER = '''from own_marks import _marked
-
-
-def marked(text):
-    """Mark a text.
-
-    >>> marked("a")
-    '<a>'
-    >>> marked("b")
-    '<b>'
-    """
-    return _marked(text)
-'''
+USER = "from own_marks import _marked\n\n\n" + function_text(
+    "marked(text)", "Mark a text.", "return _marked(text)", "marked(\"a\") → '<a>'", "marked(\"b\") → '<b>'"
+)
 
 
 async def test_what_a_function_needs_of_its_library_comes_along_and_stays_private(here: Room, tmp_path: Path) -> None:
@@ -310,34 +268,24 @@ async def test_what_a_function_needs_of_its_library_comes_along_and_stays_privat
     assert "form" not in (await here.shop.introspect("shown_as")).function.parameters["properties"]
 
 
-SENT_AT_TIMES = '''from typing import Any
-
-
-class Invalid:
-    """What is wrong with a value."""
-
-
-def halved(value: int) -> Any:
-    """Return half of an even number, else what is wrong.
-
-    >>> halved(2)
-    1
-    >>> halved(-4)
-    -2
-    """
-    return value // 2 if value % 2 == 0 else [Invalid()][0]
-
-
-def wrapped(value):
-    """Wrap a text.
-
-    >>> wrapped("ab")[1]
-    'ab'
-    >>> wrapped("c")[1]
-    'c'
-    """
-    return [Invalid(), value]
-'''
+SENT_AT_TIMES = 'from typing import Any\n\n\nclass Invalid:\n    """What is wrong with a value."""\n\n\n' + "\n\n".join(
+    [
+        function_text(
+            "halved(value: int) -> Any",
+            "Return half of an even number, else what is wrong.",
+            "return value // 2 if value % 2 == 0 else [Invalid()][0]",
+            "halved(2) → 1",
+            "halved(-4) → -2",
+        ),
+        function_text(
+            "wrapped(value)",
+            "Wrap a text.",
+            "return [Invalid(), value]",
+            "wrapped(\"ab\")[1] → 'ab'",
+            "wrapped(\"c\")[1] → 'c'",
+        ),
+    ]
+)
 
 
 async def test_what_can_be_sent_for_some_arguments_joins_and_what_never_can_stays_out(
