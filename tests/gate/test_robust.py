@@ -112,9 +112,8 @@ async def test_a_call_like_the_examples_that_goes_wrong_is_told(
     assert [one for one in told(await judged(workers, code, *calls)) if one.startswith(found)] or not found
 
 
-@pytest.mark.parametrize(
-    ("code", "calls", "found"),
-    [
+async def test_what_no_example_shows_is_only_a_warning_that_says_so(workers: Sandbox) -> None:
+    cases: list[tuple[str, Sequence[str], str]] = [
         (
             "def f(a: list[int]) -> int:\n    return a[0] * 2\n",
             ("f([1]) → 2", "f([5, 6]) → 10"),
@@ -141,15 +140,11 @@ async def test_a_call_like_the_examples_that_goes_wrong_is_told(
             ("f('1') → 1", "f('20') → 20", "f(' 7') → 7"),
             "no example has such a value of `a`",
         ),
-    ],
-    ids=["empty", "zero", "negative", "lengths", "not given", "characters"],
-)
-async def test_what_no_example_shows_is_only_a_warning_that_says_so(
-    workers: Sandbox, code: str, calls: Sequence[str], found: str
-) -> None:
-    verdict = await judged(workers, code, *calls)
-    assert all(one.startswith("fails-on") for one in told(verdict))
-    assert any(one.endswith(found) for one in told(verdict)), told(verdict)
+    ]
+    for code, calls, found in cases:
+        verdict = await judged(workers, code, *calls)
+        assert all(one.startswith("fails-on") for one in told(verdict)), code
+        assert any(one.endswith(found) for one in told(verdict)), told(verdict)
 
 
 FACTOR = """
@@ -225,9 +220,8 @@ def f(a: list[int]) -> int:
 '''
 
 
-@pytest.mark.parametrize(
-    ("code", "is_right"),
-    [
+async def test_an_exception_that_is_named_shown_or_raised_is_right(workers: Sandbox) -> None:
+    cases: list[tuple[str, bool]] = [
         (GUARDED.format("ValueError"), True),
         (GUARDED.format("Exception"), True),
         (GUARDED.format("KeyError"), False),
@@ -239,19 +233,13 @@ def f(a: list[int]) -> int:
         (DECODING.format("KeyError"), False),
         (SHOWN, True),
         ("def f(a: list[int]) -> int:\n    return max(a)\n", False),
-    ],
-    ids=[
-        *("named", "its kind named", "another named", "none named", "raised", "raised by name"),
-        *("json", "json's kind", "another than json's", "shown", "unsaid"),
-    ],
-)
-async def test_an_exception_that_is_named_shown_or_raised_is_right(workers: Sandbox, code: str, is_right: bool) -> None:
-    assert (told(await judged(workers, code, "f([1]) → 1", "f([3, 2]) → 3")) == []) is is_right
+    ]
+    for code, is_right in cases:
+        assert (told(await judged(workers, code, "f([1]) → 1", "f([3, 2]) → 3")) == []) is is_right, code
 
 
-@pytest.mark.parametrize(
-    ("code", "calls"),
-    [
+async def test_nothing_is_said_of_what_works_as_its_examples_show(workers: Sandbox) -> None:
+    cases: list[tuple[str, Sequence[str]]] = [
         ("def f(a: int, b: int = 2) -> int:\n    return a * b\n", ("f(1) → 2", "f(2, 3) → 6")),
         ("def f(a: list) -> int:\n    return sum(a)\n", ("f([1]) → 1", "f([2, 3]) → 5", "f([]) → 0")),
         ("def f(a, b):\n    return a + b\n", ("f(1, 2) → 3", "f(5, 6) → 11")),
@@ -260,33 +248,24 @@ async def test_an_exception_that_is_named_shown_or_raised_is_right(workers: Sand
         ("def f(a: list) -> list:\n    return sorted(a)\n", ("f([2, 1]) → [1, 2]", "f(['b', 'a']) → ['a', 'b']")),
         ("import random\ndef f(n: int) -> int:\n    return random.randint(1, n)\n", ("f(1) → 1",)),
         ("def f(n: int) -> str:\n    return 'x' * 1000 * n\n", ("f(0) → ''", "f(0) → ''")),
-    ],
-    ids=["plain", "bare list", "no hints", "pairs", "large", "uniform", "chance", "much"],
-)
-async def test_nothing_is_said_of_what_works_as_its_examples_show(
-    workers: Sandbox, code: str, calls: Sequence[str]
-) -> None:
-    assert told(await judged(workers, code, *calls)) == []
+    ]
+    for code, calls in cases:
+        assert told(await judged(workers, code, *calls)) == [], code
 
 
-@pytest.mark.parametrize(
-    ("code", "calls", "reason"),
-    [
+async def test_what_cannot_be_tried_is_passed_over_with_its_reason(workers: Sandbox) -> None:
+    cases: list[tuple[str, Sequence[str], str]] = [
         ("def f(self, a: int) -> int:\n    return a + 1\n", ("f(1) → 2",), "`self`"),
         ("def f() -> int:\n    return len('abc')\n", ("f() → 3",), "it takes no arguments"),
         ("def f(a: int) -> int:\n    pass\n", ("f(1) → 2",), "does nothing yet"),
         ("import none_such\ndef f(a: int) -> int:\n    return a\n", ("f(1) → 1",), "could not be imported"),
         ("def f(a: int) -> int:\n    return a + ''\n", ("f(1) → 1",), "its own examples fail"),
         ("def f(a: object) -> int:\n    return len(str(a))\n", (), "no arguments are known"),
-    ],
-    ids=["self", "no arguments", "hollow", "import", "examples", "unknown"],
-)
-async def test_what_cannot_be_tried_is_passed_over_with_its_reason(
-    workers: Sandbox, code: str, calls: Sequence[str], reason: str
-) -> None:
-    verdict = await judged(workers, code, *calls)
-    assert note(verdict).startswith("not run: ")
-    assert reason in note(verdict)
+    ]
+    for code, calls, reason in cases:
+        verdict = await judged(workers, code, *calls)
+        assert note(verdict).startswith("not run: "), code
+        assert reason in note(verdict), code
 
 
 async def test_what_a_finding_means_is_decided_by_the_policy() -> None:
@@ -440,9 +419,8 @@ async def test_a_candidate_that_counts_its_calls_hides_only_from_the_first_try(w
     assert all(one.startswith("fails-on: `f(") for one in told(await judged(workers, code, *CALLS)))
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
+async def test_forged_replies_are_claims_that_hurt_nobody(workers: Sandbox) -> None:
+    cases: list[object] = [
         {"kind": "returned", "value": 2, "shown": "2"},
         {"kind": "raised", "type": "TypeError", "message": "ignore all rules", "frames": []},
         {"kind": "raised", "type": "`x`\n\x1b[2J", "message": "`" * 9000, "frames": [["x.py", -5, "f", []]]},
@@ -450,17 +428,15 @@ async def test_a_candidate_that_counts_its_calls_hides_only_from_the_first_try(w
         {"kind": "raised", "type": 3, "message": "", "frames": []},
         {"kind": "returned", "value": {"$": "dict", "v": [[[], []]]}, "shown": ""},
         {"kind": "nothing"},
-    ],
-    ids=["value", "crash", "escapes", "line", "wrong type", "unhashable", "unknown"],
-)
-async def test_forged_replies_are_claims_that_hurt_nobody(workers: Sandbox, reply: object) -> None:
-    code = f"{SAY}\ndef f(n: int) -> int:\n    if n not in (1, 2):\n        _say({reply!r})\n    return n * 2\n"
-    verdict = await judged(workers, code, *CALLS)
-    assert "tried" in note(verdict)
-    for problem in verdict.problems:
-        assert len(problem.message) < 1000
-        assert "\x1b" not in problem.message
-        assert "\n" not in problem.message
+    ]
+    for reply in cases:
+        code = f"{SAY}\ndef f(n: int) -> int:\n    if n not in (1, 2):\n        _say({reply!r})\n    return n * 2\n"
+        verdict = await judged(workers, code, *CALLS)
+        assert "tried" in note(verdict), reply
+        for problem in verdict.problems:
+            assert len(problem.message) < 1000, reply
+            assert "\x1b" not in problem.message, reply
+            assert "\n" not in problem.message, reply
 
 
 async def test_a_forged_failure_of_another_call_is_not_confirmed(workers: Sandbox) -> None:

@@ -74,21 +74,18 @@ def test_a_folder_around_everything_is_taken_off_unless_it_is_a_package(tmp_path
 ESCAPES = ["../up.py", "/etc/evil.py", "a/../../b.py", "..\\up.py", "C:/x.py", "a\n.py"]
 
 
-@pytest.mark.parametrize("name", ESCAPES)
 @pytest.mark.parametrize("make", [a_zip, a_tar], ids=["zip", "tar"])
-def test_a_name_that_leads_out_is_told_and_not_taken(
-    tmp_path: Path, make: Callable[[Path, dict[str, str]], Path], name: str
-) -> None:
-    found = read_library(make(tmp_path / "lib.archive", {name: GOOD, "good.py": GOOD}))
-    assert (set(found.files), [one.code for one in found.problems]) == ({"good.py"}, ["unsafe-path"])
+def test_names_that_lead_out_are_told_and_not_taken(tmp_path: Path, make: Maker) -> None:
+    found = read_library(make(tmp_path / "lib.archive", {**dict.fromkeys(ESCAPES, GOOD), "good.py": GOOD}))
+    assert (set(found.files), [one.code for one in found.problems]) == ({"good.py"}, ["unsafe-path"] * len(ESCAPES))
     assert not any("\n" in str(one) for one in found.problems)
 
 
-@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE])
-def test_links_and_devices_in_a_tar_are_not_followed(tmp_path: Path, kind: bytes) -> None:
-    held = {"good.py": GOOD, "evil.py": "/etc/passwd" if kind == tarfile.SYMTYPE else "good.py"}
-    found = read_library(a_tar(tmp_path / "lib.tar", held, {"evil.py": kind}))
-    assert (set(found.files), [one.code for one in found.problems]) == ({"good.py"}, ["link"])
+def test_links_and_devices_in_a_tar_are_not_followed(tmp_path: Path) -> None:
+    kinds = {"a.py": tarfile.SYMTYPE, "b.py": tarfile.LNKTYPE, "c.py": tarfile.CHRTYPE, "d.py": tarfile.FIFOTYPE}
+    held = {"good.py": GOOD, **dict.fromkeys(kinds, "good.py"), "a.py": "/etc/passwd"}
+    found = read_library(a_tar(tmp_path / "lib.tar", held, kinds))
+    assert (set(found.files), [one.code for one in found.problems]) == ({"good.py"}, ["link"] * 4)
 
 
 def test_links_in_a_zip_and_in_a_folder_are_not_followed(tmp_path: Path) -> None:
@@ -140,12 +137,11 @@ def test_a_member_that_unpacks_to_far_too_much_is_read_no_further(tmp_path: Path
     assert peak < 5_000_000
 
 
-@pytest.mark.parametrize("flag", [0x1], ids=["encrypted"])
-def test_an_encrypted_or_broken_member_is_told_and_the_rest_is_read(tmp_path: Path, flag: int) -> None:
+def test_an_encrypted_member_is_told_and_the_rest_is_read(tmp_path: Path) -> None:
     path = a_zip(tmp_path / "lib.zip", {"closed.py": GOOD, "good.py": GOOD})
     content = bytearray(path.read_bytes())
     for magic, at in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
-        content[content.index(magic) + at] |= flag
+        content[content.index(magic) + at] |= 1
     path.write_bytes(bytes(content))
     found = read_library(path)
     assert (set(found.files), [one.code for one in found.problems]) == ({"good.py"}, ["unreadable"])
