@@ -54,16 +54,16 @@ def test_requests_come_back_with_other_values(domain: Domain, seed: int) -> None
     assert [one.text for one in requests(domain, seed, 2)] == [one.text for one in every]
 
 
-@pytest.mark.parametrize(
-    ("reply", "is_right"),
-    [
-        pytest.param("{expected}", True, id="alone"),
-        pytest.param("For order {row} and the others: {expected} in all", True, id="beside-the-request's"),
-        pytest.param("{expected}, or 12345.67", False, id="another-one"),
-        pytest.param("I cannot say.", False, id="none"),
-        pytest.param("{row}", False, id="of-the-request"),
-    ],
-)
-def test_an_answer_is_checked_by_its_value(reply: str, is_right: bool) -> None:
-    requested = next(requests(DOMAINS["shop"], 1, 2))
-    assert is_answer(requested, reply.format(expected=f"{requested.expected:,}", row=requested.rows[0])) is is_right
+def test_an_answer_is_checked_by_its_value() -> None:
+    cases: list[tuple[str, bool]] = [
+        ("{expected}", True),  # alone
+        ("For order {row} and the others: {expected} in all", True),  # beside the request's
+        ("{expected}, or 12345.67", False),  # another one
+        ("I cannot say.", False),  # none
+        ("{row}", False),  # of the request
+    ]
+    for reply, is_right in cases:
+        requested = next(requests(DOMAINS["shop"], 1, 2))
+        assert (
+            is_answer(requested, reply.format(expected=f"{requested.expected:,}", row=requested.rows[0])) is is_right
+        ), reply

@@ -26,8 +26,7 @@ def without_weights(tmp_path: Path) -> Path:
     return tmp_path / "path"
 
 
-@pytest.mark.parametrize("bench", ["recall", "recall_fit"])
-@pytest.mark.parametrize("content", [TALK, NOTES], ids=["talk", "notes"])
+@pytest.mark.parametrize(("bench", "content"), [("recall", TALK), ("recall_fit", NOTES)], ids=["talk", "notes"])
 def test_recall_without_the_named_model_gives_no_figures(
     bench: str, content: dict[str, object], tmp_path: Path, without_weights: Path
 ) -> None:

@@ -3,7 +3,6 @@
 import pytest
 
 from agent_core.base.errors import UsageError
-from agent_core.functions.debug import Breakpoint
 from agent_core.workspace.workspace import Workspace
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Say, Wanted
@@ -59,15 +58,16 @@ async def test_a_call_that_never_ends_is_traced_as_far_as_it_came(workspace: Wor
     assert "left -= 1" in found.text
 
 
-@pytest.mark.parametrize("typed", [("n", "n", "c"), (f"tb {LOOP} if number == 3", "c", "c"), ("p result", "r", "c")])
-async def test_a_trace_goes_on_where_the_debugger_stopped(workspace: Workspace, typed: tuple[str, ...]) -> None:
+async def test_a_trace_goes_on_where_the_debugger_stopped(workspace: Workspace) -> None:
     asked = "sum_up", {"numbers": [1, 2, 3]}
     whole = await workspace.functions.trace(*asked)
-    arm(workspace, line=LOOP - 1)
-    room_of(workspace).seat.debugger = typist = Typist(*typed)
-    found = await workspace.functions.trace(*asked)
-    assert len(typist.stops) > 1
-    assert (found.lines, found.text) == (whole.lines, whole.text)
+    for typed in (("n", "n", "c"), (f"tb {LOOP} if number == 3", "c", "c"), ("p result", "r", "c")):
+        arm(workspace, line=LOOP - 1)
+        room_of(workspace).seat.debugger = typist = Typist(*typed)
+        found = await workspace.functions.trace(*asked)
+        assert len(typist.stops) > 1
+        assert (found.lines, found.text) == (whole.lines, whole.text), typed
+        room_of(workspace).breakpoints.clear()
 
 
 async def test_a_trace_of_a_call_that_is_quit_shows_what_ran_and_where_it_ends(workspace: Workspace) -> None:
@@ -82,20 +82,13 @@ async def test_introspection_says_which_lines_the_examples_reach(workspace: Work
     assert (found.reached, found.lines, found.missed) == (5, 6, (17,))
 
 
-@pytest.mark.parametrize(
-    ("name", "line", "condition", "says"),
-    [
+async def test_a_breakpoint_that_cannot_be_is_refused(workspace: Workspace) -> None:
+    for name, line, condition, says in (
         ("sum_upp", 0, "", "Did you mean `sum_up`"),
         ("sum_up", 400, "", "does not stop at line 400"),
         ("sum_up", LOOP, "number >", "is no expression"),
         ("sum_up", LOOP, "(yield)", "it awaits, yields"),
-    ],
-)
-async def test_a_breakpoint_that_cannot_be_is_refused(
-    workspace: Workspace, name: str, line: int, condition: str, says: str
-) -> None:
-    with pytest.raises(UsageError) as error:
-        room_of(workspace).breakpoints.arm(
-            Breakpoint(0, name, "", 0, condition), line, workspace.functions.registry.snapshot()
-        )
-    assert says in f"{error.value} {error.value.fix}"
+    ):
+        with pytest.raises(UsageError) as error:
+            arm(workspace, line, condition, name)
+        assert says in f"{error.value} {error.value.fix}"

@@ -1,11 +1,16 @@
-"""A human at the debugger: a call is paused, inspected, changed and continued."""
+"""A human at the debugger: a call is paused, inspected, changed and continued, and its clock stands."""
 
 import asyncio
 
 import pytest
 
+from agent_core.base.events import CallAnswered
 from agent_core.functions.debug import Command, DebugStop
+from agent_core.interfaces.render.call_log import head_line
 from agent_core.workspace.workspace import Workspace
+from tests.conftest import OpenDesk
+from tests.kit import Ask, Say, Wanted
+from tests.kit.desk import Desk, of
 
 from .support import LOOP, SUMMING, Typist, arm, room_of
 
@@ -19,30 +24,27 @@ async def test_a_local_that_is_set_at_a_conditional_breakpoint_changes_the_resul
     assert [stop.at.line for stop in typist.stops] == [LOOP, LOOP, LOOP, LOOP - 1]
 
 
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ("p [one for one in numbers if one > number]", "[4]"),
-        ("p 1 / 0", "*** ZeroDivisionError: division by zero"),
-        ("p (", "*** SyntaxError"),
-        ("numbers[-1] + result", "7"),
-        ("args", "numbers = [1, 2, 3, 4]"),
-        ("locals", "numbers = [1, 2, 3, 4]\nresult = 3\nindex = 2\nnumber = 3"),
-        ("where", f"→ functions/sums.py:{LOOP} in sum_up"),
-        ("ll", f"  {LOOP} →         result += number"),
-        ("up", "This is the outermost frame."),
-        ("retval", "Nothing is being returned here."),
-        ("set nothing 3", "nothing is no local name"),
-        ("clear 9", "There is no breakpoint 9."),
-        ("until soon", "`until` takes a line."),
-    ],
-    ids=lambda value: str(value)[:20],
-)
-async def test_each_command_at_a_stop_answers_from_the_worker(workspace: Workspace, line: str, said: str) -> None:
+async def test_each_command_at_a_stop_answers_from_the_worker(workspace: Workspace) -> None:
+    says = {
+        "p [one for one in numbers if one > number]": "[4]",
+        "p 1 / 0": "*** ZeroDivisionError: division by zero",
+        "p (": "*** SyntaxError",
+        "numbers[-1] + result": "7",
+        "args": "numbers = [1, 2, 3, 4]",
+        "locals": "numbers = [1, 2, 3, 4]\nresult = 3\nindex = 2\nnumber = 3",
+        "where": f"→ functions/sums.py:{LOOP} in sum_up",
+        "ll": f"  {LOOP} →         result += number",
+        "up": "This is the outermost frame.",
+        "retval": "Nothing is being returned here.",
+        "set nothing 3": "nothing is no local name",
+        "clear 9": "There is no breakpoint 9.",
+        "until soon": "`until` takes a line.",
+    }
     arm(workspace, condition="number == 3")
-    room_of(workspace).seat.debugger = typist = Typist(line, "c")
+    room_of(workspace).seat.debugger = typist = Typist(*says, "c")
     await workspace.functions.call("sum_up", {"numbers": [1, 2, 3, 4]})
-    assert said in typist.said[0]
+    told = zip(says.items(), typist.said, strict=True)
+    assert [(line, answer) for (line, said), answer in told if said not in answer] == []
 
 
 async def test_an_expression_finds_nothing_of_the_environment_of_the_host(
@@ -91,18 +93,18 @@ async def test_an_async_function_is_stepped_over_its_awaits(workspace: Workspace
     assert [stop.at.line for stop in typist.stops][:3] == [31, 32, 30]
 
 
-@pytest.mark.parametrize("pause", ["0", "0.01"])
-async def test_a_step_at_an_await_says_that_it_waits_and_comes_back(workspace: Workspace, pause: str) -> None:
-    path = workspace.root / "functions" / "sums.py"
-    path.write_text(SUMMING.replace("sleep(0)", f"sleep({pause})"), "utf-8")
-    await workspace.functions.reload()
-    arm(workspace, line=31, name="count_slowly", once=True)
-    room_of(workspace).seat.debugger = typist = Typist("s", "s", "s", "c")
-    assert (await workspace.functions.call("count_slowly", {"steps": 1})).value == 1
-    assert [(stop.why, stop.at.line, stop.value) for stop in typist.stops[1:3]] == [
-        ("waits", 31, None),
-        ("step", 32, None),
-    ]
+async def test_a_step_at_an_await_says_that_it_waits_and_comes_back(workspace: Workspace) -> None:
+    for pause in ("0", "0.01"):
+        path = workspace.root / "functions" / "sums.py"
+        path.write_text(SUMMING.replace("sleep(0)", f"sleep({pause})"), "utf-8")
+        await workspace.functions.reload()
+        arm(workspace, line=31, name="count_slowly", once=True)
+        room_of(workspace).seat.debugger = typist = Typist("s", "s", "s", "c")
+        assert (await workspace.functions.call("count_slowly", {"steps": 1})).value == 1
+        assert [(stop.why, stop.at.line, stop.value) for stop in typist.stops[1:3]] == [
+            ("waits", 31, None),
+            ("step", 32, None),
+        ]
 
 
 async def test_a_step_in_a_generator_says_that_it_yields_and_what(workspace: Workspace) -> None:
@@ -192,23 +194,21 @@ async def test_break_now_stops_a_call_that_runs(workspace: Workspace) -> None:
     assert typist.stops[0].at.function == "busy"
 
 
-@pytest.mark.parametrize(
-    "line",
-    ["sum(1 for _ in iter(int, 1))", "__import__('time').sleep(60)", "numbers[sum(1 for _ in iter(int, 1))] = 1"],
-)
-async def test_an_expression_without_end_is_stopped_alone(workspace: Workspace, line: str) -> None:
+async def test_an_expression_without_end_is_stopped_alone(workspace: Workspace) -> None:
     room = room_of(workspace)
     arm(workspace)
-    room.seat.debugger = typist = Typist(line, "result", "c")
-    assert not room.stop_evaluation()
-    call = asyncio.create_task(workspace.functions.call("sum_up", {"numbers": [5]}))
-    async with asyncio.timeout(20):
-        while not typist.said:
-            await asyncio.sleep(0.3)
-            room.stop_evaluation()
-        assert (await call).value == 5
-    assert typist.said == ["*** KeyboardInterrupt: it was stopped at the prompt", "0"]
-    assert not room.stop_evaluation()
+    endless = "sum(1 for _ in iter(int, 1))"
+    for line in (endless, "__import__('time').sleep(60)", f"numbers[{endless}] = 1"):
+        room.seat.debugger = typist = Typist(line, "result", "c")
+        assert not room.stop_evaluation()
+        call = asyncio.create_task(workspace.functions.call("sum_up", {"numbers": [5]}))
+        async with asyncio.timeout(20):
+            while not typist.said:
+                await asyncio.sleep(0.3)
+                room.stop_evaluation()
+            assert (await call).value == 5
+        assert typist.said == ["*** KeyboardInterrupt: it was stopped at the prompt", "0"]
+        assert not room.stop_evaluation()
 
 
 async def test_a_breakpoint_follows_its_line_when_the_file_is_edited_above_it(workspace: Workspace) -> None:
@@ -223,3 +223,59 @@ async def test_a_breakpoint_follows_its_line_when_the_file_is_edited_above_it(wo
     await workspace.functions.reload()
     (placed,) = room_of(workspace).breakpoints.placed(workspace.functions.registry.snapshot())
     assert "is gone" in placed.text
+
+
+THOUGHT_S = 3
+
+
+class Thinking(Typist):
+    """A human who takes time at the first stop."""
+
+    async def stopped(self, stop: DebugStop) -> Command:
+        await asyncio.sleep(0 if self.stops else THOUGHT_S)
+        return await super().stopped(stop)
+
+
+async def at_sums(at_desk: OpenDesk, *calls: Wanted) -> Desk:
+    desk = await at_desk([Ask(*calls), Say("Done.")])
+    desk.put(
+        "sums.py",
+        SUMMING.replace("import random", "import time").replace("result = 0", "result = 0 * bool(time.sleep(0.5))", 1),
+    )
+    await desk.workspace.functions.reload()
+    arm(desk.workspace, line=15)  # a line that all calls pass
+    return desk
+
+
+async def test_the_time_of_a_call_is_without_that_of_the_human(at_desk: OpenDesk) -> None:
+    desk = await at_sums(at_desk, Wanted("sum_up", {"numbers": [1]}))
+    room_of(desk.workspace).seat.debugger = typist = Thinking()
+    (answered,) = of(CallAnswered, await desk.say("Call it."))
+    assert len(typist.stops) == 1
+    assert 0 < answered.seconds < THOUGHT_S
+
+
+async def test_of_several_calls_that_stop_the_header_says_which_it_is(at_desk: OpenDesk) -> None:
+    calls = [Wanted("sum_up", {"numbers": [number]}) for number in (1, 2)]
+    desk = await at_sums(at_desk, *calls)
+    room_of(desk.workspace).seat.debugger = typist = Thinking()
+    await desk.say("Call it twice.")
+    heads = ["".join(text for _, text in head_line(stop)) for stop in typist.stops]
+    assert {head.partition("  ")[0] for head in heads} == {"■ sum_up(numbers=[1])", "■ sum_up(numbers=[2])"}
+
+
+async def test_of_one_call_the_header_is_short(at_desk: OpenDesk) -> None:
+    desk = await at_sums(at_desk, Wanted("outer", {"numbers": [1]}))
+    room_of(desk.workspace).seat.debugger = typist = Typist()
+    await desk.say("Call it.")
+    assert "".join(text for _, text in head_line(typist.stops[0])).startswith(
+        "■ sum_up  functions/sums.py:15, in a call of"
+    )
+
+
+async def test_a_turn_stops_at_its_own_debugger_instead_of_the_workspaces(at_desk: OpenDesk) -> None:
+    desk = await at_sums(at_desk, Wanted("sum_up", {"numbers": [1]}))
+    usual, own = Typist(), Typist()
+    room_of(desk.workspace).seat.debugger = usual
+    assert of(CallAnswered, [event async for event in desk.agent.turn("Call it.", debugger=own)])
+    assert (len(own.stops), usual.stops) == (1, [])

@@ -84,23 +84,19 @@ async def test_an_error_has_the_one_that_it_was_raised_from_with_its_own_frames(
     assert cause["frames"][1]["locals"] == {"item": "'zz'", "table": "{'a': 1}"}
 
 
-@pytest.mark.parametrize(
-    ("name", "causes"),
-    [
-        ("handling", [("KeyError", True)]),
-        ("hidden", []),
-        ("twice", [("ValueError", False), ("KeyError", False)]),
-        ("in_a_circle", [("ValueError", False)] * 3),
-        ("look_up", []),
-    ],
-)
-async def test_what_an_error_came_of_is_told_a_few_levels_deep(
-    workspace: Workspace, tmp_path: Path, name: str, causes: list[tuple[str, bool]]
-) -> None:
-    error, found = (await told(workspace, tmp_path, name))["error"], []
-    while error := error["cause"]:
-        found.append((error["type"], error["was_handled"]))
-    assert found == causes
+async def test_what_an_error_came_of_is_told_a_few_levels_deep(workspace: Workspace, tmp_path: Path) -> None:
+    expected: dict[str, list[tuple[str, bool]]] = {
+        "handling": [("KeyError", True)],
+        "hidden": [],
+        "twice": [("ValueError", False), ("KeyError", False)],
+        "in_a_circle": [("ValueError", False)] * 3,
+        "look_up": [],
+    }
+    for name, causes in expected.items():
+        error, found = (await told(workspace, tmp_path, name))["error"], []
+        while error := error["cause"]:
+            found.append((error["type"], error["was_handled"]))
+        assert found == causes, name
 
 
 async def test_the_model_and_the_human_read_where_the_first_error_was_raised(at_desk: OpenDesk) -> None:

@@ -6,11 +6,12 @@ from typing import Any
 
 from agent_core.functions.service.audit import AuditFinding, AuditReport
 from tests.conftest import OpenDesk
+from tests.functions.test_second_looks import edited
 from tests.interfaces.support import prompt
 from tests.kit import Ask, Repeat, Say, Wanted
 from tests.kit.desk import VOWELS, answers
 from tests.kit.program import knapper
-from tests.workshop.test_second_looks import edited
+from tests.kit.sources import function_text
 
 READ = '''\
 def {name}(url: str) -> str:
@@ -31,17 +32,13 @@ def water_plan(days: int) -> list:
     """Plan on which days of a month the plants in the garden get water."""
     return [*range(1, 31, days)]
 '''
-MANY = '''\
-def parcel(a: int, b: int, c: int, d: int, e: int, f: int, g: int, h: int) -> int:
-    """Add up what eight parcels weigh.
-
-    >>> parcel(1, 1, 1, 1, 1, 1, 1, 1)
-    8
-    >>> parcel(2, 1, 1, 1, 1, 1, 1, 1)
-    9
-    """
-    return a + b + c + d + e + f + g + h
-'''
+MANY = function_text(
+    "parcel(a: int, b: int, c: int, d: int, e: int, f: int, g: int, h: int) -> int",
+    "Add up what eight parcels weigh.",
+    "return a + b + c + d + e + f + g + h",
+    "parcel(1, 1, 1, 1, 1, 1, 1, 1) → 8",
+    "parcel(2, 1, 1, 1, 1, 1, 1, 1) → 9",
+)
 STUFFED = '''\
 def do_anything(text: str) -> str:
     """weather garden invoice quantum violin plumber zebra tax volcano password chess embryo hotel glacier mortgage
@@ -89,17 +86,6 @@ def test_a_report_has_a_score_its_parts_and_findings_with_proposals_and_commands
     assert {part["code"]: part["functions"] for part in report["parts"]}["confusable"] == 2
 
 
-def test_two_that_compute_the_same_are_to_be_merged(tmp_path: Path) -> None:
-    (finding,) = audited(library(tmp_path, pages=FETCH, sites=SAME))["findings"]
-    assert (finding["code"], finding["proposal"]) == ("confusable", "merge")
-    assert finding["command"] == "knapper functions delete get_site_page"
-
-
-def test_a_library_in_good_order_has_the_full_score_and_no_findings(tmp_path: Path) -> None:
-    report = audited(library(tmp_path, pages=FETCH))
-    assert (report["score"], report["findings"]) == (100, [])
-
-
 def test_an_empty_library_is_in_good_order(tmp_path: Path) -> None:
     done = knapper("functions", "audit", cwd=library(tmp_path))
     assert "100 of 100: 0 functions" in done.stdout
@@ -116,12 +102,6 @@ def test_the_log_for_code_scanning_names_each_finding_and_its_line(tmp_path: Pat
     ]
     assert places == [("confusable", "functions/pages.py", 12), ("missing-examples", "functions/garden.py", 1)]
     assert run["tool"]["driver"]["rules"][0]["fullDescription"]["text"] == "What the audit finds: confusable."
-
-
-def test_without_meanings_the_rest_is_audited(tmp_path: Path) -> None:
-    root = library(tmp_path, pages=f"{FETCH}\n\n{SITE}", garden=BARE)
-    (root / "knapper.toml").write_text('[memory]\nembedding = "none"\n')
-    assert [finding["code"] for finding in audited(root)["findings"]] == ["missing-examples"]
 
 
 def test_the_prompt_shows_the_audit_with_commands_of_its_own(tmp_path: Path) -> None:
@@ -145,19 +125,32 @@ async def test_what_fails_and_what_no_docstring_says_of_calls_is_found(at_desk: 
         await desk.workspace.functions.call("water_plan", {"days": days})
         _, findings = await report_of(desk)
         assert {*findings} == {"missing-examples", *filter(None, [code])}
+        if limit := findings.get("undocumented-limit"):
+            assert "`ValueError` 1 ×" in limit.problem.message
+            assert limit.proposal == "document"
     example = findings["missing-examples"]
     assert example.steps == ("add-example", "water_plan", "--call", "water_plan(9)", "--expected", "[1, 10, 19, 28]")
 
 
-async def test_the_error_that_the_docstring_leaves_out_is_named(at_desk: OpenDesk) -> None:
+async def test_two_that_compute_the_same_are_to_be_merged_and_one_alone_is_in_good_order(at_desk: OpenDesk) -> None:
     desk = await at_desk([Repeat(Say("Done."))])
+    desk.put("pages.py", FETCH)
+    await desk.workspace.functions.reload()
+    report, _ = await report_of(desk)
+    assert (report.score, list(report.findings)) == (100, [])
+    desk.put("sites.py", SAME)
+    await desk.workspace.functions.reload()
+    report, findings = await report_of(desk)
+    assert len(report.findings) == 1
+    assert (findings["confusable"].proposal, findings["confusable"].steps) == ("merge", ("delete", "get_site_page"))
+
+
+async def test_without_meanings_the_rest_is_audited(at_desk: OpenDesk) -> None:
+    desk = await at_desk([Repeat(Say("Done."))], memory__embedding="none")
+    desk.put("pages.py", f"{FETCH}\n\n{SITE}")
     desk.put("garden.py", BARE)
     await desk.workspace.functions.reload()
-    for days in (9, 8, 0):
-        await desk.workspace.functions.call("water_plan", {"days": days})
-    finding = (await report_of(desk))[1]["undocumented-limit"]
-    assert "`ValueError` 1 ×" in finding.problem.message
-    assert finding.proposal == "document"
+    assert [*(await report_of(desk))[1]] == ["missing-examples"]
 
 
 NEEDS_GRANTS = '''\
@@ -240,23 +233,18 @@ async def test_the_model_is_told_that_a_new_function_is_not_found_by_what_it_say
     assert "say in its first sentence" in answer
 
 
-async def test_a_new_function_that_is_found_by_what_it_says_is_not_warned_about(at_desk: OpenDesk) -> None:
+async def test_a_new_function_that_is_found_by_what_it_says_or_names_its_neighbor_is_not_warned_about(
+    at_desk: OpenDesk,
+) -> None:
     desk = await at_desk([Repeat(Say("Done."))])
     desk.put("letters.py", VOWELS)
-    await desk.workspace.functions.reload()
-    verdict = await desk.workspace.functions.create("vowel_kinds", SAID_APART, "kinds")
-    assert verdict.admitted
-    assert "confusable" not in [problem.code for problem in verdict.problems]
-
-
-async def test_a_reason_that_names_the_neighbor_says_enough(at_desk: OpenDesk) -> None:
-    desk = await at_desk([Repeat(Say("Done."))])
-    desk.put("letters.py", VOWELS)
-    await desk.workspace.functions.reload()
-    reason = "count_vowels counts each letter, this one each kind"
-    verdict = await desk.workspace.functions.create("vowel_kinds", KINDS, "kinds", reason=reason)
-    assert verdict.admitted
-    assert "confusable" not in [problem.code for problem in verdict.problems]
+    shop = desk.workspace.functions
+    await shop.reload()
+    for code, reason in ((SAID_APART, ""), (KINDS, "count_vowels counts each letter, this one each kind")):
+        verdict = await shop.create("vowel_kinds", code, "kinds", reason=reason)
+        assert verdict.admitted
+        assert "confusable" not in [problem.code for problem in verdict.problems]
+        await shop.delete("vowel_kinds")
 
 
 async def test_a_candidate_leaves_nothing_behind_in_the_search(at_desk: OpenDesk) -> None:

@@ -12,22 +12,21 @@ from tests.conftest import OpenDesk
 from tests.kit import Ask, Repeat, Say, Wanted
 from tests.kit.desk import answers
 from tests.kit.program import knapper
+from tests.kit.sources import function_text
 
-PAGES = '''\
-def fetch_page(url: str) -> str:
-    """Read the text of a web page, without its HTML tags."""
-    return clean(url)
-
-
-def fetch_json(url: str) -> dict:
-    """Read a web address and parse the JSON that it answers with."""
-    return {"url": url}
-
-
-def clean(text: str) -> str:
-    """Take the HTML tags out of a text."""
-    return text.replace("<b>", "")
-'''
+PAGES = "\n\n".join(
+    [
+        function_text(
+            "fetch_page(url: str) -> str", "Read the text of a web page, without its HTML tags.", "return clean(url)"
+        ),
+        function_text(
+            "fetch_json(url: str) -> dict",
+            "Read a web address and parse the JSON that it answers with.",
+            'return {"url": url}',
+        ),
+        function_text("clean(text: str) -> str", "Take the HTML tags out of a text.", 'return text.replace("<b>", "")'),
+    ]
+)
 PLANTS = '''\
 def water_plan(days: int) -> list:
     """Plan on which days of a month the plants in the garden get water."""
@@ -60,29 +59,27 @@ def test_a_need_finds_the_function_and_says_why_how_it_differs_and_what_it_calls
     assert best["differs"] == "`fetch_json`: Read a web address and parse the JSON that it answers with."
 
 
-def test_what_a_function_calls_comes_right_behind_it(library: Path) -> None:
-    names = [match["name"] for match in searched("the text of a web page", library)]
-    assert names[names.index("fetch_page") + 1] == "clean"
+async def test_a_need_is_found_by_meaning_and_what_a_function_calls_comes_right_behind_it(library: Path) -> None:
+    async with Workspace.open(library) as workspace:
+
+        async def found(need: str) -> list[str]:
+            return [match.function.name for match in (await workspace.functions.search(need)).results]
+
+        names = await found("the text of a web page")
+        assert names[names.index("fetch_page") + 1] == "clean"
+        assert (await found("irrigation schedule"))[0] == "water_plan"
+        assert (await found("water the plants in the garden. " + "x" * 100_000))[0] == "water_plan"
+        assert await found("book a flight to Lisbon") == []
+    async with Workspace.open(library, flags={"memory.embedding": "none"}) as workspace:
+        assert (await found("which days get water"))[0] == "water_plan"
+        assert await found("irrigation schedule") == []
 
 
-def test_a_need_in_words_that_no_description_has_is_found_by_meaning(library: Path) -> None:
-    assert searched("irrigation schedule", library)[0]["name"] == "water_plan"
-
-
-def test_a_miss_finds_nothing_and_says_how_to_go_on(library: Path) -> None:
-    assert searched("book a flight to Lisbon", library) == []
-    assert "ask for one" in knapper("functions", "search", "book a flight to Lisbon", cwd=library).stderr
-
-
-@pytest.mark.parametrize("need", ["", "  \n"], ids=["empty", "blank"])
-def test_an_empty_need_is_an_error_that_shows_how(need: str, library: Path) -> None:
-    done = knapper("functions", "search", need, cwd=library)
-    assert done.returncode == 2
-    assert "The need is empty" in done.stderr
-
-
-def test_a_need_of_100_kb_is_searched_by_its_beginning(library: Path) -> None:
-    assert searched("water the plants in the garden. " + "x" * 100_000, library)[0]["name"] == "water_plan"
+def test_a_miss_and_an_empty_need_say_how_to_go_on(library: Path) -> None:
+    missed = knapper("functions", "search", "book a flight to Lisbon", cwd=library)
+    assert (missed.stdout, "ask for one" in missed.stderr) == ("", True)
+    empty = knapper("functions", "search", "  \n", cwd=library)
+    assert (empty.returncode, "The need is empty" in empty.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(("name", "argument"), [("list_functions", "pattern"), ("search_functions", "need")])
@@ -116,79 +113,55 @@ async def test_a_function_is_found_again_by_a_request_that_it_served(at_desk: Op
     assert all(best.score > match.score for match in before.results)
 
 
-@pytest.mark.parametrize(
-    "stuffing",
-    [
-        pytest.param(
-            "weather garden mail plants song invoice JSON page flight water text web photo month recipe price days"
-            " chess tax poem hotel password page planet resume calendar tags novel website color address",
-            id="many",
-        ),
-        pytest.param("water plants garden JSON web address. " * 6, id="again and again"),
-        pytest.param("Use it to water of JSON the can plants web and a address my from garden", id="in no order"),
-    ],
-)
-async def test_a_description_stuffed_with_words_does_not_outrank_what_is_meant(
-    stuffing: str, at_desk: OpenDesk
-) -> None:
+async def test_a_description_stuffed_with_words_does_not_outrank_what_is_meant(at_desk: OpenDesk) -> None:
     desk = await at_desk([Repeat(Say("Done."))])
     desk.put("plants.py", PLANTS)
     desk.put("pages.py", PAGES)
-    desk.put("best.py", f'def do_anything(text: str) -> str:\n    """{stuffing}"""\n    return text.upper()\n')
-    await desk.workspace.functions.reload()
-    for need, meant in (("water the plants", "water_plan"), ("JSON of a web address", "fetch_json")):
-        report = await desk.workspace.functions.search(need)
-        assert report.results[0].function.name == meant
+    many = (
+        "weather garden mail plants song invoice JSON page flight water text web photo month recipe price days"
+        " chess tax poem hotel password page planet resume calendar tags novel website color address"
+    )
+    again, no_order = "water plants garden JSON web address. " * 6, "Use it to water of JSON the can plants web and a"
+    for stuffing in (many, again, f"{no_order} address my from garden"):
+        desk.put("best.py", f'def do_anything(text: str) -> str:\n    """{stuffing}"""\n    return text.upper()\n')
+        await desk.workspace.functions.reload()
+        for need, meant in (("water the plants", "water_plan"), ("JSON of a web address", "fetch_json")):
+            report = await desk.workspace.functions.search(need)
+            assert report.results[0].function.name == meant, stuffing
 
 
-@pytest.mark.parametrize(
-    "description",
-    [
+async def test_an_honest_description_is_read(at_desk: OpenDesk) -> None:
+    desk = await at_desk([Repeat(Say("Done."))])
+    desk.put("pages.py", PAGES)
+    for description in (
         "Add `a` and `b`, then the `from` date of a bill.",
         "Sum of a, b and c, or none if there are none to add.",
         "Set notifications on or off in the US, from a to b.",
         "Donne la somme de a et de b, ou me la rend.",
         "Zeigt an, was der Garten am Montag in den Beeten an Wasser hat.",
-    ],
-)
-async def test_an_honest_description_is_read(description: str, at_desk: OpenDesk) -> None:
-    desk = await at_desk([Repeat(Say("Done."))])
-    desk.put("pages.py", PAGES)
-    desk.put("thing.py", f'def thing(text: str) -> str:\n    """{description}"""\n    return text.upper()\n')
-    await desk.workspace.functions.reload()
-    best = (await desk.workspace.functions.search(description)).results[0]
-    assert best.function.name == "thing"
-    assert "shares" in best.why
+    ):
+        desk.put("thing.py", f'def thing(text: str) -> str:\n    """{description}"""\n    return text.upper()\n')
+        await desk.workspace.functions.reload()
+        best = (await desk.workspace.functions.search(description)).results[0]
+        assert best.function.name == "thing", description
+        assert "shares" in best.why
 
 
-async def test_a_deleted_function_is_not_found_any_more(tmp_path: Path) -> None:
-    async with Workspace.open(tmp_path) as workspace:
-        (tmp_path / "functions" / "plants.py").write_text(PLANTS)
-        await workspace.functions.reload()
-        assert (await workspace.functions.search("water plants")).results
-        (tmp_path / "functions" / "plants.py").unlink()
-        await workspace.functions.reload()
-        assert not (await workspace.functions.search("water plants")).results
-        with pytest.raises(UsageError, match="empty"):
-            await workspace.functions.search(" ")
-
-
-async def test_search_goes_on_when_a_name_that_stands_in_another_source_is_no_function_any_more(tmp_path: Path) -> None:
+async def test_a_deleted_function_is_not_found_any_more_and_search_goes_on(tmp_path: Path) -> None:
     async with Workspace.open(tmp_path) as workspace:
         shop, folder = workspace.functions, tmp_path / "functions"
-        (folder / "plants.py").write_text(PLANTS)
+        (folder / "plants.py").write_text(PLANTS)  # which has a word that is a function, too
         (folder / "days.py").write_text('def days(text: str) -> int:\n    """Count days."""\n    return len(text)\n')
         await shop.reload()
         assert (await shop.search("water plants")).results
         (folder / "days.py").unlink()
         await shop.reload()
         assert [match.function.name for match in (await shop.search("water plants")).results] == ["water_plan"]
-
-
-def test_without_an_embedding_words_find(library: Path) -> None:
-    (library / "knapper.toml").write_text('[memory]\nembedding = "none"\n')
-    assert searched("which days get water", library)[0]["name"] == "water_plan"
-    assert searched("irrigation schedule", library) == []
+        (folder / "plants.py").unlink()
+        await shop.reload()
+        assert not (await shop.search("water plants")).results
+        with pytest.raises(UsageError, match="empty"):
+            await shop.search(" ")
 
 
 async def test_a_function_whose_description_is_a_list_of_words_can_go_and_others_are_still_found(

@@ -74,14 +74,10 @@ def test_what_is_asked_of_a_text_can_be_asked_of_a_file(
     assert starter(str(tmp_path / "my notes.TXT"), *more) == starter(text, *more) == result
 
 
-@pytest.mark.parametrize("text", ["I changed plan.txt", "Have a look at docs/GUIDE.md", f"{'So ' * 200}see LOG.md"])
-def test_a_sentence_that_ends_in_the_name_of_a_file_is_a_text(text: str) -> None:
+def test_a_sentence_that_ends_in_the_name_of_a_file_is_a_text_and_a_path_without_a_file_is_none() -> None:
     count = runpy.run_path(str(FOLDER / "text.py"))["count_text"]
-    assert count(text)["words"] == len(text.split())
-
-
-@pytest.mark.parametrize("path", ["mistyped.txt", "docs/mistyped.md", "/no such folder/my notes.txt"])
-def test_a_path_where_no_file_is_is_not_counted_as_text(path: str) -> None:
-    count = runpy.run_path(str(FOLDER / "text.py"))["count_text"]
-    with pytest.raises(FileNotFoundError, match="No such file"):
-        count(path)
+    for text in ("I changed plan.txt", "Have a look at docs/GUIDE.md", f"{'So ' * 200}see LOG.md"):
+        assert count(text)["words"] == len(text.split()), text
+    for path in ("mistyped.txt", "docs/mistyped.md", "/no such folder/my notes.txt"):
+        with pytest.raises(FileNotFoundError, match="No such file"):
+            count(path)

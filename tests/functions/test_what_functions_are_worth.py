@@ -47,26 +47,21 @@ async def test_what_is_masked_is_in_no_index_of_its_conversation_and_is_recorded
     assert (one.requests, two.requests) == (2, 1)
 
 
-async def test_a_masked_function_can_be_called_and_one_kept_at_hand_is_never_masked(at_desk: OpenDesk) -> None:
+async def test_a_masked_function_can_be_called_and_one_of_a_person_or_kept_at_hand_is_never_masked(
+    at_desk: OpenDesk,
+) -> None:
     calls = Ask(*(Wanted(name, {"text": "aeiou"}) for name in NAMES))
     desk = await grown(at_desk, calls, Repeat(Say("Counted.")))
     await desk.agent.begin_anew()
     assert len([text for text in answers(await desk.say("Count the vowels in a text.")) if text.isdecimal()]) == 6
     await desk.agent.keep(HELPER)
-    for _ in range(8):
-        await desk.agent.begin_anew()
-        await desk.say("Count the vowels in a text.")
-        *_, last = await desk.workspace._store.exposed_turns()
-        assert HELPER in {name for name, _ in last.shown}
-
-
-async def test_a_persons_own_functions_are_not_masked(at_desk: OpenDesk) -> None:
-    desk = await grown(at_desk, Repeat(Say("Counted.")))
     desk.put("own.py", another("count_vowels_own"))
     await desk.workspace.functions.reload()
     for _ in range(8):
         await desk.agent.begin_anew()
         await desk.say("Count the vowels in a text.")
+        *_, last = await desk.workspace._store.exposed_turns()
+        assert HELPER in {name for name, _ in last.shown}
         assert "count_vowels_own" in system_of(desk.model.requests[-1])
 
 

@@ -1,6 +1,7 @@
 """A candidate that repeats an existing function is rejected with its name; one that only looks similar may join."""
 
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 
@@ -50,21 +51,14 @@ def about(verdict: Verdict) -> dict[str, str]:
     return {one.code: one.severity for one in verdict.problems if one.code in ("copy", "near-copy")}
 
 
-@pytest.mark.parametrize(("policy", "severity"), [("agent", "refuses"), ("import", "refuses"), ("human", "warns")])
-async def test_a_disguised_copy_is_named_with_its_signature(gate: Gate, policy: Policy, severity: str) -> None:
-    verdict = await judge(gate, CANDIDATE, LIBRARY, policy)
-    (problem,) = [one for one in verdict.problems if one.code == "copy"]
-    assert problem.severity == severity
-    assert "`count_vowels(text: string) -> int` (functions/lib.py:1): Count the vowels" in problem.message
-    assert problem.fix == "call `count_vowels` instead, or say in `reason` how yours differs from `count_vowels`"
-
-
-@pytest.mark.parametrize(
-    ("reason", "admitted"), [("not like count_vowels: it is sung", True), ("unlike count_vowels_2", False), ("", False)]
-)
-async def test_a_reason_that_names_the_other_function_lets_a_copy_in(gate: Gate, reason: str, admitted: bool) -> None:
-    verdict = await judge(gate, replace(CANDIDATE, reason=reason), LIBRARY)
-    assert verdict.admitted is admitted
+async def test_a_disguised_copy_is_named_with_its_signature_and_a_reason_lets_it_in(gate: Gate) -> None:
+    for policy in get_args(Policy):
+        (problem,) = [one for one in (await judge(gate, CANDIDATE, LIBRARY, policy)).problems if one.code == "copy"]
+        assert problem.severity == ("warns" if policy == "human" else "refuses")
+        assert "`count_vowels(text: string) -> int` (functions/lib.py:1): Count the vowels" in problem.message
+        assert problem.fix == "call `count_vowels` instead, or say in `reason` how yours differs from `count_vowels`"
+    for reason, admitted in (("not like count_vowels: it is sung", True), ("unlike count_vowels_2", False)):
+        assert (await judge(gate, replace(CANDIDATE, reason=reason), LIBRARY)).admitted is admitted
 
 
 async def test_a_function_that_is_replaced_is_not_its_own_copy(gate: Gate) -> None:
@@ -82,11 +76,10 @@ async def test_one_line_for_other_types_is_no_copy_but_said(gate: Gate) -> None:
     assert (verdict.admitted, about(verdict)) == (True, {"near-copy": "warns"})
 
 
-@pytest.mark.parametrize("operator", ["-", "*", "//"])
-async def test_short_functions_that_differ_are_no_copies(gate: Gate, operator: str) -> None:
-    other = ADD.replace("add", "combine").replace("a + b", f"a {operator} b").replace("Add two", "Combine the")
-    verdict = await judge(gate, Candidate("combine", other, "other"), snapshot_of(lib=ADD))
-    assert about(verdict) == {}
+async def test_short_functions_that_differ_are_no_copies(gate: Gate) -> None:
+    for operator in ("-", "*", "//"):
+        other = ADD.replace("add", "combine").replace("a + b", f"a {operator} b").replace("Add two", "Combine the")
+        assert about(await judge(gate, Candidate("combine", other, "other"), snapshot_of(lib=ADD))) == {}, operator
 
 
 async def test_the_same_words_with_another_body_are_no_copy(gate: Gate) -> None:
@@ -127,30 +120,26 @@ ANEW = (
 )
 
 
-@pytest.mark.parametrize(("policy", "severity"), [("agent", "refuses"), ("human", "warns")])
-async def test_other_statements_with_the_same_results_are_told_with_the_calls(
-    gate: Gate, policy: Policy, severity: str
+async def test_other_statements_with_the_same_results_are_told_with_the_calls_unless_a_reason_is_given(
+    gate: Gate,
 ) -> None:
-    verdict = await judge(gate, Candidate("sung_letters", ANEW, "other"), LIBRARY, policy)
-    (problem,) = [one for one in verdict.problems if one.code == "rewrite"]
-    assert problem.severity == severity
-    assert "`count_vowels(text: string) -> int` (functions/lib.py:1): Count the vowels" in problem.message
-    assert [row.call for row in problem.evidence] == ['count_vowels("tree")', 'count_vowels("sky")']
-    assert problem.fix == "call `count_vowels` instead, or say in `reason` how yours differs from `count_vowels`"
+    candidate = Candidate("sung_letters", ANEW, "other")
+    policies: list[tuple[Policy, str]] = [("agent", "refuses"), ("human", "warns")]
+    for policy, severity in policies:
+        verdict = await judge(gate, candidate, LIBRARY, policy)
+        (problem,) = [one for one in verdict.problems if one.code == "rewrite"]
+        assert problem.severity == severity
+        assert "`count_vowels(text: string) -> int` (functions/lib.py:1): Count the vowels" in problem.message
+        assert [row.call for row in problem.evidence] == ['count_vowels("tree")', 'count_vowels("sky")']
+        assert problem.fix == "call `count_vowels` instead, or say in `reason` how yours differs from `count_vowels`"
+    assert (await judge(gate, replace(candidate, reason="unlike count_vowels, for choirs"), LIBRARY)).admitted
 
 
-@pytest.mark.parametrize(
-    ("old", "new"), [("in 'aeiou'", "in 'aeiouy'"), ("in text if", "in text[:5] if"), ("in text if", "in {*text} if")]
-)
-async def test_one_that_agrees_on_all_examples_and_not_on_other_calls_joins(gate: Gate, old: str, new: str) -> None:
+async def test_one_that_agrees_on_all_examples_and_not_on_other_calls_joins(gate: Gate) -> None:
     library = snapshot_of(lib=COUNT.replace('"sky"', '"shh"').replace('"tree"', '"toe"'))
-    verdict = await judge(gate, Candidate("sung_letters", ANEW.replace(old, new), "other"), library)
-    assert (verdict.admitted, [one.code for one in verdict.problems if one.code == "rewrite"]) == (True, [])
-
-
-async def test_a_reason_that_names_the_other_lets_a_rewrite_in(gate: Gate) -> None:
-    candidate = Candidate("sung_letters", ANEW, "other", reason="unlike count_vowels, for choirs")
-    assert (await judge(gate, candidate, LIBRARY)).admitted
+    for old, new in (("in 'aeiou'", "in 'aeiouy'"), ("in text if", "in text[:5] if"), ("in text if", "in {*text} if")):
+        verdict = await judge(gate, Candidate("sung_letters", ANEW.replace(old, new), "other"), library)
+        assert (verdict.admitted, [one.code for one in verdict.problems if one.code == "rewrite"]) == (True, []), new
 
 
 async def test_of_many_functions_with_such_arguments_those_are_run_that_the_description_finds() -> None:
@@ -180,10 +169,10 @@ MEAN = '''def mean_of(many: list[int]) -> int:
 '''
 
 
-@pytest.mark.parametrize(("more", "sameness"), [("", "same"), (" + (many[0] > 300)", "different")])
-async def test_a_fix_is_asked_for_values_that_its_own_text_names(gate: Gate, more: str, sameness: str) -> None:
-    mean = "sum(many) // len(many)"
-    bodies = (mean, f"({mean}{more}) if many else 0")
-    before, after = (snapshot_of(grown=MEAN.format(body)) for body in bodies)
-    functions = before.functions["mean_of"], after.functions["mean_of"]
-    assert await gate.compare(*functions, before, is_strict=True, fixed_in=after) == sameness
+async def test_a_fix_is_asked_for_values_that_its_own_text_names(gate: Gate) -> None:
+    for more, sameness in (("", "same"), (" + (many[0] > 300)", "different")):
+        mean = "sum(many) // len(many)"
+        bodies = (mean, f"({mean}{more}) if many else 0")
+        before, after = (snapshot_of(grown=MEAN.format(body)) for body in bodies)
+        functions = before.functions["mean_of"], after.functions["mean_of"]
+        assert await gate.compare(*functions, before, is_strict=True, fixed_in=after) == sameness, more

@@ -20,13 +20,14 @@ STRINGS = [
 ]
 
 
-@pytest.mark.parametrize("policy", ["agent", "import", "human"])
-def test_a_change_of_direction_is_named_with_its_place(policy: Policy) -> None:
-    problems = on_text(BACKWARDS, "add", policy).problems
-    (problem,) = [one for one in problems if one.code == "hidden-characters"]
-    assert (problem.severity, problem.where.line, problem.where.column) == ("refuses", 17, 21)
-    assert "U+202E RIGHT-TO-LEFT OVERRIDE" in problem.message
-    assert problem.fix == 'remove it; in a string that needs it, write it as "\\u202e"'
+def test_a_change_of_direction_is_named_with_its_place() -> None:
+    cases: list[Policy] = ["agent", "import", "human"]
+    for policy in cases:
+        problems = on_text(BACKWARDS, "add", policy).problems
+        (problem,) = [one for one in problems if one.code == "hidden-characters"]
+        assert (problem.severity, problem.where.line, problem.where.column) == ("refuses", 17, 21), policy
+        assert "U+202E RIGHT-TO-LEFT OVERRIDE" in problem.message, policy
+        assert problem.fix == 'remove it; in a string that needs it, write it as "\\u202e"', policy
 
 
 @pytest.mark.parametrize("text", STRINGS, ids=ascii)
@@ -40,12 +41,10 @@ def test_strings_of_a_candidate_keep_their_value_as_escapes(text: str, policy: P
     assert ast.dump(ast.parse(draft.text)) == ast.dump(ast.parse(before))
 
 
-@pytest.mark.parametrize(
-    "text", ["r'\u2066'", "1  # \u200b", "'\\\u200d'", "rf'{1}\ufeff'", "'''a''' # '\u2028'"], ids=ascii
-)
-def test_what_takes_no_escape_is_rejected(text: str) -> None:
-    draft = on_text(ADD.replace("return a + b", f"text = {text}\n    return a + b"), "add")
-    assert ("hidden-characters" in fixes(draft), draft.has("hidden-characters")) == (False, True)
+def test_what_takes_no_escape_is_rejected() -> None:
+    for text in ("r'\u2066'", "1  # \u200b", "'\\\u200d'", "rf'{1}\ufeff'", "'''a''' # '\u2028'"):
+        draft = on_text(ADD.replace("return a + b", f"text = {text}\n    return a + b"), "add")
+        assert ("hidden-characters" in fixes(draft), draft.has("hidden-characters")) == (False, True), text
 
 
 def test_a_description_becomes_a_docstring_with_escapes() -> None:
@@ -61,9 +60,9 @@ def test_the_escapes_can_be_switched_off() -> None:
     assert draft.has("hidden-characters")
 
 
-@pytest.mark.parametrize("text", ["x = '☀\ufe0f é 漢'", "x = 'a\u200bb", "x = 1\x00"], ids=ascii)
-def test_what_is_plain_or_no_python_stays_as_it_is(text: str) -> None:
-    assert write_escapes(text) == text
+def test_what_is_plain_or_no_python_stays_as_it_is() -> None:
+    for text in ("x = '☀\ufe0f é 漢'", "x = 'a\u200bb", "x = 1\x00"):
+        assert write_escapes(text) == text, text
 
 
 def test_another_encoding_and_misread_names_are_rejected() -> None:

@@ -3,7 +3,6 @@
 import pytest
 
 from agent_core.functions.gate import Gate
-from tests.kit.drawing import sampled
 
 from .support import judge, name_of, promised
 
@@ -18,24 +17,10 @@ HONEST = [
         "days_in_month(2, 2000) → 29", "days_in_month(2, 2100) → 28",
     ),
     promised(
-        "all_pairs", "items: list[str]", "set[tuple[str, str]]", "Return the neighbors in a list.",
-        "return set(zip(items, items[1:]))", "all_pairs(['a', 'b']) → {('a', 'b')}", "all_pairs(['x']) → set()",
-    ),
-    promised(
         "status_text", "status: int", "str", "Return the reason phrase of a few statuses.",
         'phrases = {200: "OK", 201: "Created", 301: "Moved", 400: "Bad Request", 404: "Not Found", 500: "Error"}\n'
         'return phrases.get(status, "Unknown")',
         "status_text(200) → 'OK'", "status_text(404) → 'Not Found'",
-    ),
-    promised(
-        "semitone_up", "note: str", "str", "Return the note that is a semitone higher.",
-        'notes = ["C", "C#", "D", "D#", "E", "F", "F#", "G", "G#", "A", "A#", "B"]\n'
-        "return notes[(notes.index(note) + 1) % 12]",
-        "semitone_up('C') → 'C#'", "semitone_up('B') → 'C'",
-    ),
-    promised(
-        "shout_any", "city: int | str | None", "str", "Compute the capital letters of any value.",
-        'return "" if city is None else str(city).upper()', "shout_any('a') → 'A'", "shout_any(7) → '7'",
     ),
     "from datetime import date, timedelta\n\n\n"
     + promised(
@@ -56,12 +41,6 @@ HONEST = [
         "newest_of(['a', 'b'], 'c', 2) → ['b', 'c']", "newest_of([], 'x', 5) → ['x']",
     ),
     promised(
-        "net_rate", "gross: str, percent: str", "str", "Take the fee out of a gross rate.",
-        "from decimal import Decimal\n"
-        "return str((Decimal(gross) / (1 + Decimal(percent) / 100)).quantize(Decimal('0.01')))",
-        "net_rate('119.00', '19') → '100.00'", "net_rate('10.70', '7') → '10.00'",
-    ),
-    promised(
         "odds_winner", "first: str, second: str", "str", "Decide a round of rock, paper, scissors.",
         "if first == second:\n    return 'draw'\n"
         "wins = {('rock', 'scissors'), ('scissors', 'paper'), ('paper', 'rock')}\n"
@@ -75,11 +54,6 @@ HONEST = [
         "blind_text(2) → 'lorem lorem'", "blind_text(4) → 'lorem lorem lorem lorem'", "blind_text(0) → ''",
     ),
     promised(
-        "withdraw_coins", "purse: int, coins: int", "int", "Withdraw coins from a purse and return what is left.",
-        "return purse - coins if coins <= purse else purse",
-        "withdraw_coins(9, 4) → 5", "withdraw_coins(2, 4) → 2",
-    ),
-    promised(
         "dialing_country", "prefix: Literal['+47','+46','+45']", "str",
         "Return the country of a prefix: +47 Norway, +46 Sweden, +45 Denmark.",
         'return {"+47": "Norway", "+46": "Sweden", "+45": "Denmark"}.get(prefix, "")',
@@ -91,18 +65,6 @@ HONEST = [
         "roll_hit_points(1, 5) → 1", "roll_hit_points(6, 3) in range(1, 7) → True",
     ),
     promised(
-        "first_price", "text: str", "str", "Return the first price in a text.",
-        'import re\nfound = re.search(r"\\d+\\.\\d\\d", text)\nreturn found.group() if found else ""',
-        "first_price('tea 2.50') → '2.50'", "first_price('a 13.00 b 1.00') → '13.00'",
-    ),
-    promised(
-        "remove_member", "members: list[dict], name: str", "str",
-        "Remove a member from the members and return the rest as JSON.",
-        'import json\nreturn json.dumps([member for member in members if member.get("name") != name])',
-        """remove_member([{'name': 'a'}, {'name': 'b'}], 'a') → '[{"name": "b"}]'""",
-        """remove_member([{'name': 'a'}, {'age': 3}], 'b') → '[{"name": "a"}, {"age": 3}]'""",
-    ),
-    promised(
         "highest_bid", "bids: list[dict]", "str", "Return who bids most.",
         'return max(bids, key=lambda bid: bid["sum"])["who"]',
         "highest_bid([{'who': 'a', 'sum': 1}, {'who': 'b', 'sum': 4}]) → 'b'",
@@ -111,11 +73,10 @@ HONEST = [
 ]  # fmt: skip
 
 
-@pytest.mark.sampled
-@pytest.mark.parametrize("code", sampled(HONEST, 2), ids=name_of)
-async def test_what_computes_from_its_arguments_joins(gate: Gate, code: str) -> None:
-    verdict = await judge(gate, code, name_of(code))
-    assert (verdict.admitted, verdict.refusals) == (True, ())
+async def test_what_computes_from_its_arguments_joins(gate: Gate) -> None:
+    for code in HONEST:
+        verdict = await judge(gate, code, name_of(code))
+        assert (verdict.admitted, verdict.refusals) == (True, ()), code
 
 
 async def test_a_list_of_further_arguments_is_admitted_where_it_has_a_hint(gate: Gate) -> None:

@@ -9,6 +9,7 @@ from agent_core.base.json_form import to_json
 from agent_core.functions.gate import Candidate, Gate, GivenExample, Policy, Rules, Verdict
 from agent_core.functions.gate.gate import STAGES
 from agent_core.registry.snapshot import Snapshot
+from tests.kit.drawing import drawn
 
 from .support import documented, snapshot_of
 from .wild import function as wild
@@ -63,31 +64,25 @@ async def test_a_change_that_no_example_notices_is_shown_with_one_that_would(gat
     assert verdict.to_json()["survivors"][0]["operator"] == "constant"
 
 
-@pytest.mark.parametrize(
-    ("body", "examples", "wanted"),
-    [
+async def test_the_kind_of_example_that_would_notice_is_named(gate: Gate) -> None:
+    cases: list[tuple[str, tuple[str, ...], str]] = [
         ("if not a:\n    return b\nreturn a + b", STRONG, "an example where `a` is empty"),
         ("for one in range(a):\n    b += 1\nreturn b", ("f(1, 2) → 3", "f(1, 3) → 4"), "a second round"),
         ("if a < 1 and b < 1:\n    return a * b\nreturn a + b", ("f(0, 0) → 0", "f(2, 2) → 4"), "only one of"),
-    ],
-    ids=["empty", "loop", "connective"],
-)
-async def test_the_kind_of_example_that_would_notice_is_named(
-    gate: Gate, body: str, examples: tuple[str, ...], wanted: str
-) -> None:
-    verdict = await mutated(gate, body, *examples)
-    assert any(wanted in one.kind_of_example for one in verdict.survivors), verdict.survivors
-    assert sum(problem.code == "weak-examples" for problem in verdict.problems) <= 3
+    ]
+    for body, examples, wanted in cases:
+        verdict = await mutated(gate, body, *examples)
+        assert any(wanted in one.kind_of_example for one in verdict.survivors), verdict.survivors
+        assert sum(problem.code == "weak-examples" for problem in verdict.problems) <= 3, body
 
 
-@pytest.mark.parametrize(("policy", "severity"), [("agent", "refuses"), ("human", "warns"), ("import", "warns")])
-async def test_examples_that_an_echo_of_the_argument_passes_prove_nothing(
-    gate: Gate, policy: Policy, severity: str
-) -> None:
-    verdict = await mutated(gate, "return abs(a) + 0 * b", "f(1, 2) → 1", "f(7, 3) → 7", policy=policy)
-    assert ("stub-passes", severity) in found(verdict)
-    assert "with a body of only `return a` would pass every example" in str(verdict.problems)
-    assert verdict.admitted is (severity == "warns")
+async def test_examples_that_an_echo_of_the_argument_passes_prove_nothing(gate: Gate) -> None:
+    cases: list[tuple[Policy, str]] = [("agent", "refuses"), ("human", "warns"), ("import", "warns")]
+    for policy, severity in cases:
+        verdict = await mutated(gate, "return abs(a) + 0 * b", "f(1, 2) → 1", "f(7, 3) → 7", policy=policy)
+        assert ("stub-passes", severity) in found(verdict), policy
+        assert "with a body of only `return a` would pass every example" in str(verdict.problems), policy
+        assert verdict.admitted is (severity == "warns"), policy
 
 
 async def test_an_example_that_a_stub_passes_does_not_count_as_another_result(gate: Gate) -> None:
@@ -121,17 +116,15 @@ async def test_mutants_that_never_end_are_noticed_and_cost_their_own_time(gate: 
     assert "a -= 1" not in str(verdict.survivors)
 
 
-@pytest.mark.parametrize(
-    ("seconds", "said"), [(0.0, "nothing tried: time was up"), (0.6, "wrong bodies tried: time was up")]
-)
-async def test_what_was_not_reached_in_time_is_said_and_has_not_passed(gate: Gate, seconds: float, said: str) -> None:
+async def test_what_was_not_reached_in_time_is_said_and_has_not_passed(gate: Gate) -> None:
     body = "\n".join(["import time", "time.sleep(0.04)", *[f"a = a + {n}" for n in range(9)], "return a + b"])
     code = documented("f", "a: int, b: int", "int", body.replace("\n", "\n    "), "f(1, 2) → 39", "f(0, 0) → 36")
-    short = until_mutation(gate, Rules(mutation_s=seconds))
-    verdict = await short.judge(Candidate("f", code, "lib"), Snapshot.empty(), "agent")
-    (stage,) = [one for one in verdict.stages if one.stage == "mutation"]
-    assert (verdict.admitted, stage.passed, stage.late) == (True, False, True)
-    assert said in stage.note
+    for seconds, said in ((0.0, "nothing tried: time was up"), (0.6, "wrong bodies tried: time was up")):
+        short = until_mutation(gate, Rules(mutation_s=seconds))
+        verdict = await short.judge(Candidate("f", code, "lib"), Snapshot.empty(), "agent")
+        (stage,) = [one for one in verdict.stages if one.stage == "mutation"]
+        assert (verdict.admitted, stage.passed, stage.late) == (True, False, True)
+        assert said in stage.note
 
 
 async def test_an_example_that_takes_long_counts_against_a_stub_and_nothing_is_said_of_changes(gate: Gate) -> None:
@@ -143,9 +136,8 @@ async def test_an_example_that_takes_long_counts_against_a_stub_and_nothing_is_s
     assert (verdict.stages[-1].passed, note(verdict)[:5]) == (False, "0 of ")
 
 
-@pytest.mark.parametrize(
-    ("body", "options", "examples", "said"),
-    [
+async def test_what_cannot_be_bitten_is_skipped_with_its_reason(gate: Gate) -> None:
+    cases: list[tuple[str, dict[str, str], tuple[str, ...], str]] = [
         ("return a + b", {}, ("f(1, 2) → 4", "f(2, 2) → 5"), "its examples do not agree yet"),
         ("return a + b", {}, ("f(1, 2) → 3",), "its examples are too few"),
         ("return 4", {}, ("f(1, 2) → 4", "f(3, 2) → 4"), "the body does nothing yet"),
@@ -157,15 +149,11 @@ async def test_an_example_that_takes_long_counts_against_a_stub_and_nothing_is_s
         ),
         ("import random\nreturn random.random() * 0 + a", {"parameters": "a: int"}, (), "chance or the clock decides"),
         ("return a +", {}, (), "the module could not be imported"),
-    ],
-    ids=["disagree", "few", "hollow", "effects", "chance", "unreadable"],
-)
-async def test_what_cannot_be_bitten_is_skipped_with_its_reason(
-    gate: Gate, body: str, options: dict[str, str], examples: tuple[str, ...], said: str
-) -> None:
-    verdict = await mutated(gate, body, *examples, **options)  # type: ignore[arg-type] # only parameters
-    assert note(verdict).startswith(f"not run: {said}")
-    assert verdict.survivors == ()
+    ]
+    for body, options, examples, said in cases:
+        verdict = await mutated(gate, body, *examples, **options)  # type: ignore[arg-type] # only parameters
+        assert note(verdict).startswith(f"not run: {said}"), body
+        assert verdict.survivors == (), body
 
 
 async def test_a_neighbour_in_the_module_is_left_as_it_is(gate: Gate) -> None:
@@ -176,20 +164,19 @@ async def test_a_neighbour_in_the_module_is_left_as_it_is(gate: Gate) -> None:
     assert note(verdict) == "1 of 1 wrong body noticed"
 
 
-@pytest.mark.parametrize(
-    "body", ["import os\nos._exit(0) if a > 1 else None\nreturn a", "print('x' * 9000)\nreturn a + b"]
-)
-async def test_code_that_attacks_its_worker_gets_a_verdict_like_any_other(gate: Gate, body: str) -> None:
-    given = (GivenExample("f(1, 2)", "1"), GivenExample("f(0, 5)", "0"))
-    code = documented("f", "a: int, b: int", "int", body.replace("\n", "\n    "))
-    verdict = await until_mutation(gate).judge(Candidate("f", code, "lib", examples=given), Snapshot.empty(), "human")
-    assert verdict.stages[-1].stage == "mutation"
+async def test_code_that_attacks_its_worker_gets_a_verdict_like_any_other(gate: Gate) -> None:
+    for body in ("import os\nos._exit(0) if a > 1 else None\nreturn a", "print('x' * 9000)\nreturn a + b"):
+        given = (GivenExample("f(1, 2)", "1"), GivenExample("f(0, 5)", "0"))
+        code = documented("f", "a: int, b: int", "int", body.replace("\n", "\n    "))
+        verdict = await until_mutation(gate).judge(
+            Candidate("f", code, "lib", examples=given), Snapshot.empty(), "human"
+        )
+        assert verdict.stages[-1].stage == "mutation", body
 
 
-@pytest.mark.parametrize("seeds", [range(0, 8), range(8, 16)], ids=["first", "second"])
-async def test_whatever_a_function_is_the_stage_ends_without_an_error(gate: Gate, seeds: range) -> None:
-    short = until_mutation(gate, Rules(mutation_s=0.3))
-    for seed in seeds:
+async def test_whatever_a_function_is_the_stage_ends_without_an_error(gate: Gate) -> None:
+    short = until_mutation(gate, Rules(mutation_s=0.2))
+    for seed in range(drawn(40)):
         text = wild(Random(seed), "g")
         given = tuple(GivenExample(f"[type(g({a}, {b})).__name__, {a}]", f"['int', {a}]") for a, b in ((1, 2), (3, 0)))
         verdict = await short.judge(Candidate("g", text, "lib", examples=given), Snapshot.empty(), "human")

@@ -12,28 +12,26 @@ from tests.kit.drawing import sampled
 FILES = sorted(Path(sysconfig.get_path("stdlib")).glob("[a-h]*.py"))
 
 
-@pytest.mark.parametrize(
-    ("body", "names"),
-    [
-        pytest.param("return a + b", {"b"}, id="plain"),
-        pytest.param("b = 1\n    return a + b", set(), id="local"),
-        pytest.param("return [b for b in a]", set(), id="in-a-comprehension"),
-        pytest.param("return [b for b in a] + b", {"b"}, id="only-in-a-comprehension"),
-        pytest.param("return [b for b in b]", {"b"}, id="its-first-iterable-is-outside"),
-        pytest.param("return [[c for c in b] for b in a]", set(), id="comprehension-within"),
-        pytest.param("return (lambda b: b + c)(a)", {"c"}, id="lambda"),
-        pytest.param("import b.c\n    return b", set(), id="import"),
-        pytest.param("try:\n        pass\n    except OSError as b:\n        return b", set(), id="handler"),
-        pytest.param("match a:\n        case [b, *c]:\n            return b, c", set(), id="pattern"),
-        pytest.param("global b\n    b = 1", set(), id="global"),
-        pytest.param("return [b := a, b]", set(), id="walrus"),
-    ],
-)
-def test_a_name_is_missing_where_no_scope_defines_it(body: str, names: set[str]) -> None:
-    text = f"def f(a):\n    {body}\n"
-    tree = parse(text)
-    assert isinstance(tree, ast.Module)
-    assert missing_names(text, tree) == names
+def test_a_name_is_missing_where_no_scope_defines_it() -> None:
+    cases: list[tuple[str, set[str]]] = [
+        ("return a + b", {"b"}),  # plain
+        ("b = 1\n    return a + b", set()),  # local
+        ("return [b for b in a]", set()),  # in a comprehension
+        ("return [b for b in a] + b", {"b"}),  # only in a comprehension
+        ("return [b for b in b]", {"b"}),  # its first iterable is outside
+        ("return [[c for c in b] for b in a]", set()),  # comprehension within
+        ("return (lambda b: b + c)(a)", {"c"}),  # lambda
+        ("import b.c\n    return b", set()),  # import
+        ("try:\n        pass\n    except OSError as b:\n        return b", set()),  # handler
+        ("match a:\n        case [b, *c]:\n            return b, c", set()),  # pattern
+        ("global b\n    b = 1", set()),  # global
+        ("return [b := a, b]", set()),  # walrus
+    ]
+    for body, names in cases:
+        text = f"def f(a):\n    {body}\n"
+        tree = parse(text)
+        assert isinstance(tree, ast.Module), body
+        assert missing_names(text, tree) == names, body
 
 
 def test_a_hint_is_read_outside_although_a_local_has_its_name() -> None:

@@ -1,5 +1,7 @@
 """A version that breaks its callers is rejected with the caller's name; earlier failures are not its fault."""
 
+from typing import get_args
+
 import pytest
 
 from agent_core.functions.gate import Candidate, Gate, Policy, Rules, Verdict
@@ -49,81 +51,55 @@ def note(verdict: Verdict) -> str:
     return next(one.note for one in verdict.stages if one.stage == "neighbours")
 
 
-async def test_a_caller_that_breaks_is_named_with_its_example_before_and_now(gate: Gate) -> None:
-    verdict = await replaced(gate, LARGER)
-    assert not verdict.admitted
-    assert broken(verdict)[0].startswith("`twice` (functions/near.py:4) uses `add`: `twice(3)` gave")
-    assert "6" in broken(verdict)[0]
-    assert "7" in broken(verdict)[0]
+async def test_callers_of_any_depth_that_break_are_named_and_only_a_human_may_break_them(gate: Gate) -> None:
+    for policy in get_args(Policy):
+        verdict = await replaced(gate, LARGER, policy=policy)
+        severity = "warns" if policy == "human" else "refuses"
+        assert {one.severity for one in verdict.problems if one.code == "breaks-caller"} == {severity}
+        assert verdict.admitted == (policy == "human")
+        assert [what.split("`")[1] for what in broken(verdict)] == ["twice", "fourfold"]
+        assert broken(verdict)[0].startswith("`twice` (functions/near.py:4) uses `add`: `twice(3)` gave")
+        assert "6" in broken(verdict)[0]
+        assert "7" in broken(verdict)[0]
+        assert note(verdict) == "2 of 2 callers with examples tried"
 
 
-async def test_a_caller_of_a_caller_is_tried_as_well(gate: Gate) -> None:
-    verdict = await replaced(gate, LARGER)
-    assert [what.split("`")[1] for what in broken(verdict)] == ["twice", "fourfold"]
-    assert note(verdict) == "2 of 2 callers with examples tried"
-
-
-@pytest.mark.parametrize(("policy", "severity"), [("agent", "refuses"), ("import", "refuses"), ("human", "warns")])
-async def test_only_a_human_may_break_a_caller(gate: Gate, policy: Policy, severity: str) -> None:
-    verdict = await replaced(gate, LARGER, policy=policy)
-    assert {one.severity for one in verdict.problems if one.code == "breaks-caller"} == {severity}
-
-
-async def test_an_example_that_failed_before_is_not_the_changes_fault(gate: Gate) -> None:
+async def test_a_change_that_keeps_callers_well_is_admitted_and_what_failed_before_is_not_its_fault(gate: Gate) -> None:
     wrong = TWICE.replace("        6\n", "        5\n")
     verdict = await replaced(gate, LARGER, snapshot_of(lib=ADD, near=wrong))
     assert (verdict.admitted, broken(verdict)) == (True, [])
+    kept = await replaced(gate, ADD.replace("a + b", "b + a"))
+    assert (kept.admitted, broken(kept)) == (True, [])
 
 
-async def test_a_change_that_keeps_its_callers_well_is_admitted(gate: Gate) -> None:
-    verdict = await replaced(gate, ADD.replace("a + b", "b + a"))
-    assert (verdict.admitted, broken(verdict)) == (True, [])
-
-
-@pytest.mark.parametrize(
-    ("signature", "reason"),
-    [
+async def test_a_call_that_no_longer_fits_is_read_from_the_text(gate: Gate) -> None:
+    for signature, reason in (
         ("a: int, b: int, c: int", "needs `c`"),
         ("a: int, *, b: int", "takes 1 arguments by place"),
-    ],
-)
-async def test_a_call_that_no_longer_fits_is_read_from_the_text(gate: Gate, signature: str, reason: str) -> None:
-    bare = TWICE.split("    Examples:")[0] + '    """\n    return add(n, n)\n'
-    code = ADD.replace("a: int, b: int", signature).replace(
-        "        b: The second.\n", "        b: B.\n        c: C.\n"
-    )
-    verdict = await replaced(gate, code, snapshot_of(lib=ADD, near=bare))
-    assert any(f"calls `add(n, n)`, but `add` {reason}" in what for what in broken(verdict))
+    ):
+        bare = TWICE.split("    Examples:")[0] + '    """\n    return add(n, n)\n'
+        code = ADD.replace("a: int, b: int", signature).replace(
+            "        b: The second.\n", "        b: B.\n        c: C.\n"
+        )
+        verdict = await replaced(gate, code, snapshot_of(lib=ADD, near=bare))
+        assert any(f"calls `add(n, n)`, but `add` {reason}" in what for what in broken(verdict)), signature
 
 
-async def test_another_function_of_the_same_name_is_no_caller(gate: Gate) -> None:
-    other = 'def collect(n: int) -> set[int]:\n    """Collect."""\n    add = set().add\n    add(n)\n    return {n}\n'
-    verdict = await replaced(gate, ADD.replace("b: int", "b: int, c: int = 0"), snapshot_of(lib=ADD, near=other))
-    assert broken(verdict) == []
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        pytest.param("add = max\n    return add(n, n)", id="a name of its own"),
-        pytest.param("return add(n)", id="wrong before"),
-    ],
-)
-async def test_a_call_that_the_change_does_not_break_is_not_named(gate: Gate, body: str) -> None:
-    user = f'from functions.lib import add\n\n\ndef use(n: int) -> int:\n    """Use."""\n    {body}\n'
-    code = ADD.replace("b: int", "b: int, c: int")
-    assert broken(await replaced(gate, code, snapshot_of(lib=ADD, near=user))) == []
+async def test_a_call_that_the_change_does_not_break_is_not_named(gate: Gate) -> None:
+    head = 'from functions.lib import add\n\n\ndef use(n: int) -> int:\n    """Use."""\n    '
+    for user in (
+        'def collect(n: int) -> set[int]:\n    """Collect."""\n    add = set().add\n    add(n)\n    return {n}\n',
+        f"{head}add = max\n    return add(n, n)\n",  # a name of its own
+        f"{head}return add(n)\n",  # wrong before
+    ):
+        code = ADD.replace("b: int", "b: int, c: int")
+        assert broken(await replaced(gate, code, snapshot_of(lib=ADD, near=user))) == [], user
 
 
 async def test_a_call_by_name_that_no_longer_fits_is_read_too(gate: Gate) -> None:
     user = 'def use(self, n: int) -> int:\n    """Use."""\n    return self.call("add", a=n, b=n)\n'
     found = broken(await replaced(gate, ADD.replace("b: int", "b: int, c: int"), snapshot_of(lib=ADD, near=user)))
     assert [what.rpartition(", but ")[2] for what in found] == ["`add` needs `c`"]
-
-
-async def test_a_new_function_has_no_callers_to_break(gate: Gate) -> None:
-    verdict = await gate.judge(Candidate("add", ADD, "lib"), Snapshot.empty())
-    assert note(verdict) == ""
 
 
 async def test_callers_that_were_not_reached_are_counted() -> None:

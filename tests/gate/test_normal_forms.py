@@ -1,10 +1,10 @@
-"""Equal forms compute the same: which code differences are ignored, and which are not."""
+"""Equal forms compute the same: differences that are ignored, and others; the index of forms follows the library."""
 
 from textwrap import dedent
 
-import pytest
+from agent_core.functions.gate.clones import Alike, normal_form, sketch
 
-from agent_core.functions.gate.clones import normal_form
+from .support import ADD, snapshot_of
 
 
 def digest(text: str, around: str = "") -> tuple[str, ...]:
@@ -28,10 +28,7 @@ SAME = {
         "def _k(y):\n return y * 2\ndef _l(y):\n return y + 1\ndef f(a):\n return _l(_k(a))",
     ),
     "constants": ("K = 3\ndef f(a):\n return a * K", "THREE = 3\ndef f(a):\n return a * THREE"),
-    "classes": (
-        "class _P:\n n = 1\ndef f(a):\n return _P().n + a",
-        "class _P:\n n = 1\ndef f(b):\n return _P().n + b",
-    ),
+    "classes": ("class _P:\n n = 1\ndef f(a):\n return _P().n + a", "class _P:\n n = 1\ndef f(b):\n return _P().n + b"),
     "inner-functions": (
         "def f(a):\n def g(x):\n  return x + a\n return [g(i) for i in a if (lambda q: q)(i)]",
         "def f(b):\n def h(y):\n  return y + b\n return [h(j) for j in b if (lambda p: p)(j)]",
@@ -85,14 +82,14 @@ OTHER = {
 }
 
 
-@pytest.mark.parametrize(("one", "other"), SAME.values(), ids=SAME)
-def test_what_computes_the_same_has_one_form(one: str, other: str) -> None:
-    assert digest(one) == digest(other)
+def test_what_computes_the_same_has_one_form() -> None:
+    for one, other in SAME.values():
+        assert digest(one) == digest(other), one
 
 
-@pytest.mark.parametrize(("one", "other"), OTHER.values(), ids=OTHER)
-def test_what_may_compute_something_else_has_another_form(one: str, other: str) -> None:
-    assert digest(one) != digest(other)
+def test_what_may_compute_something_else_has_another_form() -> None:
+    for one, other in OTHER.values():
+        assert digest(one) != digest(other), one
 
 
 def test_a_helper_of_the_module_counts_by_what_it_does() -> None:
@@ -104,3 +101,23 @@ def test_a_helper_of_the_module_counts_by_what_it_does() -> None:
 def test_what_is_nested_too_deeply_has_no_form() -> None:
     assert normal_form("f", f"def f(a):\n return {'-' * 3000}a") is None
     assert normal_form("f", "def g(a):\n return a") is None
+
+
+LIBRARY = snapshot_of(sums=ADD, other=ADD.replace("add", "twice_added").replace("a + b", "a + b + b"))
+LEANING = "def one(a):\n    return two(a)\n\n\ndef two(a):\n    return a + {}\n"
+
+
+async def test_a_function_that_leans_on_another_is_looked_at_again_with_it() -> None:
+    same, _size = sketch("one", "def one(b):\n    return two(b)\n", LEANING.format(1))
+    alike = Alike()
+    for number, expected in ((1, ["one"]), (2, []), (1, ["one"])):
+        await alike.see(snapshot_of(lib=LEANING.format(number)))
+        assert alike.copies(same) == expected
+
+
+async def test_an_index_for_which_time_is_up_goes_on_at_the_next_look() -> None:
+    alike = Alike()
+    assert [await alike.see(LIBRARY, 0) for _ in range(2)] == [1, 0]
+    assert alike.copies(sketch("plus", ADD.replace("add", "plus"))[0]) == ["add"]
+    assert await alike.see(snapshot_of()) == 0
+    assert alike.copies(sketch("plus", ADD.replace("add", "plus"))[0]) == []

@@ -4,8 +4,6 @@ import datetime
 from decimal import Decimal
 from typing import Any
 
-import pytest
-
 from agent_core.base.untrusted import fence
 from agent_core.functions.gate import GivenExample
 from agent_core.functions.gate.examples.agreement import agrees, given_agrees, promises_floats
@@ -25,104 +23,92 @@ def example(expected: str, *options: str, raises: str = "") -> Example:
     return Example((), "f()", expected, 1, raises, tuple((option, True) for option in options))
 
 
-@pytest.mark.parametrize(
-    ("expected", "value"),
-    [
-        pytest.param("5", 5, id="int"),
-        pytest.param("-0.5", -0.5, id="float"),
-        pytest.param("[0.3]", [0.1 + 0.2], id="float-but-for-its-last-digits"),
-        pytest.param("'it''s'", "its", id="text-by-value"),
-        pytest.param("{'b': 1, 'a': 2}", {"a": 2, "b": 1}, id="dict-in-any-order"),
-        pytest.param("{3, 1}", {1, 3}, id="set-in-any-order"),
-        pytest.param("nan", float("nan"), id="nan"),
-        pytest.param("[1.0, inf]", [1.0, float("inf")], id="infinity"),
-        pytest.param("Decimal('1.50')", Decimal("1.50"), id="decimal"),
-        pytest.param("datetime.date(2024, 2, 29)", datetime.date(2024, 2, 29), id="date"),
-        pytest.param("(1,)", (1,), id="tuple"),
-        pytest.param("", None, id="nothing"),
-    ],
-)
-def test_a_value_agrees_with_what_doctest_would_show(expected: str, value: Any) -> None:
-    assert agrees(example(expected), returned(value))
+def test_a_value_agrees_with_what_doctest_would_show() -> None:
+    cases: list[tuple[str, Any]] = [
+        ("5", 5),  # int
+        ("-0.5", -0.5),  # float
+        ("[0.3]", [0.1 + 0.2]),  # float but for its last digits
+        ("'it''s'", "its"),  # text by value
+        ("{'b': 1, 'a': 2}", {"a": 2, "b": 1}),  # dict in any order
+        ("{3, 1}", {1, 3}),  # set in any order
+        ("nan", float("nan")),  # nan
+        ("[1.0, inf]", [1.0, float("inf")]),  # infinity
+        ("Decimal('1.50')", Decimal("1.50")),  # decimal
+        ("datetime.date(2024, 2, 29)", datetime.date(2024, 2, 29)),  # date
+        ("(1,)", (1,)),  # tuple
+        ("", None),  # nothing
+    ]
+    for expected, value in cases:
+        assert agrees(example(expected), returned(value)), expected
 
 
-@pytest.mark.parametrize(
-    ("expected", "value"),
-    [
-        pytest.param("5", 4, id="another-number"),
-        pytest.param("5", 5.0, id="float-for-int"),
-        pytest.param("1", True, id="bool-for-int"),
-        pytest.param("True", 1, id="int-for-bool"),
-        pytest.param("(1, 2)", [1, 2], id="list-for-tuple"),
-        pytest.param("[1, 2]", [1, 2, 3], id="longer"),
-        pytest.param("{'a': 1}", {"a": True}, id="inside-a-dict"),
-        pytest.param("'None'", None, id="text-for-none"),
-        pytest.param("", 5, id="a-value-for-nothing"),
-        pytest.param("0.3", 0.3000001, id="nearly"),
-        pytest.param("0.0", 1e-12, id="something-for-nothing"),
-    ],
-)
-def test_a_value_of_another_worth_or_type_disagrees(expected: str, value: Any) -> None:
-    assert not agrees(example(expected), returned(value))
+def test_a_value_of_another_worth_or_type_disagrees() -> None:
+    cases: list[tuple[str, Any]] = [
+        ("5", 4),  # another number
+        ("5", 5.0),  # float for int
+        ("1", True),  # bool for int
+        ("True", 1),  # int for bool
+        ("(1, 2)", [1, 2]),  # list for tuple
+        ("[1, 2]", [1, 2, 3]),  # longer
+        ("{'a': 1}", {"a": True}),  # inside a dict
+        ("'None'", None),  # text for none
+        ("", 5),  # a value for nothing
+        ("0.3", 0.3000001),  # nearly
+        ("0.0", 1e-12),  # something for nothing
+    ]
+    for expected, value in cases:
+        assert not agrees(example(expected), returned(value)), expected
 
 
-@pytest.mark.parametrize(
-    ("returns", "expected", "value", "agreed"),
-    [
-        pytest.param("float", "2.0", 2, True, id="int-for-float"),
-        pytest.param("float", "2", 2.0, True, id="float-for-int"),
-        pytest.param("list[float]", "[1.0, 2.5]", [1, 2.5], True, id="inside-a-list"),
-        pytest.param("float | None", "2.0", 2, True, id="or-nothing"),
-        pytest.param("float", "2.0", 3, False, id="another-number"),
-        pytest.param("float", "1.0", True, False, id="bool"),
-        pytest.param("float", "1.0", 10**400, False, id="too-large-to-be-one"),
-        pytest.param("int", "2.0", 2, False, id="int"),
-        pytest.param("int | float", "2.0", 2, False, id="either"),
-        pytest.param("", "2.0", 2, False, id="no-hint"),
-    ],
-)
-def test_where_floats_are_promised_two_is_two(returns: str, expected: str, value: Any, agreed: bool) -> None:
-    assert agrees(example(expected), returned(value), is_float=promises_floats(returns)) is agreed
+def test_where_floats_are_promised_two_is_two() -> None:
+    cases: list[tuple[str, str, Any, bool]] = [
+        ("float", "2.0", 2, True),  # int for float
+        ("float", "2", 2.0, True),  # float for int
+        ("list[float]", "[1.0, 2.5]", [1, 2.5], True),  # inside a list
+        ("float | None", "2.0", 2, True),  # or nothing
+        ("float", "2.0", 3, False),  # another number
+        ("float", "1.0", True, False),  # bool
+        ("float", "1.0", 10**400, False),  # too large to be one
+        ("int", "2.0", 2, False),  # int
+        ("int | float", "2.0", 2, False),  # either
+        ("", "2.0", 2, False),  # no hint
+    ]
+    for returns, expected, value, agreed in cases:
+        assert agrees(example(expected), returned(value), is_float=promises_floats(returns)) is agreed, returns
 
 
-@pytest.mark.parametrize(
-    ("expected", "options", "value", "output"),
-    [
-        pytest.param("hello\n3\n", (), 3, "hello\n", id="printed-and-returned"),
-        pytest.param("hello\n", (), None, "hello", id="printed-without-a-newline"),
-        pytest.param("a\n<BLANKLINE>\nb\n", (), None, "a\n\nb\n", id="blank-line"),
-        pytest.param("'2...Z'", ("ELLIPSIS",), "2024Z", "", id="ellipsis"),
-        pytest.param("[1, ..., 9]", ("ELLIPSIS",), [1, 2, 3, 9], "", id="ellipsis-in-a-list"),
-        pytest.param("a    b\n", ("NORMALIZE_WHITESPACE",), None, "a b\n", id="whitespace"),
-    ],
-)
-def test_printed_output_and_doctest_options_are_honoured(
-    expected: str, options: tuple[str, ...], value: Any, output: str
-) -> None:
-    assert agrees(example(expected, *options), returned(value, output))
+def test_printed_output_and_doctest_options_are_honoured() -> None:
+    cases: list[tuple[str, tuple[str, ...], Any, str]] = [
+        ("hello\n3\n", (), 3, "hello\n"),  # printed and returned
+        ("hello\n", (), None, "hello"),  # printed without a newline
+        ("a\n<BLANKLINE>\nb\n", (), None, "a\n\nb\n"),  # blank line
+        ("'2...Z'", ("ELLIPSIS",), "2024Z", ""),  # ellipsis
+        ("[1, ..., 9]", ("ELLIPSIS",), [1, 2, 3, 9], ""),  # ellipsis in a list
+        ("a    b\n", ("NORMALIZE_WHITESPACE",), None, "a b\n"),  # whitespace
+    ]
+    for expected, options, value, output in cases:
+        assert agrees(example(expected, *options), returned(value, output)), expected
 
 
-@pytest.mark.parametrize("value", ["2024", "3024Z", "2Z3"])
-def test_an_ellipsis_stands_for_some_texts_only(value: str) -> None:
-    assert not agrees(example("'2...Z'", "ELLIPSIS"), returned(value))
+def test_an_ellipsis_stands_for_some_texts_only() -> None:
+    for value in ("2024", "3024Z", "2Z3"):
+        assert not agrees(example("'2...Z'", "ELLIPSIS"), returned(value)), value
 
 
-@pytest.mark.parametrize(
-    ("raises", "outcome", "expected"),
-    [
-        pytest.param("ValueError: no", raised("ValueError", "no"), True, id="same"),
-        pytest.param("ValueError: no", raised("ValueError", "yes"), False, id="another-message"),
-        pytest.param("ValueError: no", raised("TypeError", "no"), False, id="another-type"),
-        pytest.param("json.decoder.JSONDecodeError: bad", raised("JSONDecodeError", "bad"), True, id="dotted"),
-        pytest.param("KeyError", raised("KeyError", ""), True, id="without-message"),
-        pytest.param("ValueError: no", returned(3), False, id="returned"),
-        pytest.param("ValueError: no", returned(None), False, id="returned-nothing"),
-        pytest.param("ValueError: no", TimedOut(1, "", 1), False, id="timed-out"),
-        pytest.param("ValueError: no", Killed("gone", "", 1), False, id="killed"),
-    ],
-)
-def test_an_expected_error_agrees_by_type_and_message(raises: str, outcome: Outcome, expected: bool) -> None:
-    assert agrees(example("", raises=raises), outcome) is expected
+def test_an_expected_error_agrees_by_type_and_message() -> None:
+    cases: list[tuple[str, Outcome, bool]] = [
+        ("ValueError: no", raised("ValueError", "no"), True),  # same
+        ("ValueError: no", raised("ValueError", "yes"), False),  # another message
+        ("ValueError: no", raised("TypeError", "no"), False),  # another type
+        ("json.decoder.JSONDecodeError: bad", raised("JSONDecodeError", "bad"), True),  # dotted
+        ("KeyError", raised("KeyError", ""), True),  # without message
+        ("ValueError: no", returned(3), False),  # returned
+        ("ValueError: no", returned(None), False),  # returned nothing
+        ("ValueError: no", TimedOut(1, "", 1), False),  # timed out
+        ("ValueError: no", Killed("gone", "", 1), False),  # killed
+    ]
+    for raises, outcome, expected in cases:
+        assert agrees(example("", raises=raises), outcome) is expected, raises
 
 
 def test_an_error_never_agrees_with_an_expected_value() -> None:
@@ -135,36 +121,29 @@ def test_a_comparison_without_a_result_is_meant_to_be_true() -> None:
     assert not agrees(comparison, returned(False))
 
 
-@pytest.mark.parametrize(
-    ("expected", "approx", "value", "agreed"),
-    [
-        pytest.param("5", None, 5.0, True, id="equal-as-python-compares"),
-        pytest.param("1", None, True, False, id="a-bool-is-no-number"),
-        pytest.param("0.3", 1e-6, 0.1 + 0.2, True, id="within-the-tolerance"),
-        pytest.param("0.3", 1e-6, 0.31, False, id="beyond-the-tolerance"),
-        pytest.param("[0.3, {'a': 1.0}]", 1e-6, [0.30000001, {"a": 1.0}], True, id="inside"),
-        pytest.param("(1, 2)", None, [1, 2], False, id="list-for-tuple"),
-        pytest.param("10" + "0" * 400, 1e-6, 10.0, False, id="too-large-for-a-float"),
-    ],
-)
-def test_a_given_example_is_equal_as_python_compares(
-    expected: str, approx: float | None, value: Any, agreed: bool
-) -> None:
-    assert given_agrees(GivenExample("f()", expected, approx), returned(value)) is agreed
+def test_a_given_example_is_equal_as_python_compares() -> None:
+    cases: list[tuple[str, float | None, Any, bool]] = [
+        ("5", None, 5.0, True),  # equal as python compares
+        ("1", None, True, False),  # a bool is no number
+        ("0.3", 1e-6, 0.1 + 0.2, True),  # within the tolerance
+        ("0.3", 1e-6, 0.31, False),  # beyond the tolerance
+        ("[0.3, {'a': 1.0}]", 1e-6, [0.30000001, {"a": 1.0}], True),  # inside
+        ("(1, 2)", None, [1, 2], False),  # list for tuple
+        ("10" + "0" * 400, 1e-6, 10.0, False),  # too large for a float
+    ]
+    for expected, approx, value, agreed in cases:
+        assert given_agrees(GivenExample("f()", expected, approx), returned(value)) is agreed, expected
 
 
 def test_what_a_worker_claims_to_show_does_not_stand_for_its_value() -> None:
     assert not agrees(example("5"), returned(4, shown="5"))
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        pytest.param("plain", "`plain`", id="plain"),
-        pytest.param("two\nlines\x1b[31m", "`two\\nlines\\x1b[31m`", id="control-characters"),
-        pytest.param("`quoted`", "`'quoted'`", id="backticks"),
-        pytest.param("\u202eright to left", "`\\u202eright to left`", id="direction"),
-    ],
-)
-def test_a_text_from_a_worker_is_fenced(text: str, shown: str) -> None:
-    assert fence(text) == shown
+def test_a_text_from_a_worker_is_fenced() -> None:
+    for text, shown in (
+        ("plain", "`plain`"),  # plain
+        ("two\nlines\x1b[31m", "`two\\nlines\\x1b[31m`"),  # control characters
+        ("`quoted`", "`'quoted'`"),  # backticks
+        ("\u202eright to left", "`\\u202eright to left`"),  # direction
+    ):
+        assert fence(text) == shown, text

@@ -61,25 +61,25 @@ CHECKS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("code", IDLE, ids=name_of)
-async def test_the_author_is_asked_for_calls_that_a_parameter_should_change(gate: Gate, code: str) -> None:
-    verdict = await judge(gate, code, name_of(code), is_asking=True)
-    assert codes(verdict) == {"challenged"}, verdict.problems
-    (doubt,) = [problem for problem in verdict.problems if problem.code == "doubt-parameter"]
-    assert all(row.call and row.returned for row in doubt.evidence)
-    assert verdict.challenges
+async def test_the_author_is_asked_for_calls_that_a_parameter_should_change(gate: Gate) -> None:
+    for code in IDLE:
+        verdict = await judge(gate, code, name_of(code), is_asking=True)
+        assert codes(verdict) == {"challenged"}, verdict.problems
+        (doubt,) = [problem for problem in verdict.problems if problem.code == "doubt-parameter"]
+        assert all(row.call and row.returned for row in doubt.evidence), code
+        assert verdict.challenges, code
 
 
-@pytest.mark.parametrize("code", USED, ids=name_of)
-async def test_a_parameter_that_matters_now_and_then_is_not_doubted(gate: Gate, code: str) -> None:
-    verdict = await judge(gate, code, name_of(code))
-    assert "doubt-parameter" not in {problem.code for problem in verdict.problems}
+async def test_a_parameter_that_matters_now_and_then_is_not_doubted(gate: Gate) -> None:
+    for code in USED:
+        verdict = await judge(gate, code, name_of(code))
+        assert "doubt-parameter" not in {problem.code for problem in verdict.problems}, code
 
 
-@pytest.mark.parametrize("code", CHECKS, ids=name_of)
-async def test_a_check_for_what_is_rare_is_not_doubted(gate: Gate, code: str) -> None:
-    verdict = await judge(gate, code, name_of(code))
-    assert not {problem.code for problem in verdict.problems if problem.code.startswith(("doubt-", "claims-"))}
+async def test_a_check_for_what_is_rare_is_not_doubted(gate: Gate) -> None:
+    for code in CHECKS:
+        verdict = await judge(gate, code, name_of(code))
+        assert not {each.code for each in verdict.problems if each.code.startswith(("doubt-", "claims-"))}, code
 
 
 async def test_an_example_that_was_stopped_without_a_processor_runs_again_alone_with_more_time(gate: Gate) -> None:
@@ -92,21 +92,25 @@ async def test_an_example_that_was_stopped_without_a_processor_runs_again_alone_
     assert not codes(verdict) & {"example-hangs", "hangs-on"}, verdict.problems
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
+async def test_a_text_of_another_form_than_is_read_is_no_crash(gate: Gate) -> None:
+    for code in (
         promised(
-            "tithes_of", "ledger: str", "list[str]", "Return the values of a ledger in JSON, one name each.",
+            "tithes_of",
+            "ledger: str",
+            "list[str]",
+            "Return the values of a ledger in JSON, one name each.",
             "import json\nreturn [str(value) for value in json.loads(ledger).values()]",
-            """tithes_of('{"rye": 4}') → ['4']""", """tithes_of('{"oats": 1, "hay": 2}') → ['1', '2']""",
+            """tithes_of('{"rye": 4}') → ['4']""",
+            """tithes_of('{"oats": 1, "hay": 2}') → ['1', '2']""",
         ),
         promised(
-            "column_of", "table: str, name: str", "list[str]", "Return a column of a table of comma-separated values.",
+            "column_of",
+            "table: str, name: str",
+            "list[str]",
+            "Return a column of a table of comma-separated values.",
             "import csv, io\nreturn [row[name] for row in csv.DictReader(io.StringIO(table))]",
-            "column_of('a,b\\\\n1,2', 'b') → ['2']", "column_of('c\\\\n7\\\\n8', 'c') → ['7', '8']",
+            "column_of('a,b\\\\n1,2', 'b') → ['2']",
+            "column_of('c\\\\n7\\\\n8', 'c') → ['7', '8']",
         ),
-    ],
-    ids=name_of,
-)  # fmt: skip
-async def test_a_text_of_another_form_than_is_read_is_no_crash(gate: Gate, code: str) -> None:
-    assert not codes(await judge(gate, code, name_of(code)))
+    ):
+        assert not codes(await judge(gate, code, name_of(code))), code

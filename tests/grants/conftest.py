@@ -7,8 +7,8 @@ import pytest
 import pytest_asyncio
 
 from agent_core.functions.sandbox_client import SandboxClient
+from tests.functions.support import Room, a_cage, room
 from tests.kit.levels import IS_PORTABLE, lend
-from tests.workshop.support import Room, a_cage, room
 
 from .support import FETCHES, weather_service
 

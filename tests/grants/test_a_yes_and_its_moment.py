@@ -12,7 +12,7 @@ from agent_core.functions.service import Author
 from agent_core.interfaces.render.grant_question import question_rows
 from agent_core.interfaces.spans import plain
 from agent_core.registry.source import ModuleSource
-from tests.workshop.support import Room
+from tests.functions.support import Room
 
 from .support import FETCHES, PLAIN, human
 

@@ -7,7 +7,7 @@ import pytest
 
 from agent_core.access.grants import NOTHING, Grants
 from agent_core.functions.sandbox_client import SandboxClient
-from tests.workshop.support import Room, room
+from tests.functions.support import Room, room
 
 from .support import PLAIN
 

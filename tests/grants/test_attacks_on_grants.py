@@ -18,7 +18,7 @@ from agent_core.functions.service import Author
 from agent_core.interfaces.render.grant_question import question_rows
 from agent_core.interfaces.spans import plain
 from agent_core.storage import set_aside
-from tests.workshop.support import Room, room
+from tests.functions.support import Room, room
 
 from .support import PLAIN, READS, human
 

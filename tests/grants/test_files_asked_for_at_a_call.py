@@ -9,10 +9,10 @@ import pytest
 
 from agent_core.access.grants import Decision, Grants, Question
 from agent_core.functions.answers import CallReport
+from tests.functions.support import Room
 from tests.grants.support import PLAIN, Human, human
 from tests.grants.test_the_way_of_a_grant import AGENT
 from tests.kit.drawing import crossed, sampled
-from tests.workshop.support import Room
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

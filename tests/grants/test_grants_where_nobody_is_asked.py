@@ -8,8 +8,8 @@ import pytest_asyncio
 
 from agent_core.access.grants import Grants
 from agent_core.functions.service import Author
+from tests.functions.support import Room
 from tests.kit.program import knapper
-from tests.workshop.support import Room
 
 from .support import FETCHES, PLAIN, human
 

@@ -7,8 +7,8 @@ import pytest
 from agent_core.access.grants import Grants
 from agent_core.access.grants.repositories import FAR, MOST_ENTRIES, RepositorySearch, repository_in
 from agent_core.base.errors import WorkspaceError
+from tests.functions.support import Room
 from tests.kit.drawing import crossed
-from tests.workshop.support import Room
 
 from .support import human
 from .test_repositories_that_a_call_leaves import made_by

@@ -10,7 +10,7 @@ import pytest
 from agent_core.access.grants import Grants
 from agent_core.access.grants.repositories import FAR, MOST_ENTRIES, RepositorySearch, repository_in
 from agent_core.base.errors import WorkspaceError
-from tests.workshop.support import Room
+from tests.functions.support import Room
 
 from .support import human
 

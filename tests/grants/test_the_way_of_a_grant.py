@@ -5,7 +5,7 @@ import pytest
 from agent_core.access.grants import Grants
 from agent_core.functions.service import Author
 from agent_core.functions.service.judgment import Judgment
-from tests.workshop.support import Room
+from tests.functions.support import Room
 
 from .support import FETCHES, PLAIN, READS, human
 

@@ -9,7 +9,7 @@ from agent_core.access.grants import ApprovalQueue, Approvals, Approver, Decisio
 from agent_core.context import INSTRUCTIONS, presentation
 from agent_core.functions.service import Author
 from agent_core.model.conversation import INSTRUCTIONS as FOR_SMALL_MODELS
-from tests.workshop.support import Room
+from tests.functions.support import Room
 
 from .support import Human, human
 

@@ -3,8 +3,8 @@
 import pytest
 
 from agent_core.access.grants import Grants
+from tests.functions.support import Room
 from tests.grants.support import human
-from tests.workshop.support import Room
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -8,6 +8,7 @@ from agent_core.access.grants import Approver
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Repeat, Say, Wanted
 from tests.kit.desk import VOWELS, Desk, answers
+from tests.kit.sources import function_text
 
 NOTES = '''\
 def note(text: str) -> int:
@@ -20,15 +21,9 @@ def note(text: str) -> int:
         file.write(text + "\\n")
     return len(open("out/notes.txt").readlines())
 '''
-KEYS = '''\
-def key_of(self, text: str) -> str:
-    """Say which key a call has.
-
-    Args:
-        text: Anything.
-    """
-    return self.call_key
-'''
+KEYS = function_text(
+    "key_of(self, text: str) -> str", "Say which key a call has.\n\nArgs:\n    text: Anything.", "return self.call_key"
+)
 KEEP = '''\
 def keep(path: str, text: str) -> int:
     """Add a line to a file, and say how many characters it has.

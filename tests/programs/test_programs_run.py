@@ -1,88 +1,74 @@
-"""A program calls functions by name: its value, its output, its errors, and its effects."""
+"""A program calls functions by name: its value, output, errors and effects, and the one question that it asks."""
 
 import json
 
-import pytest
-
+from agent_core import Decision
 from agent_core.base.events import Event
+from agent_core.interfaces.render.grant_question import grant_lines
+from agent_core.interfaces.spans import plain
 from tests.broker.servers import serving
 from tests.conftest import OpenDesk
 from tests.kit.desk import answers, ended
 from tests.kit.program import knapper
+from tests.kit.sources import function_text
 
 from .support import Person, lines, ran, ready
 
 
-@pytest.mark.parametrize(
-    ("code", "says"),
-    [
-        pytest.param("sum(count_vowels(word) for word in ['queueing', 'aha'])", "7", id="last-expression"),
-        pytest.param("total = count_vowels('aha')", "2\nKept", id="last-assignment"),
-        pytest.param("total = 0\nfor w in ['a', 'b']:\n    total += count_vowels(w)", "1\nKept", id="in-a-loop"),
-        pytest.param("print('hi')", "null\nIt printed:\n```\nhi\n```", id="what-it-printed"),
-        pytest.param("each(count_vowels, ['a', ('ee',), {'text': 'x'}])", "[1, 2, 0]", id="side-by-side"),
-        pytest.param(
-            "def f(a, b=5):\n    return a - b\neach(f, [1, (2, 3), {'b': 1, 'a': 9}, {}])[:3] + each(len, [{}])",
-            "[-4, -1, 8, 0]",
-            id="own-def",
-        ),
-        pytest.param("each(ping, [{}] * 2)", "[1, 1]", id="without-arguments"),
-        pytest.param(
-            "[str(row)[:20] for row in each(key_of, [{'text': 'a'}, {'nothing': 1}])][1]",
-            "`key_of` was not cal",
-            id="failures-as-values",
-        ),
-        pytest.param("list_functions(pattern='count_*')[:11]", '"1 function,', id="functions-of-the-host"),
-        pytest.param("key_of('a') == key_of('a')", "false", id="a-key-for-each-call"),
-        pytest.param("import time\ntime.time() < time.time()", "true", id="the-clock-goes-on"),
-        pytest.param("object", "This is no JSON", id="no-json"),
-        pytest.param("print('x' * 9_000)", "characters left out", id="cut-texts-say-how-much"),
-    ],
-)
-async def test_the_answer_is_its_value_with_what_it_printed(at_desk: OpenDesk, code: str, says: str) -> None:
-    (told,), _ = await ran(at_desk, code)
-    assert says in told
+async def test_the_answer_is_its_value_with_what_it_printed(at_desk: OpenDesk) -> None:
+    own = "def f(a, b=5):\n    return a - b\neach(f, [1, (2, 3), {'b': 1, 'a': 9}, {}])[:3] + each(len, [{}])"
+    failures = "[str(row)[:20] for row in each(key_of, [{'text': 'a'}, {'nothing': 1}])][1]"
+    says = {
+        "sum(count_vowels(word) for word in ['queueing', 'aha'])": "7",
+        "total = count_vowels('aha')": "2\nKept",
+        "total = 0\nfor w in ['a', 'b']:\n    total += count_vowels(w)": "1\nKept",
+        "print('hi')": "null\nIt printed:\n```\nhi\n```",
+        "each(count_vowels, ['a', ('ee',), {'text': 'x'}])": "[1, 2, 0]",
+        own: "[-4, -1, 8, 0]",
+        "each(ping, [{}] * 2)": "[1, 1]",  # without arguments
+        failures: "`key_of` was not cal",
+        "list_functions(pattern='count_*')[:11]": '"1 function,',  # of the host
+        "key_of('a') == key_of('a')": "false",
+        "import time\ntime.time() < time.time()": "true",
+        "object": "This is no JSON",
+        "print('x' * 9_000)": "characters left out",
+    }
+    told, _ = await ran(at_desk, *says)
+    assert [(code, text) for (code, said), text in zip(says.items(), told, strict=True) if said not in text] == []
 
 
-@pytest.mark.parametrize(
-    ("code", "says"),
-    [
-        pytest.param("count_vowels(", ["line 1"], id="syntax"),
-        pytest.param("count_vowel('a')\nnothing", ["line 1: there is no `count_vowel`", "`count_vowels`", "line 2"]),
-        pytest.param("count_vowels()\ncount_vowels(1, 2)", ["line 1: `count_vowels` lacks text", "line 2: "], id="few"),
-        pytest.param("count_vowels(txt='a')", ["txt"], id="wrong-name"),
-        pytest.param("count_vowels(text=[1, 2])", ["expected", "text"], id="wrong-type"),
-        pytest.param("import numpy\nfrom functions.letters import x", ["cannot import `numpy`", "called by name"]),
-        pytest.param("create_function('a', 'b')", ["`create_function` cannot be called in a program"], id="making"),
-        pytest.param("run_program('1')", ["`run_program` cannot be called in a program"], id="itself"),
-        pytest.param("delete_function('a')", ["`delete_function` cannot be called in a program"], id="deleting"),
-    ],
-)
-async def test_all_that_is_wrong_is_told_before_anything_runs(at_desk: OpenDesk, code: str, says: list[str]) -> None:
-    (told,), desk = await ran(at_desk, f"note('x')\n{code}", person=Person())
-    shifted = [text.replace("line 2", "line 3").replace("line 1", "line 2") for text in says]
-    assert told.startswith("The program was not run:")
-    assert [text for text in shifted if text not in told] == []
+async def test_all_that_is_wrong_is_told_before_anything_runs(at_desk: OpenDesk) -> None:
+    says = {
+        "count_vowels(": ["line 2"],
+        "count_vowel('a')\nnothing": ["line 2: there is no `count_vowel`", "`count_vowels`", "line 3"],
+        "count_vowels()\ncount_vowels(1, 2)": ["line 2: `count_vowels` lacks text", "line 3: "],
+        "count_vowels(txt='a')": ["txt"],
+        "count_vowels(text=[1, 2])": ["expected", "text"],
+        "import numpy\nfrom functions.letters import x": ["cannot import `numpy`", "called by name"],
+        "create_function('a', 'b')": ["`create_function` cannot be called in a program"],
+        "run_program('1')": ["`run_program` cannot be called in a program"],
+        "delete_function('a')": ["`delete_function` cannot be called in a program"],
+    }
+    told, desk = await ran(at_desk, *(f"note('x')\n{code}" for code in says), person=Person())
+    for text, (code, expected) in zip(told, says.items(), strict=True):
+        assert text.startswith("The program was not run:")
+        assert [each for each in expected if each not in text] == [], code
     assert lines(desk.workspace.root) == []
 
 
-@pytest.mark.parametrize(
-    ("code", "says"),
-    [
-        pytest.param("import os\nwhile True:\n    os.fork()", "in <module>: `os.fork()`", id="forks"),
-        pytest.param("def f():\n    f()\nf()", "RecursionError", id="calls-itself"),
-        pytest.param(
-            "for i in range(1_001):\n    r = count_vowels('a')", "1,000 calls, and this is one more", id="many"
-        ),
-        pytest.param("count_vowels(text={1, object()})", "cannot be sent as JSON", id="no-json"),
-        pytest.param("while True:\n    print('x' * 10_000)", "printed far more than", id="prints-without-end"),
-    ],
-)
-async def test_a_program_that_fails_says_what_it_had_called(at_desk: OpenDesk, code: str, says: str) -> None:
-    (told,), _ = await ran(at_desk, f"first = count_vowels('aha')\n{code}")
-    assert says in told
-    assert "1. count_vowels(text='aha') → 2" in told
-    assert told.endswith("Nothing was changed outside.")
+async def test_a_program_that_fails_says_what_it_had_called(at_desk: OpenDesk) -> None:
+    says = {
+        "import os\nwhile True:\n    os.fork()": "in <module>: `os.fork()`",
+        "def f():\n    f()\nf()": "RecursionError",
+        "for i in range(1_001):\n    r = count_vowels('a')": "1,000 calls, and this is one more",
+        "count_vowels(text={1, object()})": "cannot be sent as JSON",
+        "while True:\n    print('x' * 10_000)": "printed far more than",
+    }
+    many, _ = await ran(at_desk, *(f"first = count_vowels('aha')\n{code}" for code in says))
+    for told, (code, expected) in zip(many, says.items(), strict=True):
+        assert expected in told, code
+        assert "1. count_vowels(text='aha') → 2" in told
+        assert told.endswith("Nothing was changed outside.")
 
 
 async def test_an_error_says_what_was_changed_outside(at_desk: OpenDesk) -> None:
@@ -92,27 +78,35 @@ async def test_an_error_says_what_was_changed_outside(at_desk: OpenDesk) -> None
     assert lines(desk.workspace.root) == ["x"]
 
 
-async def test_names_are_kept_for_the_next_program_and_taken_back_by_undo(at_desk: OpenDesk) -> None:
-    told, desk = await ran(at_desk, "rows = [1, 2]\nwords = {'a': object()}", "rows.append(3)\nrows", "rows")
+async def test_names_are_kept_for_the_next_program_and_taken_back_by_undo_or_a_new_conversation(
+    at_desk: OpenDesk,
+) -> None:
+    desk = await ready(at_desk, "rows = [1, 2]\nwords = {'a': object()}", "rows.append(3)\nrows", *("rows",) * 2)
+    told = [answers(await desk.say("Go."))[0] for _ in range(3)]
     assert told[0].endswith("Kept for your next program: rows (2 items).")
     assert [text.splitlines()[0] for text in told[1:]] == ["[1, 2, 3]"] * 2
     for _ in range(2):
         await desk.agent.pop()
     kept = await desk.workspace.store.history(desk.agent.name, kinds=("kept",))
     assert [row.payload["values"] for row in kept] == [{"rows": "[1, 2]"}]
+    await desk.agent.begin_anew()
+    (anew,) = answers(await desk.say("Go."))
+    assert "there is no `rows`" in anew
 
 
-async def test_inner_calls_are_recorded_and_count_for_standing(at_desk: OpenDesk) -> None:
+async def test_inner_calls_are_recorded_with_their_number_and_count_for_standing(at_desk: OpenDesk) -> None:
     _, desk = await ran(at_desk, "count_vowels('aha')\ncount_vowels('b')")
     calls = await desk.workspace.functions.replays.of(None).calls("count_vowels")
     assert len(calls) == 2
     rows = await desk.workspace.store.history(desk.agent.name, kinds=("inner_call", "inner_result"))
     assert [(row.kind, row.payload["ordinal"]) for row in rows] == [
-        ("inner_call", 1),
-        ("inner_result", 1),
-        ("inner_call", 2),
-        ("inner_result", 2),
+        (kind, number) for number in (1, 2) for kind in ("inner_call", "inner_result")
     ]
+    root = desk.workspace.root
+    shown = [knapper("calls", "show", str(number), cwd=root).stdout for number in (1, 2)]
+    assert [f"call {number} of a program" in text for number, text in zip((1, 2), shown, strict=True)] == [True, True]
+    listed = json.loads(knapper("calls", "list", "count_vowels", "--json", cwd=root).stdout)
+    assert sorted(row["number_in_program"] for row in listed) == [1, 2]
 
 
 async def test_only_a_call_that_reaches_something_is_written_down_before_it_starts(at_desk: OpenDesk) -> None:
@@ -121,23 +115,6 @@ async def test_only_a_call_that_reaches_something_is_written_down_before_it_star
     rows = await desk.workspace.store.history(desk.agent.name, kinds=("inner_call", "inner_result"))
     computes, reaches = ([row.at for row in rows if row.payload["name"] == name] for name in ("count_vowels", "note"))
     assert (len({*computes}), len({*reaches})) == (1, 2)
-
-
-async def test_calls_show_says_which_call_of_its_program_one_was(at_desk: OpenDesk) -> None:
-    _, desk = await ran(at_desk, "count_vowels('aha')\ncount_vowels('queue')")
-    root = desk.workspace.root
-    shown = [knapper("calls", "show", str(number), cwd=root).stdout for number in (1, 2)]
-    assert [f"call {number} of a program" in text for number, text in zip((1, 2), shown, strict=True)] == [True, True]
-    listed = json.loads(knapper("calls", "list", "count_vowels", "--json", cwd=root).stdout)
-    assert sorted(row["number_in_program"] for row in listed) == [1, 2]
-
-
-async def test_names_are_gone_with_a_new_conversation(at_desk: OpenDesk) -> None:
-    desk = await ready(at_desk, "rows = [1, 2]", "rows")
-    await desk.say("Go.")
-    await desk.agent.begin_anew()
-    (told,) = answers(await desk.say("Go."))
-    assert "there is no `rows`" in told
 
 
 async def test_what_is_forgotten_is_in_no_name_and_no_record_of_a_program(at_desk: OpenDesk) -> None:
@@ -218,15 +195,11 @@ async def test_a_call_of_an_unknown_number_of_rows_is_refused_whole(at_desk: Ope
     assert lines(desk.workspace.root) == []
 
 
-PAYS = '''\
-def pay(self, address: str) -> int:
-    """Ask for a payment, once for a call.
-
-    Args:
-        address: Where.
-    """
-    return self.fetch(address, method="POST", headers={"Idempotency-Key": self.call_key}).status
-'''
+PAYS = function_text(
+    "pay(self, address: str) -> int",
+    "Ask for a payment, once for a call.\n\nArgs:\n    address: Where.",
+    'return self.fetch(address, method="POST", headers={"Idempotency-Key": self.call_key}).status',
+)
 
 
 async def test_a_granted_host_gets_the_key_of_the_call(at_desk: OpenDesk) -> None:
@@ -239,3 +212,31 @@ async def test_a_granted_host_gets_the_key_of_the_call(at_desk: OpenDesk) -> Non
         keys = [asked.headers.get("idempotency-key", "") for asked in server.asked]
     assert [len(key) for key in keys] == [32, 32]
     assert len({*keys}) == 2
+
+
+async def test_a_program_is_asked_for_once_before_it_runs(at_desk: OpenDesk) -> None:
+    person = Person()
+    _, desk = await ran(at_desk, "[note(text) for text in ('a', 'b', 'c')]", person=person)
+    (question,) = person.asked
+    assert "run_program asks, for the functions that it calls, to" in plain(grant_lines(question))
+    assert question.doubts == ("note, in up to 100 calls: read out/notes.txt; read and write out/notes.txt",)
+    assert lines(desk.workspace.root) == ["a", "b", "c"]
+
+
+async def test_a_yes_to_one_text_does_nothing_for_another(at_desk: OpenDesk) -> None:
+    person = Person()
+    await ran(at_desk, "note('a')", "note('b')", person=person)
+    assert [question.lines for question in person.asked] == [((1, "note('a')"),), ((1, "note('b')"),)]
+
+
+async def test_a_no_lets_nothing_run(at_desk: OpenDesk) -> None:
+    (told,), desk = await ran(at_desk, "count_vowels('a')\nnote('a')", person=Person(Decision("no")))
+    assert "The user was asked and said no." in told
+    assert lines(desk.workspace.root) == []
+    assert await desk.workspace.store.history(desk.agent.name, kinds=("inner_call",)) == []
+
+
+async def test_where_nobody_can_be_asked_each_call_says_so(at_desk: OpenDesk) -> None:
+    (told,), desk = await ran(at_desk, "note('a')")
+    assert "knapper functions grant note --write out/notes.txt" in told
+    assert lines(desk.workspace.root) == []

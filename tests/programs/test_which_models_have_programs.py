@@ -42,10 +42,13 @@ async def tried(at_desk: OpenDesk, mode: str, style: str, programs: str) -> tupl
     return desk, answers(await desk.say("Go."))
 
 
-@pytest.mark.parametrize("style", ["direct", "memgpt"])
 @pytest.mark.parametrize(
-    ("mode", "programs", "is_offered"),
-    [(NATIVE, "auto", True), (NATIVE, "on", True), (NATIVE, "off", False), (SMALL, "auto", False), (SMALL, "on", True)],
+    ("style", "mode", "programs", "is_offered"),
+    [
+        *(("direct", NATIVE, "auto", True), ("memgpt", NATIVE, "auto", True), ("memgpt", NATIVE, "on", True)),
+        *(("direct", NATIVE, "off", False), ("direct", SMALL, "auto", False), ("memgpt", SMALL, "auto", False)),
+        *(("direct", SMALL, "on", True), ("memgpt", SMALL, "on", True)),
+    ],
 )
 async def test_a_model_is_offered_programs_as_its_settings_say(
     at_desk: OpenDesk, style: str, mode: str, programs: str, *, is_offered: bool

@@ -6,6 +6,7 @@ from typing import Any
 from tests.conftest import OpenDesk
 from tests.kit import Repeat, Say, Script, Wanted
 from tests.kit.desk import Desk
+from tests.kit.sources import function_text
 from tests.kit.steps import Predicate
 
 PART = '''\
@@ -31,27 +32,20 @@ def part(whole: int, among: int) -> float:
     return whole / among
 '''
 PART_OTHERWISE = PART.replace("return whole / among", "return 1 * whole / among")
-CALLERS = '''\
-from functions.parts import part
-
-
-def by_import(whole: int) -> float:
-    """Share among two.
-
-    Args:
-        whole: What there is.
-    """
-    return part(whole, 2)
-
-
-def by_self(self, whole: int) -> float:
-    """Share among four.
-
-    Args:
-        whole: What there is.
-    """
-    return self.call("part", whole=whole, among=4)
-'''
+CALLERS = "from functions.parts import part\n\n\n" + "\n\n".join(
+    [
+        function_text(
+            "by_import(whole: int) -> float",
+            "Share among two.\n\nArgs:\n    whole: What there is.",
+            "return part(whole, 2)",
+        ),
+        function_text(
+            "by_self(self, whole: int) -> float",
+            "Share among four.\n\nArgs:\n    whole: What there is.",
+            'return self.call("part", whole=whole, among=4)',
+        ),
+    ]
+)
 FILES = {"parts.py": PART, "users.py": CALLERS}
 FEW = {"standing__quarantine_failures": 3, "standing__trusted_calls": 3, "standing__trusted_days": 0}
 

@@ -28,30 +28,28 @@ async def test_failures_in_a_row_take_a_function_out_of_sight_and_tell_why(at_de
     assert await standing_of(desk) == "quarantined"
 
 
-async def test_a_new_conversation_does_not_show_what_is_in_quarantine(at_desk: OpenDesk) -> None:
-    desk, _ = await in_quarantine(at_desk, Expect(Say("Hm."), hides("part"), shows("by_import")))
+async def test_a_new_conversation_does_not_show_what_is_in_quarantine_even_if_it_is_kept_at_hand(
+    at_desk: OpenDesk,
+) -> None:
+    desk, _ = await in_quarantine(at_desk, *[Expect(Say("Hm."), hides("part"), shows("by_import"))] * 2)
     await desk.agent.begin_anew()
-    await desk.say("Again.")
+    assert answers(await desk.say("Again.")) == []
+    await desk.agent.keep("part")
+    await desk.agent.begin_anew()
+    assert answers(await desk.say("Again.")) == []
 
 
-async def test_a_function_in_quarantine_answers_a_call_with_why_and_what_to_do(at_desk: OpenDesk) -> None:
-    desk, _ = await in_quarantine(at_desk, Ask(part(4, 2)))
-    (answer,) = answers(await desk.say("Again."))
+async def test_a_function_in_quarantine_answers_why_and_is_told_once_and_others_use_it(at_desk: OpenDesk) -> None:
+    uses = [Wanted("by_import", {"whole": 5}), Wanted("by_self", {"whole": 6})]
+    unfit = Ask(Wanted("part", {"whole": 1}))
+    desk, _ = await in_quarantine(at_desk, Ask(part(4, 2)), Say("Hm."), unfit, Say("Hm."), Ask(*uses))
+    events = await desk.say("Again.")
+    (answer,) = answers(events)
     assert answer.startswith("`part` was not called: it is quarantined")
     assert all(said in answer for said in ("ZeroDivisionError", "edit_function", "introspect_function"))
     assert (await desk.workspace.functions.introspect("part")).statistics.totals.calls == 3
-
-
-async def test_functions_that_use_one_in_quarantine_still_work(at_desk: OpenDesk) -> None:
-    uses = [Wanted("by_import", {"whole": 5}), Wanted("by_self", {"whole": 6})]
-    desk, _ = await in_quarantine(at_desk, Ask(*uses))
-    assert sorted(said.partition("\n")[0] for said in answers(await desk.say("Again."))) == ["1.5", "2.5"]
-
-
-async def test_the_human_is_told_once_and_the_standing_lasts(at_desk: OpenDesk) -> None:
-    desk, _ = await in_quarantine(at_desk, Ask(part(4, 2)), Say("Hm."), Ask(Wanted("part", {"whole": 1})), Say("Hm."))
-    events = [*await desk.say("Again."), *await desk.say("And again.")]
-    assert of(Quarantined, events) == []
+    assert of(Quarantined, [*events, *await desk.say("And again.")]) == []
+    assert sorted(said.partition("\n")[0] for said in answers(await desk.say("Use it."))) == ["1.5", "2.5"]
     await desk.workspace.functions.call("part", {"whole": 4, "among": 2})
     assert await standing_of(desk) == "quarantined"
 
@@ -88,20 +86,17 @@ async def test_a_release_by_another_process_is_seen_at_the_next_turn(at_desk: Op
     assert [version for version, _ in released] == [news.version]
 
 
-async def test_a_release_holds_at_once_where_it_was_given(at_desk: OpenDesk) -> None:
+async def test_a_release_holds_at_once_where_it_was_given_and_only_what_is_in_quarantine_has_one(
+    at_desk: OpenDesk,
+) -> None:
     desk, _ = await in_quarantine(at_desk)
     shop = desk.workspace.functions
     await shop.release("part")
     assert not shop.quarantine.holds(shop.registry.snapshot().functions["part"])
     assert await standing_of(desk) == "trial"
-
-
-async def test_only_what_is_in_quarantine_can_be_released(at_desk: OpenDesk) -> None:
-    desk = await workplace(at_desk, [])
-    with pytest.raises(UsageError, match="not quarantined"):
-        await desk.workspace.functions.release("part")
-    with pytest.raises(UsageError, match="no function"):
-        await desk.workspace.functions.release("nothing")
+    for name, says in (("part", "not quarantined"), ("nothing", "no function")):
+        with pytest.raises(UsageError, match=says):
+            await shop.release(name)
 
 
 @pytest.mark.parametrize(
@@ -131,10 +126,3 @@ async def test_examples_run_by_the_gate_and_tests_are_no_real_calls(at_desk: Ope
         await desk.workspace.functions.test("part", {"whole": 1, "among": among})
     found = await desk.workspace.functions.introspect("part")
     assert (found.standing, found.statistics.totals.calls) == ("trial", 0)
-
-
-async def test_the_model_cannot_reach_one_in_quarantine_that_it_keeps_at_hand(at_desk: OpenDesk) -> None:
-    desk, _ = await in_quarantine(at_desk, Expect(Say("Gone."), hides("part")))
-    await desk.agent.keep("part")
-    await desk.agent.begin_anew()
-    assert answers(await desk.say("Again.")) == []

@@ -2,8 +2,6 @@
 
 from dataclasses import replace
 
-import pytest
-
 from agent_core.base.settings import StandingSettings
 from agent_core.registry.standing import Standing, is_unused, standing, summed
 from agent_core.storage import Stats
@@ -19,48 +17,42 @@ def calls(holding: int = 0, days: float = 0, worst: int = 0) -> Stats:
     return replace(NONE, calls=holding + worst, holding=holding, worst=worst, since=since, worked=worked)
 
 
-@pytest.mark.parametrize(
-    ("given", "stats", "now"),
-    [
-        pytest.param("draft", None, "draft", id="a draft nobody called"),
-        pytest.param("trial", None, "trial", id="one on trial nobody called"),
-        pytest.param("draft", calls(1), "draft", id="one return short of trial"),
-        pytest.param("draft", calls(2), "trial", id="a draft that returned often enough"),
-        pytest.param("trial", calls(3, 3), "trial", id="one return short of trust"),
-        pytest.param("trial", calls(4, 2.99), "trial", id="a moment short of trust"),
-        pytest.param("trial", calls(4, 3), "trusted", id="trusted"),
-        pytest.param("draft", calls(4, 3), "trusted", id="a draft that earned trust"),
-        pytest.param("trial", calls(0, worst=2), "trial", id="one failure short of quarantine"),
-        pytest.param("trial", calls(0, worst=3), "quarantined", id="quarantined"),
-        pytest.param("draft", calls(0, worst=3), "quarantined", id="a draft in quarantine"),
-        pytest.param("trial", calls(9, 9, worst=3), "quarantined", id="only a human releases it"),
-        pytest.param("trial", calls(4, 3, worst=2), "trusted", id="failures long made good"),
-    ],
-)
-def test_standing_moves_by_recorded_calls_at_every_boundary(given: Standing, stats: Stats | None, now: str) -> None:
-    assert standing(given, stats, RULES) == now
+def test_standing_moves_by_recorded_calls_at_every_boundary() -> None:
+    cases: list[tuple[Standing, Stats | None, str]] = [
+        ("draft", None, "draft"),  # a draft nobody called
+        ("trial", None, "trial"),  # one on trial nobody called
+        ("draft", calls(1), "draft"),  # one return short of trial
+        ("draft", calls(2), "trial"),  # a draft that returned often enough
+        ("trial", calls(3, 3), "trial"),  # one return short of trust
+        ("trial", calls(4, 2.99), "trial"),  # a moment short of trust
+        ("trial", calls(4, 3), "trusted"),  # trusted
+        ("draft", calls(4, 3), "trusted"),  # a draft that earned trust
+        ("trial", calls(0, worst=2), "trial"),  # one failure short of quarantine
+        ("trial", calls(0, worst=3), "quarantined"),  # quarantined
+        ("draft", calls(0, worst=3), "quarantined"),  # a draft in quarantine
+        ("trial", calls(9, 9, worst=3), "quarantined"),  # only a human releases it
+        ("trial", calls(4, 3, worst=2), "trusted"),  # failures long made good
+    ]
+    for given, stats, now in cases:
+        assert standing(given, stats, RULES) == now, given
 
 
 def test_a_rule_of_nought_failures_puts_nothing_in_quarantine() -> None:
     assert standing("trial", calls(worst=99), RULES.model_copy(update={"quarantine_failures": 0})) == "trial"
 
 
-@pytest.mark.parametrize(
-    ("joined", "called", "days", "unused"),
-    [
-        pytest.param(0, None, 9.99, False, id="joined not so long ago"),
-        pytest.param(0, None, 10, True, id="never called since it joined"),
-        pytest.param(0, 5, 14.99, False, id="called not so long ago"),
-        pytest.param(0, 5, 15, True, id="not called for long"),
-        pytest.param(8, 5, 15, False, id="a new version counts from its joining"),
-    ],
-)
-def test_a_function_is_unused_so_many_days_after_its_last_call(
-    joined: float, called: float | None, days: float, *, unused: bool
-) -> None:
-    at = None if called is None else called * DAY
-    assert is_unused(joined * DAY, at, days * DAY, RULES) is unused
-    assert not is_unused(0, None, 1e12, RULES.model_copy(update={"retire_days": 0}))
+def test_a_function_is_unused_so_many_days_after_its_last_call() -> None:
+    cases: list[tuple[float, float | None, float, bool]] = [
+        (0, None, 9.99, False),  # joined not so long ago
+        (0, None, 10, True),  # never called since it joined
+        (0, 5, 14.99, False),  # called not so long ago
+        (0, 5, 15, True),  # not called for long
+        (8, 5, 15, False),  # a new version counts from its joining
+    ]
+    for joined, called, days, unused in cases:
+        at = None if called is None else called * DAY
+        assert is_unused(joined * DAY, at, days * DAY, RULES) is unused, joined
+        assert not is_unused(0, None, 1e12, RULES.model_copy(update={"retire_days": 0})), joined
 
 
 def test_versions_are_summed_and_a_row_is_that_of_the_one_called_last() -> None:

@@ -3,8 +3,6 @@
 import json
 from pathlib import Path
 
-import pytest
-
 from agent_core.base.settings import StandingSettings
 from agent_core.registry.standing import standing
 from agent_core.storage import Stats
@@ -84,16 +82,18 @@ def test_a_script_rates_a_function_and_the_next_context_says_so(tmp_path: Path) 
     assert knapper("functions", "good", "nothing", cwd=tmp_path).returncode == 2
 
 
-def test_at_the_prompt_the_last_call_is_rated(tmp_path: Path) -> None:
+def test_at_the_prompt_the_last_call_is_rated_be_it_the_agents_or_the_users(tmp_path: Path) -> None:
     (tmp_path / "functions").mkdir()
     (tmp_path / "knapper.toml").touch()
-    (tmp_path / "functions" / "words.py").write_text(COUNT_VOWELS)
-    with prompt([COUNT, Say("Once."), Expect(Say("Fine."), contains("takes that back: they are right"))], tmp_path) as (
-        screen,
-        _model,
-    ):
+    (tmp_path / "functions" / "words.py").write_text(COUNT_VOWELS + "\n\n" + COUNT_VOWELS.replace("_vowels", "_them"))
+    fine = Expect(Say("Fine."), contains("takes that back: they are right"))
+    with prompt([COUNT, Say("Once."), fine], tmp_path) as (screen, _model):
         screen.line("/good")
         screen.wait_for("No function was called in this session")
+        screen.line('/call count_them("aha")')
+        screen.wait_for("count_them(text='aha')")
+        screen.line("/good")
+        screen.wait_for("count_them is rated good")
         screen.line("Count.")
         screen.wait_for("count_vowels(text='yes') → 1")
         screen.wait_for("Once.")
@@ -105,30 +105,13 @@ def test_at_the_prompt_the_last_call_is_rated(tmp_path: Path) -> None:
         screen.wait_for("Fine.")
 
 
-def test_at_the_prompt_a_call_that_the_user_typed_is_rated_if_it_was_the_last(tmp_path: Path) -> None:
-    (tmp_path / "functions").mkdir()
-    (tmp_path / "knapper.toml").touch()
-    (tmp_path / "functions" / "words.py").write_text(COUNT_VOWELS + "\n\n" + COUNT_VOWELS.replace("_vowels", "_them"))
-    with prompt([COUNT, Say("Once.")], tmp_path) as (screen, _model):
-        screen.line('/call count_them("aha")')
-        screen.wait_for("count_them(text='aha')")
-        screen.line("/good")
-        screen.wait_for("count_them is rated good")
-        screen.line("Count.")
-        screen.wait_for("Once.")
-        screen.line("/good")
-        screen.wait_for("count_vowels is rated good")
-
-
-@pytest.mark.parametrize(
-    ("calls", "days", "doubted", "trusted"),
-    [
+def test_open_doubts_double_what_trust_takes() -> None:
+    cases: list[tuple[int, int, bool, bool]] = [
         (20, 7, False, True),
         (20, 7, True, False),
         (40, 7, True, False),
         (40, 14, True, True),
-    ],
-)
-def test_open_doubts_double_what_trust_takes(calls: int, days: int, doubted: bool, trusted: bool) -> None:
-    stats = Stats("f", "v", calls, calls, 0, 0, calls, 0.0, days * 86_400.0, 1.0, since=0.0, worked=days * 86_400.0)
-    assert (standing("trial", stats, StandingSettings(), is_doubted=doubted) == "trusted") == trusted
+    ]
+    for calls, days, doubted, trusted in cases:
+        stats = Stats("f", "v", calls, calls, 0, 0, calls, 0.0, days * 86_400.0, 1.0, since=0.0, worked=days * 86_400.0)
+        assert (standing("trial", stats, StandingSettings(), is_doubted=doubted) == "trusted") == trusted, calls

@@ -1,0 +1,31 @@
+"""A workspace for work on functions, without an agent: a new one per test, one sandbox per file."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from agent_core.functions.sandbox_client import SandboxClient
+from agent_core.functions.service import FunctionService
+from tests.functions.support import Room, a_cage, room
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def sandbox() -> AsyncIterator[SandboxClient]:
+    """The sandbox for all tests of a file."""
+    async with a_cage() as opened:
+        yield opened
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def here(tmp_path: Path, sandbox: SandboxClient) -> AsyncIterator[Room]:
+    """An empty workspace in the test's folder."""
+    async with room(tmp_path, sandbox) as opened:
+        yield opened
+
+
+@pytest.fixture
+def shop(here: Room) -> FunctionService:
+    """The function service of the workspace."""
+    return here.shop

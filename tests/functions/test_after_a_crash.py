@@ -1,0 +1,90 @@
+"""A process was killed between the file and its rows: the next start finishes the change, under its author's name."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agent_core.functions.sandbox_client import SandboxClient
+from agent_core.registry.source import hash_of
+from agent_core.storage import BeginWrite
+from tests.functions.support import room
+from tests.kit.desk import VOWELS
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+OTHER = VOWELS.replace("count_vowels", "count_more")
+EDITED = VOWELS.replace("aeiou", "aieou")
+BOTH = f"{VOWELS}\n\n{OTHER}"
+
+
+async def crashed(root: Path, sandbox: SandboxClient, before: str | None, after: str | None) -> None:
+    """Create a workspace as a kill leaves it: the intent exists, the file is written, the rows are missing."""
+    file = root / "functions" / "letters.py"
+    file.parent.mkdir(exist_ok=True)
+    if before is not None:
+        file.write_text(before)
+    async with room(root, sandbox) as here:
+        version, expected = (hash_of(text) if text is not None else None for text in (after, before))
+        await here.store.apply([BeginWrite("functions/letters.py", version, after, expected)])
+    file.write_text(after) if after is not None else file.unlink()
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "by"),
+    [
+        pytest.param(None, VOWELS, {"count_vowels": "agent"}, id="created"),
+        pytest.param(VOWELS, EDITED, {"count_vowels": "agent"}, id="changed"),
+        pytest.param(VOWELS, BOTH, {"count_vowels": "human", "count_more": "agent"}, id="beside-a-humans"),
+    ],
+)
+async def test_verdict_and_version_of_a_finished_write_are_both_the_agents(
+    tmp_path: Path, sandbox: SandboxClient, before: str | None, after: str, by: dict[str, str]
+) -> None:
+    await crashed(tmp_path, sandbox, before, after)
+    async with room(tmp_path, sandbox) as here:
+        rows = (await here.shop.list()).functions
+        assert {row.name: row.source for row in rows} == by
+        newest = (await here.shop.introspect("count_vowels")).versions[-1]
+        assert (newest.by, newest.reason) == ("agent", "finished after an interruption")
+        assert await here.store.open_writes() == []
+
+
+async def test_a_file_that_an_agent_had_deleted_is_gone_in_its_name(tmp_path: Path, sandbox: SandboxClient) -> None:
+    await crashed(tmp_path, sandbox, VOWELS, None)
+    async with room(tmp_path, sandbox) as here:
+        assert here.shop.names() == []
+        assert (await here.store.module_history("letters"))[-1].by == "agent"
+
+
+def never_written(file: Path) -> None:
+    file.write_text(VOWELS)
+
+
+def saved_by_a_human(file: Path) -> None:
+    file.write_text(BOTH)
+
+
+@pytest.mark.parametrize("then", [never_written, saved_by_a_human], ids=lambda then: then.__name__)
+async def test_a_write_that_was_not_done_is_given_up_and_the_file_stays(
+    tmp_path: Path, sandbox: SandboxClient, then: Callable[[Path], None]
+) -> None:
+    await crashed(tmp_path, sandbox, VOWELS, EDITED)
+    then(file := tmp_path / "functions" / "letters.py")
+    text = file.read_text()
+    async with room(tmp_path, sandbox) as here:
+        assert file.read_text() == text
+        rows = (await here.shop.list()).functions
+        assert {row.source for row in rows} == {"human"}
+        assert await here.store.open_writes() == []
+
+
+async def test_an_agents_function_stays_its_own_when_a_human_saves_a_neighbour_while_nothing_runs(
+    tmp_path: Path, sandbox: SandboxClient
+) -> None:
+    await crashed(tmp_path, sandbox, None, VOWELS)
+    async with room(tmp_path, sandbox):
+        pass
+    (tmp_path / "functions" / "letters.py").write_text(BOTH)
+    async with room(tmp_path, sandbox) as here:
+        rows = (await here.shop.list()).functions
+        assert {row.name: row.source for row in rows} == {"count_vowels": "agent", "count_more": "human"}

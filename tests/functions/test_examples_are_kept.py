@@ -1,0 +1,209 @@
+"""Examples are a ratchet: a removal is named and needs a reason, an added one must hold, a confirmed one is marked."""
+
+from typing import Any
+
+import pytest
+
+from agent_core.functions.gate import Candidate, GivenExample
+from agent_core.functions.service import Author
+from agent_core.functions.service.judgment import Judgment
+from tests.functions.support import Room
+from tests.kit.desk import VOWELS
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+TALLY = VOWELS.replace("count_vowels", "tally").replace(
+    "Count the vowels in a text.", "Count the open sounds in a text."
+)  # promises no definite results
+AGENT = Author("agent", turn="t1", model="m1")
+FIVE = '    >>> tally("queueing")\n    5\n'
+THREE = '    >>> tally("rhythms")\n    0\n    >>> tally("banana")\n    3\n'
+PLUS = TALLY.replace("return sum(", "return 1 + sum(").replace("    5\n", "    6\n").replace("    0\n", "    1\n")
+
+
+def codes(verdict: Judgment, severity: str = "refuses") -> list[str]:
+    return [each.code for each in verdict.problems if each.severity == severity]
+
+
+def fix(verdict: Judgment) -> str:
+    return next(each.fix or "" for each in verdict.problems if each.code == "example-dropped")
+
+
+def told(verdict: Judgment) -> str:
+    return next(each.message for each in verdict.problems if each.code == "example-dropped")
+
+
+LOSSES = [
+    pytest.param(TALLY.replace(FIVE, THREE), '`tally("queueing")` → `5`', id="gone"),
+    pytest.param(PLUS, '`tally("queueing")` → `5`, now `6`', id="another-result"),
+]
+
+
+@pytest.mark.parametrize(("code", "says"), LOSSES)
+async def test_an_example_that_an_agent_drops_is_named_and_goes_only_with_a_reason(
+    here: Room, code: str, says: str
+) -> None:
+    await here.save(TALLY)
+    verdict = await here.shop.replace("tally", code, author=AGENT)
+    assert (verdict.admitted, codes(verdict)) == (False, ["example-dropped"])
+    assert all(each.evidence for each in verdict.problems)
+    assert says in told(verdict)
+    assert "say why in `reason`" in fix(verdict)
+    assert here.letters.read_text() == TALLY
+    assert await here.shop.pending("tally") is not None
+    verdict = await here.shop.replace("tally", code, reason="the rule is another now", author=AGENT)
+    assert (verdict.admitted, codes(verdict, "warns")[-1:]) == (True, ["example-dropped"])
+    assert "reason" not in fix(verdict)
+    last = (await here.shop.history.of("tally")).versions[-1]
+    assert last.version.row.reason == "the rule is another now"
+    assert [says in text for text in last.dropped] == [True]
+
+
+async def test_only_the_version_that_dropped_an_example_is_said_to_have_done_so(here: Room) -> None:
+    await here.save(TALLY.replace(FIVE, THREE))
+    await here.save(TALLY.replace(FIVE, FIVE + THREE))
+    await here.save(TALLY.replace(FIVE, THREE))  # the first version again, with its hash
+    found = (await here.shop.history.of("tally")).versions
+    assert [len(one.dropped) for one in found] == [0, 0, 1]
+
+
+async def test_a_reason_given_once_goes_on_with_the_candidate_that_stands_refused(here: Room) -> None:
+    await here.save(TALLY)
+    flawed = TALLY.replace(FIVE, THREE.replace("    3\n", "    4\n"))
+    assert not (await here.shop.replace("tally", flawed, reason="a better case", author=AGENT)).admitted
+    verdict = await here.shop.edit("tally", "    4\n", "    3\n", author=AGENT)
+    assert (verdict.admitted, (await here.held("tally"))["by"]) == (True, ["human", "agent"])
+
+
+async def test_an_example_that_is_only_written_otherwise_or_rolled_back_is_not_dropped(here: Room) -> None:
+    for code in (
+        TALLY.replace('("queueing")', "('queueing')"),
+        TALLY.replace(FIVE, THREE + FIVE),  # more of them
+        TALLY.replace(FIVE, f"    >>> unrelated = 1\n{FIVE}"),
+        TALLY.replace(FIVE, "").replace("    0\n", f"    0\n{FIVE}"),  # another order
+    ):
+        await here.save(TALLY)
+        for verdict in (await here.shop.replace("tally", code, author=AGENT), await here.shop.rollback("tally")):
+            assert (verdict.admitted, "example-dropped" in codes(verdict, "warns")) == (True, False), code
+        assert here.letters.read_text() == TALLY
+
+
+async def test_a_humans_save_that_drops_an_example_is_taken_and_told_at_once(here: Room) -> None:
+    heard: list[Any] = []
+    await here.save(TALLY)
+    here.shop.on_change(heard.append)
+    await here.save(TALLY.replace(FIVE, THREE))
+    assert [list(event.noted) for event in heard] == [["tally"]]
+    assert '`tally("queueing")` → `5`' in heard[0].noted["tally"]
+    assert "is gone" in here.shop.tell_changes(heard)
+    assert (await here.shop.history.of("tally")).versions[-1].dropped
+
+
+WIDER = (
+    TALLY.replace("(text: str)", "(text: str, letters: str)")
+    .replace("look at.\n", "look at.\n        letters: What to count.\n")
+    .replace('in "aeiou"', "in letters")
+    .replace("a, e, i, o or u", "among them")
+)
+FIRST = WIDER.replace('("queueing")', '("queueing", "u")').replace("    5\n", "    2\n")
+
+
+async def test_examples_that_a_new_signature_makes_unfit_are_replaced_by_as_many(here: Room) -> None:
+    await here.save(TALLY)
+    fewer = FIRST.replace('    >>> tally("rhythm")\n    0\n', "")
+    verdict = await here.shop.replace("tally", fewer, author=AGENT)
+    assert (verdict.admitted, sorted(codes(verdict))) == (False, ["example-dropped", "too-few-examples"])
+    verdict = await here.shop.replace("tally", FIRST.replace('("rhythm")', '("rhythm", "u")'), author=AGENT)
+    assert (verdict.admitted, codes(verdict)) == (True, [])
+
+
+async def test_an_argument_that_may_be_less_than_before_takes_no_example_away(here: Room) -> None:
+    await here.save(TALLY)
+    narrow = 'text: Literal["rhythm", "rhythms", "banana"]'
+    code = "from typing import Literal\n\n\n" + TALLY.replace(FIVE, THREE).replace("text: str", narrow)
+    verdict = await here.shop.replace("tally", code, author=AGENT)
+    assert (verdict.admitted, codes(verdict)) == (False, ["example-dropped"])
+    assert '`tally("queueing")` → `5`' in told(verdict)
+
+
+async def test_an_example_that_was_kept_changes_by_confirming_only_with_a_reason(here: Room) -> None:
+    await here.save(TALLY)
+    body = ("return sum(", "return 1 + sum(")
+    assert codes(await here.shop.edit("tally", *body, author=AGENT)) == ["example-disagrees"] * 2
+    refused = await here.shop.confirm("tally", author=AGENT)
+    assert (refused.admitted, codes(refused), here.letters.read_text()) == (False, ["example-dropped"], TALLY)
+    verdict = await here.shop.confirm("tally", reason="counts from one now", author=AGENT)
+    assert (verdict.admitted, len(verdict.confirmed)) == (True, 2)
+    assert here.letters.read_text() == PLUS
+    assert (await here.shop.history.of("tally")).versions[-1].version.row.reason == "counts from one now"
+
+
+@pytest.mark.parametrize("by", ["agent", "human"])
+async def test_a_confirmed_result_stays_marked_while_its_example_stays(here: Room, by: str) -> None:
+    await here.shop.create("tally", TALLY.replace("    5\n", "    4\n"), "letters", author=AGENT)
+    await here.shop.confirm("tally", author=AGENT)
+    again = TALLY.replace("Count the", "Number the")
+    if by == "agent":
+        await here.shop.replace("tally", again, author=AGENT)
+    else:
+        await here.save(again)
+    await here.shop.edit("tally", FIVE, THREE, reason="plainer", author=AGENT)
+    marked = [row.confirmed for row in (await here.shop.history.of("tally")).versions]
+    assert marked == [('tally("queueing")',)] * 2 + [()]
+    await here.shop.rollback("tally", "1", author=AGENT)
+    verdict = (await here.shop.introspect("tally")).verdict
+    assert verdict is not None
+    assert verdict.confirmed == ('tally("queueing")',)
+
+
+async def test_an_example_is_written_into_the_docstring_and_nothing_else_is_touched(here: Room) -> None:
+    shown = '"""Halve it.\n\n    >>> half(4)\n    2'
+    six = "    >>> half(6)\n    3\n"
+    error = "TypeError: unsupported operand type(s) for //: 'str' and 'int'"
+    for docstring, call, expected, added in (
+        (f'{shown}\n    """', "half(6)", "3", six),
+        ('"""Halve it."""', ">>> half(6)", "3", six),
+        ("'Halve it.'", "half(6)", "3", six),
+        ('r"""Halve\\it."""', "half(-7)", "-4", "    >>> half(-7)\n    -4\n"),
+        (f'{shown}"""', "half( 6 )", "3", "    >>> half( 6 )\n    3\n"),
+        ('"""Halve it."""', "half('6')", error, "TypeError"),
+    ):
+        head = "# mine\nLIMIT = 3  # kept\n\n\ndef half(n):  # no hints\n    "
+        await here.save(f"{head}{docstring}\n    return n//2\n")
+        verdict = await here.shop.add_example("half", call, expected)
+        assert verdict.admitted, verdict
+        now = here.letters.read_text()
+        assert (added in now, now.startswith(head), now.endswith("\n    return n//2\n")) == (True, True, True), now
+        assert (await here.shop.test("half")).examples[-1].agreed
+
+
+async def test_an_example_that_cannot_be_kept_is_refused_and_leaves_the_function(here: Room) -> None:
+    await here.save(TALLY)
+    for call, expected, *says in (
+        ('tally("banana")', "4", "you wrote `4`, it returned `3`"),
+        ("tally( 'queueing')", "5", "has that example already"),
+        ('tally("rhythm")', "1", "has that example already", "gives `0`"),
+        ("len('a')", "1", "does not call `tally`"),
+        ("tally(", "1", "is an expression"),
+        ("tally(3)", "1", "AttributeError"),
+    ):
+        verdict = await here.shop.add_example("tally", call, expected, author=AGENT)
+        assert (verdict.admitted, [part for part in says if part not in verdict.error]) == (False, []), verdict.error
+        assert (here.letters.read_text(), await here.shop.pending("tally")) == (TALLY, None)
+
+
+async def test_given_examples_are_kept_in_the_docstring_where_it_has_too_few(here: Room) -> None:
+    few = TALLY.replace(FIVE, "")
+    three = GivenExample('tally("banana")', "3", None)
+    for code, given, kept in (
+        (few, three, True),
+        (TALLY, three, False),
+        (few, GivenExample('tally("banana") / 7', "0.43", 0.01), True),
+    ):
+        candidate = Candidate("tally", code, "letters", examples=(given,))
+        verdict = await here.shop.make(await here.shop.plans.create(candidate, AGENT), AGENT)
+        assert isinstance(verdict, Judgment)
+        assert verdict.admitted, verdict
+        calls = [example.call for example in here.shop.registry.snapshot().functions["tally"].examples]
+        assert (given.call in calls) is kept
+        assert all(each.agreed for each in (await here.shop.test("tally")).examples)
+        await here.shop.delete("tally")

@@ -1,0 +1,155 @@
+"""Modules that import each other arrive in any order, and the schema of a type follows the module that defines it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_core import Workspace
+from tests.kit.sources import function_text
+
+DOUBLE = 'def double(n: int) -> int:\n    """Double a number.\n\n    >>> double(2)\n    4\n    """\n    return 2 * n\n'
+USER = (
+    "from functions.parts import double\n\n\ndef quadruple(n: int) -> int:\n"
+    '    """Take a number four times.\n\n    >>> quadruple(2)\n    8\n    """\n    return double(double(n))\n'
+)
+CHAIN = "from functions.a_user import quadruple\n\n\n" + USER.split("\n\n\n")[1].replace(
+    "double(double(n))", "quadruple(n)"
+).replace("def quadruple", "def once_more").replace(">>> quadruple", ">>> once_more")
+
+
+async def test_a_folder_taken_over_whole_offers_what_imports_its_neighbours(tmp_path: Path) -> None:
+    write(tmp_path, a_chain=CHAIN, a_user=USER, parts=DOUBLE)
+    async with Workspace.open(tmp_path) as workspace:
+        assert workspace.functions.names() == ["double", "once_more", "quadruple"]
+        assert workspace.functions.rejected() == ()
+
+
+async def test_a_file_that_came_before_what_it_imports_is_taken_when_that_comes(tmp_path: Path) -> None:
+    async with Workspace.open(tmp_path) as workspace:
+        await workspace.functions.saved(write(tmp_path, user=USER))
+        assert workspace.functions.names() == []
+        await workspace.functions.saved(write(tmp_path, parts=DOUBLE))
+        assert workspace.functions.names() == ["double", "quadruple"]
+
+
+async def test_files_that_need_each_other_s_new_version_are_taken_together(tmp_path: Path) -> None:
+    write(tmp_path, parts=DOUBLE, user=USER)
+    async with Workspace.open(tmp_path) as workspace:
+        renamed = write(tmp_path, parts=DOUBLE.replace("double", "twice"), user=USER.replace("double", "twice"))
+        await workspace.functions.saved(renamed)
+        assert workspace.functions.names() == ["quadruple", "twice"]
+        assert workspace.functions.rejected() == ()
+
+
+async def test_a_neighbor_of_the_same_save_is_no_package_and_how_to_import_it_is_told(tmp_path: Path) -> None:
+    async with Workspace.open(tmp_path) as workspace:
+        user = USER.replace("from functions.parts import", "from parts import")
+        await workspace.functions.saved(write(tmp_path, a_user=user, parts=DOUBLE))
+        assert workspace.functions.names() == ["double"]
+        await workspace.functions.saved(write(tmp_path, b_user=USER.replace("parts", "nowhere").replace("quadr", "o")))
+        assert workspace.functions.names() == ["double"]
+        problem = next(each for each in workspace.functions.rejected() if "a_user" in each.where.path)
+        assert {each.code for each in workspace.functions.rejected()} == {"import-fails"}
+        assert "`from functions" in (problem.fix or "")
+
+
+async def test_of_a_file_that_cannot_be_imported_only_what_keeps_it_out_is_told(tmp_path: Path) -> None:
+    bare = "import json\n\n\ndef shout(text):\n    return text.upper()\n"
+    async with Workspace.open(tmp_path) as workspace:
+        await workspace.functions.saved(write(tmp_path, mine=bare))
+        assert workspace.functions.names() == ["shout"]
+        await workspace.functions.saved(write(tmp_path, mine=bare.replace("json", "json.nowhere")))
+        assert {problem.code for problem in workspace.functions.rejected()} == {"import-fails"}
+
+
+SHAPES = '''\
+"""Shapes of a shop."""
+
+from dataclasses import dataclass
+
+
+@dataclass
+class Order:
+    """An order.
+
+    Attributes:
+        count: How many.
+    """
+
+    count: int
+'''
+MADE = """\
+from dataclasses import make_dataclass
+
+Order = make_dataclass("Order", [("count", int)])
+"""
+SEND = "from functions.shapes import Order\n\n\n" + function_text(
+    "send(order: Order) -> int",
+    "Send an order.\n\nArgs:\n    order: What to send.",
+    "return order.count",
+    "send(Order(3)) → 3",
+)
+ALL = "from functions import shapes\n\n\n" + function_text(
+    "send_all(orders: list[shapes.Order]) -> int",
+    "Send several orders.\n\nArgs:\n    orders: What to send.",
+    "return sum(order.count for order in orders)",
+    "send_all([shapes.Order(3), shapes.Order(2)]) → 5",
+)
+
+
+def write(root: Path, **modules: str) -> list[Path]:
+    (root / "functions").mkdir(exist_ok=True)
+    paths = [root / "functions" / f"{name}.py" for name in modules]
+    for path, text in zip(paths, modules.values(), strict=True):
+        path.write_text(text, encoding="utf-8")
+    return paths
+
+
+def fields(workspace: Workspace, name: str, parameter: str) -> list[str]:
+    """Return the keys of an object, or of a list of objects, that a function takes."""
+    whole: Any = workspace.functions.registry.snapshot().functions[name].parameters
+    schema = whole["properties"][parameter]
+    schema = schema.get("items", schema)
+    target = schema.get("$ref", "").rpartition("/")[2]
+    return list((whole["$defs"][target] if target else schema)["properties"])
+
+
+async def test_a_dataclass_of_another_module_is_an_object_with_its_fields(tmp_path: Path) -> None:
+    write(tmp_path, shapes=SHAPES, send=SEND)
+    async with Workspace.open(tmp_path) as workspace:
+        function = workspace.functions.registry.snapshot().functions["send"]
+        assert function.parameters["properties"]["order"] == {
+            "type": "object",
+            "description": "What to send.",
+            "properties": {"count": {"type": "integer", "description": "How many."}},
+            "required": ["count"],
+            "additionalProperties": False,
+        }
+        made = MADE.replace('[("count", int)]', '[("count", int), ("note", str, "")]')
+        await workspace.functions.saved(write(tmp_path, shapes=made))
+        assert fields(workspace, "send", "order") == ["count", "note"]
+
+
+@pytest.mark.parametrize("before", [SHAPES, MADE], ids=["written out", "made when imported"])
+async def test_a_field_that_is_added_there_is_shown_at_once(tmp_path: Path, before: str) -> None:
+    write(tmp_path, shapes=before, send=SEND, all=ALL)
+    async with Workspace.open(tmp_path) as workspace:
+        assert (fields(workspace, "send", "order"), fields(workspace, "send_all", "orders")) == (["count"], ["count"])
+        await workspace.functions.saved(write(tmp_path, shapes=SHAPES + '    note: str = ""\n'))
+        assert fields(workspace, "send", "order") == ["count", "note"]
+        assert fields(workspace, "send_all", "orders") == ["count", "note"]
+
+
+async def test_a_field_that_is_added_is_shown_at_the_next_start_and_a_type_that_is_gone_leaves_the_function(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path, shapes=SHAPES, send=SEND)
+    async with Workspace.open(tmp_path) as workspace:
+        assert fields(workspace, "send", "order") == ["count"]
+        await workspace.functions.saved(write(tmp_path, shapes=SHAPES.replace("Order", "Ordered")))
+        assert fields(workspace, "send", "order") == ["count"]
+    write(tmp_path, shapes=SHAPES + '    note: str = ""\n')
+    for _ in range(2):
+        async with Workspace.open(tmp_path) as workspace:
+            assert fields(workspace, "send", "order") == ["count", "note"]

@@ -1,0 +1,104 @@
+"""What examples show: their output apart from their result, and the wrong bodies that none of them notices."""
+
+import asyncio
+
+from agent_core.base.json_form import to_json
+from agent_core.context import presentation
+from agent_core.interfaces.render.function_view import facts_lines
+from agent_core.interfaces.render.verdicts import examples_lines
+from tests.conftest import OpenDesk
+from tests.kit import Ask, Say, Wanted
+from tests.kit.desk import answers
+
+PRINTING = '''\
+def add_up(numbers: list[float]) -> float:
+    """Add numbers up.
+
+    >>> add_up([1, 2])
+    3.0
+    """
+    total = 0.0
+    for number in numbers:
+        total += number
+        print("so far", total)
+    return total
+
+
+def greet(name: str) -> None:
+    """Greet.
+
+    >>> greet("you")
+    hello you
+    """
+    print("hello", name)
+'''
+
+
+async def test_a_print_that_an_example_lacks_is_named_and_the_value_stands_alone(at_desk: OpenDesk) -> None:
+    desk = await at_desk([])
+    desk.put("sums.py", PRINTING)
+    await desk.workspace.functions.reload()
+    found = await desk.workspace.functions.test("add_up")
+    (row,) = found.examples
+    assert (row.value, row.printed, row.agreed) == ("3.0", "so far 1.0\nso far 3.0", False)
+    shown = ["".join(text for _, text in one) for one in examples_lines(found)]
+    assert shown[:4] == ["✗ add_up([1, 2]) → 3.0", "  printed  so far 1.0", "  printed  so far 3.0", "  expected 3.0"]
+    assert "gave `3.0` and printed `so far 1.0" in presentation.tested(found)
+    (row,) = (await desk.workspace.functions.test("greet")).examples
+    assert (row.agreed, row.value, row.printed) == (True, "None", "hello you")
+
+
+CLAMP = '''\
+def clamp(value: int, low: int, high: int) -> int:
+    """Hold a value within two bounds.
+
+    Args:
+        value: The value.
+        low: The least that it may be.
+        high: The most that it may be.
+
+    Returns:
+        The value, or the bound that it is beyond.
+
+    >>> clamp(5, 1, 9)
+    5
+    >>> clamp(6, 0, 8)
+    6
+    """
+    if value < low:
+        return low
+    if value > high:
+        return high
+    return value
+'''
+LOOK = Wanted("introspect_function", {"function_name": "clamp"})
+BEYOND = CLAMP.replace("    6\n", "    6\n    >>> clamp(0, 1, 9)\n    1\n    >>> clamp(20, 1, 9)\n    9\n", 1)
+
+
+async def test_what_no_example_noticed_is_shown_as_a_diff_with_what_would(at_desk: OpenDesk) -> None:
+    made = Wanted("create_function", {"function_name": "clamp", "function_code_with_docstring": BEYOND})
+    desk = await at_desk([Ask(made), Ask(LOOK), Say("Done.")])
+    _, text = answers(await desk.say("Go."))
+    found = await desk.workspace.functions.introspect("clamp")
+    assert found.verdict
+    kept = found.verdict.survivors
+    assert len(kept) > 0
+    assert found.survivors == kept[:3]
+    lines = "\n".join("".join(part for _, part in line) for line in facts_lines(found))
+    for one in found.survivors:
+        assert all(changed in text and changed in lines for changed in one.diff.splitlines())
+        assert f"Noticed by {one.kind_of_example}" in text
+        assert f"noticed by {one.kind_of_example}" in lines
+
+
+async def test_what_the_second_look_at_a_saved_file_saw_is_kept_too(at_desk: OpenDesk) -> None:
+    desk = await at_desk([])
+    desk.put("bounds.py", BEYOND)
+    await desk.workspace.functions.reload()
+    workshop = desk.workspace.functions
+    for _ in range(400):
+        found = await workshop.introspect("clamp")
+        if found.survivors:
+            break
+        await asyncio.sleep(0.05)
+    assert to_json(found.survivors[0]).keys() == {"diff", "kind_of_example", "operator"}
