@@ -97,13 +97,6 @@ async def test_an_answer_that_is_larger_than_an_answer_is_not_read_to_its_end(
     assert "sent more than 8 MiB" in await told(serve(endless))
 
 
-async def test_nor_is_one_that_is_no_stream(serve: Callable[[Handler], str]) -> None:
-    async def large(_request: Request, to: Answer) -> None:
-        to.begin("application/json")
-        for _ in range((2 << 30) >> 20):
-            await to.write(bytes(1 << 20))
-
-    assert "sent more than 8 MiB" in await told(serve(large))
 
 
 async def test_what_is_nested_too_deep_ends_in_a_sentence(serve: Callable[[Handler], str]) -> None:

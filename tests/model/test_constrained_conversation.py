@@ -164,9 +164,6 @@ def test_after_an_answer_the_user_is_repeated_so_that_the_data_is_theirs() -> No
     assert write(*MADE)[-1]["content"].endswith("The user asked: How long is this?")
 
 
-def test_the_demonstration_answers_each_of_its_calls() -> None:
-    calls = [call.id for message in DEMONSTRATION if isinstance(message, Assistant) for call in message.calls]
-    assert calls == [message.call_id for message in DEMONSTRATION if isinstance(message, Answer)]
 
 
 def test_the_demonstrated_function_does_what_its_answers_say() -> None:

@@ -81,24 +81,10 @@ async def test_a_model_that_repeats_itself_is_asked_with_some_chance(
     assert server.requests[0].body["temperature"] == expected
 
 
-async def test_a_server_that_does_not_stream_is_read_as_well(scripted: Callable[..., ScriptedModel]) -> None:
-    pieces = await ask(scripted([Say('{"thought": "", "reply": "Hi."}')]), stream=False)
-    assert pieces[0] == TextPiece("Hi.")
-    assert reply_of(pieces).text == "Hi."
 
 
-async def test_a_call_that_was_cut_off_is_no_call_and_says_where(scripted: Callable[..., ScriptedModel]) -> None:
-    cut = '{"thought": "t", "call": {"name": "add", "arguments": {"a": 1'
-    reply = reply_of(await ask(scripted([Say(cut, finish="length")])))
-    assert (reply.calls, reply.cut, reply.finish) == ((), ("the argument `a` of a call of `add`",), "length")
-    assert "cut off at its length limit, in the argument `a` of a call of `add`: that was not called" in reply.note
-    assert reply.thought == "t"
 
 
-async def test_a_reply_that_was_cut_off_keeps_what_was_shown(scripted: Callable[..., ScriptedModel]) -> None:
-    reply = reply_of(await ask(scripted([Say('{"thought": "t", "reply": "One, two', finish="length")])))
-    assert (reply.text, reply.finish, reply.calls) == ("One, two", "length", ())
-    assert "cut off" in reply.note
 
 
 async def test_an_object_that_breaks_off_without_reason_is_an_error(scripted: Callable[..., ScriptedModel]) -> None:
@@ -118,8 +104,3 @@ async def test_a_server_that_once_lets_go_of_the_schema_is_taken_at_its_word(
     assert "used as it is" in reply_of(pieces).note
 
 
-async def test_what_is_tried_again_is_told(scripted: Callable[..., ScriptedModel]) -> None:
-    server = scripted([Fail(503, headers={"Retry-After": "0"}), Say('{"thought": "", "reply": "Hi."}')])
-    pieces = await ask(server)
-    assert isinstance(pieces[0], RetryPiece)
-    assert reply_of(pieces).text == "Hi."

@@ -32,12 +32,6 @@ async def test_text_and_thought_arrive_whole_and_in_order(scripted: Scripted, st
     assert (reply.usage.prompt, reply.usage.completion, reply.usage.estimated) == (90, 7, False)
 
 
-@STREAMS
-async def test_parallel_calls_come_in_their_order(scripted: Scripted, stream: bool) -> None:
-    server = scripted([Ask(Wanted("add", {"a": 1}, "x1"), Wanted("add", {"a": 2}, "x2"), text="Both.")])
-    reply = await ask_reply(server, stream=stream)
-    assert reply.calls == (Call("x1", "add", '{"a": 1}'), Call("x2", "add", '{"a": 2}'))
-    assert (reply.text, reply.finish) == ("Both.", "calls")
 
 
 @pytest.mark.parametrize(
@@ -96,12 +90,6 @@ async def test_equal_ids_in_one_reply_or_one_conversation_are_made_different(scr
     assert len({*ids, "c0"}) == 4
 
 
-async def test_a_reply_cut_at_its_longest_keeps_only_whole_calls(scripted: Scripted) -> None:
-    server = scripted([Ask(Wanted("add", {"a": 1}), Wanted("add", '{"a": '), finish="length")])
-    reply = await ask_reply(server)
-    assert [found.arguments for found in reply.calls] == ['{"a": 1}']
-    assert reply.finish == "length"
-    assert "in the argument `a` of a call of `add`: that was not called" in reply.note
 
 
 @pytest.mark.parametrize(
@@ -127,55 +115,12 @@ async def test_every_way_a_reply_ends_has_its_finish(scripted: Scripted, step: S
 BARE = '{"name": "add", "arguments": {"a": 1}}'
 
 
-@STREAMS
-@pytest.mark.parametrize(
-    "text",
-    [
-        pytest.param(BARE, id="bare"),
-        pytest.param(f"```json\n{BARE}\n```", id="fenced-as-json"),
-        pytest.param(f"\n``` \n{BARE}\n```\n", id="fenced"),
-        pytest.param('{"arguments": {"a": 1}, "name": "add"}', id="other-order"),
-    ],
-)
-async def test_a_call_written_as_text_is_a_call(scripted: Scripted, text: str, stream: bool) -> None:
-    pieces = await ask(scripted([Say(text)]), stream=stream)
-    assert [type(piece) for piece in pieces] == [Reply]
-    reply = pieces[0]
-    assert isinstance(reply, Reply)
-    assert [(found.name, found.arguments) for found in reply.calls] == [("add", '{"a": 1}')]
-    assert (reply.text, reply.finish) == ("", "calls")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        pytest.param(f"Like this: {BARE}", id="text-before"),
-        pytest.param(f"{BARE} is a call", id="text-after"),
-        pytest.param(BARE.replace("add", "sub"), id="not-shown"),
-        pytest.param('{"name": "add"}', id="no-arguments"),
-        pytest.param('{"name": "add", "arguments": "a"}', id="arguments-are-text"),
-        pytest.param('{"name": "add", "arguments": {}, "why": 1}', id="more-than-a-call"),
-        pytest.param("```python\nprint(1)\n```", id="code"),
-        pytest.param("{1, 2}", id="a-set"),
-        pytest.param("`add` adds.", id="starts-with-code"),
-    ],
-)
-async def test_text_that_is_not_wholly_a_call_stays_text(scripted: Scripted, text: str) -> None:
-    *pieces, reply = await ask(scripted([Say(text)]))
-    assert isinstance(reply, Reply)
-    assert (reply.text, reply.calls) == (text, ())
-    assert "".join(piece.text for piece in pieces if isinstance(piece, TextPiece)) == text
 
 
-async def test_plain_text_is_shown_at_once_and_not_held_back(scripted: Scripted) -> None:
-    pieces = await ask(scripted([Say("{curly} braces may open an ordinary sentence, too.")]))
-    assert pieces[0] == TextPiece("{curly} brac")
 
 
-async def test_a_server_that_does_not_stream_is_understood(scripted: Scripted) -> None:
-    body = b'{"choices": [{"message": {"content": "All at once."}, "finish_reason": "stop"}]}'
-    reply = await ask_reply(scripted([Raw(body, "application/json; charset=utf-8")]))
-    assert reply.text == "All at once."
 
 
 async def test_usage_is_estimated_where_the_server_reports_none(scripted: Scripted) -> None:
