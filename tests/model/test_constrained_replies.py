@@ -8,10 +8,10 @@ import pytest
 from agent_core.base.errors import ModelError
 from agent_core.base.messages import Answer, Assistant, Call, Message, User
 from agent_core.base.settings import ModelSettings
-from agent_core.model import Piece, Reply, Request, RetryPiece, TextPiece, ThoughtPiece, TokenUsage
+from agent_core.model import Piece, Reply, Request, TextPiece, ThoughtPiece, TokenUsage
 from agent_core.model.connection import Endpoint
 from agent_core.model.constrained import ConstrainedModel
-from tests.kit import Fail, Say, ScriptedModel
+from tests.kit import Say, ScriptedModel
 
 from .asking import ADD, HELLO
 
@@ -64,27 +64,17 @@ async def test_the_server_is_asked_for_the_schema_of_this_step(scripted: Callabl
     assert (body["max_tokens"], body["temperature"], "tools" in body) == (77, 0.5, False)
 
 
-@pytest.mark.parametrize(
-    ("messages", "settings", "expected"),
-    [
-        pytest.param((*HELLO, *tried("1")), {}, 0, id="once"),
-        pytest.param((*HELLO, *tried("1"), *tried("2")), {}, 0.8, id="twice"),
-        pytest.param((*HELLO, *tried("1"), *tried("2"), User("Stop.")), {}, 0, id="the-user-spoke"),
-        pytest.param((*HELLO, *tried("1"), *tried("2")), {"temperature": 0.1}, 0.1, id="as-set"),
-    ],
-)
-async def test_a_model_that_repeats_itself_is_asked_with_some_chance(
-    scripted: Callable[..., ScriptedModel], messages: tuple[Message, ...], settings: dict[str, float], expected: float
-) -> None:
-    server = scripted([Say(CALL)])
-    await ask(server, Request(messages, (ADD,)), **settings)
-    assert server.requests[0].body["temperature"] == expected
-
-
-
-
-
-
+async def test_a_model_that_repeats_itself_is_asked_with_some_chance(scripted: Callable[..., ScriptedModel]) -> None:
+    rows: list[tuple[str, tuple[Message, ...], dict[str, float], float]] = [
+        ("once", (*HELLO, *tried("1")), {}, 0),
+        ("twice", (*HELLO, *tried("1"), *tried("2")), {}, 0.8),
+        ("the-user-spoke", (*HELLO, *tried("1"), *tried("2"), User("Stop.")), {}, 0),
+        ("as-set", (*HELLO, *tried("1"), *tried("2")), {"temperature": 0.1}, 0.1),
+    ]
+    for case, messages, settings, expected in rows:
+        server = scripted([Say(CALL)])
+        await ask(server, Request(messages, (ADD,)), **settings)
+        assert server.requests[0].body["temperature"] == expected, case
 
 
 async def test_an_object_that_breaks_off_without_reason_is_an_error(scripted: Callable[..., ScriptedModel]) -> None:
@@ -102,5 +92,3 @@ async def test_a_server_that_once_lets_go_of_the_schema_is_taken_at_its_word(
     await model.aclose()
     assert pieces[0] == TextPiece("Just text.")
     assert "used as it is" in reply_of(pieces).note
-
-

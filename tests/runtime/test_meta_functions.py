@@ -1,7 +1,5 @@
 """How the model inspects, proves, selects and reverts its functions; each result says what to do next."""
 
-import pytest
-
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Repeat, Say, Wanted
 from tests.kit.desk import VOWELS, Desk, another, answers
@@ -30,40 +28,27 @@ def has_vowels(text: str) -> bool:
 '''
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments", "says"),
-    [
-        pytest.param("list_functions", {}, "- count_vowels (letters, trial, computes only): Count the", id="lists"),
-        pytest.param("list_functions", {"pattern": "nothing"}, "No function serves this", id="lists-nothing"),
-        pytest.param("introspect_function", {"function_name": "count_vowels"}, "def count_vowels", id="introspects"),
-        pytest.param("test_function", {"function_name": "count_vowels"}, "2 of 2 examples hold", id="runs-examples"),
-        pytest.param(
-            "test_function",
-            {"function_name": "count_vowels", "arguments": {"text": "aha"}},
-            "returned in",
-            id="runs-one-call",
-        ),
-        pytest.param("add_function", {"function_name": "count_vowels"}, "always be shown", id="keeps"),
-        pytest.param("remove_function", {"function_name": "count_vowels"}, "still exists", id="releases"),
-        pytest.param("reload_functions", {}, "Nothing changed", id="reloads"),
-        pytest.param(
-            "confirm_function", {"function_name": "count_vowels"}, "No candidate named", id="confirms-nothing"
-        ),
-        pytest.param("introspect_function", {"function_name": "no_such"}, "There is no function", id="unknown"),
-        pytest.param("delete_function", {"function_name": "no_such"}, "There is no function", id="deletes-unknown"),
-        pytest.param(
-            "create_function",
-            {"function_name": "count_vowels", "function_code_with_docstring": VOWELS},
-            "exists already",
-            id="makes-what-is-there",
-        ),
-    ],
-)
-async def test_a_meta_function_answers_in_a_text_for_a_model(
-    at_desk: OpenDesk, name: str, arguments: dict[str, object], says: str
-) -> None:
-    (answer,), _ = await ask(at_desk, Wanted(name, arguments))
-    assert says in answer
+async def test_each_meta_function_answers_in_a_text_for_a_model(at_desk: OpenDesk) -> None:
+    of_vowels = {"function_name": "count_vowels"}
+    rows: list[tuple[str, dict[str, object], str]] = [
+        ("list_functions", {}, "- count_vowels (letters, trial, computes only): Count the"),
+        ("list_functions", {"pattern": "nothing"}, "No function serves this"),
+        ("introspect_function", of_vowels, "def count_vowels"),
+        ("test_function", of_vowels, "2 of 2 examples hold"),
+        ("test_function", {**of_vowels, "arguments": {"text": "aha"}}, "returned in"),
+        ("add_function", of_vowels, "always be shown"),
+        ("remove_function", of_vowels, "still exists"),
+        ("reload_functions", {}, "Nothing changed"),
+        ("confirm_function", of_vowels, "No candidate named"),
+        ("introspect_function", {"function_name": "no_such"}, "There is no function"),
+        ("delete_function", {"function_name": "no_such"}, "There is no function"),
+        ("create_function", {**of_vowels, "function_code_with_docstring": VOWELS}, "exists already"),
+        ("add_function", of_vowels, "always be shown"),
+    ]
+    told, desk = await ask(at_desk, *(Wanted(name, arguments) for name, arguments, _ in rows))
+    for (name, arguments, says), answer in zip(rows, told, strict=True):
+        assert says in answer, (name, arguments)
+    assert desk.agent.own_set == frozenset({"count_vowels"})
 
 
 async def test_a_function_that_others_use_is_not_deleted_and_they_are_named(at_desk: OpenDesk) -> None:
@@ -99,35 +84,21 @@ async def test_a_refused_edit_keeps_the_function_as_it_was(at_desk: OpenDesk) ->
     assert value == "2"
 
 
-@pytest.mark.parametrize("module", ["../x", "a/b", ".hidden", "class", "web."])
-async def test_a_module_name_that_leaves_the_folder_is_refused(at_desk: OpenDesk, module: str) -> None:
-    given = {"function_name": "count_more", "module_name": module}
-    code = VOWELS.replace("count_vowels", "count_more")
-    (answer,), desk = await ask(at_desk, Wanted("create_function", {**given, "function_code_with_docstring": code}))
-    assert "was not made" in answer
-    assert sorted(path.name for path in desk.functions.rglob("*.py")) == ["letters.py"]
-
-
-async def test_a_module_may_be_named_as_its_file(at_desk: OpenDesk) -> None:
-    given = {"function_name": "count_more", "module_name": "x.py"}
-    code = another("count_more")
-    _, desk = await ask(at_desk, Wanted("create_function", {**given, "function_code_with_docstring": code}))
-    assert (desk.functions / "x.py").exists()
-
-
-@pytest.mark.parametrize("name", ["create_function", "class", "print", "with-dash", "naïve", "x" * 65])
-async def test_a_name_that_cannot_be_a_functions_is_refused(at_desk: OpenDesk, name: str) -> None:
-    code = VOWELS.replace("count_vowels", name)
-    (answer,), desk = await ask(
-        at_desk, Wanted("create_function", {"function_name": name, "function_code_with_docstring": code})
-    )
-    assert "was not made" in answer
-    assert desk.workspace.functions.names() == ["count_vowels"]
-
-
-async def test_the_own_set_is_kept_over_a_restart(at_desk: OpenDesk) -> None:
-    _, desk = await ask(at_desk, Wanted("add_function", {"function_name": "count_vowels"}))
-    assert desk.agent.own_set == frozenset({"count_vowels"})
+async def test_names_of_modules_and_functions_that_cannot_be_are_refused(at_desk: OpenDesk) -> None:
+    refused = [("count_more", module) for module in ("../x", "a/b", ".hidden", "class", "web.")]
+    refused += [(name, "letters") for name in ("create_function", "class", "print", "with-dash", "naïve", "x" * 65)]
+    calls = [
+        Wanted("create_function", {"function_name": name, "module_name": module, "function_code_with_docstring": code})
+        for name, module in refused
+        for code in [VOWELS.replace("count_vowels", name)]
+    ]
+    named = {"function_name": "count_more", "module_name": "x.py"}  # as its file
+    made = Wanted("create_function", {**named, "function_code_with_docstring": another("count_more")})
+    told, desk = await ask(at_desk, *calls, made)
+    for call, answer in zip(refused, told[:-1], strict=True):
+        assert "was not made" in answer, call
+    assert sorted(path.name for path in desk.functions.rglob("*.py")) == ["letters.py", "x.py"]
+    assert sorted(desk.workspace.functions.names()) == ["count_more", "count_vowels"]
 
 
 async def test_what_cannot_be_confirmed_is_told_what_else_is_in_the_way(at_desk: OpenDesk) -> None:
