@@ -15,7 +15,6 @@ from agent_core.model.conversation import (
     compared,
     describe,
     find,
-    fixed_size,
     line,
     trim,
 )
@@ -81,10 +80,6 @@ def test_each_step_only_adds_to_what_was_written_before() -> None:
     assert last[: len(after)] == after
 
 
-def test_the_fixed_size_is_that_of_all_that_stands_before_a_conversation() -> None:
-    assert fixed_size(ALL) == sum(len(entry["content"].encode()) for entry in write())
-
-
 def test_roles_take_turns_whatever_stands_in_the_conversation() -> None:
     entries = write(User("a"), Notice("b"), User("c"), Assistant("d"), Assistant("e"), User("f"))
     roles = [entry["role"] for entry in entries]
@@ -103,21 +98,6 @@ def test_parallel_calls_of_another_model_stand_each_before_its_answer() -> None:
     assert json.loads(first["content"]) == {"thought": "I try.", "call": {"name": "slug", "arguments": {"title": "A"}}}
     assert result["content"].startswith("Result of slug: a")
     assert json.loads(second["content"])["call"]["arguments"] == {}
-
-
-def test_the_system_text_holds_the_instructions_and_the_few_functions_that_are_always_there() -> None:
-    system = write(*START)[0]["content"]
-    assert system.startswith("Be kind.")
-    assert "create_function(function_code_with_docstring: string, function_name: string)" in system
-    assert "count_words" not in system
-
-
-def test_what_a_message_is_about_is_told_in_that_message_and_can_be_called() -> None:
-    message = User("How many words does this text have?")
-    assert write(message)[-1]["content"].endswith(
-        "[You can call: count_words(text: string) - Count the words of a text.]"
-    )
-    assert names(message) == {"create_function", "count_words"}
 
 
 def test_a_user_who_wants_a_function_is_shown_an_old_one_only_if_it_does_that() -> None:

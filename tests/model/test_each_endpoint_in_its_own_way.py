@@ -21,7 +21,7 @@ from tests.kit import Fail, Say, ScriptedModel
 from tests.kit.params import unfit
 from tests.kit.responses import as_chat
 from tests.kit.rules import fault
-from tests.model.asking import ADD, ask, ask_reply, chunks, to_wire
+from tests.model.asking import ADD, ask, ask_reply, to_wire
 
 Scripted = Callable[..., ScriptedModel]
 LIST = {"type": "array"}
@@ -53,7 +53,7 @@ def test_an_endpoint_is_known_by_its_address() -> None:
 
 
 def test_every_dialect_writes_what_servers_take() -> None:
-    for dialect in [pytest.param(each, id=each.name) for each in dialects()]:
+    for dialect in dialects():
         body = {"model": "m", "messages": to_wire(TWO_CALLS, dialect), "tools": functions_to_wire([ADD], dialect)}
         if dialect.api == "responses":
             sent = to_responses(body)
@@ -64,13 +64,6 @@ def test_every_dialect_writes_what_servers_take() -> None:
             assert ('{"type": "object"}' in json.dumps(constraint(way, {"type": "object"}))) is (
                 way != "json_object"
             ), dialect
-
-
-def test_ids_take_the_shape_that_mistral_wants_and_stay_in_pairs() -> None:
-    entries = to_wire(TWO_CALLS, dialect_of("https://api.mistral.ai/v1"))
-    ids = [call["id"] for call in entries[1]["tool_calls"]]
-    assert all(len(each) == 9 and each.isalnum() for each in ids)
-    assert [entry["tool_call_id"] for entry in entries[2:]] == ids[::-1]
 
 
 def test_calls_are_told_one_by_one_where_a_template_knows_no_more() -> None:
@@ -194,19 +187,6 @@ async def test_a_refusal_teaches_another_way_of_writing(scripted: Scripted) -> N
 async def test_the_same_refusal_twice_is_a_failure(scripted: Scripted) -> None:
     with pytest.raises(ModelError, match="System role"):
         await ask_reply(scripted([Fail(400, "System role not supported"), Fail(400, "System role not supported")]))
-
-
-async def test_what_an_endpoint_puts_beside_a_call_goes_back_to_it(scripted: Scripted) -> None:
-    extra = {"google": {"thought_signature": "abc"}}
-    function = {"name": "add", "arguments": "{}"}
-    server = scripted([chunks({"tool_calls": [{"id": "c1", "function": function, "extra_content": extra}]}), Say("1")])
-    model = await open_model(DiscoveredModel(server.base_url, "scripted", "", "", context_tokens=9000), ModelSettings())
-    first = [piece async for piece in model.stream(Request((User("Add."),), (ADD,)))][-1]
-    assert isinstance(first, Reply)
-    history = (User("Add."), Assistant("", first.calls), Answer(first.calls[0].id, "add", "1"))
-    _ = [piece async for piece in model.stream(Request(history, (ADD,)))]
-    await model.aclose()
-    assert server.requests[1].body["messages"][1]["tool_calls"][0]["extra_content"] == extra
 
 
 def test_gemini_is_told_that_a_signature_is_not_known_any_more() -> None:

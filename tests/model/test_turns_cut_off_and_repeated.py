@@ -57,12 +57,9 @@ async def test_a_call_cut_off_in_a_long_text_is_not_made_and_both_are_told(
     assert ended(events).reason == "replied"
 
 
-@STREAMS
-async def test_calls_that_are_cut_off_again_and_again_end_the_turn_with_what_to_do(
-    at_desk: OpenDesk, model__stream: bool
-) -> None:
+async def test_calls_that_are_cut_off_again_and_again_end_the_turn_with_what_to_do(at_desk: OpenDesk) -> None:
     script = [Repeat(cut(make(VOWELS), "How many"), times=3), HELLO]
-    desk = await at_desk(script, model__mode="constrained", model__stream=model__stream)
+    desk = await at_desk(script, model__mode="constrained", model__stream=True)
     events = await desk.say("Count vowels.")
     assert ended(events).reason == "failed"
     assert "cut off 3 times" in warned(events)
@@ -71,13 +68,10 @@ async def test_calls_that_are_cut_off_again_and_again_end_the_turn_with_what_to_
     assert ended(await desk.say("Never mind.")).reply == "Hello."
 
 
-@STREAMS
-async def test_a_reply_that_is_cut_off_goes_on_once_and_is_shown_as_cut_off(
-    at_desk: OpenDesk, model__stream: bool
-) -> None:
+async def test_a_reply_that_is_cut_off_goes_on_once_and_is_shown_as_cut_off(at_desk: OpenDesk) -> None:
     long = cut(Say('{"thought": "t", "reply": "One, two, three, four."}'), "two,")
     script = [long, Expect(long, contains("Your message was cut off")), HELLO]
-    desk = await at_desk(script, model__mode="constrained", model__stream=model__stream)
+    desk = await at_desk(script, model__mode="constrained", model__stream=True)
     events = await desk.say("Count.")
     assert ended(events).reply == "One, two, […]"
     assert warned(events).count("The reply was cut off at its length limit") == 2

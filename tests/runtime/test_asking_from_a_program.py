@@ -128,11 +128,6 @@ async def test_a_file_that_is_not_there_is_no_agents_file(tmp_path: Path) -> Non
     assert told.value.fix == "Name an agent's file."
 
 
-def test_an_interpreter_completes_the_public_names() -> None:
-    assert {*agent_core.__all__} <= {*dir(agent_core)}
-    assert "import_module" not in dir(agent_core)
-
-
 async def test_an_agent_is_saved_loaded_exported_and_imported(tmp_path: Path) -> None:
     with scripted([Say("Good day."), Say("I remember.")]) as model:
         async with Workspace.in_memory(environment=model.environment) as workspace:

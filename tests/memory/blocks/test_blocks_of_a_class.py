@@ -64,11 +64,6 @@ def test_what_a_block_cannot_be_is_refused_by_how_much() -> None:
         assert (block.value, block.limit) == ("1234", 10), case
 
 
-def test_every_field_has_a_description() -> None:
-    for model in [Block, Memory, ChatMemory, TaskMemory]:
-        assert all(field.description for field in model.model_fields.values()), model
-
-
 def test_the_functions_of_memory_have_the_argument_names_of_memgpt() -> None:
     shown = {each.name: [*each.parameters["properties"]] for each in methods_of(ChatMemory)}
     assert shown == {
@@ -156,10 +151,6 @@ def test_a_setting_that_names_no_memory_class_is_refused() -> None:
     for name, says in rows:
         with pytest.raises(SettingsError, match=says):
             named(name)
-
-
-def test_a_setting_names_a_memory_class() -> None:
-    assert (named("chat"), named("tests.memory.blocks.own_class:TaskMemory")) == (ChatMemory, TaskMemory)
 
 
 async def test_a_class_that_the_state_names_is_imported_only_if_the_user_names_it_too(tmp_path: Path) -> None:
