@@ -57,15 +57,20 @@ async def test_only_a_model_that_calls_natively_is_told_how_many_more_there_are(
     at_desk: OpenDesk, tmp_path: Path, mode: str, reply: Step
 ) -> None:
     (folder := tmp_path / "functions").mkdir()
-    more = "".join(f'def f{n}() -> int:\n    """Give {n}."""\n    return {n}\n\n\n' for n in range(80))
+    more = "".join(f'def f{n}() -> int:\n    """Give {n}."""\n    return {n}\n\n\n' for n in range(200))
     (folder / "many.py").write_text(more)
     desk = await at_desk([reply], model__mode=mode, model__context_tokens=16_000)
     await desk.workspace.functions.reload()
     await desk.say("Hi.")
     told = str(desk.model.requests[0].messages[0]["content"])
     assert ("more, by module: many " in told) is (mode == "native")
+
+
+async def test_a_model_that_calls_by_itself_is_shown_all_functions_of_memory(at_desk: OpenDesk) -> None:
+    desk = await at_desk([Say("Hello.")], model__context_tokens=32_000)
+    await desk.say("Hi.")
     wanted = {"core_memory_append", "conversation_search", "archival_memory_insert", "read_on", "create_function"}
-    assert (wanted <= {*desk.model.requests[0].functions}) is (mode == "native")
+    assert wanted <= {*desk.model.requests[0].functions}
 
 
 def test_the_choice_for_small_models_is_the_same_object_while_nothing_changes() -> None:

@@ -3,6 +3,8 @@
 import re
 from typing import Any
 
+import pytest
+
 from tests.conftest import OpenDesk
 from tests.context.long_talk import in_json
 from tests.kit import Ask, Repeat, Say, Seen, Wanted
@@ -109,12 +111,9 @@ async def test_under_a_schema_what_stays_keeps_its_place_and_what_comes_is_appen
     assert any(name.startswith("split_river") for name in chosen(desk))
 
 
-async def test_a_small_library_is_shown_whole_and_nothing_is_searched(at_desk: OpenDesk) -> None:
-    desk = await opened(at_desk, 5)
-    for count in (5, 20):
-        write(desk, count)
-        await desk.workspace.functions.reload()
-        await desk.agent.begin_anew()
-        await desk.say("Hello.")
-        assert sum(name[-4:].isdigit() for name in desk.model.requests[-1].functions) == count
+@pytest.mark.parametrize("count", [5, 20])
+async def test_a_small_library_is_shown_whole_and_nothing_is_searched(at_desk: OpenDesk, count: int) -> None:
+    desk = await opened(at_desk, count)
+    await desk.say("Hello.")
+    assert sum(name[-4:].isdigit() for name in desk.model.requests[-1].functions) == count
     assert "index" not in vars(desk.workspace.functions.finder)
