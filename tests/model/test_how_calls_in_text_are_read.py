@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
+from typing import cast
 
 import pytest
 from _pytest.mark import ParameterSet
@@ -108,7 +109,8 @@ TEXT = {
 
 
 def test_a_call_in_any_usual_form_is_a_call() -> None:
-    for text, calls, lead_in in (case.values for case in READ):
+    for case in READ:
+        text, calls, lead_in = cast("tuple[str, tuple[tuple[str, Mapping[str, object]], ...], str]", case.values)
         read = read_text(text, SHOWN)
         assert read is not None, text
         assert [(found.name, json.loads(found.arguments)) for found in read.calls] == list(calls), text

@@ -85,7 +85,7 @@ async def test_equal_ids_in_one_reply_or_one_conversation_are_made_different(scr
 
 
 async def test_every_way_a_reply_ends_has_its_finish(scripted: Scripted) -> None:
-    rows: list[tuple[str, Say, str, str]] = [
+    rows: list[tuple[str, Say | Raw, str, str]] = [
         ("empty", Say(""), "stop", ""),
         ("too-long", Say("half a", finish="length"), "length", "half a"),
         ("filtered", Say("", finish="content_filter"), "filter", ""),

@@ -183,7 +183,7 @@ async def test_an_odd_request_of_a_function_is_refused_to_it(at_desk: OpenDesk) 
     names = [f"odd_{number}" for number in range(len(requests))]
     desk = await at_desk([*(Ask(Wanted(name, {"a": 1})) for name in names), Say("I see.")])
     for name, request in zip(names, requests, strict=True):
-        desk.put(f"{name}.py", asking(name, request))
+        desk.put(f"{name}.py", asking(name, request.replace("'odd'", f"'{name}'")))
     await desk.workspace.functions.reload()
     told = answers(await desk.say("Go."))
     for request, answer in zip(requests, told, strict=True):

@@ -1,5 +1,7 @@
 """Every call of a reply gets exactly one result, whatever happens to it, and no request is ever rejected."""
 
+import pytest
+
 from agent_core.base.events import CallAnswered, Warned
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Expect, Repeat, Say, Wanted, contains
@@ -47,17 +49,21 @@ async def test_two_creations_one_of_them_refused_and_an_unknown_name_are_all_ans
     assert desk.model.refusals == []
 
 
-async def test_a_call_that_ends_badly_is_answered_and_says_why(at_desk: OpenDesk) -> None:
-    bodies = {
-        "while True: pass": "Stopped after 2 s",
-        "return 1 // n": "ZeroDivisionError",
-        "import os; os._exit(3)": "without an answer",
-        "return [n] * (3 << 20)": "ReturnTypeError",
-        "print('seen'); return n": "seen",
-        "breakpoint(); return n": "hit 1: n = 0",
-    }
+ENDINGS = {
+    "return 1 // n": "ZeroDivisionError",
+    "import os; os._exit(3)": "without an answer",
+    "return [n] * (3 << 20)": "ReturnTypeError",
+    "print('seen'); return n": "seen",
+    "breakpoint(); return n": "hit 1: n = 0",
+}
+
+
+@pytest.mark.parametrize(("bodies", "wall_s"), [({"while True: pass": "Stopped after 1 s"}, 1), (ENDINGS, 10)])
+async def test_a_call_that_ends_badly_is_answered_and_says_why(
+    at_desk: OpenDesk, bodies: dict[str, str], wall_s: int
+) -> None:
     names = [f"probe_{number}" for number in range(len(bodies))]
-    desk = await at_desk([*(Ask(Wanted(name, {"n": 0})) for name in names), Say("So it is.")], sandbox__wall_s=2)
+    desk = await at_desk([*(Ask(Wanted(name, {"n": 0})) for name in names), Say("So it is.")], sandbox__wall_s=wall_s)
     for name, body in zip(names, bodies, strict=True):
         desk.put(f"{name}.py", PROBE.format(body=body).replace("probe", name))
     await desk.workspace.functions.reload()
