@@ -101,7 +101,7 @@ async def test_answers_of_one_reply_that_fill_the_window_together_are_shown_in_s
 
 
 def test_every_kind_of_message_can_be_shown_in_part() -> None:
-    for message in [
+    kinds: list[Message] = [
         User("x" * 900),
         User("x" * 900, json.dumps({"type": "user_message", "message": "x" * 900, "time": "now"})),
         Notice("x" * 900),
@@ -109,7 +109,8 @@ def test_every_kind_of_message_can_be_shown_in_part() -> None:
         Answer("c1", "look", "x" * 900),
         Assistant("x" * 900),
         Assistant("", (Call("c1", "look", json.dumps({"a": "x" * 900})),)),
-    ]:
+    ]
+    for message in kinds:
         shown = in_part(message, 77, 0, 400)
         assert len(str(shown)) < len(str(message)) / 2 + 120, message
         assert in_part(message, 77, 0, 2_000) is message, message

@@ -29,7 +29,7 @@ def has_vowels(text: str) -> bool:
 
 
 async def test_each_meta_function_answers_in_a_text_for_a_model(at_desk: OpenDesk) -> None:
-    of_vowels = {"function_name": "count_vowels"}
+    of_vowels: dict[str, object] = {"function_name": "count_vowels"}
     rows: list[tuple[str, dict[str, object], str]] = [
         ("list_functions", {}, "- count_vowels (letters, trial, computes only): Count the"),
         ("list_functions", {"pattern": "nothing"}, "No function serves this"),

@@ -1,6 +1,6 @@
 """A page is fetched from where the human said, and never from where a page or a name could lead."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,10 @@ PAGE = b"<!doctype html><h1>Herons</h1><p>They fish at dusk."
 
 def page(_request: Request) -> bytes:
     return reply(PAGE, Content_Type="text/html; charset=utf-8")
+
+
+def answering(answer: bytes) -> Callable[[Request], bytes]:
+    return lambda _: answer
 
 
 def leading(**answers: Sequence[str]) -> Broker:
@@ -61,7 +65,7 @@ async def test_a_redirect_never_leads_to_where_no_human_pointed() -> None:
     async with serving(page) as canary:
         own = [f"http://{host}:{canary.port}/" for host in ("127.0.0.1", "localhost", "[::1]", "inside.example")]
         for there in [*own, "http://10.0.0.1/", "file:///etc/passwd", "gopher://example.org/"]:
-            async with serving(lambda _, there=there: redirect(there)) as server:
+            async with serving(answering(redirect(there))) as server:
                 with pytest.raises(Unreadable):
                     await fetch(f"http://127.0.0.1:{server.port}/", MOST_BYTES, leading(inside=["127.0.0.1"]))
         assert canary.connections == 0
@@ -91,7 +95,7 @@ async def test_an_answer_that_cannot_be_used_is_an_error() -> None:
         (reply(b"x")[:-1], "could not be fetched"),
     ]
     for answer, says in answers:
-        async with serving(lambda _, answer=answer: answer) as server:
+        async with serving(answering(answer)) as server:
             with pytest.raises(Unreadable, match=says):
                 await fetch(f"http://127.0.0.1:{server.port}/", 1000)
 
