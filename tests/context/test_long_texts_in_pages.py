@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 from agent_core.base.events import Warned
-from agent_core.base.messages import Answer, Assistant, Call, Notice, User
+from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, User
 from agent_core.context import first_page
 from agent_core.context.paging import in_part
 from tests.conftest import OpenDesk

@@ -83,18 +83,18 @@ def _asks(name: str, **arguments: str) -> list[Ask | Say]:
     return [Ask(Wanted(name, arguments)), Say("Done.")]
 
 
-async def test_a_granted_block_is_edited_within_bounds_and_another_is_refused(at_desk: OpenDesk) -> None:
+async def test_a_block_is_refused_until_it_is_granted_and_then_edited_within_bounds(at_desk: OpenDesk) -> None:
     note = _asks("note", block="human", text="Likes: pie")
-    desk = await at_desk([*note, *_asks("rewrite"), *_asks("pry"), *_asks("flood")])
-    desk.workspace.functions.granting.approver = human("yes", "yes", "no", "yes")
+    desk = await at_desk([*_asks("pry"), *note, *_asks("rewrite"), *_asks("flood")])
+    answered = await _call(desk, "pry")
+    assert answered.outcome == "raised"
+    assert "knapper functions grant pry --block persona" in answered.text
+    desk.workspace.functions.granting.approver = human("yes", "yes", "yes")
     assert "Likes: pie" in (await _call(desk, "note")).text
     assert (await _call(desk, "rewrite")).outcome == "returned"
     assert desk.agent.memory.blocks.memory["human"].lines == ["Name: Ada Lovelace"]
     changes = await desk.agent.memory.blocks.history("human")
     assert [change.by for change in changes[1:]] == ["function"] * 3
-    answered = await _call(desk, "pry")
-    assert answered.outcome == "raised"
-    assert "knapper functions grant pry --block persona" in answered.text
     assert "one call can edit memory 100 times" in (await _call(desk, "flood")).text
 
 

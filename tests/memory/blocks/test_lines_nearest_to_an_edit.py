@@ -53,13 +53,12 @@ async def test_lines_are_shown_by_their_words_where_no_vectors_can_be_had(at_des
     assert f'Nearest to what was written: line 2: "{FRIENDS}"' in answer.text
 
 
-async def test_contradicted_lines_of_five_languages_are_among_the_three() -> None:
-    rows: list[tuple[str, float]] = [("none", 0.79), ("wordllama", 0.84)]
-    for embedding, least in rows:
-        shown = await measured(embedding)
-        assert len(shown) == 640, embedding
-        assert sum(case.rank is not None for case in shown) >= least * len(shown), embedding
-        assert max(case.tokens for case in shown) <= 90, embedding
+@pytest.mark.parametrize(("embedding", "least"), [("none", 0.79), ("wordllama", 0.84)])
+async def test_contradicted_lines_of_five_languages_are_among_the_three(embedding: str, least: float) -> None:
+    shown = await measured(embedding)
+    assert len(shown) == 640
+    assert sum(case.rank is not None for case in shown) >= least * len(shown)
+    assert max(case.tokens for case in shown) <= 90
 
 
 @pytest.mark.parametrize(("line", "is_offered"), [("Bob likes tea.", False), ("Mitua is Bob's best friend.", True)])
