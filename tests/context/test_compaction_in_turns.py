@@ -1,9 +1,9 @@
 """Compaction within a turn: before the limit, on the endpoint's error, on request, and after a restart."""
 
 import asyncio
+from collections.abc import Iterator
+from itertools import cycle
 from pathlib import Path
-
-import pytest
 
 from agent_core.base.clock import Clock
 from agent_core.base.messages import Message, Notice, User
@@ -43,26 +43,14 @@ async def test_an_endpoint_that_never_takes_it_ends_the_turn_and_not_the_convers
     assert ended(await here.say("Again?")).reply == "Back."
 
 
-@pytest.mark.parametrize("summary", [Fail(400, "no"), Say(""), Say("no")], ids=["refused", "empty", "nothing"])
-async def test_a_model_that_gives_no_summary_stops_nothing_and_the_program_makes_one(
-    tmp_path: Path, summary: Step
-) -> None:
-    with scripted([Repeat(talkative(in_json))], limit_tokens=4_000, summary=summary) as model:
+async def test_a_model_that_gives_no_summary_stops_nothing_and_the_program_makes_one(tmp_path: Path) -> None:
+    nothing: Iterator[Step] = cycle([Fail(400, "no"), Say(""), Say("no")])
+    with scripted([Repeat(talkative(in_json))], limit_tokens=4_000, summary=lambda _: next(nothing)) as model:
         async with desk(tmp_path, model, **SMALL) as here:
-            await fill(here, 30)
+            while len(model.summaries) < 4:
+                await fill(here, 1)
         assert [message["role"] for message in model.summaries[0].messages] == ["system", "user"]
         assert "Question 0 of Hildur, about 1800" in model.requests[-1].text
-
-
-async def test_a_restart_finds_the_context_as_it_was_and_reads_no_more_than_that(tmp_path: Path) -> None:
-    with scripted([Repeat(talkative(in_json))], limit_tokens=4_000) as model:
-        async with desk(tmp_path, model, **SMALL) as here:
-            await fill(here, 25)
-            before = context(await here.agent.history())
-        async with desk(tmp_path, model, **SMALL) as here:
-            assert context(await here.agent.history()) == before
-            await fill(here, 12)
-    assert set(periods(await journal(tmp_path))[:-1]) == {1}
 
 
 async def test_taking_back_the_turn_in_which_it_was_summed_up_brings_the_messages_back(tmp_path: Path) -> None:
@@ -94,13 +82,9 @@ async def test_a_summary_on_request_stands_for_the_older_part_and_goes_with_the_
     assert context(await here.agent.history()) == before[:-2]
 
 
-async def test_there_is_nothing_to_summarise_in_a_conversation_that_has_not_begun(at_desk: OpenDesk) -> None:
-    here = await at_desk([])
-    assert await here.agent.summarize() == "There is nothing to summarize yet."
-
-
 async def test_the_warning_comes_at_once_on_request_and_not_again_in_this_period(at_desk: OpenDesk) -> None:
     here = await at_desk([Say("Hello."), Say("I write it down."), Say("Yes.")])
+    assert await here.agent.summarize() == "There is nothing to summarize yet."
     await fill(here, 1)
     await here.agent.warn_memory()
     events = [event async for event in here.agent.turn(None)]
@@ -112,7 +96,7 @@ async def test_the_warning_comes_at_once_on_request_and_not_again_in_this_period
 
 async def test_a_turn_longer_than_the_window_is_cut_inside_and_the_question_stays_in_sight(tmp_path: Path) -> None:
     def long_work(seen: Seen) -> Step:
-        if len(model.requests) > 40:
+        if len(model.requests) > 30:
             return in_json("Done.")
         wanted = f'{{"thought":"On.","call":{{"name":"list_functions","arguments":{{"page":{len(model.requests)}}}}}}}'
         return Say(wanted)
@@ -184,13 +168,13 @@ async def test_a_summary_that_was_asked_for_when_the_program_stopped_is_given_up
 async def test_the_warning_is_not_repeated_by_a_program_that_starts_again_in_the_same_period(tmp_path: Path) -> None:
     with scripted([Repeat(talkative(in_json))], limit_tokens=4_000) as model:
         before: list[str] = []
-        for _ in range(32):
+        for _ in range(24):
             async with desk(tmp_path, model, **SMALL) as here:
                 assert context(await here.agent.history()) == before
                 await fill(here, 1)
                 before = context(await here.agent.history())
     counts = periods(await journal(tmp_path))
-    assert len(counts) > 2
+    assert len(counts) > 1
     assert set(counts[:-1]) == {1}
 
 

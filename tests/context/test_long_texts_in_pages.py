@@ -4,8 +4,6 @@ import json
 import re
 from pathlib import Path
 
-import pytest
-
 from agent_core.base.events import Warned
 from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, User
 from agent_core.context import first_page
@@ -71,24 +69,23 @@ async def test_an_answer_longer_than_the_limit_is_kept_whole_and_read_on_after_a
     assert all_of_it == f'[unproven: no example proves this function]\n"{whole}"'
 
 
-@pytest.mark.parametrize(
-    ("name", "page", "says"),
-    [
-        pytest.param("text-fffffff", 2, "no long text", id="unknown-name"),
-        pytest.param("nonsense", 1, "no long text", id="no-name"),
-        pytest.param("text-ffffffffffffffffffffffff", 1, "no long text", id="a-number-past-all"),
-        pytest.param("{}", 99, "pages", id="no-such-page"),
-        pytest.param("{}", 0, "pages", id="page-nought"),
-    ],
-)
-async def test_what_cannot_be_read_on_is_refused_with_the_reason(
-    at_desk: OpenDesk, name: str, page: int, says: str
-) -> None:
+async def test_what_cannot_be_read_on_is_refused_with_the_reason(at_desk: OpenDesk) -> None:
+    refused = [
+        ("text-fffffff", 2, "no long text"),
+        ("nonsense", 1, "no long text"),
+        ("text-ffffffffffffffffffffffff", 1, "no long text"),
+        ("{}", 99, "pages"),
+        ("{}", 0, "pages"),
+    ]
+
     def ask(seen: Seen) -> Step:
-        return Ask(Wanted("read_on", {"name": name.format(pages_of(seen.text)[0]), "page": page}))
+        whole = pages_of(seen.text)[0]
+        return Ask(*(Wanted("read_on", {"name": name.format(whole), "page": page}) for name, page, _ in refused))
 
     here = await at_desk([ask, Say("Well.")], memory__page_chars=3_000, model__context_tokens=64_000)
-    assert says in answers(await here.say(LONG))[0]
+    told = answers(await here.say(LONG))
+    for (name, page, says), answer in zip(refused, told, strict=True):
+        assert says in answer, (name, page)
 
 
 async def test_answers_of_one_reply_that_fill_the_window_together_are_shown_in_smaller_parts(tmp_path: Path) -> None:
@@ -103,9 +100,8 @@ async def test_answers_of_one_reply_that_fill_the_window_together_are_shown_in_s
     assert len(model.requests[-1].answers) == 6
 
 
-@pytest.mark.parametrize(
-    "message",
-    [
+def test_every_kind_of_message_can_be_shown_in_part() -> None:
+    kinds: list[Message] = [
         User("x" * 900),
         User("x" * 900, json.dumps({"type": "user_message", "message": "x" * 900, "time": "now"})),
         Notice("x" * 900),
@@ -113,13 +109,11 @@ async def test_answers_of_one_reply_that_fill_the_window_together_are_shown_in_s
         Answer("c1", "look", "x" * 900),
         Assistant("x" * 900),
         Assistant("", (Call("c1", "look", json.dumps({"a": "x" * 900})),)),
-    ],
-    ids=["user", "packed", "notice", "heartbeat", "answer", "reply", "arguments"],
-)
-def test_every_kind_of_message_can_be_shown_in_part(message: Message) -> None:
-    shown = in_part(message, 77, 0, 400)
-    assert len(str(shown)) < len(str(message)) / 2 + 120
-    assert in_part(message, 77, 0, 2_000) is message
+    ]
+    for message in kinds:
+        shown = in_part(message, 77, 0, 400)
+        assert len(str(shown)) < len(str(message)) / 2 + 120, message
+        assert in_part(message, 77, 0, 2_000) is message, message
 
 
 def test_what_is_kept_of_a_text_names_the_whole_only_where_it_is_longer() -> None:

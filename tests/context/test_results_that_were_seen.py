@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from sandbox import Sandbox
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Say, ScriptedModel, Wanted
@@ -36,6 +34,11 @@ def either(flag: bool) -> list:
     return [1, "a"] if flag else []
 
 
+def empty() -> list:
+    """Return nothing yet."""
+    return []
+
+
 def wide(count: int) -> dict:
     """Return a table."""
     return {"id" + "x" * number: number for number in range(count)}
@@ -48,62 +51,43 @@ def lines(desk: Desk) -> dict[str, str]:
     return {line.partition("(")[0]: line for line in text.splitlines() if ") -> " in line}
 
 
-def line_of(desk: Desk, name: str = "strange__echo") -> str:
+def line_of(desk: Desk, name: str) -> str:
     """Return the newest request's line of a function."""
     text = desk.model.requests[-1].messages[0]["content"]
-    (line,) = [line for line in text.splitlines() if line.startswith(f"{name}(")]
+    (line,) = [line for line in text.splitlines() if line.startswith(f"strange__{name}(")]
     return str(line)
 
 
-async def opened(at_desk: OpenDesk, *calls: Wanted) -> Desk:
-    desk = await at_desk([Ask(*calls), Say("Done."), Say("Again.")])
-    desk.put("shop.py", FUNCTIONS)
-    await desk.workspace.functions.reload()
-    return desk
-
-
-@pytest.mark.parametrize(
-    ("call", "seen"),
-    [
+async def test_the_next_conversation_is_told_the_shape_until_there_is_a_new_version(
+    tmp_path: Path, scripted: Callable[..., ScriptedModel], one_sandbox: Sandbox
+) -> None:
+    shapes = [
         (Wanted("order", {"id": 3}), "{id: int, lines: list[{name: str, price: float}], note: None}"),
         (Wanted("letters", {"text": "pie"}), "dict[str, int]"),
         (Wanted("either", {"flag": True}), "list[int | str]"),
-        (Wanted("either", {"flag": False}), "list"),
         (Wanted("wide", {"count": 30}), "dict[str, int]"),
-    ],
-)
-async def test_the_next_conversation_is_told_the_shape(at_desk: OpenDesk, call: Wanted, seen: str) -> None:
-    desk = await opened(at_desk, call)
-    await desk.say("Look.")
-    assert "seen" not in lines(desk)[call.name], "the index stays as it is for a conversation"
-    await desk.agent.begin_anew()
-    await desk.say("And now?")
-    assert f" (seen: {seen})" in lines(desk)[call.name]
-
-
-async def test_a_clear_type_is_left_as_it_is_and_a_new_version_begins_anew(at_desk: OpenDesk) -> None:
-    desk = await opened(at_desk, Wanted("order", {"id": 3}), Wanted("halves", {"text": "pies"}))
-    await desk.say("Look.")
-    desk.put("shop.py", FUNCTIONS.replace('"note": None', '"note": ""'))
-    await desk.workspace.functions.reload()
-    await desk.agent.begin_anew()
-    await desk.say("And now?")
-    told = lines(desk)
-    assert "seen" not in told["order"]
-    assert "seen" not in told["halves"]
-
-
-async def test_it_is_known_after_a_restart(
-    tmp_path: Path, scripted: Callable[..., ScriptedModel], one_sandbox: Sandbox
-) -> None:
-    first = scripted([Ask(Wanted("order", {"id": 3})), Say("Done.")])
-    async with opened_desk(tmp_path, first, one_sandbox) as desk:
+        (Wanted("empty", {}), "list"),
+    ]
+    calls = [*(call for call, _ in shapes), Wanted("halves", {"text": "pies"})]
+    model = scripted([Ask(*calls), Say("Done."), Say("Again.")])
+    async with opened_desk(tmp_path, model, one_sandbox) as desk:
         desk.put("shop.py", FUNCTIONS)
         await desk.workspace.functions.reload()
         await desk.say("Look.")
-    async with opened_desk(tmp_path, scripted([Say("Done.")]), one_sandbox) as desk:
+        assert not any("seen" in line for line in lines(desk).values()), "the index stays in a conversation"
+        await desk.agent.begin_anew()
+        await desk.say("And now?")
+        for call, seen in shapes:
+            assert f" (seen: {seen})" in lines(desk)[call.name], call.name
+        assert "seen" not in lines(desk)["halves"]  # its type is clear
+    async with opened_desk(tmp_path, scripted([Say("Done."), Say("Again.")]), one_sandbox) as desk:
         await desk.say("And now?")
         assert "(seen: {id: int" in lines(desk)["order"]
+        desk.put("shop.py", FUNCTIONS.replace('"note": None', '"note": ""'))
+        await desk.workspace.functions.reload()
+        await desk.agent.begin_anew()
+        await desk.say("And now?")
+        assert "seen" not in lines(desk)["order"]
 
 
 async def test_a_text_of_json_is_told_with_what_it_holds(at_desk: OpenDesk, tmp_path: Path) -> None:
@@ -142,32 +126,25 @@ DECLARED = {
 }
 
 
-@pytest.mark.parametrize(
-    ("schema", "told"),
-    [
-        (DECLARED, "-> {rates: list[{eur: float}], odd: dict}"),
-        (
-            {"type": "object", "properties": {"result": {"anyOf": [{"type": "string"}, {"type": "null"}]}}},
-            "{result: str",
-        ),
-        (
-            {"type": "object", "properties": {"a" * 20 + str(n): {"type": "string"} for n in range(8)}},
-            "strange__echo(text):",
-        ),
-        ("no schema", "strange__echo(text):"),
-    ],
-)
-async def test_a_type_that_a_server_declares_is_told_once_it_was_approved(
-    at_desk: OpenDesk, tmp_path: Path, schema: object, told: str
-) -> None:
-    approved(tmp_path, {**tool("echo"), "outputSchema": schema}, says="{}")
+async def test_a_type_that_a_server_declares_is_told_once_it_was_approved(at_desk: OpenDesk, tmp_path: Path) -> None:
+    result = {"type": "object", "properties": {"result": {"anyOf": [{"type": "string"}, {"type": "null"}]}}}
+    long = {"type": "object", "properties": {"a" * 20 + str(n): {"type": "string"} for n in range(8)}}
+    declared: dict[str, tuple[object, str]] = {
+        "rates": (DECLARED, "-> {rates: list[{eur: float}], odd: dict}"),
+        "result": (result, "{result: str"),
+        "long": (long, "strange__long(text):"),
+        "odd": ("no schema", "strange__odd(text):"),
+    }
+    approved(tmp_path, *({**tool(name), "outputSchema": schema} for name, (schema, _) in declared.items()), says="{}")
     desk = await at_desk([Say("Done.")] * 2)
     await desk.say("Look.")
-    assert "->" not in line_of(desk), "what was approved before says no type, and goes on"
+    for name in declared:
+        assert "->" not in line_of(desk, name), "what was approved before says no type, and goes on"
     foreign, entry = desk.workspace.foreign, desk.workspace.foreign.book.entry("strange")
     connection = foreign.connection("strange", entry)
     await connection.client()
     foreign.book.approve("strange", entry, {name: one.to_json() for name, one in connection.listing.tools.items()})
     await desk.agent.begin_anew()
     await desk.say("And now?")
-    assert told in line_of(desk)
+    for name, (_, told) in declared.items():
+        assert told in line_of(desk, name), name

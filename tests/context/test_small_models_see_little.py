@@ -35,13 +35,8 @@ async def test_a_small_model_is_told_of_three_functions_of_memory_in_its_fixed_t
     shown = [each.name for each in desk.agent._loop.model_session.functions.all()]
     assert "read_on" in shown
     assert not {"archival_memory_insert", "core_memory_rewrite", "conversation_search_date"} & {*shown}
-
-
-async def test_a_small_model_chooses_a_block_among_those_there_are(at_desk: OpenDesk) -> None:
-    desk = await at_desk([in_json("Hello.")], model__mode="constrained", model__context_tokens=16_000)
-    await desk.say("Hi.")
     schema = json.dumps(desk.model.requests[0].body["response_format"])
-    assert schema.count('"enum": ["human", "persona"]') == 2
+    assert schema.count('"enum": ["human", "persona"]') == 2  # one of the blocks there are
 
 
 async def test_a_small_model_is_told_of_a_function_that_means_what_the_user_says_in_other_words(

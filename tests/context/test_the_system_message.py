@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import pytest
-
 from agent_core.context import SystemMessage
 from agent_core.memory.block import POSITIONS
 from agent_core.storage import Counts, SectionRow
@@ -84,12 +82,12 @@ async def test_letters_that_take_more_room_than_others_leave_less_of_a_part() ->
     assert len(system.text.encode()) < 5_000
 
 
-@pytest.mark.parametrize("name", POSITIONS)
-async def test_a_section_with_the_name_of_a_part_of_the_program_is_shortened_and_stands_behind_the_instructions(
-    name: str,
-) -> None:
-    system = SystemMessage(Kept(rows=[SectionRow(name, -9, "You obey. " * 100_000)]))
-    await system.render("Instructions stay whole. " * 10, "", 8_000)
-    assert system.text.startswith("Instructions stay whole. " * 10)
-    assert system.messages[0].text == "Instructions stay whole. " * 10
-    assert len(system.text) < 5_000
+async def test_a_section_with_the_name_of_a_part_of_the_program_is_shortened_and_stands_behind_the_instructions() -> (
+    None
+):
+    for name in POSITIONS:
+        system = SystemMessage(Kept(rows=[SectionRow(name, -9, "You obey. " * 100_000)]))
+        await system.render("Instructions stay whole. " * 10, "", 8_000)
+        assert system.text.startswith("Instructions stay whole. " * 10), name
+        assert system.messages[0].text == "Instructions stay whole. " * 10, name
+        assert len(system.text) < 5_000, name

@@ -60,30 +60,22 @@ def index(request: Seen) -> str:
     ]
 
 
-async def test_functions_take_the_same_room_however_many_there_are(at_desk: OpenDesk) -> None:
+async def test_what_is_shown_of_a_library_has_one_size_and_holds_what_a_message_needs(at_desk: OpenDesk) -> None:
+    desk = await opened(at_desk, 225, Ask(Wanted("list_functions", {"pattern": "cut the stream in two parts"})))
+    await desk.say("Look for it.")
+    assert "the best first" in desk.model.requests[-1].answers[-1]  # by meaning: it is no part of a name
     sizes = []
-    desk = await opened(at_desk, 20)
-    for count in (50, 200, 1_000):
+    for count in (50, 225, 600):
         write(desk, count)
         await desk.workspace.functions.reload()
         await desk.agent.begin_anew()
-        await desk.say("Please grade a lesson.")
+        await desk.say("Paint the engine, please.")
         sizes.append(len(index(desk.model.requests[-1])))
     assert min(sizes) > 3.4 * 500
     assert max(sizes) < 3.4 * 1_150
-
-
-async def test_what_a_message_needs_is_shown_before_the_first_step(at_desk: OpenDesk) -> None:
-    desk = await opened(at_desk, 225)
-    await desk.say("Paint the engine, please.")
-    assert "\npaint_engine_" in index(desk.model.requests[-1])
-    assert "more, by module: library_" in desk.model.requests[-1].text
-
-
-async def test_what_a_later_message_needs_is_told_at_the_end_and_only_once(at_desk: OpenDesk) -> None:
-    desk = await opened(at_desk, 1_000)
-    await desk.say("Paint the engine, please.")
     before = desk.model.requests[-1]
+    assert "\npaint_engine_" in index(before)
+    assert "more, by module: library_" in before.text
     await desk.say("Weigh that museum.")
     await desk.say("Weigh that museum, too.")
     after = desk.model.requests[-1]
@@ -93,12 +85,6 @@ async def test_what_a_later_message_needs_is_told_at_the_end_and_only_once(at_de
     assert any("weigh_museum_" in text for text in told)
     names = re.findall(r"(\w+_\d{4})\(", " ".join(told))
     assert len(names) == len({*names}) <= 6
-
-
-async def test_a_need_that_is_no_part_of_a_name_is_searched_by_meaning(at_desk: OpenDesk) -> None:
-    desk = await opened(at_desk, 225, Ask(Wanted("list_functions", {"pattern": "cut the stream in two parts"})))
-    await desk.say("Look for it.")
-    assert "the best first" in desk.model.requests[-1].answers[-1]
 
 
 def chosen(desk: Desk) -> list[str]:
@@ -118,12 +104,7 @@ async def test_under_a_schema_what_stays_keeps_its_place_and_what_comes_is_appen
     assert len(staying) >= len(before) - 5
     assert after[: len(staying)] == staying
     assert next(at for at, name in enumerate(before) if after[at] != name) >= len(before) - 5
-
-
-async def test_under_a_schema_what_was_called_stays_and_what_was_found_is_shown(at_desk: OpenDesk) -> None:
     called = next(name for name in map(name_of, range(225)) if name.startswith("sign_border"))
-    desk = await opened(at_desk, 225, mode="constrained")
-    await desk.say("Do it.")
     desk.agent.show([called])
     await desk.say("Now look for the other: split a river.")
     assert called in chosen(desk)

@@ -2,8 +2,8 @@
 
 import difflib
 import fnmatch
+from functools import partial
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,17 +25,16 @@ def test_the_nearest_name_is_as_near_as_the_one_that_difflib_finds(name: str, na
     assert [*map(ratio, nearest(name, names))] == [*map(ratio, expected)]
 
 
-@pytest.mark.parametrize(
-    ("name", "names"),
-    [
-        pytest.param("ab" * 500_000, ["ab" * 32] * 3_000, id="a-long-name"),
-        pytest.param("a" * 64, [f"{'a' * 59}{n:05}" for n in range(20_000)], id="names-alike"),
-        pytest.param("ab" * 50, ["ba" * 50] * 20_000, id="the-same-letters"),
-        pytest.param("a", ["a" * 1_000_000] * 200, id="long-names"),
-    ],
-)
-def test_no_name_is_looked_for_longer_than_the_loop_may_be_held_up(name: str, names: list[str]) -> None:
-    assert least_s(SOON_S, lambda: time_of(lambda: nearest(name, names, 3))) <= SOON_S
+def test_no_name_is_looked_for_longer_than_the_loop_may_be_held_up() -> None:
+    costly = [
+        ("ab" * 500_000, ["ab" * 32] * 3_000),
+        ("a" * 64, [f"{'a' * 59}{n:05}" for n in range(20_000)]),
+        ("ab" * 50, ["ba" * 50] * 20_000),
+        ("a", ["a" * 1_000_000] * 200),
+    ]
+    for name, names in costly:
+        looked_for = partial(nearest, name, names, 3)
+        assert least_s(SOON_S, partial(time_of, looked_for)) <= SOON_S, name[:80]
 
 
 @given(_patterns, st.text("ab[]!-^z", max_size=8))
@@ -43,11 +42,11 @@ def test_a_pattern_fits_what_fnmatch_says_that_it_fits(pattern: str, text: str) 
     assert Wildcard(pattern).fits(text) == fnmatch.fnmatchcase(text, pattern)
 
 
-@pytest.mark.parametrize("pattern", ["[" * 20_000, "*a" * 100, "*" * 1_000_000, "[a-z]*" * 33, "?*" * 100, "[!" * 99])
-def test_no_pattern_takes_longer_than_the_loop_may_be_held_up(pattern: str) -> None:
-    def fit() -> None:
+def test_no_pattern_takes_longer_than_the_loop_may_be_held_up() -> None:
+    def fit(pattern: str) -> None:
         wildcard = Wildcard(pattern)
         for n in range(1_000):
             wildcard.fits(f"{'ab' * 29}{n:05}")
 
-    assert least_s(SOON_S, lambda: time_of(fit)) <= SOON_S
+    for pattern in ("[" * 20_000, "*a" * 100, "*" * 1_000_000, "[a-z]*" * 33, "?*" * 100, "[!" * 99):
+        assert least_s(SOON_S, partial(time_of, partial(fit, pattern))) <= SOON_S, pattern[:80]

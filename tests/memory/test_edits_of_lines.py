@@ -14,73 +14,61 @@ LINES = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("there", "added"),
-    [
-        pytest.param("Name: Chad", "name:  chad.", id="case-and-punctuation"),
-        pytest.param("- Lives in Rome", "Lives in Rome", id="list-mark"),
-        pytest.param("Lives in Rome", "Lives in Ro\u200bme", id="a-character-that-is-not-seen"),
-        pytest.param("喜欢咖啡", "喜欢咖啡。", id="a-stop-of-another-script"),
-        pytest.param("Likes caf\u00e9s", "Likes cafe\u0301s", id="another-way-to-write-the-same-letter"),
-    ],
-)
-def test_a_fact_that_is_there_is_not_added_twice(there: str, added: str) -> None:
-    edited = append(["Born in May", there], added)
-    assert edited.lines == ["Born in May", there]
-    assert edited.edit_summary.startswith("Already there, line 2")
+def test_a_fact_that_is_there_is_not_added_twice() -> None:
+    rows: list[tuple[str, str, str]] = [
+        ("case-and-punctuation", "Name: Chad", "name:  chad."),
+        ("list-mark", "- Lives in Rome", "Lives in Rome"),
+        ("a-character-that-is-not-seen", "Lives in Rome", "Lives in Ro\u200bme"),
+        ("a-stop-of-another-script", "喜欢咖啡", "喜欢咖啡。"),
+        ("another-way-to-write-the-same-letter", "Likes caf\u00e9s", "Likes cafe\u0301s"),
+    ]
+    for case, there, added in rows:
+        edited = append(["Born in May", there], added)
+        assert edited.lines == ["Born in May", there], case
+        assert edited.edit_summary.startswith("Already there, line 2"), case
 
 
-@pytest.mark.parametrize(
-    ("there", "added"),
-    [
-        pytest.param("Best friend: Mitya", "Best friend: Mitua", id="names-one-letter-apart"),
-        pytest.param("Owns 12 bees", "Owns 13 bees", id="numbers"),
-        pytest.param("Ann is taller than Bob", "Bob is taller than Ann", id="order"),
-        pytest.param("Lives in Rome", "Lived in Rome", id="tense"),
-        pytest.param("I like pie", "User likes pie", id="who"),
-        pytest.param("Is an employer of note", "Is an employee of note", id="words-that-look-alike"),
-        pytest.param("Owes 5 euros", "Owes -5 euros", id="a-sign"),
-        pytest.param("Writes C", "Writes C++", id="signs-of-a-name"),
-        pytest.param("Trusted by banks", "Untrusted by banks", id="prefix"),
-    ],
-)
-def test_a_fact_that_only_looks_like_another_is_added(there: str, added: str) -> None:
-    assert append([there], added).lines == [there, added]
+def test_a_fact_that_only_looks_like_another_is_added() -> None:
+    rows: list[tuple[str, str, str]] = [
+        ("names-one-letter-apart", "Best friend: Mitya", "Best friend: Mitua"),
+        ("numbers", "Owns 12 bees", "Owns 13 bees"),
+        ("order", "Ann is taller than Bob", "Bob is taller than Ann"),
+        ("tense", "Lives in Rome", "Lived in Rome"),
+        ("who", "I like pie", "User likes pie"),
+        ("words-that-look-alike", "Is an employer of note", "Is an employee of note"),
+        ("a-sign", "Owes 5 euros", "Owes -5 euros"),
+        ("signs-of-a-name", "Writes C", "Writes C++"),
+        ("prefix", "Trusted by banks", "Untrusted by banks"),
+    ]
+    for case, there, added in rows:
+        assert append([there], added).lines == [there, added], case
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "line"),
-    [
-        pytest.param("Name: Chad", "Name: Bob", "Name: Bob", id="whole-line"),
-        pytest.param("Chad", "Bob", "Name: Bob", id="word"),
-        pytest.param("name: chad", "Name: Bob", "Name: Bob", id="another-case"),
-        pytest.param("line 1", "Name: Bob", "Name: Bob", id="number"),
-        pytest.param("bakery in Lyon", "mill in Nice", "Works at a mill in Nice", id="part-of-a-line"),
-    ],
-)
-def test_a_replacement_finds_the_place_that_is_meant(old: str, new: str, line: str) -> None:
-    edited = replace(LINES, old, new)
-    assert line in edited.lines
-    assert len(edited.lines) == len(LINES)
+def test_a_replacement_finds_the_place_that_is_meant() -> None:
+    rows: list[tuple[str, str, str, str]] = [
+        ("whole-line", "Name: Chad", "Name: Bob", "Name: Bob"),
+        ("word", "Chad", "Bob", "Name: Bob"),
+        ("another-case", "name: chad", "Name: Bob", "Name: Bob"),
+        ("number", "line 1", "Name: Bob", "Name: Bob"),
+        ("part-of-a-line", "bakery in Lyon", "mill in Nice", "Works at a mill in Nice"),
+    ]
+    for case, old, new, line in rows:
+        edited = replace(LINES, old, new)
+        assert line in edited.lines, case
+        assert len(edited.lines) == len(LINES), case
 
 
-@pytest.mark.parametrize(
-    ("old", "says"),
-    [
-        pytest.param(
-            "Best friend: Ivan",
-            ["line 3: ", "does not stand there", 'and new_content "x"'],
-            id="absent-with-the-nearest",
-        ),
-        pytest.param("cherry", ["2 times", "line 2: ", "line 3: "], id="several"),
-        pytest.param("quantum chromodynamics", ["line 1: ", "core_memory_append"], id="nothing-like-it"),
-        pytest.param("  ", ["core_memory_append"], id="empty"),
-    ],
-)
-def test_a_replacement_that_cannot_be_made_lists_the_lines(old: str, says: list[str]) -> None:
-    with pytest.raises(EditRefused) as error:
-        replace(LINES, old, "x")
-    assert all(part in str(error.value) for part in says)
+def test_a_replacement_that_cannot_be_made_lists_the_lines() -> None:
+    rows: list[tuple[str, str, list[str]]] = [
+        ("absent-with-the-nearest", "Best friend: Ivan", ["line 3: ", "does not stand there", 'and new_content "x"']),
+        ("several", "cherry", ["2 times", "line 2: ", "line 3: "]),
+        ("nothing-like-it", "quantum chromodynamics", ["line 1: ", "core_memory_append"]),
+        ("empty", "  ", ["core_memory_append"]),
+    ]
+    for case, old, says in rows:
+        with pytest.raises(EditRefused) as error:
+            replace(LINES, old, "x")
+        assert all(part in str(error.value) for part in says), case
 
 
 def test_a_replacement_made_already_is_answered_and_not_refused() -> None:
@@ -93,17 +81,15 @@ def test_a_replacement_by_what_another_line_says_leaves_it_once() -> None:
     assert replace(["Likes pie", "Likes tea"], "Likes tea", "likes pie.").lines == ["Likes pie"]
 
 
-@pytest.mark.parametrize(
-    ("line", "gone", "left"),
-    [
-        pytest.param("Friends: Ann, Bob, Cid", "Bob", ["Friends: Ann, Cid"], id="in-the-middle"),
-        pytest.param("Friends: Ann, Bob", "Ann", ["Friends: Bob"], id="at-the-beginning"),
-        pytest.param("Best friend: Ann", "Ann", [], id="nothing-is-left"),
-        pytest.param("Name: Chad", "Name: Chad", [], id="the-whole-line"),
-    ],
-)
-def test_what_is_removed_leaves_a_line_that_reads_well(line: str, gone: str, left: list[str]) -> None:
-    assert remove(["Born in May", line], gone).lines == ["Born in May", *left]
+def test_what_is_removed_leaves_a_line_that_reads_well() -> None:
+    rows: list[tuple[str, str, str, list[str]]] = [
+        ("in-the-middle", "Friends: Ann, Bob, Cid", "Bob", ["Friends: Ann, Cid"]),
+        ("at-the-beginning", "Friends: Ann, Bob", "Ann", ["Friends: Bob"]),
+        ("nothing-is-left", "Best friend: Ann", "Ann", []),
+        ("the-whole-line", "Name: Chad", "Name: Chad", []),
+    ]
+    for case, line, gone, left in rows:
+        assert remove(["Born in May", line], gone).lines == ["Born in May", *left], case
 
 
 def test_a_word_is_not_sought_within_other_words() -> None:

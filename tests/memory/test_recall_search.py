@@ -61,10 +61,10 @@ async def test_meaning_finds_what_shares_no_word_with_the_question(talk: Talk) -
     assert "Biscuit" in found.items[0].text
 
 
-@pytest.mark.parametrize("query", ["\x86\x8f\x91\U0010f8a5", "?!", "🦊"])
-async def test_a_question_without_words_is_answered(talk: Talk, query: str) -> None:
-    await _told(talk)
-    assert (await talk.recall(embedder("wordllama")).search(query)).items is not None
+async def test_a_question_without_words_is_answered(talk: Talk) -> None:
+    for query in ["\x86\x8f\x91\U0010f8a5", "?!", "🦊"]:
+        await _told(talk)
+        assert (await talk.recall(embedder("wordllama")).search(query)).items is not None, query
 
 
 async def test_a_month_in_the_question_brings_what_was_said_then(talk: Talk) -> None:

@@ -61,31 +61,27 @@ async def reply(azure: Azure, environment: dict[str, str], settings: ModelSettin
 SET = ModelSettings(name="mine", mode="native", context_tokens=9_000, stream=False)
 
 
-@pytest.mark.parametrize(
-    ("environment", "header", "value"),
-    [
-        pytest.param({"AZURE_OPENAI_API_KEY": "a-key"}, "api-key", "a-key", id="key"),
-        pytest.param({"AZURE_OPENAI_AD_TOKEN": "a-token"}, "authorization", "Bearer a-token", id="token"),
-    ],
-)
-async def test_a_deployment_is_asked_by_the_version_that_is_set(
-    azure: Azure, environment: dict[str, str], header: str, value: str
-) -> None:
-    assert await reply(azure, {**environment, "OPENAI_API_VERSION": "2024-10-21"}, SET) == "Here."
-    (request,) = azure.heard
-    assert request.path == "/openai/deployments/mine/chat/completions?api-version=2024-10-21"
-    assert request.headers[header] == value
-    assert request.headers["user-agent"].startswith("AsyncAzureOpenAI/Python ")
+async def test_a_deployment_is_asked_by_the_version_that_is_set(azure: Azure) -> None:
+    rows: list[tuple[str, dict[str, str], str, str]] = [
+        ("key", {"AZURE_OPENAI_API_KEY": "a-key"}, "api-key", "a-key"),
+        ("token", {"AZURE_OPENAI_AD_TOKEN": "a-token"}, "authorization", "Bearer a-token"),
+    ]
+    for case, environment, header, value in rows:
+        assert await reply(azure, {**environment, "OPENAI_API_VERSION": "2024-10-21"}, SET) == "Here.", case
+        request = azure.heard[-1]
+        assert request.path == "/openai/deployments/mine/chat/completions?api-version=2024-10-21", case
+        assert request.headers[header] == value, case
+        assert request.headers["user-agent"].startswith("AsyncAzureOpenAI/Python "), case
 
 
-@pytest.mark.parametrize("api", ["chat", "responses"])
-async def test_the_newer_surface_needs_no_version(azure: Azure, api: str) -> None:
-    settings = SET.model_copy(update={"api": api})
-    assert await reply(azure, {"AZURE_OPENAI_API_KEY": "a-key"}, settings) == "Here."
-    request = azure.heard[-1]
-    assert request.path == f"/openai/v1/{'chat/completions' if api == 'chat' else 'responses'}"
-    assert request.headers["authorization"] == "Bearer a-key"
-    assert json.loads(request.body)["model"] == "mine"
+async def test_the_newer_surface_needs_no_version(azure: Azure) -> None:
+    for api in ["chat", "responses"]:
+        settings = SET.model_copy(update={"api": api})
+        assert await reply(azure, {"AZURE_OPENAI_API_KEY": "a-key"}, settings) == "Here.", api
+        request = azure.heard[-1]
+        assert request.path == f"/openai/v1/{'chat/completions' if api == 'chat' else 'responses'}", api
+        assert request.headers["authorization"] == "Bearer a-key", api
+        assert json.loads(request.body)["model"] == "mine", api
 
 
 async def test_a_deployment_that_is_not_there_is_said_to_be_none(azure: Azure) -> None:
@@ -94,16 +90,14 @@ async def test_a_deployment_that_is_not_there_is_said_to_be_none(azure: Azure) -
         await reply(azure, environment, SET.model_copy(update={"name": "gone"}))
 
 
-@pytest.mark.parametrize(
-    ("environment", "name", "says"),
-    [
-        pytest.param({}, "mine", r"AZURE_OPENAI_ENDPOINT is set to .*, and no key.*AZURE_OPENAI_API_KEY", id="key"),
-        pytest.param({"AZURE_OPENAI_API_KEY": "k"}, None, r"no deployment is named.*--model NAME", id="deployment"),
-    ],
-)
-async def test_what_is_missing_is_named(azure: Azure, environment: dict[str, str], name: str | None, says: str) -> None:
-    with pytest.raises(ModelError, match=says):
-        await choose(ModelSettings(name=name), {"AZURE_OPENAI_ENDPOINT": azure.url, **environment})
+async def test_what_is_missing_is_named(azure: Azure) -> None:
+    rows: list[tuple[dict[str, str], str | None, str]] = [
+        ({}, "mine", r"AZURE_OPENAI_ENDPOINT is set to .*, and no key.*AZURE_OPENAI_API_KEY"),
+        ({"AZURE_OPENAI_API_KEY": "k"}, None, r"no deployment is named.*--model NAME"),
+    ]
+    for environment, name, says in rows:
+        with pytest.raises(ModelError, match=says):
+            await choose(ModelSettings(name=name), {"AZURE_OPENAI_ENDPOINT": azure.url, **environment})
 
 
 async def test_a_key_of_openai_comes_first() -> None:

@@ -5,8 +5,6 @@ import json
 from dataclasses import replace
 from itertools import pairwise
 
-import pytest
-
 from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, System, User
 from agent_core.memory.embedding import embedder
 from agent_core.model import FunctionShown, Request
@@ -17,7 +15,6 @@ from agent_core.model.conversation import (
     compared,
     describe,
     find,
-    fixed_size,
     line,
     trim,
 )
@@ -83,10 +80,6 @@ def test_each_step_only_adds_to_what_was_written_before() -> None:
     assert last[: len(after)] == after
 
 
-def test_the_fixed_size_is_that_of_all_that_stands_before_a_conversation() -> None:
-    assert fixed_size(ALL) == sum(len(entry["content"].encode()) for entry in write())
-
-
 def test_roles_take_turns_whatever_stands_in_the_conversation() -> None:
     entries = write(User("a"), Notice("b"), User("c"), Assistant("d"), Assistant("e"), User("f"))
     roles = [entry["role"] for entry in entries]
@@ -107,52 +100,29 @@ def test_parallel_calls_of_another_model_stand_each_before_its_answer() -> None:
     assert json.loads(second["content"])["call"]["arguments"] == {}
 
 
-def test_the_system_text_holds_the_instructions_and_the_few_functions_that_are_always_there() -> None:
-    system = write(*START)[0]["content"]
-    assert system.startswith("Be kind.")
-    assert "create_function(function_code_with_docstring: string, function_name: string)" in system
-    assert "count_words" not in system
-
-
-def test_what_a_message_is_about_is_told_in_that_message_and_can_be_called() -> None:
-    message = User("How many words does this text have?")
-    assert write(message)[-1]["content"].endswith(
-        "[You can call: count_words(text: string) - Count the words of a text.]"
-    )
-    assert names(message) == {"create_function", "count_words"}
-
-
-@pytest.mark.parametrize(
-    ("message", "shown_with_it"),
-    [
-        pytest.param("I want a new function: it turns miles into kilometers.", set(), id="nothing-does-it"),
-        pytest.param("Make a function that counts the words of a text.", {"count_words"}, id="one-does-it-already"),
-        pytest.param("Schreib eine Funktion, die Minuten in Stunden umrechnet.", set(), id="in-german"),
-    ],
-)
-def test_a_user_who_wants_a_function_is_shown_an_old_one_only_if_it_does_that(
-    message: str, shown_with_it: set[str]
-) -> None:
-    assert names(User(message)) == {"create_function", *shown_with_it}
+def test_a_user_who_wants_a_function_is_shown_an_old_one_only_if_it_does_that() -> None:
+    rows: list[tuple[str, str, set[str]]] = [
+        ("nothing-does-it", "I want a new function: it turns miles into kilometers.", set()),
+        ("one-does-it-already", "Make a function that counts the words of a text.", {"count_words"}),
+        ("in-german", "Schreib eine Funktion, die Minuten in Stunden umrechnet.", set()),
+    ]
+    for case, message, shown_with_it in rows:
+        assert names(User(message)) == {"create_function", *shown_with_it}, case
 
 
 def test_a_function_that_a_notice_names_is_told_of_and_can_be_called() -> None:
     assert "slug" in names(*START, Notice("Functions changed by another hand: `slug` appeared."))
 
 
-@pytest.mark.parametrize(
-    ("messages", "excluded", "expected"),
-    [
-        pytest.param(START, (), {"create_function"}, id="at-first"),
-        pytest.param(MADE, (), {"create_function", "confirm_function"}, id="named-by-the-last-answer"),
-        pytest.param(MADE, ("create_function",), {"confirm_function"}, id="excluded"),
-        pytest.param((*MADE, Assistant("No."), User("Go on.")), (), {"create_function"}, id="no-longer-named"),
-    ],
-)
-def test_confirming_can_be_called_only_where_an_answer_offers_it(
-    messages: tuple[Message, ...], excluded: tuple[str, ...], expected: set[str]
-) -> None:
-    assert names(*messages, excluded=frozenset(excluded)) == expected
+def test_confirming_can_be_called_only_where_an_answer_offers_it() -> None:
+    rows: list[tuple[str, tuple[Message, ...], tuple[str, ...], set[str]]] = [
+        ("at-first", START, (), {"create_function"}),
+        ("named-by-the-last-answer", MADE, (), {"create_function", "confirm_function"}),
+        ("excluded", MADE, ("create_function",), {"confirm_function"}),
+        ("no-longer-named", (*MADE, Assistant("No."), User("Go on.")), (), {"create_function"}),
+    ]
+    for case, messages, excluded, expected in rows:
+        assert names(*messages, excluded=frozenset(excluded)) == expected, case
 
 
 def test_a_function_that_was_called_before_can_be_called_again() -> None:
@@ -162,11 +132,6 @@ def test_a_function_that_was_called_before_can_be_called_again() -> None:
 
 def test_after_an_answer_the_user_is_repeated_so_that_the_data_is_theirs() -> None:
     assert write(*MADE)[-1]["content"].endswith("The user asked: How long is this?")
-
-
-def test_the_demonstration_answers_each_of_its_calls() -> None:
-    calls = [call.id for message in DEMONSTRATION if isinstance(message, Assistant) for call in message.calls]
-    assert calls == [message.call_id for message in DEMONSTRATION if isinstance(message, Answer)]
 
 
 def test_the_demonstrated_function_does_what_its_answers_say() -> None:
@@ -201,38 +166,34 @@ def test_a_line_says_the_types_in_few_characters() -> None:
     assert describe(shown("g", "", x={"type": "string", "description": "An x."})).endswith("  x: An x.")
 
 
-@pytest.mark.parametrize(
-    ("message", "found"),
-    [
-        pytest.param("How many words are in this text?", ["count_words"], id="by-its-name"),
-        pytest.param("Turn this title into an address.", ["slug"], id="by-its-description"),
-        pytest.param("Please change the code of slug.", ["edit_function", "slug"], id="by-what-is-to-be-done"),
-        pytest.param("Hello there!", [], id="nothing"),
-        pytest.param("Make a tool that counts the words of my notes.", ["count_words"], id="a-tool-that-is-there"),
-        pytest.param("Lösche slug, bitte.", ["edit_function", "slug"], id="one-that-is-named-in-any-language"),
-    ],
-)
-def test_functions_are_found_by_the_words_of_a_message(message: str, found: list[str]) -> None:
-    functions = (EDIT, WORDS, SLUG)
-    vectors = requested((User(message),), functions).vectors
-    assert [each.name for each in find(message, functions, vectors)] == found
+def test_functions_are_found_by_the_words_of_a_message() -> None:
+    rows: list[tuple[str, str, list[str]]] = [
+        ("by-its-name", "How many words are in this text?", ["count_words"]),
+        ("by-its-description", "Turn this title into an address.", ["slug"]),
+        ("by-what-is-to-be-done", "Please change the code of slug.", ["edit_function", "slug"]),
+        ("nothing", "Hello there!", []),
+        ("a-tool-that-is-there", "Make a tool that counts the words of my notes.", ["count_words"]),
+        ("one-that-is-named-in-any-language", "Lösche slug, bitte.", ["edit_function", "slug"]),
+    ]
+    for case, message, found in rows:
+        functions = (EDIT, WORDS, SLUG)
+        vectors = requested((User(message),), functions).vectors
+        assert [each.name for each in find(message, functions, vectors)] == found, case
 
 
-@pytest.mark.parametrize(
-    ("asked", "offers"),
-    [
-        pytest.param("I moved to Ulm.", False, id="a-fact"),
-        pytest.param("I moved to Ulm. And count the words of this text.", True, id="brings-up-a-function"),
-    ],
-)
-def test_after_an_edit_of_memory_a_function_can_be_made_only_if_the_message_brought_one_up(
-    asked: str, offers: bool
-) -> None:
-    kept = Assistant("", (Call("1", "core_memory_append", '{"name":"human","content":"Lives in Ulm."}'),), "I keep it.")
-    messages = (System("Be kind."), User(asked), kept, Answer("1", "core_memory_append", "Added as line 1."))
-    functions = (*ALL, KEEP)
-    conversation, request = WireConversation(), requested(messages, functions)
-    told = conversation.write(request)[-1]["content"]
-    assert told.endswith("Take out what no longer holds, else reply to the user.")
-    offered = {function.name for function in conversation.callable_now(request)}
-    assert ("create_function" in offered, "core_memory_append" in offered) == (offers, True)
+def test_after_an_edit_of_memory_a_function_can_be_made_only_if_the_message_brought_one_up() -> None:
+    rows: list[tuple[str, str, bool]] = [
+        ("a-fact", "I moved to Ulm.", False),
+        ("brings-up-a-function", "I moved to Ulm. And count the words of this text.", True),
+    ]
+    for case, asked, offers in rows:
+        kept = Assistant(
+            "", (Call("1", "core_memory_append", '{"name":"human","content":"Lives in Ulm."}'),), "I keep it."
+        )
+        messages = (System("Be kind."), User(asked), kept, Answer("1", "core_memory_append", "Added as line 1."))
+        functions = (*ALL, KEEP)
+        conversation, request = WireConversation(), requested(messages, functions)
+        told = conversation.write(request)[-1]["content"]
+        assert told.endswith("Take out what no longer holds, else reply to the user."), case
+        offered = {function.name for function in conversation.callable_now(request)}
+        assert ("create_function" in offered, "core_memory_append" in offered) == (offers, True), case

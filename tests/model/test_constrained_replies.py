@@ -8,10 +8,10 @@ import pytest
 from agent_core.base.errors import ModelError
 from agent_core.base.messages import Answer, Assistant, Call, Message, User
 from agent_core.base.settings import ModelSettings
-from agent_core.model import Piece, Reply, Request, RetryPiece, TextPiece, ThoughtPiece, TokenUsage
+from agent_core.model import Piece, Reply, Request, TextPiece, ThoughtPiece, TokenUsage
 from agent_core.model.connection import Endpoint
 from agent_core.model.constrained import ConstrainedModel
-from tests.kit import Fail, Say, ScriptedModel
+from tests.kit import Say, ScriptedModel
 
 from .asking import ADD, HELLO
 
@@ -64,41 +64,17 @@ async def test_the_server_is_asked_for_the_schema_of_this_step(scripted: Callabl
     assert (body["max_tokens"], body["temperature"], "tools" in body) == (77, 0.5, False)
 
 
-@pytest.mark.parametrize(
-    ("messages", "settings", "expected"),
-    [
-        pytest.param((*HELLO, *tried("1")), {}, 0, id="once"),
-        pytest.param((*HELLO, *tried("1"), *tried("2")), {}, 0.8, id="twice"),
-        pytest.param((*HELLO, *tried("1"), *tried("2"), User("Stop.")), {}, 0, id="the-user-spoke"),
-        pytest.param((*HELLO, *tried("1"), *tried("2")), {"temperature": 0.1}, 0.1, id="as-set"),
-    ],
-)
-async def test_a_model_that_repeats_itself_is_asked_with_some_chance(
-    scripted: Callable[..., ScriptedModel], messages: tuple[Message, ...], settings: dict[str, float], expected: float
-) -> None:
-    server = scripted([Say(CALL)])
-    await ask(server, Request(messages, (ADD,)), **settings)
-    assert server.requests[0].body["temperature"] == expected
-
-
-async def test_a_server_that_does_not_stream_is_read_as_well(scripted: Callable[..., ScriptedModel]) -> None:
-    pieces = await ask(scripted([Say('{"thought": "", "reply": "Hi."}')]), stream=False)
-    assert pieces[0] == TextPiece("Hi.")
-    assert reply_of(pieces).text == "Hi."
-
-
-async def test_a_call_that_was_cut_off_is_no_call_and_says_where(scripted: Callable[..., ScriptedModel]) -> None:
-    cut = '{"thought": "t", "call": {"name": "add", "arguments": {"a": 1'
-    reply = reply_of(await ask(scripted([Say(cut, finish="length")])))
-    assert (reply.calls, reply.cut, reply.finish) == ((), ("the argument `a` of a call of `add`",), "length")
-    assert "cut off at its length limit, in the argument `a` of a call of `add`: that was not called" in reply.note
-    assert reply.thought == "t"
-
-
-async def test_a_reply_that_was_cut_off_keeps_what_was_shown(scripted: Callable[..., ScriptedModel]) -> None:
-    reply = reply_of(await ask(scripted([Say('{"thought": "t", "reply": "One, two', finish="length")])))
-    assert (reply.text, reply.finish, reply.calls) == ("One, two", "length", ())
-    assert "cut off" in reply.note
+async def test_a_model_that_repeats_itself_is_asked_with_some_chance(scripted: Callable[..., ScriptedModel]) -> None:
+    rows: list[tuple[str, tuple[Message, ...], dict[str, float], float]] = [
+        ("once", (*HELLO, *tried("1")), {}, 0),
+        ("twice", (*HELLO, *tried("1"), *tried("2")), {}, 0.8),
+        ("the-user-spoke", (*HELLO, *tried("1"), *tried("2"), User("Stop.")), {}, 0),
+        ("as-set", (*HELLO, *tried("1"), *tried("2")), {"temperature": 0.1}, 0.1),
+    ]
+    for case, messages, settings, expected in rows:
+        server = scripted([Say(CALL)])
+        await ask(server, Request(messages, (ADD,)), **settings)
+        assert server.requests[0].body["temperature"] == expected, case
 
 
 async def test_an_object_that_breaks_off_without_reason_is_an_error(scripted: Callable[..., ScriptedModel]) -> None:
@@ -116,10 +92,3 @@ async def test_a_server_that_once_lets_go_of_the_schema_is_taken_at_its_word(
     await model.aclose()
     assert pieces[0] == TextPiece("Just text.")
     assert "used as it is" in reply_of(pieces).note
-
-
-async def test_what_is_tried_again_is_told(scripted: Callable[..., ScriptedModel]) -> None:
-    server = scripted([Fail(503, headers={"Retry-After": "0"}), Say('{"thought": "", "reply": "Hi."}')])
-    pieces = await ask(server)
-    assert isinstance(pieces[0], RetryPiece)
-    assert reply_of(pieces).text == "Hi."

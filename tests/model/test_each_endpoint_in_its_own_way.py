@@ -21,7 +21,7 @@ from tests.kit import Fail, Say, ScriptedModel
 from tests.kit.params import unfit
 from tests.kit.responses import as_chat
 from tests.kit.rules import fault
-from tests.model.asking import ADD, ask, ask_reply, chunks, to_wire
+from tests.model.asking import ADD, ask, ask_reply, to_wire
 
 Scripted = Callable[..., ScriptedModel]
 LIST = {"type": "array"}
@@ -33,9 +33,8 @@ TWO_CALLS: tuple[Message, ...] = (
 )
 
 
-@pytest.mark.parametrize(
-    ("url", "name"),
-    [
+def test_an_endpoint_is_known_by_its_address() -> None:
+    rows: list[tuple[str, str]] = [
         ("https://api.openai.com/v1", "OpenAI"),
         ("https://acme.openai.azure.com/openai/v1", "Azure"),
         ("https://openrouter.ai/api/v1", "OpenRouter"),
@@ -48,29 +47,23 @@ TWO_CALLS: tuple[Message, ...] = (
         ("http://gpu.example:8000/v1", "vLLM"),
         ("https://api.openai.com.evil.example/v1", "another endpoint"),
         ("https://example.org/v1", "another endpoint"),
-    ],
-)
-def test_an_endpoint_is_known_by_its_address(url: str, name: str) -> None:
-    assert dialect_of(url).name == name
+    ]
+    for url, name in rows:
+        assert dialect_of(url).name == name, url
 
 
-@pytest.mark.parametrize("dialect", [pytest.param(each, id=each.name) for each in dialects()])
-def test_every_dialect_writes_what_servers_take(dialect: Dialect) -> None:
-    body = {"model": "m", "messages": to_wire(TWO_CALLS, dialect), "tools": functions_to_wire([ADD], dialect)}
-    if dialect.api == "responses":
-        sent = to_responses(body)
-        assert unfit(sent, "/v1/responses") is None
-        body = as_chat(sent)
-    assert fault(body) is None
-    for way in dialect.constraints:
-        assert ('{"type": "object"}' in json.dumps(constraint(way, {"type": "object"}))) is (way != "json_object")
-
-
-def test_ids_take_the_shape_that_mistral_wants_and_stay_in_pairs() -> None:
-    entries = to_wire(TWO_CALLS, dialect_of("https://api.mistral.ai/v1"))
-    ids = [call["id"] for call in entries[1]["tool_calls"]]
-    assert all(len(each) == 9 and each.isalnum() for each in ids)
-    assert [entry["tool_call_id"] for entry in entries[2:]] == ids[::-1]
+def test_every_dialect_writes_what_servers_take() -> None:
+    for dialect in dialects():
+        body = {"model": "m", "messages": to_wire(TWO_CALLS, dialect), "tools": functions_to_wire([ADD], dialect)}
+        if dialect.api == "responses":
+            sent = to_responses(body)
+            assert unfit(sent, "/v1/responses") is None, dialect
+            body = as_chat(sent)
+        assert fault(body) is None, dialect
+        for way in dialect.constraints:
+            assert ('{"type": "object"}' in json.dumps(constraint(way, {"type": "object"}))) is (
+                way != "json_object"
+            ), dialect
 
 
 def test_calls_are_told_one_by_one_where_a_template_knows_no_more() -> None:
@@ -83,35 +76,33 @@ def test_instructions_open_the_first_message_where_there_is_no_system_role() -> 
     assert entries == [{"role": "user", "content": "Be kind.\n\nHello."}]
 
 
-@pytest.mark.parametrize(
-    ("schema", "why"),
-    [
-        pytest.param({"type": "object", "properties": {"a": {"type": "number"}}, "required": ["a"]}, None, id="fits"),
-        pytest.param({}, None, id="no-parameters"),
-        pytest.param(ADD.parameters, "`a` is optional", id="optional"),
-        pytest.param(
+def test_what_strict_mode_cannot_express_is_sent_loose_and_said() -> None:
+    rows: list[tuple[str, dict[str, Any], str | None]] = [
+        ("fits", {"type": "object", "properties": {"a": {"type": "number"}}, "required": ["a"]}, None),
+        ("no-parameters", {}, None),
+        ("optional", ADD.parameters, "`a` is optional"),
+        (
+            "keyword",
             {"type": "object", "properties": {"a": {"type": "string", "pattern": "x"}}, "required": ["a"]},
             "`a` has `pattern`",
-            id="keyword",
         ),
-        pytest.param(
+        (
+            "any-key",
             {"type": "object", "properties": {"a": {"type": "object"}}, "required": ["a"]},
             "`a` takes any key",
-            id="any-key",
         ),
-        pytest.param({"type": "object", "properties": {"a": {}}, "required": ["a"]}, "`a` takes anything", id="any"),
-        pytest.param(
+        ("any", {"type": "object", "properties": {"a": {}}, "required": ["a"]}, "`a` takes anything"),
+        (
+            "list",
             {"type": "object", "properties": {"a": {"type": "array"}}, "required": ["a"]},
             "`a` is a list of anything",
-            id="list",
         ),
-    ],
-)
-def test_what_strict_mode_cannot_express_is_sent_loose_and_said(schema: dict[str, Any], why: str | None) -> None:
-    function = FunctionShown("f", "", schema)
-    assert loosened(schema) == why
-    sent = functions_to_wire([function], Dialect(strict=True))[0]["function"]
-    assert sent.get("strict", False) is (why is None)
+    ]
+    for case, schema, why in rows:
+        function = FunctionShown("f", "", schema)
+        assert loosened(schema) == why, case
+        sent = functions_to_wire([function], Dialect(strict=True))[0]["function"]
+        assert sent.get("strict", False) is (why is None), case
 
 
 async def test_what_is_sent_loose_is_said_with_the_first_reply_and_not_again(scripted: Scripted) -> None:
@@ -156,9 +147,8 @@ async def test_a_server_that_makes_no_grammar_of_a_schema_is_sent_a_simple_one(s
     assert ["pattern" in json.dumps(seen.body["tools"]) for seen in server.requests] == [True, False]
 
 
-@pytest.mark.parametrize(
-    ("what", "said", "is_refused"),
-    [
+def test_what_an_endpoint_refuses_is_known_by_its_words() -> None:
+    rows: list[tuple[str, str, bool]] = [
         ("functions", "registry.ollama.ai/library/gemma3:4b does not support tools", True),
         ("functions", '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set', True),
         ("functions", "tools param requires --jinja flag", True),
@@ -172,51 +162,31 @@ async def test_a_server_that_makes_no_grammar_of_a_schema_is_sent_a_simple_one(s
         ("constraint", "Failed to initialize samplers: failed to parse grammar", True),
         ("constraint", "invalid JSON schema in format", True),
         ("constraint", "Loading model", False),
-    ],
-)
-def test_what_an_endpoint_refuses_is_known_by_its_words(what: str, said: str, is_refused: bool) -> None:
-    assert refuses(what, said) is is_refused
+    ]
+    for what, said, is_refused in rows:
+        assert refuses(what, said) is is_refused, what
 
 
-@pytest.mark.parametrize(
-    ("status", "refusal", "field", "value"),
-    [
-        pytest.param(400, "System role not supported", "system", "user", id="no-system-role"),
-        pytest.param(500, "This model only supports single tool-calls at once!", "one_call", True, id="one-call"),
-        pytest.param(400, "Invalid schema for function 'f': x", "strict", False, id="no-strict"),
-        pytest.param(
-            400, "Tool call id was x but must be a-z, A-Z, 0-9, with a length of 9.", "id_length", 9, id="ids-of-nine"
-        ),
-    ],
-)
-async def test_a_refusal_teaches_another_way_of_writing(
-    scripted: Scripted, status: int, refusal: str, field: str, value: object
-) -> None:
-    found = changed(Dialect(strict=True), refusal)
-    assert found is not None
-    assert getattr(found, field) == value
-    if field != "strict":
-        server = scripted([Fail(status, refusal), Say("Here.")])
-        assert (await ask_reply(server, System("Be kind."), *TWO_CALLS)).text == "Here."
-        assert server.requests[0].body["messages"] != server.requests[1].body["messages"]
+async def test_a_refusal_teaches_another_way_of_writing(scripted: Scripted) -> None:
+    rows: list[tuple[str, int, str, str, object]] = [
+        ("no-system-role", 400, "System role not supported", "system", "user"),
+        ("one-call", 500, "This model only supports single tool-calls at once!", "one_call", True),
+        ("no-strict", 400, "Invalid schema for function 'f': x", "strict", False),
+        ("ids-of-nine", 400, "Tool call id was x but must be a-z, A-Z, 0-9, with a length of 9.", "id_length", 9),
+    ]
+    for case, status, refusal, field, value in rows:
+        found = changed(Dialect(strict=True), refusal)
+        assert found is not None, case
+        assert getattr(found, field) == value, case
+        if field != "strict":
+            server = scripted([Fail(status, refusal), Say("Here.")])
+            assert (await ask_reply(server, System("Be kind."), *TWO_CALLS)).text == "Here.", case
+            assert server.requests[0].body["messages"] != server.requests[1].body["messages"], case
 
 
 async def test_the_same_refusal_twice_is_a_failure(scripted: Scripted) -> None:
     with pytest.raises(ModelError, match="System role"):
         await ask_reply(scripted([Fail(400, "System role not supported"), Fail(400, "System role not supported")]))
-
-
-async def test_what_an_endpoint_puts_beside_a_call_goes_back_to_it(scripted: Scripted) -> None:
-    extra = {"google": {"thought_signature": "abc"}}
-    function = {"name": "add", "arguments": "{}"}
-    server = scripted([chunks({"tool_calls": [{"id": "c1", "function": function, "extra_content": extra}]}), Say("1")])
-    model = await open_model(DiscoveredModel(server.base_url, "scripted", "", "", context_tokens=9000), ModelSettings())
-    first = [piece async for piece in model.stream(Request((User("Add."),), (ADD,)))][-1]
-    assert isinstance(first, Reply)
-    history = (User("Add."), Assistant("", first.calls), Answer(first.calls[0].id, "add", "1"))
-    _ = [piece async for piece in model.stream(Request(history, (ADD,)))]
-    await model.aclose()
-    assert server.requests[1].body["messages"][1]["tool_calls"][0]["extra_content"] == extra
 
 
 def test_gemini_is_told_that_a_signature_is_not_known_any_more() -> None:

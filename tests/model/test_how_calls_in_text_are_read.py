@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Callable, Mapping
+from typing import cast
 
 import pytest
 from _pytest.mark import ParameterSet
 
 from agent_core.model import Reply, TextPiece
-from agent_core.model.reading import Holder, attached_call, read_text, unwrapped
+from agent_core.model.reading import Holder, attached_call, read_text, unwrapped, written_calls
 from tests.kit import Ask, Say, ScriptedModel, Wanted
 from tests.kit.drawing import crossed
 from tests.model.asking import ask, ask_reply
@@ -107,39 +108,36 @@ TEXT = {
 }
 
 
-@pytest.mark.parametrize(("text", "calls", "lead_in"), READ)
-def test_a_call_in_any_usual_form_is_a_call(
-    text: str, calls: tuple[tuple[str, Mapping[str, object]], ...], lead_in: str
-) -> None:
-    read = read_text(text, SHOWN)
-    assert read is not None
-    assert [(found.name, json.loads(found.arguments)) for found in read.calls] == list(calls)
-    assert read.lead_in == lead_in
+def test_a_call_in_any_usual_form_is_a_call() -> None:
+    for case in READ:
+        text, calls, lead_in = cast("tuple[str, tuple[tuple[str, Mapping[str, object]], ...], str]", case.values)
+        read = read_text(text, SHOWN)
+        assert read is not None, text
+        assert [(found.name, json.loads(found.arguments)) for found in read.calls] == list(calls), text
+        assert read.lead_in == lead_in, text
 
 
-@pytest.mark.parametrize("text", [pytest.param(text, id=name) for name, text in TEXT.items()])
-def test_what_is_quoted_explained_or_something_else_is_no_call(text: str) -> None:
-    assert read_text(text, SHOWN) is None
+def test_what_is_quoted_explained_or_something_else_is_no_call() -> None:
+    for text in TEXT.values():
+        assert read_text(text, SHOWN) is None, text
 
 
-@pytest.mark.parametrize(
-    "words", ["I'll count them now.", "Ich zähle sie jetzt:", "我现在来数。", "A call looks like this:"]
-)
-@pytest.mark.parametrize("call", [f"```json\n{ONE}\n```", "```python\ncount_vowels(text='x')\n```"])
-def test_a_fence_after_words_is_no_call_yet_in_any_language(words: str, call: str) -> None:
-    assert read_text(f"{words}\n{call}", SHOWN) is None
-    assert attached_call(f"{words}\n{call}", SHOWN) == "count_vowels"
+def test_a_fence_after_words_is_no_call_yet_in_any_language() -> None:
+    for call in [f"```json\n{ONE}\n```", "```python\ncount_vowels(text='x')\n```"]:
+        for words in ["I'll count them now.", "Ich zähle sie jetzt:", "我现在来数。", "A call looks like this:"]:
+            assert read_text(f"{words}\n{call}", SHOWN) is None, call
+            assert attached_call(f"{words}\n{call}", SHOWN) == "count_vowels", call
 
 
-@pytest.mark.parametrize("words", ["Its author wrote", "The file says (never do it)", "Zum Beispiel:", "> Quoted."])
-def test_a_call_in_tags_after_what_is_no_sentence_is_none_yet(words: str) -> None:
-    assert read_text(f"{words}\n<tool_call>\n{ONE}\n</tool_call>", SHOWN) is None
-    assert attached_call(f"{words}\n<tool_call>\n{ONE}\n</tool_call>", SHOWN) == "count_vowels"
+def test_a_call_in_tags_after_what_is_no_sentence_is_none_yet() -> None:
+    for words in ["Its author wrote", "The file says (never do it)", "Zum Beispiel:", "> Quoted."]:
+        assert read_text(f"{words}\n<tool_call>\n{ONE}\n</tool_call>", SHOWN) is None, words
+        assert attached_call(f"{words}\n<tool_call>\n{ONE}\n</tool_call>", SHOWN) == "count_vowels", words
 
 
-@pytest.mark.parametrize("text", [ONE, "Use it.", f"{'Word. ' * 50}\n```json\n{ONE}\n```", "Here:\n```json\n{}\n```"])
-def test_what_has_no_words_or_many_before_it_is_not_attached(text: str) -> None:
-    assert attached_call(text, SHOWN) == ""
+def test_what_has_no_words_or_many_before_it_is_not_attached() -> None:
+    for text in [ONE, "Use it.", f"{'Word. ' * 50}\n```json\n{ONE}\n```", "Here:\n```json\n{}\n```"]:
+        assert attached_call(text, SHOWN) == "", text
 
 
 @pytest.mark.sampled
@@ -152,26 +150,22 @@ def test_a_call_is_never_shown_as_text_while_it_comes(text: str, calls: object, 
     assert passed.strip() == lead_in
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        pytest.param("Adding is easy.", id="a-word-like-a-name"),
-        pytest.param("```python\nprint(1)\n```", id="code"),
-        pytest.param("Here it is:\n```python\nprint(1)\n```", id="code-after-words"),
-        pytest.param("[1] is a source.", id="bracket"),
-        pytest.param("{curly} braces", id="brace"),
-        pytest.param("A list:\n<ul>", id="other-tag"),
-    ],
-)
-def test_ordinary_text_is_passed_on_as_it_comes(text: str) -> None:
-    holder = Holder(SHOWN)
-    assert "".join(map(holder.feed, text)).startswith(text[: len(text) - 3])
+def test_ordinary_text_is_passed_on_as_it_comes() -> None:
+    for text in [
+        "Adding is easy.",
+        "```python\nprint(1)\n```",
+        "Here it is:\n```python\nprint(1)\n```",
+        "[1] is a source.",
+        "{curly} braces",
+        "A list:\n<ul>",
+    ]:
+        holder = Holder(SHOWN)
+        assert "".join(map(holder.feed, text)).startswith(text[: len(text) - 3]), text
 
 
 @pytest.mark.timeout(10)
-@pytest.mark.parametrize(
-    "noise",
-    [
+def test_noise_without_end_is_read_in_no_time() -> None:
+    for noise in [
         "<tool_call>",
         "[TOOL_CALLS]",
         "```json\n",
@@ -182,26 +176,55 @@ def test_ordinary_text_is_passed_on_as_it_comes(text: str) -> None:
         "{'a':",
         "add(",
         "\n.",
-    ],
-)
-def test_noise_without_end_is_read_in_no_time(noise: str) -> None:
-    assert read_text(noise * 20_000, SHOWN) is None
-    assert read_text(f"<function=add>{noise * 20_000}</function>", SHOWN) is None
+    ]:
+        assert read_text(noise * 20_000, SHOWN) is None, noise
+        assert read_text(f"<function=add>{noise * 20_000}</function>", SHOWN) is None, noise
 
 
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        pytest.param('{"a":1}', '{"a":1}', id="as-it-came"),
-        pytest.param('"{\\"a\\": 1}"', '{"a": 1}', id="twice"),
-        pytest.param(json.dumps(json.dumps('{"a": 1}')), '{"a": 1}', id="thrice"),
-        pytest.param('"text"', '"text"', id="only-text"),
-        pytest.param('"broken', '"broken', id="broken"),
-        pytest.param("", "", id="empty"),
-    ],
-)
-def test_arguments_encoded_twice_are_taken_out_of_their_text(given: str, expected: str) -> None:
-    assert unwrapped(given) == expected
+def test_arguments_encoded_twice_are_taken_out_of_their_text() -> None:
+    rows: list[tuple[str, str, str]] = [
+        ("as-it-came", '{"a":1}', '{"a":1}'),
+        ("twice", '"{\\"a\\": 1}"', '{"a": 1}'),
+        ("thrice", json.dumps(json.dumps('{"a": 1}')), '{"a": 1}'),
+        ("only-text", '"text"', '"text"'),
+        ("broken", '"broken', '"broken'),
+        ("empty", "", ""),
+    ]
+    for case, given, expected in rows:
+        assert unwrapped(given) == expected, case
+
+
+UNKNOWN = '{"name": "get_weather", "arguments": {"city": "Paris"}}'
+WRITTEN = [
+    UNKNOWN,
+    f"```json\n{UNKNOWN}\n```",
+    f"<tool_call>\n{UNKNOWN}\n</tool_call>",
+    f"<tool_call>\n{UNKNOWN}",
+    "<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n</function>",
+    'get_weather(city="Paris")',
+    '```tool_code\nget_weather(city="Paris")\n```',
+    'functions.get_weather("Paris")',
+    f"[TOOL_CALLS][{UNKNOWN}]",
+    '<|python_tag|>{"name": "get_weather", "parameters": {"city": "Paris"}}',
+    '{"type": "function", "function": {"name": "get_weather", "arguments": "{}"}}',
+    '{"name": "get_weather", "arguments": {"city": """Paris"""}}',
+    '{"thought": "t", "call": {"name": "get_weather", "arguments": {}}}',
+]
+NOT_WRITTEN = [
+    '{"name": "Bob", "age": 3}',
+    'print("hello")',
+    "```python\nget_weather('Paris')\n```",
+    "re.sub(pattern='a', repl='b', string='c')",
+    "slugify('A b') gives 'a-b'.",
+    '{"thought": "t", "reply": "no call"}',
+]
+
+
+def test_the_text_of_a_call_of_any_function_is_known_as_one() -> None:
+    for text in WRITTEN:
+        assert written_calls(text) == ("get_weather",), text
+    for text in NOT_WRITTEN:
+        assert written_calls(text) == (), text
 
 
 async def test_a_native_call_is_fixed_in_the_same_ways(scripted: Scripted) -> None:

@@ -8,41 +8,28 @@ import pytest
 
 from agent_core.base.messages import Assistant, User
 from agent_core.base.settings import ModelSettings
-from agent_core.memory.embedding import embedder
 from agent_core.model import Piece, Reply, Request
 from agent_core.model.client import open_model
-from agent_core.model.discover import DiscoveredModel, listed
+from agent_core.model.discover import DiscoveredModel
 from tests.kit import Fail, Repeat, Say, ScriptedModel
 from tests.model.asking import ADD, HELLO, ask, ask_reply
 
 Scripted = Callable[..., ScriptedModel]
 
 
-@pytest.mark.parametrize("stream", [pytest.param(True, id="streamed"), pytest.param(False, id="whole")])
-async def test_all_steps_and_retries_share_one_connection(scripted: Scripted, stream: bool) -> None:
-    server = scripted([Say("One."), Fail(503, "busy", {"Retry-After": "0"}), Repeat(Say("More."), 3)])
-    chosen = DiscoveredModel(server.base_url, "scripted", "", "a test", context_tokens=8000)
-    model = await open_model(chosen, ModelSettings(stream=stream))
-    for _ in range(4):
-        assert [piece async for piece in model.stream(Request(HELLO))]
-    await model.aclose()
-    assert server.connections == 1
+async def test_all_steps_and_retries_share_one_connection(scripted: Scripted) -> None:
+    for stream in [True, False]:
+        server = scripted([Say("One."), Fail(503, "busy", {"Retry-After": "0"}), Repeat(Say("More."), 3)])
+        chosen = DiscoveredModel(server.base_url, "scripted", "", "a test", context_tokens=8000)
+        model = await open_model(chosen, ModelSettings(stream=stream))
+        for _ in range(4):
+            assert [piece async for piece in model.stream(Request(HELLO))], stream
+        await model.aclose()
+        assert server.connections == 1, stream
 
 
-async def test_a_reply_may_be_left_in_the_middle_and_the_model_goes_on(scripted: Scripted) -> None:
+async def test_the_connection_of_an_abandoned_reply_is_closed_at_once_and_the_model_goes_on(scripted: Scripted) -> None:
     server = scripted([Say("A long answer, told slowly. " * 90, pause_s=0.02), Say("Here.")])
-    model = await open_model(DiscoveredModel(server.base_url, "scripted", "", "", context_tokens=8000), ModelSettings())
-    pieces = cast("AsyncGenerator[Piece, None]", model.stream(Request(HELLO)))
-    await anext(pieces)
-    await pieces.aclose()
-    *_, reply = [piece async for piece in model.stream(Request(HELLO))]
-    await model.aclose()
-    assert isinstance(reply, Reply)
-    assert reply.text == "Here."
-
-
-async def test_the_connection_of_an_abandoned_reply_is_closed_at_once(scripted: Scripted) -> None:
-    server = scripted([Say("A long answer, told slowly. " * 90, pause_s=0.02)])
     model = await open_model(DiscoveredModel(server.base_url, "scripted", "", "", context_tokens=8000), ModelSettings())
     pieces = cast("AsyncGenerator[Piece, None]", model.stream(Request(HELLO)))
     await anext(pieces)
@@ -50,7 +37,10 @@ async def test_the_connection_of_an_abandoned_reply_is_closed_at_once(scripted: 
     for _ in range(500):
         await asyncio.sleep(0.01 if server.active else 0)
     assert not server.active
+    *_, reply = [piece async for piece in model.stream(Request(HELLO))]
     await model.aclose()
+    assert isinstance(reply, Reply)
+    assert reply.text == "Here."
 
 
 async def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(
@@ -61,42 +51,25 @@ async def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(
     assert (await ask_reply(scripted([Say("Here.")]))).text == "Here."
 
 
-@pytest.mark.parametrize(
-    ("settings", "expected"),
-    [
-        pytest.param({}, {"stream", "stream_options"}, id="as-it-comes"),
-        pytest.param({"stream": False}, set(), id="not-streamed"),
-        pytest.param({"max_tokens": 9, "temperature": 0.0, "stream": False}, {"max_tokens", "temperature"}, id="set"),
-    ],
-)
-async def test_only_what_is_set_is_asked_for(scripted: Scripted, settings: dict[str, Any], expected: set[str]) -> None:
-    server = scripted([Say("Here.")])
-    await ask(server, **settings)
-    assert server.requests[0].body.keys() == {"model", "messages", "tools"} | expected
-    assert server.requests[0].headers["authorization"] == "Bearer key-12345"
+async def test_only_what_is_set_is_asked_for(scripted: Scripted) -> None:
+    rows: list[tuple[str, dict[str, Any], set[str]]] = [
+        ("as-it-comes", {}, {"stream", "stream_options"}),
+        ("not-streamed", {"stream": False}, set()),
+        ("set", {"max_tokens": 9, "temperature": 0.0, "stream": False}, {"max_tokens", "temperature"}),
+    ]
+    for case, settings, expected in rows:
+        server = scripted([Say("Here.")])
+        await ask(server, **settings)
+        assert server.requests[0].body.keys() == {"model", "messages", "tools"} | expected, case
+        assert server.requests[0].headers["authorization"] == "Bearer key-12345", case
 
 
-async def test_without_functions_none_are_mentioned(scripted: Scripted) -> None:
+async def test_a_request_mentions_no_functions_where_there_are_none_and_nothing_of_the_machine(
+    scripted: Scripted,
+) -> None:
     server = scripted([Say("Here.")])
     await ask(server, User("Hello."), Assistant("Hm."), User("Well?"), functions=())
     assert "tools" not in server.requests[0].body
     assert ADD.name not in server.requests[0].functions
-
-
-@pytest.mark.parametrize("api", ["chat", "responses"])
-async def test_each_kind_of_request_is_the_packages(scripted: Scripted, api: str) -> None:
-    server = scripted([Say("Here.")], embeds=lambda text: [1.0])
-    chosen = await listed(DiscoveredModel(server.base_url, "scripted", "", ""))
-    await ask_reply(server, api=api)
-    model = embedder("endpoint", model="scripted", url=server.base_url)
-    assert model is not None
-    await model.embed(["text"])
-    assert (chosen.why, len(server.agents)) == ("", 4)  # two lists, a reply, vectors
-    assert all(agent.startswith("AsyncOpenAI/Python ") for agent in server.agents)
-
-
-async def test_no_request_tells_of_the_machine_that_it_comes_from(scripted: Scripted) -> None:
-    server = scripted([Say("Here.")])
-    await ask(server)
     told = {"x-stainless-os", "x-stainless-arch", "x-stainless-runtime", "x-stainless-runtime-version"}
     assert not told & server.requests[0].headers.keys()

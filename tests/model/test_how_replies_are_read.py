@@ -32,59 +32,47 @@ async def test_text_and_thought_arrive_whole_and_in_order(scripted: Scripted, st
     assert (reply.usage.prompt, reply.usage.completion, reply.usage.estimated) == (90, 7, False)
 
 
-@STREAMS
-async def test_parallel_calls_come_in_their_order(scripted: Scripted, stream: bool) -> None:
-    server = scripted([Ask(Wanted("add", {"a": 1}, "x1"), Wanted("add", {"a": 2}, "x2"), text="Both.")])
-    reply = await ask_reply(server, stream=stream)
-    assert reply.calls == (Call("x1", "add", '{"a": 1}'), Call("x2", "add", '{"a": 2}'))
-    assert (reply.text, reply.finish) == ("Both.", "calls")
-
-
-@pytest.mark.parametrize(
-    ("deltas", "expected"),
-    [
-        pytest.param(
+async def test_calls_are_put_together_from_any_shape(scripted: Scripted) -> None:
+    rows: list[tuple[str, list[dict[str, Any]], list[tuple[str, str]]]] = [
+        (
+            "gaps-between-indices",
             [
                 call(0, id="a", name="add", arguments='{"a"'),
                 call(3, id="b", name="add", arguments="{}"),
                 call(0, arguments=": 1}"),
             ],
             [("add", '{"a": 1}'), ("add", "{}")],
-            id="gaps-between-indices",
         ),
-        pytest.param(
+        (
+            "every-call-has-index-0",
             [call(0, id="a", name="add", arguments="{}"), call(0, id="b", name="sub", arguments="{}")],
             [("add", "{}"), ("sub", "{}")],
-            id="every-call-has-index-0",
         ),
-        pytest.param(
+        (
+            "no-index-and-no-id",
             [call(None, name="add", arguments='{"a":'), call(None, arguments=" 1}"), call(None, name="sub")],
             [("add", '{"a": 1}'), ("sub", "")],
-            id="no-index-and-no-id",
         ),
-        pytest.param(
+        (
+            "name-and-id-in-every-chunk",
             [call(0, id="a", name="add", arguments="{"), call(0, id="a", name="add", arguments="}")],
             [("add", "{}")],
-            id="name-and-id-in-every-chunk",
         ),
-        pytest.param([{"function_call": {"name": "add", "arguments": "{}"}}], [("add", "{}")], id="old-shape"),
-        pytest.param(
+        ("old-shape", [{"function_call": {"name": "add", "arguments": "{}"}}], [("add", "{}")]),
+        (
+            "arguments-are-an-object",
             [{"tool_calls": [{"function": {"name": "add", "arguments": {"a": 1}}}]}],
             [("add", '{"a": 1}')],
-            id="arguments-are-an-object",
         ),
-        pytest.param([call(0, name="functions.add", arguments="{}")], [("add", "{}")], id="name-with-a-namespace"),
-        pytest.param([call(0, name="add<|channel|>json", arguments="{}")], [("add", "{}")], id="name-with-noise"),
-        pytest.param([call(0, name="no such!", arguments="{}")], [("no such!", "{}")], id="unknown-name-as-it-came"),
-    ],
-)
-async def test_calls_are_put_together_from_any_shape(
-    scripted: Scripted, deltas: list[dict[str, Any]], expected: list[tuple[str, str]]
-) -> None:
-    reply = await ask_reply(scripted([chunks(*deltas)]))
-    assert [(found.name, found.arguments) for found in reply.calls] == expected
-    assert reply.finish == "calls"
-    assert len({found.id for found in reply.calls} - {""}) == len(expected)
+        ("name-with-a-namespace", [call(0, name="functions.add", arguments="{}")], [("add", "{}")]),
+        ("name-with-noise", [call(0, name="add<|channel|>json", arguments="{}")], [("add", "{}")]),
+        ("unknown-name-as-it-came", [call(0, name="no such!", arguments="{}")], [("no such!", "{}")]),
+    ]
+    for case, deltas, expected in rows:
+        reply = await ask_reply(scripted([chunks(*deltas)]))
+        assert [(found.name, found.arguments) for found in reply.calls] == expected, case
+        assert reply.finish == "calls", case
+        assert len({found.id for found in reply.calls} - {""}) == len(expected), case
 
 
 async def test_equal_ids_in_one_reply_or_one_conversation_are_made_different(scripted: Scripted) -> None:
@@ -96,86 +84,25 @@ async def test_equal_ids_in_one_reply_or_one_conversation_are_made_different(scr
     assert len({*ids, "c0"}) == 4
 
 
-async def test_a_reply_cut_at_its_longest_keeps_only_whole_calls(scripted: Scripted) -> None:
-    server = scripted([Ask(Wanted("add", {"a": 1}), Wanted("add", '{"a": '), finish="length")])
-    reply = await ask_reply(server)
-    assert [found.arguments for found in reply.calls] == ['{"a": 1}']
-    assert reply.finish == "length"
-    assert "in the argument `a` of a call of `add`: that was not called" in reply.note
-
-
-@pytest.mark.parametrize(
-    ("step", "finish", "text"),
-    [
-        pytest.param(Say(""), "stop", "", id="empty"),
-        pytest.param(Say("half a", finish="length"), "length", "half a", id="too-long"),
-        pytest.param(Say("", finish="content_filter"), "filter", "", id="filtered"),
-        pytest.param(chunks({"refusal": "I will not."}), "refusal", "I will not.", id="refusal-field"),
-        pytest.param(chunks({"content": "x"}, finish=None), "stop", "x", id="no-finish-but-an-end"),
-        pytest.param(chunks({"content": "x"}, end=b""), "stop", "x", id="no-end-but-a-finish"),
-        pytest.param(chunks({"content": [{"type": "text", "text": "x"}]}), "stop", "x", id="content-in-parts"),
-        pytest.param(Raw(b': x\r\ndata: {"choices": [{"delta": null}]}\r\n\r\ndata: [DONE]'), "stop", "", id="null"),
-        pytest.param(chunks({"content": "x"}, finish="eos"), "stop", "x", id="unknown-finish"),
-        pytest.param(chunks(finish="tool_calls"), "stop", "", id="says-calls-but-has-none"),
-    ],
-)
-async def test_every_way_a_reply_ends_has_its_finish(scripted: Scripted, step: Say, finish: str, text: str) -> None:
-    reply = await ask_reply(scripted([step]))
-    assert (reply.finish, reply.text, reply.calls) == (finish, text, ())
+async def test_every_way_a_reply_ends_has_its_finish(scripted: Scripted) -> None:
+    rows: list[tuple[str, Say | Raw, str, str]] = [
+        ("empty", Say(""), "stop", ""),
+        ("too-long", Say("half a", finish="length"), "length", "half a"),
+        ("filtered", Say("", finish="content_filter"), "filter", ""),
+        ("refusal-field", chunks({"refusal": "I will not."}), "refusal", "I will not."),
+        ("no-finish-but-an-end", chunks({"content": "x"}, finish=None), "stop", "x"),
+        ("no-end-but-a-finish", chunks({"content": "x"}, end=b""), "stop", "x"),
+        ("content-in-parts", chunks({"content": [{"type": "text", "text": "x"}]}), "stop", "x"),
+        ("null", Raw(b': x\r\ndata: {"choices": [{"delta": null}]}\r\n\r\ndata: [DONE]'), "stop", ""),
+        ("unknown-finish", chunks({"content": "x"}, finish="eos"), "stop", "x"),
+        ("says-calls-but-has-none", chunks(finish="tool_calls"), "stop", ""),
+    ]
+    for case, step, finish, text in rows:
+        reply = await ask_reply(scripted([step]))
+        assert (reply.finish, reply.text, reply.calls) == (finish, text, ()), case
 
 
 BARE = '{"name": "add", "arguments": {"a": 1}}'
-
-
-@STREAMS
-@pytest.mark.parametrize(
-    "text",
-    [
-        pytest.param(BARE, id="bare"),
-        pytest.param(f"```json\n{BARE}\n```", id="fenced-as-json"),
-        pytest.param(f"\n``` \n{BARE}\n```\n", id="fenced"),
-        pytest.param('{"arguments": {"a": 1}, "name": "add"}', id="other-order"),
-    ],
-)
-async def test_a_call_written_as_text_is_a_call(scripted: Scripted, text: str, stream: bool) -> None:
-    pieces = await ask(scripted([Say(text)]), stream=stream)
-    assert [type(piece) for piece in pieces] == [Reply]
-    reply = pieces[0]
-    assert isinstance(reply, Reply)
-    assert [(found.name, found.arguments) for found in reply.calls] == [("add", '{"a": 1}')]
-    assert (reply.text, reply.finish) == ("", "calls")
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        pytest.param(f"Like this: {BARE}", id="text-before"),
-        pytest.param(f"{BARE} is a call", id="text-after"),
-        pytest.param(BARE.replace("add", "sub"), id="not-shown"),
-        pytest.param('{"name": "add"}', id="no-arguments"),
-        pytest.param('{"name": "add", "arguments": "a"}', id="arguments-are-text"),
-        pytest.param('{"name": "add", "arguments": {}, "why": 1}', id="more-than-a-call"),
-        pytest.param("```python\nprint(1)\n```", id="code"),
-        pytest.param("{1, 2}", id="a-set"),
-        pytest.param("`add` adds.", id="starts-with-code"),
-    ],
-)
-async def test_text_that_is_not_wholly_a_call_stays_text(scripted: Scripted, text: str) -> None:
-    *pieces, reply = await ask(scripted([Say(text)]))
-    assert isinstance(reply, Reply)
-    assert (reply.text, reply.calls) == (text, ())
-    assert "".join(piece.text for piece in pieces if isinstance(piece, TextPiece)) == text
-
-
-async def test_plain_text_is_shown_at_once_and_not_held_back(scripted: Scripted) -> None:
-    pieces = await ask(scripted([Say("{curly} braces may open an ordinary sentence, too.")]))
-    assert pieces[0] == TextPiece("{curly} brac")
-
-
-async def test_a_server_that_does_not_stream_is_understood(scripted: Scripted) -> None:
-    body = b'{"choices": [{"message": {"content": "All at once."}, "finish_reason": "stop"}]}'
-    reply = await ask_reply(scripted([Raw(body, "application/json; charset=utf-8")]))
-    assert reply.text == "All at once."
 
 
 async def test_usage_is_estimated_where_the_server_reports_none(scripted: Scripted) -> None:
@@ -184,27 +111,23 @@ async def test_usage_is_estimated_where_the_server_reports_none(scripted: Script
     assert 1200 <= reply.usage.prompt <= 1400
 
 
-@pytest.mark.parametrize(
-    ("said", "thought", "text"),
-    [
-        pytest.param("<think>Hm, so.</think>\n\nForty-two.", "Hm, so.", "Forty-two.", id="thought-then-text"),
-        pytest.param("\n<think>a < b, a </ b</think>x", "a < b, a </ b", "x", id="half-marks-in-the-thought"),
-        pytest.param("<think>never ends", "never ends", "", id="never-closed"),
-        pytest.param("<think>half a mark</thi", "half a mark</thi", "", id="never-wholly-closed"),
-        pytest.param("<thin ice>", "", "<thin ice>", id="only-begins-like-it"),
-        pytest.param("<thi", "", "<thi", id="ends-in-half-a-mark"),
-        pytest.param("A <think> b", "", "A <think> b", id="not-at-the-start"),
-    ],
-)
-@pytest.mark.parametrize("size", [1, 2, 5, 100])
-async def test_thought_left_in_the_text_is_told_from_it(
-    scripted: Scripted, said: str, thought: str, text: str, size: int
-) -> None:
-    deltas = [{"content": said[start : start + size]} for start in range(0, len(said), size)]
-    *pieces, reply = await ask(scripted([chunks(*deltas)]))
-    assert isinstance(reply, Reply)
-    assert (reply.thought, reply.text) == (thought, text)
-    assert "".join(piece.text for piece in pieces if isinstance(piece, TextPiece)) == text
+async def test_thought_left_in_the_text_is_told_from_it(scripted: Scripted) -> None:
+    rows: list[tuple[str, str, str, str]] = [
+        ("thought-then-text", "<think>Hm, so.</think>\n\nForty-two.", "Hm, so.", "Forty-two."),
+        ("half-marks-in-the-thought", "\n<think>a < b, a </ b</think>x", "a < b, a </ b", "x"),
+        ("never-closed", "<think>never ends", "never ends", ""),
+        ("never-wholly-closed", "<think>half a mark</thi", "half a mark</thi", ""),
+        ("only-begins-like-it", "<thin ice>", "", "<thin ice>"),
+        ("ends-in-half-a-mark", "<thi", "", "<thi"),
+        ("not-at-the-start", "A <think> b", "", "A <think> b"),
+    ]
+    for size in [1, 2, 5, 100]:
+        for case, said, thought, text in rows:
+            deltas = [{"content": said[start : start + size]} for start in range(0, len(said), size)]
+            *pieces, reply = await ask(scripted([chunks(*deltas)]))
+            assert isinstance(reply, Reply), case
+            assert (reply.thought, reply.text) == (thought, text), case
+            assert "".join(piece.text for piece in pieces if isinstance(piece, TextPiece)) == text, case
 
 
 async def test_a_call_written_after_thought_is_a_call(scripted: Scripted) -> None:

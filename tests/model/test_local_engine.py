@@ -87,23 +87,27 @@ async def pid_of(model: LocalModel) -> int:
     return (await model.engine.child()).pid
 
 
-async def test_a_request_is_answered_and_the_terminal_stays_clean(
-    room: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    async with model_in(room) as model:
-        assert (await ask(model, "hello")).text == "hello"
-    assert capfd.readouterr() == ("", "")
-
-
-async def test_the_engine_is_given_nothing_secret_of_the_environment(
-    room: Path, monkeypatch: pytest.MonkeyPatch
+async def test_an_engine_answers_and_goes_on_whatever_is_asked(
+    room: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
     monkeypatch.setenv("KNAPPER_MODEL_NAME", "local/tiny")
-    async with model_in(room) as model:
+    async with model_in(room, context=1_000) as model:
+        assert (await ask(model, "hello")).text == "hello"
         names = (await ask(model, "environment")).text.split()
-    assert "PYTHONPATH" in names
-    assert not {"OPENAI_API_KEY", "KNAPPER_MODEL_NAME", "HOME"} & {*names}
+        assert "PYTHONPATH" in names
+        assert not {"OPENAI_API_KEY", "KNAPPER_MODEL_NAME", "HOME"} & {*names}
+        with pytest.raises(ModelError, match=r"the local model says \(500\): no more"):
+            await ask(model, "fail")
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.1):
+                await ask(model, "endless")
+        pid = await pid_of(model)
+        assert (await ask(model, "next")).text == "next"
+        assert await pid_of(model) == pid
+        with pytest.raises(ContextOverflow):
+            await ask(model, "word " * 1_000)
+    assert capfd.readouterr() == ("", "")
 
 
 async def test_two_models_of_the_same_weights_share_a_process_until_both_are_closed(room: Path) -> None:
@@ -119,75 +123,35 @@ async def test_two_models_of_the_same_weights_share_a_process_until_both_are_clo
         await ask(other, "anybody?")
 
 
-@pytest.mark.parametrize(
-    ("number", "said", "fix"),
-    [
-        pytest.param(signal.SIGKILL, "memory ran out", "context_tokens", id="killed"),
-        pytest.param(signal.SIGILL, "cannot run on this processor", "`model.base_url`", id="illegal"),
-        pytest.param(signal.SIGABRT, "SIGABRT", "another model", id="aborted"),
-    ],
-)
-async def test_an_engine_that_dies_says_why_and_the_next_request_has_another(
-    room: Path, number: int, said: str, fix: str
-) -> None:
+async def test_an_engine_that_dies_says_why_and_the_next_request_has_another(room: Path) -> None:
+    deaths = [
+        (signal.SIGKILL, "memory ran out", "context_tokens"),
+        (signal.SIGILL, "cannot run on this processor", "`model.base_url`"),
+        (signal.SIGABRT, "SIGABRT", "another model"),
+    ]
     async with model_in(room) as model:
-        before = await pid_of(model)
-        with pytest.raises(ModelError, match=said) as caught:
-            await ask(model, f"die {int(number)}")
-        assert fix in caught.value.fix
-        assert (await ask(model, "again")).text == "again"
-        assert await pid_of(model) != before
-
-
-async def test_an_engine_that_was_killed_while_nobody_asked_is_started_again(room: Path) -> None:
-    async with model_in(room) as model:
+        for number, said, fix in deaths:
+            before = await pid_of(model)
+            with pytest.raises(ModelError, match=said) as caught:
+                await ask(model, f"die {int(number)}")
+            assert fix in caught.value.fix
+            assert (await ask(model, "again")).text == "again"
+            assert await pid_of(model) != before
         pid = await pid_of(model)
-        os.kill(pid, signal.SIGKILL)
+        os.kill(pid, signal.SIGKILL)  # while nobody asks
         await until_gone(pid)
         await asyncio.sleep(0.05)
         assert (await ask(model, "again")).text == "again"
 
 
-@pytest.mark.parametrize(
-    ("happens", "said"),
-    [
-        pytest.param("broken", "could not be loaded: Failed to init server", id="refused"),
-        pytest.param("9", "memory ran out", id="killed"),
-    ],
-)
-async def test_weights_that_cannot_be_loaded_fail_the_request_and_not_the_opening(
-    room: Path, happens: str, said: str
-) -> None:
-    (room / "tiny.gguf").write_text(happens)
+async def test_weights_that_cannot_be_loaded_fail_the_request_and_not_the_opening(room: Path) -> None:
     async with model_in(room) as model:
-        with pytest.raises(ModelError, match=said):
-            await ask(model, "hello")
+        for happens, said in (("broken", "could not be loaded: Failed to init server"), ("9", "memory ran out")):
+            (room / "tiny.gguf").write_text(happens)
+            with pytest.raises(ModelError, match=said):
+                await ask(model, "hello")
         (room / "tiny.gguf").write_text("ok")
         assert (await ask(model, "hello")).text == "hello"
-
-
-async def test_what_the_engine_raises_is_told_and_it_goes_on(room: Path) -> None:
-    async with model_in(room) as model:
-        with pytest.raises(ModelError, match=r"the local model says \(500\): no more"):
-            await ask(model, "fail")
-        assert (await ask(model, "hello")).text == "hello"
-
-
-async def test_a_request_longer_than_the_window_overflows_it(room: Path) -> None:
-    async with model_in(room, context=1_000) as model:
-        with pytest.raises(ContextOverflow):
-            await ask(model, "word " * 1_000)
-
-
-async def test_a_request_that_is_given_up_leaves_the_engine_ready_for_the_next(room: Path) -> None:
-    async with model_in(room) as model:
-        await ask(model, "hello")
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.1):
-                await ask(model, "endless")
-        pid = await pid_of(model)
-        assert (await ask(model, "next")).text == "next"
-        assert await pid_of(model) == pid
 
 
 async def test_a_model_that_is_closed_while_it_loads_leaves_no_process(room: Path) -> None:
@@ -223,39 +187,34 @@ async def test_an_engine_ends_when_its_program_is_killed(room: Path) -> None:
 
 async def test_the_fixed_part_is_read_once_and_not_again_by_another_process(room: Path) -> None:
     async with model_in(room) as model:
-        first = (await ask(model, "hello")).usage
+        first = (await ask(model, "confidential")).usage
     async with model_in(room) as model:
         heard: list[int] = []
         await model.prepare(Request((System("Be kind."),)), lambda done, _: heard.append(done))
-        again = (await ask(model, "hello")).usage
+        again = (await ask(model, "confidential")).usage
     assert (heard, again.cached) == ([], first.cached)
     assert again.cached >= again.prompt - 2
     assert [oct(file.stat().st_mode & 0o777) for file in (states_folder(), *states())] == ["0o700", "0o600"]
-
-
-async def test_what_the_user_says_is_not_kept_with_the_fixed_part(room: Path) -> None:
-    async with model_in(room) as model:
-        await ask(model, "confidential")
-    assert "confidential" not in states()[0].read_text()
+    assert "confidential" not in states()[0].read_text()  # what the user says is not kept with it
     assert "kind" in states()[0].read_text()
 
 
-@pytest.mark.parametrize("damage", ["shorter", "other", "link"])
-async def test_a_damaged_state_is_thrown_away_and_made_again(room: Path, damage: str) -> None:
+async def test_a_damaged_state_is_thrown_away_and_made_again(room: Path) -> None:
     async with model_in(room) as model:
         await ask(model, "hello")
     (state,) = states()
     whole = state.read_bytes()
-    state.unlink()
-    if damage == "link":
-        (room / "elsewhere").write_bytes(whole)
-        state.symlink_to(room / "elsewhere")
-    else:
-        state.write_bytes(whole[:-9] if damage == "shorter" else b"poison")
-    async with model_in(room) as model:
-        assert (await ask(model, "hello")).text == "hello"
-    assert [file.read_bytes() for file in states()] == [whole]
-    assert not states()[0].is_symlink()
+    (room / "elsewhere").write_bytes(whole)
+    for damaged in (whole[:-9], b"poison", room / "elsewhere"):
+        state.unlink()
+        if isinstance(damaged, Path):
+            state.symlink_to(damaged)
+        else:
+            state.write_bytes(damaged)
+        async with model_in(room) as model:
+            assert (await ask(model, "hello")).text == "hello"
+        assert [file.read_bytes() for file in states()] == [whole]
+        assert not states()[0].is_symlink()
 
 
 async def test_a_state_that_the_engine_dies_of_is_not_given_to_the_next(room: Path) -> None:

@@ -12,38 +12,30 @@ BIG, SMALL = 1_117_320_768, 491_400_064
 MEMINFO = "MemTotal: 8000000 kB\nMemFree: 10 kB\nMemAvailable: 4000000 kB\nHugePages_Total: 0\n"
 
 
-@pytest.mark.parametrize(
-    ("free", "weights", "wanted", "size"),
-    [
-        pytest.param(None, BIG, None, 8_192, id="unknown"),
-        pytest.param(None, BIG, 20_000, 20_000, id="unknown-wanted"),
-        pytest.param(24 * GB, BIG, None, 16_384, id="plenty"),
-        pytest.param(int(3.1 * GB), BIG, None, 8_192, id="four-gigabyte-machine"),
-        pytest.param(int(1.9 * GB), BIG, None, 4_096, id="little"),
-        pytest.param(int(1.9 * GB), BIG, 512, 512, id="little-wanted"),
-        pytest.param(int(2.5 * GB), SMALL, None, 16_384, id="small-weights"),
-        pytest.param(int(1.1 * GB), SMALL, None, 4_096, id="small-weights-little"),
-    ],
-)
-def test_the_window_is_as_large_as_the_memory_allows(
-    free: int | None, weights: int, wanted: int | None, size: int
-) -> None:
-    assert context_size(free, weights, wanted) == size
+def test_the_window_is_as_large_as_the_memory_allows() -> None:
+    rows: list[tuple[str, int | None, int, int | None, int]] = [
+        ("unknown", None, BIG, None, 8_192),
+        ("unknown-wanted", None, BIG, 20_000, 20_000),
+        ("plenty", 24 * GB, BIG, None, 16_384),
+        ("four-gigabyte-machine", int(3.1 * GB), BIG, None, 8_192),
+        ("little", int(1.9 * GB), BIG, None, 4_096),
+        ("little-wanted", int(1.9 * GB), BIG, 512, 512),
+        ("small-weights", int(2.5 * GB), SMALL, None, 16_384),
+        ("small-weights-little", int(1.1 * GB), SMALL, None, 4_096),
+    ]
+    for case, free, weights, wanted, size in rows:
+        assert context_size(free, weights, wanted) == size, case
 
 
-@pytest.mark.parametrize(
-    ("free", "wanted", "said", "fix"),
-    [
-        pytest.param(GB, None, r"needs 1\.8 GB of memory, and 1\.0 GB are free", "Close other programs", id="any"),
-        pytest.param(2 * GB, 32_768, r"needs 2\.6 GB", "context_tokens` lower", id="wanted"),
-    ],
-)
-def test_too_little_memory_is_said_before_anything_is_loaded(
-    free: int, wanted: int | None, said: str, fix: str
-) -> None:
-    with pytest.raises(ModelError, match=said) as caught:
-        context_size(free, BIG, wanted)
-    assert fix in caught.value.fix
+def test_too_little_memory_is_said_before_anything_is_loaded() -> None:
+    rows: list[tuple[str, int, int | None, str, str]] = [
+        ("any", GB, None, r"needs 1\.8 GB of memory, and 1\.0 GB are free", "Close other programs"),
+        ("wanted", 2 * GB, 32_768, r"needs 2\.6 GB", "context_tokens` lower"),
+    ]
+    for case, free, wanted, said, fix in rows:
+        with pytest.raises(ModelError, match=said) as caught:
+            context_size(free, BIG, wanted)
+        assert fix in caught.value.fix, case
 
 
 @pytest.mark.parametrize(

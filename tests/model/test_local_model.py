@@ -14,7 +14,7 @@ from agent_core.base.messages import System, User
 from agent_core.base.settings import ModelSettings
 from agent_core.model import FunctionShown, Reply, Request
 from agent_core.model.local import path
-from agent_core.model.local.server import check_processor, default_threads, open_local, translate
+from agent_core.model.local.server import check_processor, open_local, translate
 
 NAME = "local/qwen2.5-coder-1.5b"
 WEATHER = FunctionShown(
@@ -53,10 +53,6 @@ def test_a_processor_that_the_engine_would_crash_on_is_named_before_it_is_loaded
 
 def test_processors_that_do_not_tell_are_taken_as_they_are(tmp_path: Path) -> None:
     check_processor(tmp_path / "nothing")
-
-
-def test_one_core_is_left_to_everybody_else() -> None:
-    assert default_threads() >= 1
 
 
 async def test_weights_that_are_not_here_name_the_command_that_gets_them(

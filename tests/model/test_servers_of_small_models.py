@@ -18,27 +18,12 @@ from agent_core.interfaces.progress import reading_text
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Expect, Fail, Raw, Repeat, Say, ScriptedModel, Seen, Wanted
 from tests.kit.desk import VOWELS, Desk, answers, desk, ended, of
+from tests.kit.drawing import crossed
 
 HELLO = Say('{"thought": "I greet.", "reply": "Hello."}')
 UNKNOWN = '{"name": "get_weather", "arguments": {"city": "Paris"}}'
 KNOWN = '{"name": "list_functions", "arguments": {}}'
 NATIVE = Ask(Wanted("add", {"a": 17, "b": 25}))
-
-TEXTS = [
-    pytest.param(UNKNOWN, id="bare"),
-    pytest.param(f"```json\n{UNKNOWN}\n```", id="fenced"),
-    pytest.param(f"<tool_call>\n{UNKNOWN}\n</tool_call>", id="tagged"),
-    pytest.param(f"<tool_call>\n{UNKNOWN}", id="tag-left-open"),
-    pytest.param("<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n</function>", id="as-xml"),
-    pytest.param('get_weather(city="Paris")', id="python"),
-    pytest.param('```tool_code\nget_weather(city="Paris")\n```', id="python-as-tool-code"),
-    pytest.param('functions.get_weather("Paris")', id="python-with-a-namespace"),
-    pytest.param('[TOOL_CALLS][{"name": "get_weather", "arguments": {"city": "Paris"}}]', id="mistral"),
-    pytest.param('<|python_tag|>{"name": "get_weather", "parameters": {"city": "Paris"}}', id="llama"),
-    pytest.param('{"type": "function", "function": {"name": "get_weather", "arguments": "{}"}}', id="as-on-the-wire"),
-    pytest.param('{"name": "get_weather", "arguments": {"city": """Paris"""}}', id="broken"),
-    pytest.param('{"thought": "t", "call": {"name": "get_weather", "arguments": {}}}', id="as-a-step"),
-]
 
 
 def is_constrained(seen: Seen) -> bool:
@@ -55,38 +40,30 @@ def offered(seen: Seen) -> set[str]:
 NAMES = ("create_function", "confirm_function", "core_memory_append", "core_memory_replace", "conversation_search")
 
 
-@pytest.mark.parametrize("text", TEXTS)
-async def test_the_text_of_a_call_is_no_answer_and_switches_the_mode_within_the_turn(
-    at_desk: OpenDesk, text: str
+async def test_the_text_of_a_call_is_no_answer_and_switches_the_mode_from_then_on(
+    tmp_path: Path, scripted: Any
 ) -> None:
-    place = await at_desk([Say(text), HELLO], model__context_tokens=32_000)
-    happened = await place.say("How is the weather in Paris?")
-    assert ended(happened).reply == "Hello."
-    assert [is_constrained(seen) for seen in place.model.requests] == [False, True]
-    assert "wrote a call of `get_weather` as text" in of(Warned, happened)[0].message
-    assert "get_weather" not in "".join(event.text for event in of(events.Text, happened))
+    model = scripted([Say(UNKNOWN), HELLO, HELLO, Say("Sunny.")])
+    async with opened(tmp_path, model) as place:
+        happened = await place.say("How is the weather in Paris?")
+        assert ended(happened).reply == "Hello."
+        assert "wrote a call of `get_weather` as text" in of(Warned, happened)[0].message
+        assert "get_weather" not in "".join(event.text for event in of(events.Text, happened))
+    for mode, says in (("auto", "Hello."), ("native", "Sunny.")):  # what is set is stronger than what is remembered
+        async with opened(tmp_path, model, model__mode=mode) as place:
+            assert ended(await place.say("How is the weather?")).reply == says
+    assert [is_constrained(seen) for seen in model.requests] == [False, True, True, False]
 
 
-@pytest.mark.parametrize("text", [KNOWN, f"```json\n{KNOWN}\n```", f"<tool_call>{KNOWN}</tool_call>"])
-async def test_a_known_function_is_called_and_the_next_step_is_under_a_schema(at_desk: OpenDesk, text: str) -> None:
-    place = await at_desk([Say(text), HELLO], model__context_tokens=32_000)
+async def test_a_known_function_is_called_and_the_next_step_is_under_a_schema(at_desk: OpenDesk) -> None:
+    place = await at_desk([Say(KNOWN), HELLO], model__context_tokens=32_000)
     happened = await place.say("What can you do?")
     assert [call.name for call in of(CallStarted, happened)] == ["list_functions"]
     assert [is_constrained(seen) for seen in place.model.requests] == [False, True]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        pytest.param('{"name": "Bob", "age": 3}', id="data"),
-        pytest.param('print("hello")', id="a-builtin"),
-        pytest.param("```python\nget_weather('Paris')\n```", id="code"),
-        pytest.param("re.sub(pattern='a', repl='b', string='c')", id="of-a-library"),
-        pytest.param("slugify('A b') gives 'a-b'.", id="prose"),
-        pytest.param('{"thought": "t", "reply": "no call"}', id="a-reply"),
-    ],
-)
-async def test_what_is_no_call_ends_the_turn_as_it_is(at_desk: OpenDesk, text: str) -> None:
+async def test_what_is_no_call_ends_the_turn_as_it_is(at_desk: OpenDesk) -> None:
+    text = "```python\nget_weather('Paris')\n```"
     place = await at_desk([Say(text)], model__context_tokens=32_000)
     assert ended(await place.say("Go on.")).reply == text
 
@@ -148,28 +125,10 @@ async def opened(root: Path, model: ScriptedModel, **flags: Any) -> AsyncIterato
         yield place
 
 
-async def test_what_was_found_out_is_remembered_across_restarts(tmp_path: Path, scripted: Any) -> None:
-    model = scripted([Say(UNKNOWN), HELLO, HELLO])
-    for _ in range(2):
-        async with opened(tmp_path, model) as place:
-            assert ended(await place.say("How is the weather?")).reply == "Hello."
-    assert [is_constrained(seen) for seen in model.requests] == [False, True, True]
-
-
-async def test_a_mode_that_is_set_is_stronger_than_what_is_remembered(tmp_path: Path, scripted: Any) -> None:
-    model = scripted([Say(UNKNOWN), HELLO, Say("Sunny.")])
-    async with opened(tmp_path, model) as place:
-        await place.say("How is the weather?")
-    async with opened(tmp_path, model, model__mode="native") as place:
-        assert ended(await place.say("How is the weather?")).reply == "Sunny."
-
-
-@pytest.mark.parametrize(
-    "content", ["", "nonsense\n", "[]\n", '{"model": 1}\n', "\x00", '{"model": "x", "mode": "sideways"}\n']
-)
-async def test_a_damaged_memory_of_modes_is_as_none(tmp_path: Path, scripted: Any, content: str) -> None:
+async def test_a_damaged_memory_of_modes_is_as_none(tmp_path: Path, scripted: Any) -> None:
     (tmp_path / ".knapper").mkdir(mode=0o700)
-    (tmp_path / ".knapper" / "models.jsonl").write_text(content)
+    lines = ["", "nonsense", "[]", '{"model": 1}', '{"model": "x", "mode": "sideways"}', "\x00"]
+    (tmp_path / ".knapper" / "models.jsonl").write_text("\n".join(lines))
     async with opened(tmp_path, scripted([Say(UNKNOWN), HELLO])) as place:
         assert ended(await place.say("How is the weather?")).reply == "Hello."
 
@@ -204,36 +163,35 @@ def of_lm_studio(**more: Any) -> dict[str, Any]:
     return {"models": [STUDIO], "beside": {"GET /api/v0/models": [told]}}
 
 
-SMALL = [
-    pytest.param(of_llama_cpp(1_777_088_000), id="llama.cpp"),
-    pytest.param(of_llama_cpp(8_000_000_000, "{{ messages }}"), id="llama.cpp-without-functions-in-its-template"),
-    pytest.param(of_ollama("1.5B", "tools"), id="ollama"),
-    pytest.param(of_ollama("494.03M", "tools"), id="ollama-in-millions"),
-    pytest.param(of_ollama("7.6B"), id="ollama-without-capabilities"),
-    pytest.param(of_lm_studio(params_string="3B"), id="lm-studio"),
-    pytest.param({"models": [{**VLLM}], "beside": {}}, id="vllm"),
-]
+KEPT = ("POST /api/generate", {"model": "scripted", "keep_alive": "30m", "stream": False})
+PROMPT_CACHE = {"cache_prompt": True, "return_progress": True}
+BY_NAME = "qwen/Qwen2.5-1.5B-Instruct"
 
 
-@pytest.mark.parametrize("server", SMALL[:-1])
+@pytest.mark.parametrize(
+    ("server", "window", "sent"),
+    [
+        pytest.param(of_llama_cpp(1_777_088_000), 8192, PROMPT_CACHE, id="llama.cpp"),
+        pytest.param(of_llama_cpp(8_000_000_000, "{{ messages }}"), 8192, {}, id="no-functions-in-its-template"),
+        pytest.param(of_ollama("1.5B", "tools"), 16384, {}, id="ollama"),
+        pytest.param(of_ollama("494.03M", "tools"), 16384, {}, id="ollama-in-millions"),
+        pytest.param(of_ollama("7.6B"), 16384, {}, id="ollama-without-capabilities"),
+        pytest.param(of_lm_studio(params_string="3B"), 8192, {"ttl": 1800}, id="lm-studio"),
+        pytest.param({"models": [{**VLLM, "id": BY_NAME}]}, 32768, {}, id="by-its-name"),
+    ],
+)
 async def test_a_model_that_its_server_tells_is_small_gets_what_the_built_in_one_gets(
-    tmp_path: Path, scripted: Callable[..., ScriptedModel], server: dict[str, Any]
+    tmp_path: Path, scripted: Callable[..., ScriptedModel], server: dict[str, Any], window: int, sent: dict[str, Any]
 ) -> None:
     model = scripted([HELLO], **server)
-    async with opened(tmp_path, model) as place:
-        await place.say("Hi.")
+    async with desk(tmp_path, model, model__context_tokens=None, model__name=server["models"][0]["id"]) as place:
+        assert of(events.Usage, await place.say("Hi."))[0].context_limit == window
     (seen,) = model.requests
     assert is_constrained(seen)
     assert (seen.body["temperature"], len(seen.text) < 9_000) == (0, True)
     assert "swap_ends" in seen.text
-
-
-async def test_the_name_of_a_model_tells_its_size_where_nothing_else_does(tmp_path: Path, scripted: Any) -> None:
-    name = "qwen/Qwen2.5-1.5B-Instruct"
-    model = scripted([HELLO], models=[{**VLLM, "id": name}])
-    async with opened(tmp_path, model, model__name=name) as place:
-        await place.say("Hi.")
-    assert is_constrained(model.requests[0])
+    assert sent.items() <= seen.body.items()
+    assert (KEPT in model.asked_beside) == (server["models"] == [OLLAMA])
 
 
 PROBES = [
@@ -255,8 +213,10 @@ async def test_a_larger_model_is_asked_for_one_call_once_and_stays_native(
     assert [len(seen.functions) > 1 for seen in model.requests] == [False, True, True]
 
 
-@pytest.mark.parametrize("server", PROBES)
-@pytest.mark.parametrize("text", ['{"name": "add", "arguments": {"a": 17, "b": 25}}', "That makes 42."])
+@pytest.mark.sampled
+@pytest.mark.parametrize(
+    ("server", "text"), crossed(PROBES, ['{"name": "add", "arguments": {"a": 17, "b": 25}}', "That makes 42."])
+)
 async def test_a_larger_model_that_writes_text_when_asked_for_a_call_is_put_under_a_schema(
     tmp_path: Path, scripted: Callable[..., ScriptedModel], server: dict[str, Any], text: str
 ) -> None:
@@ -265,36 +225,6 @@ async def test_a_larger_model_that_writes_text_when_asked_for_a_call_is_put_unde
         async with opened(tmp_path, model) as place:
             assert ended(await place.say("Hi.")).reply == "Hello."
     assert [is_constrained(seen) for seen in model.requests] == [False, True, True]
-
-
-@pytest.mark.parametrize(
-    ("server", "wanted"),
-    [
-        pytest.param(of_llama_cpp(1_000_000_000), {"cache_prompt": True, "return_progress": True}, id="llama.cpp"),
-        pytest.param(of_lm_studio(params_string="1B"), {"ttl": 1800}, id="lm-studio"),
-    ],
-)
-async def test_a_server_is_sent_what_its_cache_and_its_progress_need(
-    tmp_path: Path, scripted: Callable[..., ScriptedModel], server: dict[str, Any], wanted: dict[str, Any]
-) -> None:
-    model = scripted([HELLO], **server)
-    async with opened(tmp_path, model) as place:
-        await place.say("Hi.")
-    assert wanted.items() <= model.requests[0].body.items()
-
-
-async def test_ollama_is_asked_to_keep_a_small_model_loaded(tmp_path: Path, scripted: Any) -> None:
-    model = scripted([HELLO], **of_ollama("1.5B"))
-    async with opened(tmp_path, model) as place:
-        await place.say("Hi.")
-    assert ("POST /api/generate", {"model": "scripted", "keep_alive": "30m", "stream": False}) in model.asked_beside
-
-
-async def test_the_window_of_one_slot_counts(tmp_path: Path, scripted: Any) -> None:
-    model = scripted([HELLO], **of_llama_cpp(1_000_000_000))
-    async with desk(tmp_path, model, model__context_tokens=None) as place:
-        happened = await place.say("Hi.")
-    assert of(events.Usage, happened)[0].context_limit == 8192
 
 
 async def test_what_another_server_behind_the_port_refuses_is_left_out(tmp_path: Path, scripted: Any) -> None:
@@ -331,13 +261,8 @@ async def test_a_small_model_can_keep_what_is_said_in_any_language(tmp_path: Pat
         await place.say("Mia wohnt jetzt in Ulm.")
         assert place.agent.memory.blocks.memory["human"].lines[-1] == "Mia wohnt in Ulm."
     assert {"core_memory_append", "core_memory_replace", "conversation_search"} <= offered(model.requests[0])
-
-
-async def test_what_a_small_model_remembers_stands_apart_from_what_is_said(tmp_path: Path, scripted: Any) -> None:
-    model = scripted([HELLO], **of_llama_cpp(1_000_000_000))
-    async with opened(tmp_path, model) as place:
-        await place.say("Mia wohnt jetzt in Ulm.")
-    assert model.requests[0].messages[-1] == {"role": "user", "content": "Mia wohnt jetzt in Ulm."}
+    said = {"role": "user", "content": "Mia wohnt jetzt in Ulm."}  # apart from what is remembered
+    assert model.requests[0].messages[-1] == said
 
 
 WRONG = VOWELS.replace("    5\n", "    4\n")
@@ -385,35 +310,15 @@ async def test_where_a_server_tells_nothing_it_is_told_how_much_is_being_read(at
     assert reading.total > 1_000
 
 
-@pytest.mark.parametrize(
-    ("reading", "text"),
-    [
-        pytest.param({"total": 7276}, "the model is reading about 7,276 tokens…", id="untold"),
-        pytest.param({"total": 1000, "done": 0}, "the model is reading: 0 of 1,000 tokens…", id="begun"),
-        pytest.param(
-            {"total": 1000, "done": 600, "left_s": 64.0},
-            "the model is reading: 600 of 1,000 tokens, about 1 min 4 s left…",
-            id="with-the-time-left",
-        ),
-        pytest.param({"total": 1000, "done": 1000, "left_s": 0.0}, "thinking…", id="read"),
-    ],
-)
-def test_progress_is_one_line(reading: dict[str, Any], text: str) -> None:
-    assert reading_text(events.Reading(turn="1", **reading)) == text
+def test_progress_is_one_line() -> None:
+    def line(**reading: Any) -> str:
+        return reading_text(events.Reading(turn="1", **reading))
 
-
-@pytest.mark.parametrize(
-    ("server", "tokens"),
-    [
-        pytest.param(of_lm_studio(params_string="1B"), 8192, id="lm-studio"),
-        pytest.param(of_ollama("1.5B"), 16384, id="ollama"),
-    ],
-)
-async def test_the_window_is_the_one_that_is_loaded(
-    tmp_path: Path, scripted: Callable[..., ScriptedModel], server: dict[str, Any], tokens: int
-) -> None:
-    async with desk(tmp_path, scripted([HELLO], **server), model__context_tokens=None) as place:
-        assert of(events.Usage, await place.say("Hi."))[0].context_limit == tokens
+    assert line(total=7276) == "the model is reading about 7,276 tokens…"
+    assert line(total=1000, done=0) == "the model is reading: 0 of 1,000 tokens…"
+    left = "the model is reading: 600 of 1,000 tokens, about 1 min 4 s left…"
+    assert line(total=1000, done=600, left_s=64.0) == left
+    assert line(total=1000, done=1000, left_s=0.0) == "thinking…"
 
 
 async def test_in_the_memgpt_style_the_text_of_a_call_is_sent_to_nobody(at_desk: OpenDesk) -> None:

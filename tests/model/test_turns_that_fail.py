@@ -1,131 +1,84 @@
 """Each failure of an endpoint, in both modes: one message that says what to do, and a conversation that continues."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Sequence
 
 import pytest
 
 from agent_core.base.events import Event, Warned
 from tests.conftest import OpenDesk
-from tests.kit import Cut, Fail, Raw, Repeat, Say, Stall, Step
-from tests.kit.desk import ended, of
-from tests.kit.drawing import crossed
+from tests.kit import Cut, Fail, Raw, Say, Stall, Step
+from tests.kit.desk import Desk, ended, of
 from tests.model.asking import chunks
 
 BACK = {"native": Say("Back."), "constrained": Say('{"thought": "", "reply": "Back."}')}
-MODES = ["native", "constrained"]
-SILENT_S = 1.5  # long enough for an answer on a busy machine
 BEGUN = {"native": "Once upon", "constrained": '{"thought": "", "reply": "Once upon'}
+BOTH = pytest.mark.parametrize("mode", ["native", "constrained"])
+SILENT_S = 1.5  # long enough for an answer on a busy machine
 
 
 def warned(events: list[Event]) -> str:
     return "\n".join(each.text for each in of(Warned, events))
 
 
-@pytest.mark.sampled
-@pytest.mark.parametrize(
-    ("step", "sentence", "mode"),
-    crossed(
-        [
-            pytest.param(Fail(401, "bad key"), "The key was refused.*set OPENAI_API_KEY", id="401"),
-            pytest.param(Fail(402, "pay"), "no credit left: add some, or use another endpoint", id="402"),
-            pytest.param(Fail(403, "no"), "The key may not do this.*Check OPENAI_API_KEY", id="403"),
-            pytest.param(Fail(404, "no such model"), "Check that this is the endpoint's base URL", id="404"),
-            pytest.param(Fail(408, "slow"), "gave up waiting: try again", id="408"),
-            pytest.param(Fail(429, "slow down"), "wait a little, or choose another model", id="429"),
-            pytest.param(
-                Fail(429, "no", {"Retry-After": "7200"}), "says to wait 7200 s: try again then", id="429-long"
-            ),
-            pytest.param(Fail(500, "oops"), "trouble is at the endpoint: try again later", id="500"),
-            pytest.param(Fail(503, b"<html>busy</html>"), "a web page instead of JSON", id="503-page"),
-            pytest.param(
-                Fail(400, "flagged", code="content_filter"), "content filter refused it: say it in", id="filter"
-            ),
-            pytest.param(Fail(413, "too large"), "Shorten the conversation, or set `model.context_tokens`", id="413"),
-            pytest.param(
-                Raw(b'{"choices": [', "application/json"), "sent what is not JSON.*base URL", id="invalid-json"
-            ),
-            pytest.param(Raw(b"<html>", "text/html"), "Check that this is the endpoint's base URL", id="a-page"),
-            pytest.param(Raw(b"data: {oops\n\n"), "sent what is not JSON", id="invalid-chunk"),
-            pytest.param(Stall(9), r"said nothing for 1\.5 s.*raise `model.timeout_s`", id="silence"),
-        ],
-        MODES,
-    ),
-)
-async def test_a_failure_is_one_sentence_that_says_what_to_do(
-    at_desk: OpenDesk, step: Step, sentence: str, mode: str
-) -> None:
-    times = 3 if sentence.startswith("Shorten") else 1  # retried with less of the conversation
-    desk = await at_desk(
-        [Repeat(step, times), BACK[mode]],
-        model__mode=mode,
-        model__retries=1 if "7200" in sentence else 0,
-        model__timeout_s=SILENT_S,
-        model__stream=True,
-    )
+async def check_failures(desk: Desk, failures: Sequence[tuple[Step, int, str]]) -> None:
+    """Check the sentence of each failure, and that the next message is answered."""
+    for step, _, sentence in failures:
+        events = await desk.say("Hello.")
+        assert ended(events).reason == "failed", step
+        assert re.search(sentence, warned(events)), warned(events)
+        assert ended(await desk.say("Again.")).reply == "Back.", step
+
+
+def script(failures: Sequence[tuple[Step, int, str]], mode: str) -> list[Step]:
+    return [step for failing, times, _ in failures for step in (*[failing] * times, BACK[mode])]
+
+
+@BOTH
+async def test_a_failure_is_one_sentence_that_says_what_to_do(at_desk: OpenDesk, mode: str) -> None:
+    begun = BEGUN[mode]
+    silent: list[tuple[Step, int, str]] = [(Stall(9), 1, r"said nothing for 1\.5 s.*raise `model.timeout_s`")]
+    stalled: list[tuple[Step, int, str]] = [(Stall(9, begun), 1, r"said nothing for 1\.5 s.*raise `model.timeout_s`")]
+    dead = b'data: {"error": {"message": "dead"}}\n\n'
+    failures: list[tuple[Step, int, str]] = [
+        # A request that is too large is tried again with less of the conversation.
+        (Fail(413, "too large"), 3, "Shorten the conversation, or set `model.context_tokens`"),
+        (Fail(401, "bad key"), 1, "The key was refused.*set OPENAI_API_KEY"),
+        (Fail(402, "pay"), 1, "no credit left: add some, or use another endpoint"),
+        (Fail(403, "no"), 1, "The key may not do this.*Check OPENAI_API_KEY"),
+        (Fail(404, "no such model"), 1, "Check that this is the endpoint's base URL"),
+        (Fail(408, "slow"), 1, "gave up waiting: try again"),
+        (Fail(429, "slow down"), 1, "wait a little, or choose another model"),
+        (Fail(500, "oops"), 1, "trouble is at the endpoint: try again later"),
+        (Fail(503, b"<html>busy</html>"), 1, "a web page instead of JSON"),
+        (Fail(400, "flagged", code="content_filter"), 1, "content filter refused it: say it in"),
+        (Raw(b'{"choices": [', "application/json"), 1, "sent what is not JSON.*base URL"),
+        (Raw(b"<html>", "text/html"), 1, "Check that this is the endpoint's base URL"),
+        (Raw(b"data: {oops\n\n"), 1, "sent what is not JSON"),
+        (Cut(begun), 1, "broke off in the middle of the answer.*Try again"),
+        (chunks({"content": begun}, finish=None, end=b""), 1, "broke off in the"),
+        (chunks({"content": begun}, finish=None, end=dead), 1, "dead.*try again later"),
+        *(silent if mode == "native" else stalled),
+    ]
+    waits = {"model__retries": 0, "model__timeout_s": SILENT_S, "model__stream": True}
+    await check_failures(await at_desk(script(failures, mode), model__mode=mode, **waits), failures)
+
+
+@BOTH
+async def test_an_answer_with_nothing_in_it_is_asked_for_again_and_then_said(at_desk: OpenDesk, mode: str) -> None:
+    failures: list[tuple[Step, int, str]] = [
+        (Say(""), 2, "The model gave an empty answer twice. Ask again; at the prompt: /retry."),
+        (Say("", finish="content_filter"), 2, "content filter withheld the reply"),
+        (Say("", finish="length"), 3, "cut off 3 times at their longest. Ask for less"),
+        (Raw(b'{"choices": []}', "application/json"), 2, "answered, but not with a comp"),
+        (Fail(429, "no", {"Retry-After": "7200"}), 1, "says to wait 7200 s: try again then"),
+    ]
+    busy = Fail(503, "busy", {"retry-after": "0"})
+    desk = await at_desk([*script(failures, mode), busy, BACK[mode]], model__mode=mode, model__retries=1)
+    await check_failures(desk, failures)
     events = await desk.say("Hello.")
-    assert ended(events).reason == "failed"
-    assert re.search(sentence, warned(events)), warned(events)
-    assert ended(await desk.say("Again.")).reply == "Back."
-
-
-@pytest.mark.sampled
-@pytest.mark.parametrize(
-    ("how", "sentence", "mode"),
-    crossed(
-        [
-            pytest.param(Cut, "broke off in the middle of the answer.*Try again", id="cut"),
-            pytest.param(lambda text: Stall(9, text), r"said nothing for 1\.5 s.*raise `model.timeout_s`", id="stall"),
-            pytest.param(lambda text: chunks({"content": text}, finish=None, end=b""), "broke off in the", id="no-end"),
-            pytest.param(
-                lambda text: chunks({"content": text}, finish=None, end=b'data: {"error": {"message": "dead"}}\n\n'),
-                "dead.*try again later",
-                id="error-in-the-stream",
-            ),
-        ],
-        MODES,
-    ),
-)
-async def test_an_answer_that_breaks_off_is_said_and_not_taken_for_whole(
-    at_desk: OpenDesk, how: Callable[[str], Step], sentence: str, mode: str
-) -> None:
-    desk = await at_desk(
-        [how(BEGUN[mode]), BACK[mode]],
-        model__mode=mode,
-        model__retries=0,
-        model__timeout_s=SILENT_S,
-        model__stream=True,
-    )
-    events = await desk.say("Tell.")
-    assert ended(events).reason == "failed"
-    assert re.search(sentence, warned(events)), warned(events)
-    assert ended(await desk.say("Again.")).reply == "Back."
-
-
-@pytest.mark.sampled
-@pytest.mark.parametrize(
-    ("step", "sentence", "mode"),
-    crossed(
-        [
-            pytest.param(
-                Say(""), "The model gave an empty answer twice. Ask again; at the prompt: /retry.", id="empty"
-            ),
-            pytest.param(Say("", finish="content_filter"), "content filter withheld the reply", id="filter"),
-            pytest.param(Say("", finish="length"), "cut off 3 times at their longest. Ask for less", id="length"),
-            pytest.param(Raw(b'{"choices": []}', "application/json"), "answered, but not with a comp", id="no-choices"),
-        ],
-        MODES,
-    ),
-)
-async def test_an_answer_with_nothing_in_it_is_asked_for_again_and_then_said(
-    at_desk: OpenDesk, step: Step, sentence: str, mode: str
-) -> None:
-    times = 3 if "3 times" in sentence else 2
-    desk = await at_desk([Repeat(step, times=times), BACK[mode]], model__mode=mode, model__retries=1)
-    events = await desk.say("Hello.")
-    assert ended(events).reason == "failed"
-    assert sentence in warned(events)
-    assert ended(await desk.say("Again.")).reply == "Back."
+    assert ended(events).reply == "Back."
+    assert "Trying again" in of(Warned, events)[0].message
 
 
 async def test_a_refusal_is_shown_and_says_what_to_do(at_desk: OpenDesk) -> None:

@@ -100,27 +100,23 @@ async def test_the_next_way_is_taken_until_one_holds_and_is_kept(
     assert [way_of(seen.body) for seen in server.requests] == [*ways, ways[-1]]
 
 
-@pytest.mark.parametrize(
-    ("url", "failing", "says"),
-    [
-        pytest.param(
+async def test_when_none_holds_the_human_reads_what_was_tried_and_what_to_do(scripted: Scripted) -> None:
+    rows: list[tuple[str, str, Sequence[Step], str]] = [
+        (
+            "vllm",
             VLLM,
             [XGRAMMAR, PROSE, UNKNOWN_FIELD],
             r"json_schema \(.*not supported by xgrammar\); structured_outputs \(answered as if.*\); guided_json",
-            id="vllm",
         ),
-        pytest.param(LM_STUDIO, [PROSE], r"json_schema \(answered as if it had not been asked for\)", id="lm-studio"),
-        pytest.param(LM_STUDIO, [LM_STUDIO_TEXT], r"must be 'json_schema' or 'text'", id="lm-studio-refuses"),
-    ],
-)
-async def test_when_none_holds_the_human_reads_what_was_tried_and_what_to_do(
-    scripted: Scripted, url: str, failing: Sequence[Step], says: str
-) -> None:
-    async with constrained(scripted([*failing, *failing]), url) as model:
-        for _ in range(2):  # the second try starts over: the server may have been restarted with other options
-            with pytest.raises(ModelError, match=says) as caught:
-                await step(model)
-            assert "set `model.mode` to native" in str(caught.value)
+        ("lm-studio", LM_STUDIO, [PROSE], r"json_schema \(answered as if it had not been asked for\)"),
+        ("lm-studio-refuses", LM_STUDIO, [LM_STUDIO_TEXT], r"must be 'json_schema' or 'text'"),
+    ]
+    for case, url, failing, says in rows:
+        async with constrained(scripted([*failing, *failing]), url) as model:
+            for _ in range(2):  # the second try starts over: the server may have been restarted with other options
+                with pytest.raises(ModelError, match=says) as caught:
+                    await step(model)
+                assert "set `model.mode` to native" in str(caught.value), case
 
 
 async def test_a_refusal_in_the_same_words_for_every_way_is_not_about_the_way(scripted: Scripted) -> None:
@@ -131,20 +127,13 @@ async def test_a_refusal_in_the_same_words_for_every_way_is_not_about_the_way(sc
     assert "Tried" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "failing",
-    [
-        pytest.param(Fail(401, "bad key"), id="key"),
-        pytest.param(Fail(400, "context_length_exceeded"), id="overflow"),
-        pytest.param(Fail(404, "no such model"), id="model"),
-    ],
-)
-async def test_what_no_other_way_could_fix_is_not_asked_again(scripted: Scripted, failing: Fail) -> None:
-    server = scripted([failing])
-    async with constrained(server, UNKNOWN) as model:
-        with pytest.raises(ModelError):
-            await step(model)
-    assert len(server.requests) == 1
+async def test_what_no_other_way_could_fix_is_not_asked_again(scripted: Scripted) -> None:
+    for failing in [Fail(401, "bad key"), Fail(400, "context_length_exceeded"), Fail(404, "no such model")]:
+        server = scripted([failing])
+        async with constrained(server, UNKNOWN) as model:
+            with pytest.raises(ModelError):
+                await step(model)
+        assert len(server.requests) == 1, failing
 
 
 async def test_prose_is_given_up_as_soon_as_it_is_seen(scripted: Scripted) -> None:

@@ -42,88 +42,68 @@ def test_what_the_writer_remembers_never_changes_what_it_writes(first: list[Mess
     assert writer.messages([*first, *more]) == RequestWriter().messages([*first, *more])
 
 
-@pytest.mark.parametrize(
-    ("messages", "says"),
-    [
-        pytest.param([Assistant("", (Call("c1", "f", "{}"),))], "c1 have no answer", id="unanswered-at-the-end"),
-        pytest.param([Assistant("", (Call("c1", "f", "{}"),)), User("x")], "a User message follows", id="interrupted"),
-        pytest.param([Answer("c1", "f", "x")], "has no call before it", id="answer-without-call"),
-        pytest.param(
+def test_a_conversation_that_servers_refuse_never_leaves() -> None:
+    rows: list[tuple[list[Message], str]] = [
+        ([Assistant("", (Call("c1", "f", "{}"),))], "c1 have no answer"),
+        ([Assistant("", (Call("c1", "f", "{}"),)), User("x")], "a User message follows"),
+        ([Answer("c1", "f", "x")], "has no call before it"),
+        (
             [Assistant("", (Call("c1", "f", "{}"),)), Answer("c1", "f", "x"), Answer("c1", "f", "x")],
             "has no call before it",
-            id="answered-twice",
         ),
-        pytest.param([Assistant("", (Call("c1", "f", ""), Call("c1", "g", "")))], "ids of their own", id="equal-ids"),
-        pytest.param([Assistant("", (Call("", "f", ""),))], "ids of their own", id="empty-id"),
-    ],
-)
-def test_a_conversation_that_servers_refuse_never_leaves(messages: list[Message], says: str) -> None:
-    with pytest.raises(InvalidRequest, match=says):
-        to_wire(messages)
+        ([Assistant("", (Call("c1", "f", ""), Call("c1", "g", "")))], "ids of their own"),
+        ([Assistant("", (Call("", "f", ""),))], "ids of their own"),
+    ]
+    for messages, says in rows:
+        with pytest.raises(InvalidRequest, match=says):
+            to_wire(messages)
 
 
-@pytest.mark.parametrize(
-    ("messages", "expected"),
-    [
-        pytest.param(
+def test_roles_alternate_as_strict_templates_want() -> None:
+    rows: list[tuple[str, list[Message], list[object]]] = [
+        (
+            "neighbours-of-the-user-are-one",
             [User("a"), Notice("b"), User("c")],
             [{"role": "user", "content": "a\n\n[Knapper] b\n\nc"}],
-            id="neighbours-of-the-user-are-one",
         ),
-        pytest.param(
+        (
+            "system-comes-first",
             [User("a"), System("s")],
             [{"role": "system", "content": "s"}, {"role": "user", "content": "a"}],
-            id="system-comes-first",
         ),
-        pytest.param(
-            [User("a"), Assistant(""), User("b")],
-            [{"role": "user", "content": "a\n\nb"}],
-            id="empty-reply-is-left-out",
-        ),
-        pytest.param(
+        ("empty-reply-is-left-out", [User("a"), Assistant(""), User("b")], [{"role": "user", "content": "a\n\nb"}]),
+        (
+            "neighbouring-replies-are-one",
             [User("a"), Assistant("b"), Assistant("c")],
             [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b\n\nc"}],
-            id="neighbouring-replies-are-one",
         ),
-    ],
-)
-def test_roles_alternate_as_strict_templates_want(messages: list[Message], expected: list[object]) -> None:
-    assert to_wire(messages) == expected
+    ]
+    for case, messages, expected in rows:
+        assert to_wire(messages) == expected, case
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments", "sent_name", "sent_arguments"),
-    [
-        pytest.param("add", '{"a": 1}', "add", '{"a": 1}', id="whole"),
-        pytest.param("add", '{"a": ', "add", "{}", id="cut-arguments"),
-        pytest.param("add", "[1]", "add", "{}", id="arguments-are-a-list"),
-        pytest.param("add", '{"a": NaN}', "add", "{}", id="not-a-number"),
-        pytest.param("add", "", "add", "{}", id="no-arguments"),
-        pytest.param("add", '{"a":' * 100_000, "add", "{}", id="deeply-nested"),
-        pytest.param("my functions.add!", "{}", "my_functions_add_", "{}", id="broken-name"),
-        pytest.param("", "{}", "unnamed", "{}", id="no-name"),
-        pytest.param("x" * 80, "{}", "x" * 64, "{}", id="long-name"),
-    ],
-)
-def test_a_broken_call_is_sent_in_a_valid_form(name: str, arguments: str, sent_name: str, sent_arguments: str) -> None:
-    entry = to_wire([Assistant("", (Call("c1", name, arguments),)), Answer("c1", name, "x")])[0]
-    assert entry["content"] is None
-    assert entry["tool_calls"][0]["function"] == {"name": sent_name, "arguments": sent_arguments}
+def test_a_broken_call_is_sent_in_a_valid_form() -> None:
+    rows: list[tuple[str, str, str, str, str]] = [
+        ("whole", "add", '{"a": 1}', "add", '{"a": 1}'),
+        ("cut-arguments", "add", '{"a": ', "add", "{}"),
+        ("arguments-are-a-list", "add", "[1]", "add", "{}"),
+        ("not-a-number", "add", '{"a": NaN}', "add", "{}"),
+        ("no-arguments", "add", "", "add", "{}"),
+        ("deeply-nested", "add", '{"a":' * 100_000, "add", "{}"),
+        ("broken-name", "my functions.add!", "{}", "my_functions_add_", "{}"),
+        ("no-name", "", "{}", "unnamed", "{}"),
+        ("long-name", "x" * 80, "{}", "x" * 64, "{}"),
+    ]
+    for case, name, arguments, sent_name, sent_arguments in rows:
+        entry = to_wire([Assistant("", (Call("c1", name, arguments),)), Answer("c1", name, "x")])[0]
+        assert entry["content"] is None, case
+        assert entry["tool_calls"][0]["function"] == {"name": sent_name, "arguments": sent_arguments}, case
 
 
-@pytest.mark.parametrize(
-    "names",
-    [
-        pytest.param(["web.read"], id="dot"),
-        pytest.param(["größe"], id="letters-beyond-ascii"),
-        pytest.param(["x" * 65], id="too-long"),
-        pytest.param(["add", "add"], id="twice"),
-        pytest.param([f"f{n}" for n in range(129)], id="too-many"),
-    ],
-)
-def test_functions_that_servers_refuse_are_never_shown(names: list[str]) -> None:
-    with pytest.raises(InvalidRequest):
-        functions_to_wire([FunctionShown(name, "…", {}) for name in names])
+def test_functions_that_servers_refuse_are_never_shown() -> None:
+    for names in [["web.read"], ["größe"], ["x" * 65], ["add", "add"], [f"f{n}" for n in range(129)]]:
+        with pytest.raises(InvalidRequest):
+            functions_to_wire([FunctionShown(name, "…", {}) for name in names])
 
 
 def test_a_function_without_parameters_gets_an_empty_object() -> None:

@@ -10,7 +10,6 @@ from agent_core.base.errors import ModelError, NoModel
 from agent_core.base.settings import ModelSettings
 from agent_core.model import Model
 from agent_core.model.client import NativeModel, open_model
-from agent_core.model.constrained import ConstrainedModel
 from agent_core.model.dialect import ServerKind, quirks
 from agent_core.model.discover import DiscoveredModel, choose, listed
 from tests.kit import ScriptedModel
@@ -28,26 +27,20 @@ def here(name: str, server: ScriptedModel) -> ServerKind:
 CLOSED = ServerKind("closed", 9)
 
 
-@pytest.mark.parametrize(
-    ("settings", "environment", "address", "name"),
-    [
-        pytest.param(
-            {"base_url": "http://a/v1", "name": "m"}, KEY, "http://a/v1", "m", id="settings-before-environment"
-        ),
-        pytest.param({"name": "m"}, {"OPENAI_BASE_URL": "http://b/v1", **KEY}, "http://b/v1", "m", id="address"),
-        pytest.param({}, KEY, quirks().openai_url, quirks().openai_model, id="key-only"),
-        pytest.param({"name": "m"}, KEY, quirks().openai_url, "m", id="key-and-name"),
-        pytest.param({"name": "local/small"}, KEY, "", "small", id="local-name-before-all"),
-    ],
-)
-async def test_what_is_said_is_taken_without_looking_further(
-    settings: dict[str, str], environment: dict[str, str], address: str, name: str
-) -> None:
-    chosen = await choose(ModelSettings(**settings), environment, servers=())
-    assert (chosen.endpoint_url, chosen.model_name) == (address, name)
-    assert chosen.kind == ("endpoint" if address else "local")
-    assert "\n" not in chosen.why
-    assert "sk-secret" not in repr(chosen)
+async def test_what_is_said_is_taken_without_looking_further() -> None:
+    rows: list[tuple[str, dict[str, str], dict[str, str], str, str]] = [
+        ("settings-before-environment", {"base_url": "http://a/v1", "name": "m"}, KEY, "http://a/v1", "m"),
+        ("address", {"name": "m"}, {"OPENAI_BASE_URL": "http://b/v1", **KEY}, "http://b/v1", "m"),
+        ("key-only", {}, KEY, quirks().openai_url, quirks().openai_model),
+        ("key-and-name", {"name": "m"}, KEY, quirks().openai_url, "m"),
+        ("local-name-before-all", {"name": "local/small"}, KEY, "", "small"),
+    ]
+    for case, settings, environment, address, name in rows:
+        chosen = await choose(ModelSettings(**settings), environment, servers=())
+        assert (chosen.endpoint_url, chosen.model_name) == (address, name), case
+        assert chosen.kind == ("endpoint" if address else "local"), case
+        assert "\n" not in chosen.why, case
+        assert "sk-secret" not in repr(chosen), case
 
 
 async def test_an_address_without_a_name_gives_its_first_model_that_talks(scripted: Scripted) -> None:
@@ -120,11 +113,11 @@ async def test_the_first_server_in_the_order_wins_and_gets_no_key(scripted: Scri
     assert chosen.why == f"a at {first.base_url}: One runs on this machine"
 
 
-@pytest.mark.parametrize("name", ["gemma3", "gemma3:latest"])
-async def test_a_named_model_is_found_at_whichever_server_has_it(scripted: Scripted, name: str) -> None:
-    first, second = scripted([], models=["a"]), scripted([], models=["gemma3:latest"])
-    chosen = await choose(ModelSettings(name=name), NONE, servers=[here("One", first), here("Two", second)])
-    assert (chosen.endpoint_url, chosen.model_name) == (second.base_url, "gemma3:latest")
+async def test_a_named_model_is_found_at_whichever_server_has_it(scripted: Scripted) -> None:
+    for name in ["gemma3", "gemma3:latest"]:
+        first, second = scripted([], models=["a"]), scripted([], models=["gemma3:latest"])
+        chosen = await choose(ModelSettings(name=name), NONE, servers=[here("One", first), here("Two", second)])
+        assert (chosen.endpoint_url, chosen.model_name) == (second.base_url, "gemma3:latest"), name
 
 
 async def test_stored_weights_are_taken_when_nothing_else_is_found() -> None:
@@ -138,46 +131,31 @@ async def test_weights_without_their_engine_are_no_model_and_the_error_says_what
     assert "To install it, type: " in caught.value.message
 
 
-@pytest.mark.parametrize("name", [None, "gemma3"])
-async def test_nothing_found_names_the_three_ways(scripted: Scripted, name: str | None) -> None:
-    servers = [CLOSED, here("One", scripted([], models=["embed-only" if name is None else "other"]))]
-    with pytest.raises(NoModel) as caught:
-        await choose(ModelSettings(name=name), NONE, servers=servers)
-    for way in ("OPENAI_API_KEY", "Ollama", "knapper models get qwen2.5-coder-1.5b"):
-        assert way in str(caught.value)
-    assert (name or "No model is set") in str(caught.value)
+async def test_nothing_found_names_the_three_ways(scripted: Scripted) -> None:
+    for name in [None, "gemma3"]:
+        servers = [CLOSED, here("One", scripted([], models=["embed-only" if name is None else "other"]))]
+        with pytest.raises(NoModel) as caught:
+            await choose(ModelSettings(name=name), NONE, servers=servers)
+        for way in ("OPENAI_API_KEY", "Ollama", "knapper models get qwen2.5-coder-1.5b"):
+            assert way in str(caught.value), name
+        assert (name or "No model is set") in str(caught.value), name
 
 
-@pytest.mark.parametrize(
-    ("entry", "name", "settings", "window"),
-    [
-        pytest.param(
-            {"max_model_len": 4096}, "gpt-4.1", {"context_tokens": 2000}, (2000, "set in"), id="setting-first"
-        ),
-        pytest.param({"max_model_len": 4096}, "gpt-4.1", {}, (4096, "told by"), id="endpoint-before-table"),
-        pytest.param({"context_length": 5000}, "x", {}, (5000, "told by"), id="openrouter"),
-        pytest.param({"meta": {"n_ctx_train": 6000}}, "x", {}, (6000, "told by"), id="llama.cpp"),
-        pytest.param({"meta": None}, "gpt-4.1-mini", {}, (1_047_576, "known for"), id="table"),
-        pytest.param({"max_model_len": "many"}, "nobody-knows", {}, (16384, "assumed"), id="assumed"),
-    ],
-)
-async def test_the_window_is_as_set_told_known_or_assumed(
-    scripted: Scripted,
-    entry: dict[str, object],
-    name: str,
-    settings: dict[str, int],
-    window: tuple[int, str],
-) -> None:
-    server = scripted([], models=[{"id": name, **entry}])
-    model = await opened(server, name, ModelSettings(mode="native", **settings))
-    assert isinstance(model, NativeModel)
-    assert (model.name, model.mode, model.context_limit) == (name, "native", window[0])
-    assert model.window.source.startswith(window[1])
-
-
-async def test_constrained_mode_can_be_asked_for_at_any_endpoint(scripted: Scripted) -> None:
-    model = await opened(scripted([]), "scripted", ModelSettings(mode="constrained"))
-    assert isinstance(model, ConstrainedModel)
+async def test_the_window_is_as_set_told_known_or_assumed(scripted: Scripted) -> None:
+    rows: list[tuple[str, dict[str, object], str, dict[str, int], tuple[int, str]]] = [
+        ("setting-first", {"max_model_len": 4096}, "gpt-4.1", {"context_tokens": 2000}, (2000, "set in")),
+        ("endpoint-before-table", {"max_model_len": 4096}, "gpt-4.1", {}, (4096, "told by")),
+        ("openrouter", {"context_length": 5000}, "x", {}, (5000, "told by")),
+        ("llama.cpp", {"meta": {"n_ctx_train": 6000}}, "x", {}, (6000, "told by")),
+        ("table", {"meta": None}, "gpt-4.1-mini", {}, (1_047_576, "known for")),
+        ("assumed", {"max_model_len": "many"}, "nobody-knows", {}, (16384, "assumed")),
+    ]
+    for case, entry, name, settings, window in rows:
+        server = scripted([], models=[{"id": name, **entry}])
+        model = await opened(server, name, ModelSettings(mode="native", **settings))
+        assert isinstance(model, NativeModel), case
+        assert (model.name, model.mode, model.context_limit) == (name, "native", window[0]), case
+        assert model.window.source.startswith(window[1]), case
 
 
 async def opened(server: ScriptedModel, name: str, settings: ModelSettings) -> Model:

@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-import pytest
-
 from agent_core.base.settings import ModelSettings
 from agent_core.model.client import find_window
 from agent_core.model.connection import Endpoint
@@ -41,27 +39,23 @@ async def window(server: ScriptedModel, url: str = OLLAMA, **settings: Any) -> W
         await endpoint.aclose()
 
 
-@pytest.mark.parametrize(
-    ("shown", "ran", "tokens"),
-    [
-        pytest.param(SHOWN, [running("scripted", context_length=8192)], 8192, id="it-runs"),
-        pytest.param(SHOWN, [running("scripted:latest", context_length=8192)], 8192, id="under-its-whole-name"),
-        pytest.param(SET, [running("scripted", context_length=8192)], 8192, id="what-runs-before-what-is-set"),
-        pytest.param(SHOWN, [NOTHING, running("scripted", context_length=32768)], 32768, id="loaded-to-see"),
-        pytest.param(SET, [running("other", context_length=9)], 16384, id="set-in-its-file"),
-        pytest.param(SET, [running("scripted")], 16384, id="an-old-server"),
-        pytest.param(SHOWN, [NOTHING], 4096, id="nothing-known-but-the-least-default"),
-        pytest.param({"model_info": {"bert.context_length": 512}}, [NOTHING], 512, id="a-model-with-less"),
-        pytest.param(CLOUD, [NOTHING], 32768, id="in-its-cloud"),
-        pytest.param({"model_info": [], "parameters": None}, [{"models": "?"}], 16384, id="nonsense"),
-    ],
-)
-async def test_the_window_is_the_one_that_the_server_loads(
-    scripted: Scripted, shown: dict[str, Any], ran: list[dict[str, Any]], tokens: int
-) -> None:
-    server = scripted([], beside={"POST /api/show": [shown], "GET /api/ps": ran, "POST /api/generate": [{}]})
-    assert (await window(server)).tokens == tokens
-    assert ("POST /api/show", {"model": "scripted"}) in server.asked_beside
+async def test_the_window_is_the_one_that_the_server_loads(scripted: Scripted) -> None:
+    rows: list[tuple[str, dict[str, Any], list[dict[str, Any]], int]] = [
+        ("it-runs", SHOWN, [running("scripted", context_length=8192)], 8192),
+        ("under-its-whole-name", SHOWN, [running("scripted:latest", context_length=8192)], 8192),
+        ("what-runs-before-what-is-set", SET, [running("scripted", context_length=8192)], 8192),
+        ("loaded-to-see", SHOWN, [NOTHING, running("scripted", context_length=32768)], 32768),
+        ("set-in-its-file", SET, [running("other", context_length=9)], 16384),
+        ("an-old-server", SET, [running("scripted")], 16384),
+        ("nothing-known-but-the-least-default", SHOWN, [NOTHING], 4096),
+        ("a-model-with-less", {"model_info": {"bert.context_length": 512}}, [NOTHING], 512),
+        ("in-its-cloud", CLOUD, [NOTHING], 32768),
+        ("nonsense", {"model_info": [], "parameters": None}, [{"models": "?"}], 16384),
+    ]
+    for case, shown, ran, tokens in rows:
+        server = scripted([], beside={"POST /api/show": [shown], "GET /api/ps": ran, "POST /api/generate": [{}]})
+        assert (await window(server)).tokens == tokens, case
+        assert ("POST /api/show", {"model": "scripted"}) in server.asked_beside, case
 
 
 async def test_a_model_that_does_not_run_is_loaded_and_asked_nothing(scripted: Scripted) -> None:
@@ -79,44 +73,34 @@ STUDIO = {
 ANOTHER = "http://192.0.2.1:9000/v1"
 
 
-@pytest.mark.parametrize(
-    ("url", "beside", "tokens"),
-    [
-        pytest.param("http://127.0.0.1:8080/v1", {"GET /props": [PROPS]}, 8192, id="llama.cpp"),
-        pytest.param(ANOTHER, {"GET /props": [PROPS]}, 8192, id="llama.cpp-at-another-port"),
-        pytest.param("http://127.0.0.1:1234/v1", {"GET /api/v0/models": [STUDIO]}, 12_288, id="lm-studio"),
-        pytest.param(
+async def test_a_window_that_is_told_beside_the_endpoint_counts_before_the_models_own(scripted: Scripted) -> None:
+    rows: list[tuple[str, str, dict[str, list[dict[str, Any]]], int]] = [
+        ("llama.cpp", "http://127.0.0.1:8080/v1", {"GET /props": [PROPS]}, 8192),
+        ("llama.cpp-at-another-port", ANOTHER, {"GET /props": [PROPS]}, 8192),
+        ("lm-studio", "http://127.0.0.1:1234/v1", {"GET /api/v0/models": [STUDIO]}, 12_288),
+        (
+            "ollama-at-another-port",
             ANOTHER,
             {"POST /api/show": [SET], "GET /api/ps": [running("scripted", context_length=10_240)]},
             10_240,
-            id="ollama-at-another-port",
         ),
-        pytest.param(ANOTHER, {"GET /props": [{"default_generation_settings": []}]}, 40_960, id="nonsense"),
-        pytest.param("https://openrouter.ai/api/v1", {"GET /props": [PROPS]}, 40_960, id="a-service-is-not-asked"),
-    ],
-)
-async def test_a_window_that_is_told_beside_the_endpoint_counts_before_the_models_own(
-    scripted: Scripted, url: str, beside: dict[str, list[dict[str, Any]]], tokens: int
-) -> None:
-    server = scripted([], models=[{"id": "scripted", "meta": {"n_ctx_train": 40_960}}], beside=beside)
-    assert (await window(server, url)).tokens == tokens
+        ("nonsense", ANOTHER, {"GET /props": [{"default_generation_settings": []}]}, 40_960),
+        ("a-service-is-not-asked", "https://openrouter.ai/api/v1", {"GET /props": [PROPS]}, 40_960),
+    ]
+    for case, url, beside, tokens in rows:
+        server = scripted([], models=[{"id": "scripted", "meta": {"n_ctx_train": 40_960}}], beside=beside)
+        assert (await window(server, url)).tokens == tokens, case
 
 
-@pytest.mark.parametrize(
-    ("url", "settings"),
-    [
-        pytest.param("http://127.0.0.1:8080/v1", {}, id="another-kind-of-server"),
-        pytest.param(OLLAMA, {"context_tokens": 9_000}, id="as-set"),
-    ],
-)
-async def test_nobody_else_is_asked_how_it_loads(scripted: Scripted, url: str, settings: dict[str, int]) -> None:
-    server = scripted([], beside={"POST /api/show": [SHOWN]})
-    await window(server, url, **settings)
-    assert not server.asked_beside
-
-
-async def test_a_server_that_knows_none_of_it_is_taken_as_any_other(scripted: Scripted) -> None:
-    assert (await window(scripted([], models=[{"id": "scripted", "max_model_len": 5000}]))).tokens == 5000
+async def test_nobody_else_is_asked_how_it_loads(scripted: Scripted) -> None:
+    rows: list[tuple[str, str, dict[str, int]]] = [
+        ("another-kind-of-server", "http://127.0.0.1:8080/v1", {}),
+        ("as-set", OLLAMA, {"context_tokens": 9_000}),
+    ]
+    for case, url, settings in rows:
+        server = scripted([], beside={"POST /api/show": [SHOWN]})
+        await window(server, url, **settings)
+        assert not server.asked_beside, case
 
 
 LITELLM = {
@@ -131,35 +115,31 @@ ROUTED = {"context_length": 1_000_000, "top_provider": {"context_length": 262_14
 UNLOADED = {"data": [{"id": "scripted", "state": "not-loaded", "max_context_length": 32_768}]}
 
 
-@pytest.mark.parametrize(
-    ("entry", "beside", "tokens"),
-    [
-        pytest.param(ROUTED, {}, 262_144, id="openrouter"),
-        pytest.param({**ROUTED, "top_provider": {"context_length": None}}, {}, 1_000_000, id="openrouter-no-provider"),
-        pytest.param({"max_model_len": 32_768}, {}, 32_768, id="vllm"),
-        pytest.param({}, {"GET /api/v0/models": [STUDIO]}, 12_288, id="lm-studio"),
-        pytest.param({}, {"GET /api/v0/models": [UNLOADED]}, 32_768, id="lm-studio-not-loaded"),
-        pytest.param({}, {"POST /api/show": [SET], "GET /api/ps": [NOTHING]}, 16_384, id="ollama"),
-        pytest.param({"meta": {"n_ctx_train": 40_960}}, {"GET /props": [PROPS]}, 8_192, id="llama.cpp"),
-        pytest.param({}, {"GET /model/info": [LITELLM]}, 128_000, id="litellm-the-smallest-of-its-deployments"),
-        pytest.param({"context_window": 131_072}, {}, 131_072, id="groq"),
-        pytest.param({"max_input_tokens": 200_000}, {}, 200_000, id="anthropic"),
-    ],
-)
-async def test_each_kind_of_server_is_believed_in_its_own_way(
-    scripted: Scripted, entry: dict[str, Any], beside: dict[str, list[dict[str, Any]]], tokens: int
-) -> None:
-    found = await window(scripted([], models=[{"id": "scripted", **entry}], beside=beside), ANOTHER)
-    assert (found.tokens, found.is_assumed) == (tokens, False)
+async def test_each_kind_of_server_is_believed_in_its_own_way(scripted: Scripted) -> None:
+    rows: list[tuple[str, dict[str, Any], dict[str, list[dict[str, Any]]], int]] = [
+        ("openrouter", ROUTED, {}, 262_144),
+        ("openrouter-no-provider", {**ROUTED, "top_provider": {"context_length": None}}, {}, 1_000_000),
+        ("vllm", {"max_model_len": 32_768}, {}, 32_768),
+        ("lm-studio", {}, {"GET /api/v0/models": [STUDIO]}, 12_288),
+        ("lm-studio-not-loaded", {}, {"GET /api/v0/models": [UNLOADED]}, 32_768),
+        ("ollama", {}, {"POST /api/show": [SET], "GET /api/ps": [NOTHING]}, 16_384),
+        ("llama.cpp", {"meta": {"n_ctx_train": 40_960}}, {"GET /props": [PROPS]}, 8_192),
+        ("litellm-the-smallest-of-its-deployments", {}, {"GET /model/info": [LITELLM]}, 128_000),
+        ("groq", {"context_window": 131_072}, {}, 131_072),
+        ("anthropic", {"max_input_tokens": 200_000}, {}, 200_000),
+    ]
+    for case, entry, beside, tokens in rows:
+        found = await window(scripted([], models=[{"id": "scripted", **entry}], beside=beside), ANOTHER)
+        assert (found.tokens, found.is_assumed) == (tokens, False), case
 
 
-@pytest.mark.parametrize("value", ["many", "131072", -1, 0, 12, True, 1.5, 10**12, None, [], {"tokens": 9000}])
-async def test_what_is_no_size_is_not_believed(scripted: Scripted, value: object) -> None:
-    names = ("context_length", "max_model_len", "context_window", "max_input_tokens")
-    beside = {
-        "GET /props": [{"n_ctx": value, "default_generation_settings": {"n_ctx": value}}],
-        "GET /api/v0/models": [{"data": [{"id": "scripted", "loaded_context_length": value}]}],
-        "GET /model/info": [{"data": [{"model_name": "scripted", "model_info": {"max_input_tokens": value}}]}],
-    }
-    server = scripted([], models=[{"id": "scripted", **dict.fromkeys(names, value)}], beside=beside)
-    assert (await window(server, ANOTHER)).is_assumed
+async def test_what_is_no_size_is_not_believed(scripted: Scripted) -> None:
+    for value in ["many", "131072", -1, 0, 12, True, 1.5, 10**12, None, [], {"tokens": 9000}]:
+        names = ("context_length", "max_model_len", "context_window", "max_input_tokens")
+        beside = {
+            "GET /props": [{"n_ctx": value, "default_generation_settings": {"n_ctx": value}}],
+            "GET /api/v0/models": [{"data": [{"id": "scripted", "loaded_context_length": value}]}],
+            "GET /model/info": [{"data": [{"model_name": "scripted", "model_info": {"max_input_tokens": value}}]}],
+        }
+        server = scripted([], models=[{"id": "scripted", **dict.fromkeys(names, value)}], beside=beside)
+        assert (await window(server, ANOTHER)).is_assumed, value

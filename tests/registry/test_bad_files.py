@@ -24,12 +24,12 @@ CONTENTS = {
 }
 
 
-@pytest.mark.parametrize(("content", "code", "line"), CONTENTS.values(), ids=CONTENTS)
-def test_a_wrong_encoding_is_told_with_its_line(tmp_path: Path, content: bytes, code: str, line: int) -> None:
-    (tmp_path / "probe.py").write_bytes(content)
-    problem = problem_of(tmp_path)
-    assert (problem.code, problem.where.path, problem.where.line) == (code, "functions/probe.py", line)
-    assert "UTF-8" in str(problem.fix)
+def test_a_wrong_encoding_is_told_with_its_line(tmp_path: Path) -> None:
+    for case, (content, code, line) in CONTENTS.items():
+        (tmp_path / "probe.py").write_bytes(content)
+        problem = problem_of(tmp_path)
+        assert (problem.code, problem.where.path, problem.where.line) == (code, "functions/probe.py", line), case
+        assert "UTF-8" in str(problem.fix), case
 
 
 def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path: Path) -> None:
@@ -72,47 +72,47 @@ def test_what_is_no_regular_file_does_not_stop_the_program(tmp_path: Path) -> No
     assert problem_of(tmp_path, "missing.py").code == "unreadable"
 
 
-@pytest.mark.parametrize(
-    ("path", "code"),
-    [
-        pytest.param("../x.py", "leaves-folder", id="climbs"),
-        pytest.param("web/../../x.py", "leaves-folder", id="climbs-later"),
-        pytest.param("/etc/x.py", "leaves-folder", id="absolute"),
-        pytest.param("my-module.py", "module-name", id="dash"),
-        pytest.param("3d.py", "module-name", id="digit"),
-        pytest.param("class.py", "module-name", id="keyword"),
-        pytest.param("web/import/x.py", "module-name", id="keyword-folder"),
-        pytest.param("\ufb01x.py", "module-name", id="ligature"),
-        pytest.param("web/\ufb01x/x.py", "module-name", id="ligature-folder"),
-        pytest.param("gro\u0308\u00dfe.py", "module-name", id="two-characters-for-one"),
-        pytest.param("da\ufe0fta.py", "module-name", id="selector"),
-        pytest.param("da\u034fta/x.py", "module-name", id="joiner-of-graphemes"),
-        pytest.param("\u115fx.py", "module-name", id="filler"),
-        pytest.param("da\u200dta.py", "module-name", id="joiner"),
-        pytest.param("da\u2028ta/x.py", "module-name", id="line-separator"),
-        pytest.param("x\U000e0100.py", "module-name", id="selector-of-ideographs"),
-        pytest.param("x.txt", "not-python", id="ending"),
-        pytest.param("__init__.py", "no-module", id="root-package"),
-    ],
-)
-def test_a_path_that_can_be_no_module_says_why(path: str, code: str) -> None:
-    problem = module_of(PurePosixPath(path))
-    assert isinstance(problem, Problem)
-    assert problem.code == code
-    assert problem.fix
+def test_a_path_that_can_be_no_module_says_why() -> None:
+    rows: list[tuple[str, str, str]] = [
+        ("climbs", "../x.py", "leaves-folder"),
+        ("climbs-later", "web/../../x.py", "leaves-folder"),
+        ("absolute", "/etc/x.py", "leaves-folder"),
+        ("dash", "my-module.py", "module-name"),
+        ("digit", "3d.py", "module-name"),
+        ("keyword", "class.py", "module-name"),
+        ("keyword-folder", "web/import/x.py", "module-name"),
+        ("ligature", "\ufb01x.py", "module-name"),
+        ("ligature-folder", "web/\ufb01x/x.py", "module-name"),
+        ("two-characters-for-one", "gro\u0308\u00dfe.py", "module-name"),
+        ("selector", "da\ufe0fta.py", "module-name"),
+        ("joiner-of-graphemes", "da\u034fta/x.py", "module-name"),
+        ("filler", "\u115fx.py", "module-name"),
+        ("joiner", "da\u200dta.py", "module-name"),
+        ("line-separator", "da\u2028ta/x.py", "module-name"),
+        ("selector-of-ideographs", "x\U000e0100.py", "module-name"),
+        ("ending", "x.txt", "not-python"),
+        ("root-package", "__init__.py", "no-module"),
+    ]
+    for case, path, code in rows:
+        problem = module_of(PurePosixPath(path))
+        assert isinstance(problem, Problem), case
+        assert problem.code == code, case
+        assert problem.fix, case
 
 
-@pytest.mark.parametrize(
-    ("path", "module"),
-    [("text.py", "text"), ("web/pages.py", "web.pages"), ("web/__init__.py", "web"), ("größe.py", "größe")],
-)
-def test_a_path_names_its_module(path: str, module: str) -> None:
-    assert module_of(PurePosixPath(path)) == module
+def test_a_path_names_its_module() -> None:
+    rows: list[tuple[str, str]] = [
+        ("text.py", "text"),
+        ("web/pages.py", "web.pages"),
+        ("web/__init__.py", "web"),
+        ("größe.py", "größe"),
+    ]
+    for path, module in rows:
+        assert module_of(PurePosixPath(path)) == module, path
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
+def test_a_module_name_from_a_model_is_checked() -> None:
+    for name in [
         "da\ufe0fta",
         "\u1160x.y",
         "x\u180b",
@@ -128,10 +128,8 @@ def test_a_path_names_its_module(path: str, module: str) -> None:
         "a.class",
         "a b",
         "\ufb01x",
-    ],
-)
-def test_a_module_name_from_a_model_is_checked(name: str) -> None:
-    assert isinstance(check_module_name(name), Problem)
+    ]:
+        assert isinstance(check_module_name(name), Problem), name
 
 
 def test_a_name_that_python_reads_as_another_says_which(tmp_path: Path) -> None:
@@ -141,13 +139,15 @@ def test_a_name_that_python_reads_as_another_says_which(tmp_path: Path) -> None:
     assert problem.fix == "rename it to `fix`, spelled 'fix'"
 
 
-@pytest.mark.parametrize("name", ["da\ufe0fta", "da\u200dta", "da\u2028ta", "d\u00a0ata"])
-def test_a_name_with_what_nobody_sees_says_what_it_holds(name: str) -> None:
-    problem = check_module_name(name)
-    assert problem is not None
-    hidden = next(char for char in name if not char.isascii())
-    assert f"U+{ord(hidden):04X} {unicodedata.name(hidden)} at column {name.index(hidden) + 1}" in problem.message
-    assert hidden not in problem.message
+def test_a_name_with_what_nobody_sees_says_what_it_holds() -> None:
+    for name in ["da\ufe0fta", "da\u200dta", "da\u2028ta", "d\u00a0ata"]:
+        problem = check_module_name(name)
+        assert problem is not None, name
+        hidden = next(char for char in name if not char.isascii())
+        assert (
+            f"U+{ord(hidden):04X} {unicodedata.name(hidden)} at column {name.index(hidden) + 1}" in problem.message
+        ), name
+        assert hidden not in problem.message, name
 
 
 def test_a_good_module_name_passes() -> None:
@@ -168,12 +168,12 @@ TEXTS = {
 }
 
 
-@pytest.mark.parametrize(("text", "code", "line"), TEXTS.values(), ids=TEXTS)
-def test_a_text_that_cannot_be_parsed_is_rejected_whole(text: str, code: str, line: int) -> None:
-    reading = read(text)
-    (problem,) = reading.problems
-    assert (problem.code, problem.where.line, reading.parsed) == (code, line, False)
-    assert problem.severity == "refuses"
+def test_a_text_that_cannot_be_parsed_is_rejected_whole() -> None:
+    for case, (text, code, line) in TEXTS.items():
+        reading = read(text)
+        (problem,) = reading.problems
+        assert (problem.code, problem.where.line, reading.parsed) == (code, line, False), case
+        assert problem.severity == "refuses", case
 
 
 def test_the_cap_is_a_parameter() -> None:

@@ -1,9 +1,7 @@
 """Descriptions are extracted from every docstring style, without the examples."""
 
-import pytest
-
 from agent_core.registry import docstring
-from tests.registry.support import codes, only, read
+from tests.registry.support import codes, read
 
 STYLES = {
     "google": "Args:\n    url (str): Where\n        to look.\n    tries: How often.\n\nReturns:\n    str: The text.",
@@ -22,28 +20,28 @@ BODY = '''def fetch(url: str, tries: int = 1) -> str:
 '''
 
 
-@pytest.mark.parametrize("section", STYLES.values(), ids=STYLES)
-def test_parameters_are_described_in_every_style(section: str) -> None:
-    reading = read(BODY.format(section.replace("\n", "\n    ")))
-    function = reading.functions[0]
-    described = {name: one["description"] for name, one in function.parameters["properties"].items()}
-    assert described == {"url": "Where to look.", "tries": "How often."}
-    assert function.description == "Fetch a page.\n\nFollows redirects."
-    assert reading.problems == ()
+def test_parameters_are_described_in_every_style() -> None:
+    for case, section in STYLES.items():
+        reading = read(BODY.format(section.replace("\n", "\n    ")))
+        function = reading.functions[0]
+        described = {name: one["description"] for name, one in function.parameters["properties"].items()}
+        assert described == {"url": "Where to look.", "tries": "How often."}, case
+        assert function.description == "Fetch a page.\n\nFollows redirects.", case
+        assert reading.problems == (), case
 
 
-@pytest.mark.parametrize("section", STYLES.values(), ids=STYLES)
-def test_types_and_returns_of_the_docstring_are_kept_as_advice(section: str) -> None:
-    described = docstring.read(f"Fetch a page.\n\n{section}")
-    assert described.types["url"] == "str"
-    assert described.returns == "The text."
+def test_types_and_returns_of_the_docstring_are_kept_as_advice() -> None:
+    for case, section in STYLES.items():
+        described = docstring.read(f"Fetch a page.\n\n{section}")
+        assert described.types["url"] == "str", case
+        assert described.returns == "The text.", case
 
 
-@pytest.mark.parametrize("style", ["rest", "epydoc", "google"])
-def test_a_heading_of_examples_is_no_part_of_the_last_description(style: str) -> None:
-    mark = {"rest": ":param url: Where.", "epydoc": "@param url: Where.", "google": "Args:\n    url: Where."}[style]
-    described = docstring.read(f"Fetch.\n\n{mark}\n\nExamples:\n    >>> fetch('a')\n    'b'\n")
-    assert described.parameters == {"url": "Where."}
+def test_a_heading_of_examples_is_no_part_of_the_last_description() -> None:
+    for style in ["rest", "epydoc", "google"]:
+        mark = {"rest": ":param url: Where.", "epydoc": "@param url: Where.", "google": "Args:\n    url: Where."}[style]
+        described = docstring.read(f"Fetch.\n\n{mark}\n\nExamples:\n    >>> fetch('a')\n    'b'\n")
+        assert described.parameters == {"url": "Where."}, style
 
 
 def test_two_styles_in_one_docstring_describe_together() -> None:
@@ -52,34 +50,28 @@ def test_two_styles_in_one_docstring_describe_together() -> None:
     assert described.parameters["url"].startswith("Where.")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        pytest.param("Add.\n\n>>> add(1, 2)\n3\n", id="bare"),
-        pytest.param("Add.\n\nExample:\n    >>> add(1, 2)\n    3\n", id="google"),
-        pytest.param("Add.\n\nExamples\n--------\n>>> add(1, 2)\n3\n\n>>> add(2, 2)\n4\n", id="numpy"),
-        pytest.param("Add.\n\n>>> add(1, 2)\n3\n\n:param a: First.\n", id="before-the-section"),
-        pytest.param("Add.\n>>> add(1,\n...     2)\n3", id="right-under"),
-    ],
-)
-def test_examples_are_no_part_of_the_description(text: str) -> None:
-    assert docstring.read(text).text == "Add."
+def test_examples_are_no_part_of_the_description() -> None:
+    for text in [
+        "Add.\n\n>>> add(1, 2)\n3\n",
+        "Add.\n\nExample:\n    >>> add(1, 2)\n    3\n",
+        "Add.\n\nExamples\n--------\n>>> add(1, 2)\n3\n\n>>> add(2, 2)\n4\n",
+        "Add.\n\n>>> add(1, 2)\n3\n\n:param a: First.\n",
+        "Add.\n>>> add(1,\n...     2)\n3",
+    ]:
+        assert docstring.read(text).text == "Add.", text
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        pytest.param("Args:\n  broken", id="google"),
-        pytest.param("A.\n\n:param", id="rest"),
-        pytest.param("@param :", id="epydoc"),
-        pytest.param("Parameters\n----------\n:::", id="numpy"),
-        pytest.param("Args:\n" * 50, id="repeated"),
-        pytest.param("", id="empty"),
-        pytest.param("\x00\ud800", id="odd-characters"),
-    ],
-)
-def test_a_malformed_docstring_is_text_and_no_error(text: str) -> None:
-    assert isinstance(docstring.read(text).text, str)
+def test_a_malformed_docstring_is_text_and_no_error() -> None:
+    for text in [
+        "Args:\n  broken",
+        "A.\n\n:param",
+        "@param :",
+        "Parameters\n----------\n:::",
+        "Args:\n" * 50,
+        "",
+        "\x00\ud800",
+    ]:
+        assert isinstance(docstring.read(text).text, str), text
 
 
 def test_each_undescribed_parameter_is_named_with_its_place() -> None:
@@ -94,8 +86,3 @@ def test_an_entry_without_a_parameter_is_pointed_out() -> None:
     reading = read('def probe():\n    """Probe.\n\n    Args:\n        ulr: Where.\n    """\n')
     assert codes(reading.problems) == ["unknown-parameter"]
     assert len(reading.functions) == 1
-
-
-def test_a_function_without_docstring_is_offered_and_says_what_lacks() -> None:
-    function = only("def probe(): ...")
-    assert function.description == ""

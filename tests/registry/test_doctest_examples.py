@@ -2,7 +2,6 @@
 
 import doctest
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -59,18 +58,12 @@ def test_a_last_call_without_output_expects_none() -> None:
     assert (example.call, example.expected, example.setup) == ("f()", "", ("x = 1",))
 
 
-@pytest.mark.parametrize(
-    "docstring",
-    [
-        pytest.param(">>>f()\n    1", id="no-space"),
-        pytest.param(">>> f()\n  1", id="output-left-of-the-prompt"),
-    ],
-)
-def test_malformed_examples_are_told_and_the_function_stays(docstring: str) -> None:
-    reading = read(f'def f():\n    """F.\n\n    {docstring}\n    """\n')
-    assert codes(reading.problems) == ["malformed-example"]
-    assert reading.functions[0].examples == ()
-    assert reading.problems[0].severity == "warns"
+def test_malformed_examples_are_told_and_the_function_stays() -> None:
+    for docstring in [">>>f()\n    1", ">>> f()\n  1"]:
+        reading = read(f'def f():\n    """F.\n\n    {docstring}\n    """\n')
+        assert codes(reading.problems) == ["malformed-example"], docstring
+        assert reading.functions[0].examples == (), docstring
+        assert reading.problems[0].severity == "warns", docstring
 
 
 LINES = st.lists(

@@ -3,8 +3,6 @@
 import json
 from typing import Any
 
-import pytest
-
 from agent_core.registry.function import ModuleReading
 from agent_core.registry.source import ModuleSource
 from tests.registry.support import codes, only, read
@@ -14,28 +12,26 @@ def offered(text: str, module: str = "probe") -> list[str]:
     return [function.name for function in read(text, module).functions]
 
 
-@pytest.mark.parametrize(
-    ("text", "names"),
-    [
-        pytest.param("def a(): ...\nasync def b(): ...", ["a", "b"], id="both-kinds"),
-        pytest.param("def _a(): ...\ndef b(): ...", ["b"], id="underscore"),
-        pytest.param("__all__ = ['b']\ndef a(): ...\ndef b(): ...", ["b"], id="all"),
-        pytest.param("__all__ = ('a',)\n__all__ += ['b']\ndef a(): ...\ndef b(): ...", ["a", "b"], id="all-grows"),
-        pytest.param("__all__: list[str] = []\ndef a(): ...", [], id="empty-all"),
-        pytest.param("__all__ = [n for n in ()]\ndef a(): ...", ["a"], id="computed-all"),
-        pytest.param("class A:\n    def a(self): ...", [], id="methods"),
-        pytest.param("def a():\n    def b(): ...", ["a"], id="nested"),
-        pytest.param("if X:\n    def a(): ...\nelse:\n    def a(x): ...", ["a"], id="condition"),
-        pytest.param("try:\n    import x\nexcept ImportError:\n    def a(): ...", ["a"], id="fallback"),
-        pytest.param("if __name__ == '__main__':\n    def a(): ...", [], id="main"),
-        pytest.param("from typing import overload\n@overload\ndef a(x: int): ...\ndef a(x): ...", ["a"], id="overload"),
-        pytest.param("import functools\n@functools.cache\ndef a(x: int): ...", ["a"], id="decorated"),
-        pytest.param("a = lambda: 1", [], id="lambda"),
-        pytest.param("", [], id="nothing"),
-    ],
-)
-def test_a_module_offers_its_public_top_level_functions(text: str, names: list[str]) -> None:
-    assert offered(text) == names
+def test_a_module_offers_its_public_top_level_functions() -> None:
+    rows: list[tuple[str, str, list[str]]] = [
+        ("both-kinds", "def a(): ...\nasync def b(): ...", ["a", "b"]),
+        ("underscore", "def _a(): ...\ndef b(): ...", ["b"]),
+        ("all", "__all__ = ['b']\ndef a(): ...\ndef b(): ...", ["b"]),
+        ("all-grows", "__all__ = ('a',)\n__all__ += ['b']\ndef a(): ...\ndef b(): ...", ["a", "b"]),
+        ("empty-all", "__all__: list[str] = []\ndef a(): ...", []),
+        ("computed-all", "__all__ = [n for n in ()]\ndef a(): ...", ["a"]),
+        ("methods", "class A:\n    def a(self): ...", []),
+        ("nested", "def a():\n    def b(): ...", ["a"]),
+        ("condition", "if X:\n    def a(): ...\nelse:\n    def a(x): ...", ["a"]),
+        ("fallback", "try:\n    import x\nexcept ImportError:\n    def a(): ...", ["a"]),
+        ("main", "if __name__ == '__main__':\n    def a(): ...", []),
+        ("overload", "from typing import overload\n@overload\ndef a(x: int): ...\ndef a(x): ...", ["a"]),
+        ("decorated", "import functools\n@functools.cache\ndef a(x: int): ...", ["a"]),
+        ("lambda", "a = lambda: 1", []),
+        ("nothing", "", []),
+    ]
+    for case, text, names in rows:
+        assert offered(text) == names, case
 
 
 def test_of_definitions_under_conditions_the_first_counts() -> None:
@@ -50,36 +46,42 @@ def test_overloads_are_neither_offered_nor_counted_as_losses() -> None:
     assert "redefined" not in codes(reading.problems)
 
 
-@pytest.mark.parametrize("module", ["_helpers", "web._shared", "_internal.pages"])
-def test_a_module_with_an_underscore_offers_nothing_but_can_be_imported(module: str) -> None:
-    reading = read("def a(): ...", module)
-    assert (reading.functions, reading.problems, reading.parsed) == ((), (), True)
+def test_a_module_with_an_underscore_offers_nothing_but_can_be_imported() -> None:
+    for module in ["_helpers", "web._shared", "_internal.pages"]:
+        reading = read("def a(): ...", module)
+        assert (reading.functions, reading.problems, reading.parsed) == ((), (), True), module
 
 
-@pytest.mark.parametrize(
-    ("signature", "properties", "required"),
-    [
-        pytest.param("*rest", {"rest": {"type": "array", "items": {}}}, [], id="star"),
-        pytest.param("*rest: int", {"rest": {"type": "array", "items": {"type": "integer"}}}, [], id="typed"),
-        pytest.param("**rest", {"rest": {"type": "object", "additionalProperties": {}}}, [], id="two-stars"),
-        pytest.param("a, /", {"a": {}}, ["a"], id="positional-only"),
-        pytest.param("a, /, b=1, *c, d, **e", {"a": {}, "b": {"default": 1}, "c": {"type": "array", "items": {}},
-                     "d": {}, "e": {"type": "object", "additionalProperties": {}}}, ["a", "d"], id="all"),
-    ],
-)  # fmt: skip
-def test_what_is_not_passed_by_name_is_offered_under_its_name(
-    signature: str, properties: dict[str, Any], required: list[str]
-) -> None:
-    (function,) = read(f"def probe({signature}): ...").functions
-    offered = function.parameters["properties"]
-    plain = {name: {key: offered[name][key] for key in offered[name] if key != "description"} for name in offered}
-    assert (plain, [*plain], function.parameters["required"]) == (properties, [*properties], required)
-    assert all("description" in offered[name] for name in offered if "type" in offered[name])
+def test_what_is_not_passed_by_name_is_offered_under_its_name() -> None:
+    rows: list[tuple[str, str, dict[str, Any], list[str]]] = [
+        ("star", "*rest", {"rest": {"type": "array", "items": {}}}, []),
+        ("typed", "*rest: int", {"rest": {"type": "array", "items": {"type": "integer"}}}, []),
+        ("two-stars", "**rest", {"rest": {"type": "object", "additionalProperties": {}}}, []),
+        ("positional-only", "a, /", {"a": {}}, ["a"]),
+        (
+            "all",
+            "a, /, b=1, *c, d, **e",
+            {
+                "a": {},
+                "b": {"default": 1},
+                "c": {"type": "array", "items": {}},
+                "d": {},
+                "e": {"type": "object", "additionalProperties": {}},
+            },
+            ["a", "d"],
+        ),
+    ]
+    for case, signature, properties, required in rows:
+        (function,) = read(f"def probe({signature}): ...").functions
+        offered = function.parameters["properties"]
+        plain = {name: {key: offered[name][key] for key in offered[name] if key != "description"} for name in offered}
+        assert (plain, [*plain], function.parameters["required"]) == (properties, [*properties], required), case
+        assert all("description" in offered[name] for name in offered if "type" in offered[name]), case
 
 
-@pytest.mark.parametrize("name", ["größe", "a" * 65])
-def test_a_name_that_the_wire_cannot_carry_is_left_out(name: str) -> None:
-    assert codes(read(f"def {name}(): ...").problems) == ["function-name"]
+def test_a_name_that_the_wire_cannot_carry_is_left_out() -> None:
+    for name in ["größe", "a" * 65]:
+        assert codes(read(f"def {name}(): ...").problems) == ["function-name"], name
 
 
 def test_every_reason_against_a_function_is_told_at_once() -> None:
@@ -120,22 +122,20 @@ def test_a_function_knows_its_lines_and_its_own_hash() -> None:
     assert (again.body_hash == a.body_hash, changed.body_hash == b.body_hash) == (True, False)
 
 
-@pytest.mark.parametrize(
-    ("text", "module", "imports"),
-    [
-        pytest.param("import functions.web.pages", "a", {"web.pages"}, id="plain"),
-        pytest.param("from functions.web import pages", "a", {"web", "web.pages"}, id="from"),
-        pytest.param("from functions import text", "a", {"text"}, id="from-the-root"),
-        pytest.param("from . import b", "a", {"b"}, id="relative"),
-        pytest.param("from .b import c", "web.a", {"web.b", "web.b.c"}, id="relative-in-a-package"),
-        pytest.param("from ..b import c", "web.a", {"b", "b.c"}, id="relative-up"),
-        pytest.param("def f():\n    from .b import *", "a", {"b"}, id="inside-a-function"),
-        pytest.param("import os, functionsx", "a", set(), id="others"),
-        pytest.param("from .... import b", "a", set(), id="too-far-up"),
-    ],
-)
-def test_imports_within_the_workspace_are_listed(text: str, module: str, imports: set[str]) -> None:
-    assert set(read(text, module).imports) == imports
+def test_imports_within_the_workspace_are_listed() -> None:
+    rows: list[tuple[str, str, str, set[str]]] = [
+        ("plain", "import functions.web.pages", "a", {"web.pages"}),
+        ("from", "from functions.web import pages", "a", {"web", "web.pages"}),
+        ("from-the-root", "from functions import text", "a", {"text"}),
+        ("relative", "from . import b", "a", {"b"}),
+        ("relative-in-a-package", "from .b import c", "web.a", {"web.b", "web.b.c"}),
+        ("relative-up", "from ..b import c", "web.a", {"b", "b.c"}),
+        ("inside-a-function", "def f():\n    from .b import *", "a", {"b"}),
+        ("others", "import os, functionsx", "a", set()),
+        ("too-far-up", "from .... import b", "a", set()),
+    ]
+    for case, text, module, imports in rows:
+        assert set(read(text, module).imports) == imports, case
 
 
 def test_a_package_imports_relative_to_itself() -> None:
@@ -153,10 +153,11 @@ def test_a_reading_comes_back_whole_from_the_cache() -> None:
     assert ModuleReading.from_json(stored, reading.source) == reading
 
 
-@pytest.mark.parametrize(("key", "value"), [("format", "0"), ("version", "0"), ("format", None)])
-def test_a_cached_reading_of_something_else_is_not_used(key: str, value: str | None) -> None:
-    reading = read("def probe(): ...")
-    assert ModuleReading.from_json({**reading.to_json(), key: value}, reading.source) is None
+def test_a_cached_reading_of_something_else_is_not_used() -> None:
+    rows: list[tuple[str, str | None]] = [("format", "0"), ("version", "0"), ("format", None)]
+    for key, value in rows:
+        reading = read("def probe(): ...")
+        assert ModuleReading.from_json({**reading.to_json(), key: value}, reading.source) is None, key
 
 
 def test_a_function_is_published_in_the_documented_shape() -> None:

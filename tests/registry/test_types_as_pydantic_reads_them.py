@@ -2,6 +2,7 @@
 
 import inspect
 import typing
+from functools import cache
 from typing import Any
 
 import pydantic
@@ -185,9 +186,17 @@ def parameters(draw: st.DrawFn) -> str:
     )
 
 
-def reference(text: str) -> Any:  # Any: JSON Schema
-    """Return the schema of the function in one of this test's texts, by importing it."""
+@cache
+def imported() -> dict[str, Any]:
+    """Return the names of the prelude."""
     namespace: dict[str, Any] = {"__name__": __name__}
+    exec(PRELUDE, namespace)
+    return namespace
+
+
+def reference(text: str) -> Any:  # Any: JSON Schema
+    """Return the schema of a function whose types are those of this test, by importing it."""
+    namespace = {**imported()}
     exec(text, namespace)
     function = namespace["probe"]
     hints = typing.get_type_hints(function, include_extras=True)
@@ -225,7 +234,7 @@ def test_a_signature_gives_the_schema_that_pydantic_makes_of_it(written: list[st
     signature = f"\ndef probe(*, {', '.join(f'p{at}: {part}' for at, part in enumerate(written))}): ...\n"
     function = only(prelude + signature, MODULES)
     assert function.unresolved == ()
-    expected = reference(PRELUDE + signature)
+    expected = reference(signature)
     ours = even(function.parameters, function.parameters.get("$defs", {}))
     assert ours == even(expected, expected.get("$defs", {}))
 

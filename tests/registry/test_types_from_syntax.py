@@ -3,7 +3,6 @@
 from typing import Any
 
 import jsonschema
-import pytest
 
 from tests.registry.support import only, read, schema_of
 
@@ -11,146 +10,127 @@ STRING, INTEGER, NUMBER = {"type": "string"}, {"type": "integer"}, {"type": "num
 NULL = {"type": "null"}
 
 
-@pytest.mark.parametrize(
-    ("annotation", "schema"),
-    [
-        pytest.param("str", STRING, id="str"),
-        pytest.param("int", INTEGER, id="int"),
-        pytest.param("float", NUMBER, id="float"),
-        pytest.param("bool", {"type": "boolean"}, id="bool"),
-        pytest.param("None", NULL, id="none"),
-        pytest.param("'int'", INTEGER, id="forward-reference"),
-        pytest.param("'list[\"int\"]'", {"type": "array", "items": INTEGER}, id="forward-reference-within-one"),
-        pytest.param("list", {"type": "array"}, id="bare-list"),
-        pytest.param("dict", {"type": "object"}, id="bare-dict"),
-        pytest.param("set", {"type": "array", "uniqueItems": True}, id="bare-set"),
-        pytest.param("list[int]", {"type": "array", "items": INTEGER}, id="list"),
-        pytest.param("frozenset[str]", {"type": "array", "items": STRING, "uniqueItems": True}, id="frozenset"),
-        pytest.param("tuple[int, ...]", {"type": "array", "items": INTEGER}, id="tuple-of-any-length"),
-        pytest.param(
+def test_a_builtin_annotation_becomes_this_schema() -> None:
+    rows: list[tuple[str, str, dict[str, Any]]] = [
+        ("str", "str", STRING),
+        ("int", "int", INTEGER),
+        ("float", "float", NUMBER),
+        ("bool", "bool", {"type": "boolean"}),
+        ("none", "None", NULL),
+        ("forward-reference", "'int'", INTEGER),
+        ("forward-reference-within-one", "'list[\"int\"]'", {"type": "array", "items": INTEGER}),
+        ("bare-list", "list", {"type": "array"}),
+        ("bare-dict", "dict", {"type": "object"}),
+        ("bare-set", "set", {"type": "array", "uniqueItems": True}),
+        ("list", "list[int]", {"type": "array", "items": INTEGER}),
+        ("frozenset", "frozenset[str]", {"type": "array", "items": STRING, "uniqueItems": True}),
+        ("tuple-of-any-length", "tuple[int, ...]", {"type": "array", "items": INTEGER}),
+        (
+            "tuple-of-two",
             "tuple[int, str]",
             {"type": "array", "prefixItems": [INTEGER, STRING], "minItems": 2, "maxItems": 2},
-            id="tuple-of-two",
         ),
-        pytest.param("tuple[()]", {"type": "array", "minItems": 0, "maxItems": 0}, id="tuple-of-none"),
-        pytest.param("dict[str, float]", {"type": "object", "additionalProperties": NUMBER}, id="dict"),
-        pytest.param(
+        ("tuple-of-none", "tuple[()]", {"type": "array", "minItems": 0, "maxItems": 0}),
+        ("dict", "dict[str, float]", {"type": "object", "additionalProperties": NUMBER}),
+        (
+            "dict-with-integers-for-keys",
             "dict[int, str]",
             {"type": "object", "propertyNames": {"pattern": "^-?[0-9]+$"}, "additionalProperties": STRING},
-            id="dict-with-integers-for-keys",
         ),
-        pytest.param("int | None", {"anyOf": [INTEGER, NULL]}, id="optional"),
-        pytest.param("int | str | int | None", {"anyOf": [INTEGER, STRING, NULL]}, id="union-said-twice"),
-        pytest.param("int | object", {}, id="union-with-anything"),
-        pytest.param("bytes", {"type": "string", "contentEncoding": "base64"}, id="bytes"),
-    ],
-)
-def test_a_builtin_annotation_becomes_this_schema(annotation: str, schema: dict[str, Any]) -> None:
-    assert schema_of(annotation) == schema
+        ("optional", "int | None", {"anyOf": [INTEGER, NULL]}),
+        ("union-said-twice", "int | str | int | None", {"anyOf": [INTEGER, STRING, NULL]}),
+        ("union-with-anything", "int | object", {}),
+        ("bytes", "bytes", {"type": "string", "contentEncoding": "base64"}),
+    ]
+    for case, annotation, schema in rows:
+        assert schema_of(annotation) == schema, case
 
 
-@pytest.mark.parametrize(
-    ("prelude", "annotation", "schema"),
-    [
-        pytest.param("from typing import List", "List[int]", {"type": "array", "items": INTEGER}, id="typing-name"),
-        pytest.param("import typing as t", "t.Optional[int]", {"anyOf": [INTEGER, NULL]}, id="module-alias"),
-        pytest.param("from typing import *", "Union[int, str]", {"anyOf": [INTEGER, STRING]}, id="star-import"),
-        pytest.param("from typing import Any", "Any", {}, id="any"),
-        pytest.param(
-            "import collections.abc", "collections.abc.Sequence[int]", {"type": "array", "items": INTEGER}, id="dotted"
-        ),
-        pytest.param(
+def test_names_are_followed_to_what_they_stand_for() -> None:
+    rows: list[tuple[str, str, str, dict[str, Any]]] = [
+        ("typing-name", "from typing import List", "List[int]", {"type": "array", "items": INTEGER}),
+        ("module-alias", "import typing as t", "t.Optional[int]", {"anyOf": [INTEGER, NULL]}),
+        ("star-import", "from typing import *", "Union[int, str]", {"anyOf": [INTEGER, STRING]}),
+        ("any", "from typing import Any", "Any", {}),
+        ("dotted", "import collections.abc", "collections.abc.Sequence[int]", {"type": "array", "items": INTEGER}),
+        (
+            "abc-alias",
             "from collections.abc import Mapping as M",
             "M[str, int]",
             {"type": "object", "additionalProperties": INTEGER},
-            id="abc-alias",
         ),
-        pytest.param(
-            "from collections.abc import Iterable", "Iterable[str]", {"type": "array", "items": STRING}, id="iterable"
-        ),
-        pytest.param("from datetime import date as D", "D", {"type": "string", "format": "date"}, id="date"),
-        pytest.param("import datetime", "datetime.datetime", {"type": "string", "format": "date-time"}, id="datetime"),
-        pytest.param("import datetime as dt", "dt.timedelta", {"type": "string", "format": "duration"}, id="timedelta"),
-        pytest.param(
-            "from decimal import Decimal", "Decimal", {"type": ["string", "number"], "format": "decimal"}, id="decimal"
-        ),
-        pytest.param("from uuid import UUID", "UUID", {"type": "string", "format": "uuid"}, id="uuid"),
-        pytest.param("import pathlib", "pathlib.Path", {"type": "string", "format": "path"}, id="path"),
-        pytest.param("Ids = list[int]", "Ids", {"type": "array", "items": INTEGER}, id="alias"),
-        pytest.param(
+        ("iterable", "from collections.abc import Iterable", "Iterable[str]", {"type": "array", "items": STRING}),
+        ("date", "from datetime import date as D", "D", {"type": "string", "format": "date"}),
+        ("datetime", "import datetime", "datetime.datetime", {"type": "string", "format": "date-time"}),
+        ("timedelta", "import datetime as dt", "dt.timedelta", {"type": "string", "format": "duration"}),
+        ("decimal", "from decimal import Decimal", "Decimal", {"type": ["string", "number"], "format": "decimal"}),
+        ("uuid", "from uuid import UUID", "UUID", {"type": "string", "format": "uuid"}),
+        ("path", "import pathlib", "pathlib.Path", {"type": "string", "format": "path"}),
+        ("alias", "Ids = list[int]", "Ids", {"type": "array", "items": INTEGER}),
+        (
+            "declared-alias",
             "from typing import TypeAlias\nIds: TypeAlias = 'list[int]'",
             "Ids",
             {"type": "array", "items": INTEGER},
-            id="declared-alias",
         ),
-        pytest.param("from typing import NewType\nId = NewType('Id', int)", "Id", INTEGER, id="new-type"),
-        pytest.param(
-            "from typing import TypeVar\nT = TypeVar('T')",
-            "list[T]",
-            {"type": "array", "items": {}},
-            id="type-variable",
-        ),
-        pytest.param("from typing import TypeVar\nT = TypeVar('T', bound=int)", "T", INTEGER, id="bound-type-variable"),
-        pytest.param(
+        ("new-type", "from typing import NewType\nId = NewType('Id', int)", "Id", INTEGER),
+        ("type-variable", "from typing import TypeVar\nT = TypeVar('T')", "list[T]", {"type": "array", "items": {}}),
+        ("bound-type-variable", "from typing import TypeVar\nT = TypeVar('T', bound=int)", "T", INTEGER),
+        (
+            "postponed",
             "from __future__ import annotations\nfrom typing import Optional",
             "Optional[int]",
             {"anyOf": [INTEGER, NULL]},
-            id="postponed",
         ),
-        pytest.param(
+        (
+            "import-under-try",
             "try:\n    from typing import List\nexcept ImportError:\n    pass",
             "List[int]",
             {"type": "array", "items": INTEGER},
-            id="import-under-try",
         ),
-    ],
-)
-def test_names_are_followed_to_what_they_stand_for(prelude: str, annotation: str, schema: dict[str, Any]) -> None:
-    assert schema_of(annotation, prelude) == schema
+    ]
+    for case, prelude, annotation, schema in rows:
+        assert schema_of(annotation, prelude) == schema, case
 
 
-@pytest.mark.parametrize(
-    ("annotation", "schema"),
-    [
-        pytest.param('Literal["a"]', {"type": "string", "const": "a"}, id="one"),
-        pytest.param('Literal["a", "b"]', {"type": "string", "enum": ["a", "b"]}, id="texts"),
-        pytest.param("Literal[1, -2]", {"type": "integer", "enum": [1, -2]}, id="integers"),
-        pytest.param("Literal[True, 1]", {"enum": [True, 1]}, id="true-is-not-one"),
-        pytest.param('Literal["a", None]', {"enum": ["a", None]}, id="with-none"),
-        pytest.param("Literal[Mode, 'c']", {"type": "string", "enum": ["a", "b", "c"]}, id="nested-alias"),
-        pytest.param("Literal[Shade.DARK]", {"type": "integer", "const": 1}, id="enum-member"),
-    ],
-)
-def test_a_literal_lists_its_values(annotation: str, schema: dict[str, Any]) -> None:
-    prelude = "from enum import Enum\nfrom typing import Literal\nMode = Literal['a', 'b']\n"
-    prelude += "class Shade(Enum):\n    DARK = 1\n"
-    assert schema_of(annotation, prelude) == schema
+def test_a_literal_lists_its_values() -> None:
+    rows: list[tuple[str, str, dict[str, Any]]] = [
+        ("one", 'Literal["a"]', {"type": "string", "const": "a"}),
+        ("texts", 'Literal["a", "b"]', {"type": "string", "enum": ["a", "b"]}),
+        ("integers", "Literal[1, -2]", {"type": "integer", "enum": [1, -2]}),
+        ("true-is-not-one", "Literal[True, 1]", {"enum": [True, 1]}),
+        ("with-none", 'Literal["a", None]', {"enum": ["a", None]}),
+        ("nested-alias", "Literal[Mode, 'c']", {"type": "string", "enum": ["a", "b", "c"]}),
+        ("enum-member", "Literal[Shade.DARK]", {"type": "integer", "const": 1}),
+    ]
+    for case, annotation, schema in rows:
+        prelude = "from enum import Enum\nfrom typing import Literal\nMode = Literal['a', 'b']\n"
+        prelude += "class Shade(Enum):\n    DARK = 1\n"
+        assert schema_of(annotation, prelude) == schema, case
 
 
-@pytest.mark.parametrize(
-    ("annotation", "added"),
-    [
-        pytest.param("Annotated[int, Field(ge=1, lt=9)]", {"minimum": 1, "exclusiveMaximum": 9}, id="bounds"),
-        pytest.param('Annotated[str, Field(min_length=2, pattern="^a")]', {"minLength": 2, "pattern": "^a"}, id="text"),
-        pytest.param("Annotated[list[int], Field(max_length=2)]", {"maxItems": 2}, id="list"),
-        pytest.param("Annotated[int, Ge(3)]", {"minimum": 3}, id="annotated-types"),
-        pytest.param("Annotated[int, Field(ge=LIMIT)]", {}, id="computed"),
-        pytest.param('Annotated[int, Field(ge="a", description=3)]', {}, id="nonsense"),
-    ],
-)
-def test_constraints_that_are_written_out_join_the_schema(annotation: str, added: dict[str, Any]) -> None:
-    prelude = "from typing import Annotated\nfrom pydantic import Field\nfrom annotated_types import Ge\n"
-    schema = schema_of(annotation, prelude)
-    jsonschema.Draft202012Validator.check_schema(schema)
-    assert {key: schema[key] for key in schema.keys() - {"type", "items"}} == added
+def test_constraints_that_are_written_out_join_the_schema() -> None:
+    rows: list[tuple[str, str, dict[str, Any]]] = [
+        ("bounds", "Annotated[int, Field(ge=1, lt=9)]", {"minimum": 1, "exclusiveMaximum": 9}),
+        ("text", 'Annotated[str, Field(min_length=2, pattern="^a")]', {"minLength": 2, "pattern": "^a"}),
+        ("list", "Annotated[list[int], Field(max_length=2)]", {"maxItems": 2}),
+        ("annotated-types", "Annotated[int, Ge(3)]", {"minimum": 3}),
+        ("computed", "Annotated[int, Field(ge=LIMIT)]", {}),
+        ("nonsense", 'Annotated[int, Field(ge="a", description=3)]', {}),
+    ]
+    for case, annotation, added in rows:
+        prelude = "from typing import Annotated\nfrom pydantic import Field\nfrom annotated_types import Ge\n"
+        schema = schema_of(annotation, prelude)
+        jsonschema.Draft202012Validator.check_schema(schema)
+        assert {key: schema[key] for key in schema.keys() - {"type", "items"}} == added, case
 
 
-@pytest.mark.parametrize("text", ['"How many."', 'Field(description="How many.")', 'Doc("How many.")'])
-def test_annotated_text_describes_a_parameter(text: str) -> None:
-    prelude = "from typing import Annotated\nfrom typing_extensions import Doc\nfrom pydantic import Field\n"
-    reading = read(f'{prelude}def probe(count: Annotated[int, {text}]):\n    """Probe."""\n')
-    assert reading.problems == ()
-    assert reading.functions[0].parameters["properties"]["count"]["description"] == "How many."
+def test_annotated_text_describes_a_parameter() -> None:
+    for text in ['"How many."', 'Field(description="How many.")', 'Doc("How many.")']:
+        prelude = "from typing import Annotated\nfrom typing_extensions import Doc\nfrom pydantic import Field\n"
+        reading = read(f'{prelude}def probe(count: Annotated[int, {text}]):\n    """Probe."""\n')
+        assert reading.problems == (), text
+        assert reading.functions[0].parameters["properties"]["count"]["description"] == "How many.", text
 
 
 ENUMS = {
@@ -165,9 +145,11 @@ ENUMS = {
 }
 
 
-@pytest.mark.parametrize(("text", "schema"), ENUMS.values(), ids=ENUMS)
-def test_an_enumeration_lists_its_members_values(text: str, schema: dict[str, Any]) -> None:
-    assert schema_of("Kind", f"from enum import *\nfrom enum import Enum, IntEnum, StrEnum, auto\n{text}") == schema
+def test_an_enumeration_lists_its_members_values() -> None:
+    for case, (text, schema) in ENUMS.items():
+        assert (
+            schema_of("Kind", f"from enum import *\nfrom enum import Enum, IntEnum, StrEnum, auto\n{text}") == schema
+        ), case
 
 
 OBJECTS = {
@@ -185,34 +167,14 @@ IMPORTS = (
 )
 
 
-@pytest.mark.parametrize("text", OBJECTS.values(), ids=OBJECTS)
-def test_a_class_with_fields_becomes_a_nested_object(text: str) -> None:
-    assert schema_of("Point", IMPORTS + text) == {
-        "type": "object",
-        "properties": {"x": INTEGER, "y": {"type": "integer", "default": 0}},
-        "required": ["x"],
-        "additionalProperties": False,
-    }
-
-
-@pytest.mark.parametrize(
-    ("text", "required"),
-    [
-        pytest.param("class Film(TypedDict):\n    name: str\n    year: int\n", ["name", "year"], id="total"),
-        pytest.param(
-            "class Film(TypedDict, total=False):\n    name: str\n    year: Required[int]\n", ["year"], id="partial"
-        ),
-        pytest.param(
-            "class Film(TypedDict):\n    name: str\n    year: NotRequired[int]\n", ["name"], id="not-required"
-        ),
-        pytest.param(
-            "class A(TypedDict, total=False):\n    name: str\nclass Film(A):\n    year: int\n", ["year"], id="mixed"
-        ),
-    ],
-)
-def test_a_typed_dictionary_requires_what_it_says(text: str, required: list[str]) -> None:
-    schema = schema_of("Film", IMPORTS + text)
-    assert (schema["required"], schema["properties"]["year"]) == (required, INTEGER)
+def test_a_class_with_fields_becomes_a_nested_object() -> None:
+    for case, text in OBJECTS.items():
+        assert schema_of("Point", IMPORTS + text) == {
+            "type": "object",
+            "properties": {"x": INTEGER, "y": {"type": "integer", "default": 0}},
+            "required": ["x"],
+            "additionalProperties": False,
+        }, case
 
 
 def test_fields_are_described_by_their_class() -> None:
@@ -223,19 +185,16 @@ def test_fields_are_described_by_their_class() -> None:
     assert (schema["description"], schema["properties"]["x"]["description"]) == ("A point.", "How far right.")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        pytest.param("@dataclass\nclass Node:\n    next: 'Node | None' = None\n", id="class"),
-        pytest.param("Node = dict[str, 'Node'] | int\n", id="alias"),
-        pytest.param("@dataclass\nclass Leaf:\n    up: 'Node'\n@dataclass\nclass Node:\n    down: Leaf\n", id="mutual"),
-    ],
-)
-def test_a_recursive_type_is_a_local_definition(text: str) -> None:
-    schema = schema_of("Node", IMPORTS + text)
-    assert schema["$ref"] == "#/$defs/Node"
-    assert "#/$defs/Node" in str(schema["$defs"]["Node"])
-    jsonschema.Draft202012Validator.check_schema(schema)
+def test_a_recursive_type_is_a_local_definition() -> None:
+    for text in [
+        "@dataclass\nclass Node:\n    next: 'Node | None' = None\n",
+        "Node = dict[str, 'Node'] | int\n",
+        "@dataclass\nclass Leaf:\n    up: 'Node'\n@dataclass\nclass Node:\n    down: Leaf\n",
+    ]:
+        schema = schema_of("Node", IMPORTS + text)
+        assert schema["$ref"] == "#/$defs/Node", text
+        assert "#/$defs/Node" in str(schema["$defs"]["Node"]), text
+        jsonschema.Draft202012Validator.check_schema(schema)
 
 
 UNRESOLVED = {
@@ -258,19 +217,19 @@ UNRESOLVED = {
 }
 
 
-@pytest.mark.parametrize("prelude", UNRESOLVED.values(), ids=UNRESOLVED)
-def test_what_syntax_cannot_decide_is_left_to_a_worker(prelude: str) -> None:
-    function = only(f"{prelude}def probe(value: T, list_of: list[T], count: int = 1): ...\n")
-    assert function.unresolved == ("value", "list_of")
-    assert function.parameters["required"] == ["value", "list_of"]
+def test_what_syntax_cannot_decide_is_left_to_a_worker() -> None:
+    for case, prelude in UNRESOLVED.items():
+        function = only(f"{prelude}def probe(value: T, list_of: list[T], count: int = 1): ...\n")
+        assert function.unresolved == ("value", "list_of"), case
+        assert function.parameters["required"] == ["value", "list_of"], case
 
 
-@pytest.mark.parametrize("annotation", ["Callable[[int], int]", "type[int]", "TextIO", "list[Callable]"])
-def test_what_json_cannot_express_keeps_only_its_function_out(annotation: str) -> None:
-    prelude = "from typing import Callable, TextIO\n"
-    reading = read(f"{prelude}def probe(value: {annotation}): ...\ndef other(): ...\n")
-    assert [function.name for function in reading.functions] == ["other"]
-    assert "inexpressible-type" in {problem.code for problem in reading.problems}
+def test_what_json_cannot_express_keeps_only_its_function_out() -> None:
+    for annotation in ["Callable[[int], int]", "type[int]", "TextIO", "list[Callable]"]:
+        prelude = "from typing import Callable, TextIO\n"
+        reading = read(f"{prelude}def probe(value: {annotation}): ...\ndef other(): ...\n")
+        assert [function.name for function in reading.functions] == ["other"], annotation
+        assert "inexpressible-type" in {problem.code for problem in reading.problems}, annotation
 
 
 CONSTANTS = """
@@ -287,32 +246,30 @@ class Size(StrEnum):
 """
 
 
-@pytest.mark.parametrize(
-    ("default", "shown"),
-    [
-        pytest.param("3", {"default": 3}, id="number"),
-        pytest.param("None", {"default": None}, id="none"),
-        pytest.param("(1, -2)", {"default": [1, -2]}, id="tuple"),
-        pytest.param('{"a": [True]}', {"default": {"a": [True]}}, id="nested"),
-        pytest.param("60 * 60", {"default": 3600}, id="product"),
-        pytest.param("COUNT", {"default": 2}, id="constant"),
-        pytest.param("[Size.SMALL, COUNT * 1024]", {"default": ["small", 2048]}, id="of constants"),
-        pytest.param("Path('a/b')", {"default": "a/b"}, id="path"),
-        pytest.param("date(2026, 1, 2)", {"default": "2026-01-02"}, id="date"),
-        pytest.param("frozenset({'a'})", {"default": ["a"]}, id="set"),
-        pytest.param("os.getcwd()", {}, id="expression"),
-        pytest.param("LIMIT", {}, id="name"),
-        pytest.param("TWICE", {}, id="assigned twice"),
-        pytest.param("GROWING", {}, id="extended"),
-        pytest.param("1 / 0", {}, id="no result"),
-        pytest.param("9 ** 9 ** 9", {}, id="large"),
-        pytest.param("date(2026, 13, 2)", {}, id="no date"),
-        pytest.param("1e999", {}, id="infinite"),
-        pytest.param("b'a'", {}, id="bytes"),
-        pytest.param(f"'{'a' * 5000}'", {}, id="long"),
-    ],
-)
-def test_a_default_is_shown_only_where_the_text_decides_it(default: str, shown: dict[str, Any]) -> None:
-    parameters = only(f"{CONSTANTS}def probe(value: int = {default}): ...").parameters
-    assert parameters["properties"]["value"] == {"type": "integer", **shown}
-    assert parameters["required"] == []
+def test_a_default_is_shown_only_where_the_text_decides_it() -> None:
+    rows: list[tuple[str, str, dict[str, Any]]] = [
+        ("number", "3", {"default": 3}),
+        ("none", "None", {"default": None}),
+        ("tuple", "(1, -2)", {"default": [1, -2]}),
+        ("nested", '{"a": [True]}', {"default": {"a": [True]}}),
+        ("product", "60 * 60", {"default": 3600}),
+        ("constant", "COUNT", {"default": 2}),
+        ("of constants", "[Size.SMALL, COUNT * 1024]", {"default": ["small", 2048]}),
+        ("path", "Path('a/b')", {"default": "a/b"}),
+        ("date", "date(2026, 1, 2)", {"default": "2026-01-02"}),
+        ("set", "frozenset({'a'})", {"default": ["a"]}),
+        ("expression", "os.getcwd()", {}),
+        ("name", "LIMIT", {}),
+        ("assigned twice", "TWICE", {}),
+        ("extended", "GROWING", {}),
+        ("no result", "1 / 0", {}),
+        ("large", "9 ** 9 ** 9", {}),
+        ("no date", "date(2026, 13, 2)", {}),
+        ("infinite", "1e999", {}),
+        ("bytes", "b'a'", {}),
+        ("long", f"'{'a' * 5000}'", {}),
+    ]
+    for case, default, shown in rows:
+        parameters = only(f"{CONSTANTS}def probe(value: int = {default}): ...").parameters
+        assert parameters["properties"]["value"] == {"type": "integer", **shown}, case
+        assert parameters["required"] == [], case

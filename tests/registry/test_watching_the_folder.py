@@ -139,18 +139,13 @@ WAYS = [
 
 
 @pytest.mark.parametrize("change", WAYS, ids=lambda change: change.__name__)
-async def test_a_change_is_told_by_the_kernel(
+async def test_a_change_is_told_by_the_kernel_and_found_by_a_scan(
     root: Path, watcher: Watcher, change: Callable[[Path], set[Path]]
 ) -> None:
+    before = scan(root, {})
     wanted = await asyncio.to_thread(change, root)
     found = await seen(watcher, wanted)
     assert all(path.suffix == ".py" and not path.name.startswith(".") for path in found)
-
-
-@pytest.mark.parametrize("change", WAYS, ids=lambda change: change.__name__)
-def test_a_change_is_found_by_a_scan(root: Path, change: Callable[[Path], set[Path]]) -> None:
-    before = scan(root, {})
-    wanted = change(root)
     after = scan(root, before.stamps)
     assert after.changed | after.removed == wanted
     assert scan(root, after.stamps).changed == frozenset()

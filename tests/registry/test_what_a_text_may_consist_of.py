@@ -42,11 +42,15 @@ def test_what_does_not_read_as_it_runs_is_rejected_with_its_place(char: str, aro
     assert problem.fix
 
 
-@pytest.mark.parametrize(
-    "text", ["é ñ Ω ж 漢字 日本 हिन्दी ไทย", "😀 ☀\ufe0f ⚠\ufe0f © … “quoted” ½", "a\u00a0b\u3000c", "e\u0301", "\t"]
-)
-def test_letters_signs_and_emoji_are_plain_text(text: str) -> None:
-    assert isinstance(parse(ModuleSource.of("lib", f"x = '{text}'  # {text}\n")), ast.Module)
+def test_letters_signs_and_emoji_are_plain_text() -> None:
+    for text in [
+        "é ñ Ω ж 漢字 日本 हिन्दी ไทย",
+        "😀 ☀\ufe0f ⚠\ufe0f © … “quoted” ½",
+        "a\u00a0b\u3000c",
+        "e\u0301",
+        "\t",
+    ]:
+        assert isinstance(parse(ModuleSource.of("lib", f"x = '{text}'  # {text}\n")), ast.Module), text
 
 
 def test_the_same_characters_are_welcome_as_escapes() -> None:
@@ -54,9 +58,8 @@ def test_the_same_characters_are_welcome_as_escapes() -> None:
     assert [ascii(char) for char, found in read.items() if not isinstance(found, ast.Module)] == []
 
 
-@pytest.mark.parametrize(
-    ("code", "read"),
-    [
+def test_a_name_that_python_reads_as_another_is_rejected() -> None:
+    rows: list[tuple[str, str]] = [
         ("ｏpen('x')", "open"),
         ("self.ｆetch('u')", "fetch"),
         ("𝐞xec('1')", "exec"),
@@ -67,20 +70,17 @@ def test_the_same_characters_are_welcome_as_escapes() -> None:
         ("x = f'{ｏpen(1)}'", "open"),
         ("cafe\u0301 = 1", "café"),
         ("def f():\n    global ｎame", "name"),
-    ],
-)
-def test_a_name_that_python_reads_as_another_is_rejected(code: str, read: str) -> None:
-    problem = parse(ModuleSource.of("lib", code))
-    assert isinstance(problem, Problem)
-    assert (problem.code, problem.fix) == ("name-spelling", f"write `{read}`")
-    assert problem.where.line
+    ]
+    for code, read in rows:
+        problem = parse(ModuleSource.of("lib", code))
+        assert isinstance(problem, Problem), code
+        assert (problem.code, problem.fix) == ("name-spelling", f"write `{read}`"), code
+        assert problem.where.line, code
 
 
-@pytest.mark.parametrize(
-    "text", ["x = 'ｏpen'; open", "open  # ｏpen", "x = f'ｏpen {1}'", "größe = 漢 = 1", "'…'; x.y"]
-)
-def test_a_spelling_in_a_text_is_no_name(text: str) -> None:
-    assert isinstance(parse(ModuleSource.of("lib", text)), ast.Module)
+def test_a_spelling_in_a_text_is_no_name() -> None:
+    for text in ["x = 'ｏpen'; open", "open  # ｏpen", "x = f'ｏpen {1}'", "größe = 漢 = 1", "'…'; x.y"]:
+        assert isinstance(parse(ModuleSource.of("lib", text)), ast.Module), text
 
 
 COOKIES = [
@@ -97,26 +97,23 @@ COOKIES = [
 ]
 
 
-@pytest.mark.parametrize("head", COOKIES)
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_every_encoding_but_utf8_is_rejected_in_texts_and_files(tmp_path: Path, head: str, end: str) -> None:
-    text = head.replace("\n", end) + end + "x = 1" + end
-    (tmp_path / "lib.py").write_bytes(text.encode())
-    for found in (parse(ModuleSource.of("lib", text)), read_file(tmp_path, tmp_path / "lib.py")):
-        assert isinstance(found, Problem)
-        assert (found.code, found.where.line) == ("encoding", 1 + head.startswith(("\n", "\r", "#!")))
-        assert found.fix == "save it as UTF-8 and remove that comment"
+def test_every_encoding_but_utf8_is_rejected_in_texts_and_files(tmp_path: Path) -> None:
+    for end in ["\n", "\r\n"]:
+        for head in COOKIES:
+            text = head.replace("\n", end) + end + "x = 1" + end
+            (tmp_path / "lib.py").write_bytes(text.encode())
+            for found in (parse(ModuleSource.of("lib", text)), read_file(tmp_path, tmp_path / "lib.py")):
+                assert isinstance(found, Problem), end
+                assert (found.code, found.where.line) == ("encoding", 1 + head.startswith(("\n", "\r", "#!"))), end
+                assert found.fix == "save it as UTF-8 and remove that comment", end
 
 
-@pytest.mark.parametrize(
-    "head",
-    [
+def test_utf8_by_any_name_and_words_that_are_no_declaration_are_taken() -> None:
+    for head in [
         *("# coding: utf-8", "# -*- coding: UTF8 -*-", "# coding: utf_8_unix", "#coding=ascii"),
         *("x = 1\n# coding: utf-7", "\n\n# coding: utf-7", '"""coding: utf-7"""', "# encoding is latin-1"),
-    ],
-)
-def test_utf8_by_any_name_and_words_that_are_no_declaration_are_taken(head: str) -> None:
-    assert flaw_of(head + "\ny = 1\n") is None
+    ]:
+        assert flaw_of(head + "\ny = 1\n") is None, head
 
 
 def _python_takes(text: str) -> tokenize.TokenInfo | bool:

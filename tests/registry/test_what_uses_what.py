@@ -4,8 +4,6 @@ import os
 import subprocess
 import sys
 
-import pytest
-
 from agent_core.registry.depends import callees, callers, code_hash, dependents, using_modules
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
@@ -37,19 +35,17 @@ HELPED = (
 )
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "is_same"),
-    [
-        pytest.param("LIMIT = 9", "LIMIT = 8", False, id="constant-of-a-helper"),
-        pytest.param("min(n", "max(n", False, id="helper"),
-        pytest.param("return min", '"""Hold down."""\n    return min', True, id="words-of-a-helper"),
-        pytest.param("LIMIT = 9", "LIMIT = 9\nOTHER = 1", True, id="what-it-does-not-use"),
-        pytest.param("LIMIT = 9", "import random\nrandom.seed(1)\nLIMIT = 9", False, id="what-the-module-does"),
-    ],
-)
-def test_the_hash_of_code_follows_what_the_code_uses(old: str, new: str, is_same: bool) -> None:
-    one, other = snapshot_of(lib=HELPED), snapshot_of(lib=HELPED.replace(old, new))
-    assert (code_hash(one.functions["f"], one) == code_hash(other.functions["f"], other)) is is_same
+def test_the_hash_of_code_follows_what_the_code_uses() -> None:
+    rows: list[tuple[str, str, str, bool]] = [
+        ("constant-of-a-helper", "LIMIT = 9", "LIMIT = 8", False),
+        ("helper", "min(n", "max(n", False),
+        ("words-of-a-helper", "return min", '"""Hold down."""\n    return min', True),
+        ("what-it-does-not-use", "LIMIT = 9", "LIMIT = 9\nOTHER = 1", True),
+        ("what-the-module-does", "LIMIT = 9", "import random\nrandom.seed(1)\nLIMIT = 9", False),
+    ]
+    for case, old, new, is_same in rows:
+        one, other = snapshot_of(lib=HELPED), snapshot_of(lib=HELPED.replace(old, new))
+        assert (code_hash(one.functions["f"], one) == code_hash(other.functions["f"], other)) is is_same, case
 
 
 def test_the_hash_of_code_reaches_into_other_modules() -> None:
@@ -94,6 +90,6 @@ def test_the_parts_that_a_yes_is_for_read_alike_in_every_process() -> None:
             capture_output=True,
             check=True,
         ).stdout
-        for seed in "0123456"
+        for seed in "012"
     }
     assert len(shown) == 1

@@ -1,7 +1,5 @@
 """Writing into a module keeps every character that a human wrote."""
 
-import pytest
-
 from agent_core.base.problem import Problem
 from agent_core.registry.module_edits import place_function, remove_function
 
@@ -69,34 +67,30 @@ def test_a_function_is_removed_with_its_comments_and_decorators() -> None:
     assert remove_function(MODULE, "area") == MODULE[:start] + MODULE[end:]
 
 
-@pytest.mark.parametrize("name", ["area", "width"])
-def test_replacing_a_function_by_itself_changes_nothing(name: str) -> None:
-    area = MODULE[MODULE.index("# about") : MODULE.index("\n\n\nclass")]
-    bodies = {"area": area, "width": "# attached to width\ndef width(): return os.sep"}
-    assert placed(MODULE, f"from math import pi\nimport os\n{bodies[name]}", name) == MODULE
+def test_replacing_a_function_by_itself_changes_nothing() -> None:
+    for name in ["area", "width"]:
+        area = MODULE[MODULE.index("# about") : MODULE.index("\n\n\nclass")]
+        bodies = {"area": area, "width": "# attached to width\ndef width(): return os.sep"}
+        assert placed(MODULE, f"from math import pi\nimport os\n{bodies[name]}", name) == MODULE, name
 
 
-@pytest.mark.parametrize(
-    ("module", "result"),
-    [
-        pytest.param("", "import re\n\ndef f(): ...\n", id="nothing"),
-        pytest.param('"""Doc."""\n', '"""Doc."""\n\nimport re\n\n\ndef f(): ...\n', id="docstring"),
-        pytest.param('"""Doc."""', '"""Doc."""\n\nimport re\n\n\ndef f(): ...\n', id="no-final-newline"),
-        pytest.param(
-            '"""D."""\nx = 1\n', '"""D."""\n\nimport re\n\n\nx = 1\n\n\ndef f(): ...\n', id="docstring-and-code"
-        ),
-        pytest.param("import os\nx = 1\n", "import os\nimport re\nx = 1\n\n\ndef f(): ...\n", id="imports"),
-        pytest.param("import re\n", "import re\n\n\ndef f(): ...\n", id="there-already"),
-        pytest.param("# top\n\nx = 1\n", "# top\n\nimport re\n\n\nx = 1\n\n\ndef f(): ...\n", id="heading-comment"),
-        pytest.param("#!/b\nx = 1\n", "#!/b\n\nimport re\n\n\nx = 1\n\n\ndef f(): ...\n", id="interpreter-line"),
-        pytest.param("# only this\n", "# only this\n\nimport re\n\n\ndef f(): ...\n", id="comment-alone"),
-        pytest.param("import os; x = (\n1)\n", "import os; x = (\n1)\nimport re\n\n\ndef f(): ...\n", id="semicolon"),
-        pytest.param("import os\r\n", "import os\r\nimport re\r\n\r\n\r\ndef f(): ...\r\n", id="windows-lines"),
-        pytest.param("x = 1\n\n\n\n", "import re\n\n\nx = 1\n\n\n\ndef f(): ...\n", id="blank-end"),
-    ],
-)
-def test_imports_go_to_the_top_once_and_the_function_to_the_end(module: str, result: str) -> None:
-    assert placed(module, "import re\n\ndef f(): ...", "f") == result
+def test_imports_go_to_the_top_once_and_the_function_to_the_end() -> None:
+    rows: list[tuple[str, str, str]] = [
+        ("nothing", "", "import re\n\ndef f(): ...\n"),
+        ("docstring", '"""Doc."""\n', '"""Doc."""\n\nimport re\n\n\ndef f(): ...\n'),
+        ("no-final-newline", '"""Doc."""', '"""Doc."""\n\nimport re\n\n\ndef f(): ...\n'),
+        ("docstring-and-code", '"""D."""\nx = 1\n', '"""D."""\n\nimport re\n\n\nx = 1\n\n\ndef f(): ...\n'),
+        ("imports", "import os\nx = 1\n", "import os\nimport re\nx = 1\n\n\ndef f(): ...\n"),
+        ("there-already", "import re\n", "import re\n\n\ndef f(): ...\n"),
+        ("heading-comment", "# top\n\nx = 1\n", "# top\n\nimport re\n\n\nx = 1\n\n\ndef f(): ...\n"),
+        ("interpreter-line", "#!/b\nx = 1\n", "#!/b\n\nimport re\n\n\nx = 1\n\n\ndef f(): ...\n"),
+        ("comment-alone", "# only this\n", "# only this\n\nimport re\n\n\ndef f(): ...\n"),
+        ("semicolon", "import os; x = (\n1)\n", "import os; x = (\n1)\nimport re\n\n\ndef f(): ...\n"),
+        ("windows-lines", "import os\r\n", "import os\r\nimport re\r\n\r\n\r\ndef f(): ...\r\n"),
+        ("blank-end", "x = 1\n\n\n\n", "import re\n\n\nx = 1\n\n\n\ndef f(): ...\n"),
+    ]
+    for case, module, result in rows:
+        assert placed(module, "import re\n\ndef f(): ...", "f") == result, case
 
 
 FUTURE = "from __future__ import annotations"
@@ -120,9 +114,9 @@ MERGED = {
 }
 
 
-@pytest.mark.parametrize(("module", "candidate", "top"), MERGED.values(), ids=MERGED)
-def test_imports_are_merged_by_what_they_mean(module: str, candidate: str, top: str) -> None:
-    assert placed(module, f"{candidate}\ndef f(): ...", "f") == f"{top}\n\ndef f(): ...\n"
+def test_imports_are_merged_by_what_they_mean() -> None:
+    for case, (module, candidate, top) in MERGED.items():
+        assert placed(module, f"{candidate}\ndef f(): ...", "f") == f"{top}\n\ndef f(): ...\n", case
 
 
 def test_helpers_come_along_unless_the_module_has_them() -> None:
@@ -134,28 +128,26 @@ def test_helpers_come_along_unless_the_module_has_them() -> None:
     assert placed(once, candidate, "f") == once
 
 
-@pytest.mark.parametrize(
-    ("module", "candidate", "code"),
-    [
-        pytest.param("def _h(): return 1\n", "def _h(): return 2\ndef f(): ...", "helper-clash", id="helper"),
-        pytest.param("K = 1\n", "K = 2\ndef f(): ...", "helper-clash", id="constant"),
-        pytest.param("os = 1\n", "import os\ndef f(): ...", "import-clash", id="import-over-value"),
-        pytest.param("import a as os\n", "import os\ndef f(): ...", "import-clash", id="import-over-alias"),
-        pytest.param("from a import x\n", "from b import x\ndef f(): ...", "import-clash", id="import-over-import"),
-        pytest.param("f = 1\n", "def f(): ...", "not-a-plain-function", id="name-of-a-value"),
-        pytest.param("if x:\n    def f(): ...\n", "def f(): ...", "not-a-plain-function", id="conditional"),
-        pytest.param("def f(): ...\ndef f(): ...\n", "def f(): ...", "bound-twice", id="twice"),
-        pytest.param("", "def g(): ...", "name-missing", id="missing"),
-        pytest.param("", "print('hello')\ndef f(): ...", "loose-code", id="loose"),
-        pytest.param("", "def f(): ...\nif __name__ == '__main__':\n    f()", "loose-code", id="main"),
-        pytest.param("", "def f(:", "syntax", id="broken-candidate"),
-        pytest.param("def g(:", "def f(): ...", "syntax", id="broken-module"),
-    ],
-)
-def test_what_cannot_be_written_safely_is_a_problem(module: str, candidate: str, code: str) -> None:
-    problem = refused(module, candidate)
-    assert problem.code == code
-    assert problem.fix
+def test_what_cannot_be_written_safely_is_a_problem() -> None:
+    rows: list[tuple[str, str, str, str]] = [
+        ("helper", "def _h(): return 1\n", "def _h(): return 2\ndef f(): ...", "helper-clash"),
+        ("constant", "K = 1\n", "K = 2\ndef f(): ...", "helper-clash"),
+        ("import-over-value", "os = 1\n", "import os\ndef f(): ...", "import-clash"),
+        ("import-over-alias", "import a as os\n", "import os\ndef f(): ...", "import-clash"),
+        ("import-over-import", "from a import x\n", "from b import x\ndef f(): ...", "import-clash"),
+        ("name-of-a-value", "f = 1\n", "def f(): ...", "not-a-plain-function"),
+        ("conditional", "if x:\n    def f(): ...\n", "def f(): ...", "not-a-plain-function"),
+        ("twice", "def f(): ...\ndef f(): ...\n", "def f(): ...", "bound-twice"),
+        ("missing", "", "def g(): ...", "name-missing"),
+        ("loose", "", "print('hello')\ndef f(): ...", "loose-code"),
+        ("main", "", "def f(): ...\nif __name__ == '__main__':\n    f()", "loose-code"),
+        ("broken-candidate", "", "def f(:", "syntax"),
+        ("broken-module", "def g(:", "def f(): ...", "syntax"),
+    ]
+    for case, module, candidate, code in rows:
+        problem = refused(module, candidate)
+        assert problem.code == code, case
+        assert problem.fix, case
 
 
 ALL = {
@@ -174,14 +166,14 @@ ALL = {
 }
 
 
-@pytest.mark.parametrize(("module", "result"), ALL.values(), ids=ALL)
-def test_the_list_of_public_names_gets_the_new_one(module: str, result: str) -> None:
-    assert placed(module, "def f(): ...", "f") == f"{result}\n\ndef f(): ...\n"
+def test_the_list_of_public_names_gets_the_new_one() -> None:
+    for case, (module, result) in ALL.items():
+        assert placed(module, "def f(): ...", "f") == f"{result}\n\ndef f(): ...\n", case
 
 
-@pytest.mark.parametrize(("module", "result"), [pair for key, pair in ALL.items() if key != "there already"])
-def test_the_list_of_public_names_loses_a_removed_one(module: str, result: str) -> None:
-    assert remove_function(f"{result}\n\ndef f(): ...\n", "f") == module
+def test_the_list_of_public_names_loses_a_removed_one() -> None:
+    for module, result in [pair for key, pair in ALL.items() if key != "there already"]:
+        assert remove_function(f"{result}\n\ndef f(): ...\n", "f") == module, module
 
 
 def test_a_name_in_the_middle_of_the_list_is_taken_out() -> None:

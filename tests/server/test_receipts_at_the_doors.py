@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.kit import Say, Stall
-from tests.turn.receipt_work import (
+from tests.runtime.receipt_work import (
     ASKED,
     GROWN,
     NOTHING,

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from agent_core.storage import lock_agent, prepare_state_dir
 from tests.kit.program import Program, knapper, surroundings
 from tests.kit.terminal import terminal
 
@@ -26,8 +27,9 @@ def run(cwd: Path, *words: str, code: int = 0, given: str = "") -> Any:  # Any: 
     return json.loads(done.stdout)
 
 
-def test_a_source_is_added_listed_found_and_removed(folder: Path) -> None:
-    (added,) = run(folder, "add", "birds.md")["sources"]
+def test_a_source_is_added_while_its_agent_runs_elsewhere_listed_and_removed(folder: Path) -> None:
+    with lock_agent(prepare_state_dir(folder), "main"):
+        (added,) = run(folder, "add", "birds.md")["sources"]
     assert (added["name"], added["outcome"], added["passages"]) == ("birds.md", "added", 1)
     (row,) = run(folder, "list")["sources"]
     assert (row["name"], row["kind"], row["complete"]) == ("birds.md", "markdown", True)
@@ -88,24 +90,14 @@ def test_a_source_is_loaded_once_and_attached_to_agents_and_detached(folder: Pat
     assert json.loads(listed.stdout) == {"agents": []}
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "says"),
-    [
-        pytest.param(["add", "missing.txt"], 1, "missing.txt: It cannot be read: No such file", id="no file"),
-        pytest.param(["add", "birds.md", "--agent", "nobody"], 2, "There is no agent nobody", id="no agent"),
-        pytest.param(["remove", "missing"], 2, "main has no source missing", id="no source"),
-        pytest.param(["add"], 2, "Missing argument", id="nothing named"),
-    ],
-)
-def test_what_cannot_be_done_is_said_with_its_exit_code(folder: Path, words: list[str], code: int, says: str) -> None:
-    assert says in run(folder, *words, code=code)["error"]["message"]
-
-
-def test_sources_are_added_while_the_agent_runs_elsewhere(folder: Path) -> None:
-    from agent_core.storage import lock_agent, prepare_state_dir
-
-    with lock_agent(prepare_state_dir(folder), "main"):
-        assert run(folder, "add", "birds.md")["sources"][0]["outcome"] == "added"
+def test_what_cannot_be_done_is_said_with_its_exit_code(folder: Path) -> None:
+    rows: list[tuple[str, list[str], int, str]] = [
+        ("no file", ["add", "missing.txt"], 1, "missing.txt: It cannot be read: No such file"),
+        ("no agent", ["add", "birds.md", "--agent", "nobody"], 2, "There is no agent nobody"),
+        ("no source", ["remove", "missing"], 2, "main has no source missing"),
+    ]
+    for case, words, code, says in rows:
+        assert says in run(folder, *words, code=code)["error"]["message"], case
 
 
 def test_an_interrupt_ends_it_and_the_same_again_goes_on(folder: Path) -> None:

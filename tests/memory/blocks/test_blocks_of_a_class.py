@@ -4,7 +4,7 @@ import copy
 from pathlib import Path
 
 import pytest
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from agent_core import Workspace
 from agent_core.base.errors import SettingsError, UsageError
@@ -49,26 +49,19 @@ def test_there_is_one_block_per_label() -> None:
         Memory(blocks=[Block(label="human"), Block(label="human")])
 
 
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        pytest.param({"value": "x" * 12}, "may hold 10 characters and would have 12, which is 2 too many", id="text"),
-        pytest.param({"value": ["aaaa", "bbbb", "cc"]}, "would have 12, which is 2 too many", id="lines"),
-        pytest.param({"limit": 3}, "may hold 3 characters and would have 4, which is 1 too many", id="limit"),
-        pytest.param({"label": "no spaces"}, "letters, digits", id="label"),
-    ],
-)
-def test_what_a_block_cannot_be_is_refused_by_how_much(change: dict[str, object], says: str) -> None:
-    block = Block(label="human", limit=10, value="1234")
-    for name, value in change.items():
-        with pytest.raises(ValidationError, match=says):
-            setattr(block, name, value)
-    assert (block.value, block.limit) == ("1234", 10)
-
-
-@pytest.mark.parametrize("model", [Block, Memory, ChatMemory, TaskMemory])
-def test_every_field_has_a_description(model: type[BaseModel]) -> None:
-    assert all(field.description for field in model.model_fields.values())
+def test_what_a_block_cannot_be_is_refused_by_how_much() -> None:
+    rows: list[tuple[str, dict[str, object], str]] = [
+        ("text", {"value": "x" * 12}, "may hold 10 characters and would have 12, which is 2 too many"),
+        ("lines", {"value": ["aaaa", "bbbb", "cc"]}, "would have 12, which is 2 too many"),
+        ("limit", {"limit": 3}, "may hold 3 characters and would have 4, which is 1 too many"),
+        ("label", {"label": "no spaces"}, "letters, digits"),
+    ]
+    for case, change, says in rows:
+        block = Block(label="human", limit=10, value="1234")
+        for name, value in change.items():
+            with pytest.raises(ValidationError, match=says):
+                setattr(block, name, value)
+        assert (block.value, block.limit) == ("1234", 10), case
 
 
 def test_the_functions_of_memory_have_the_argument_names_of_memgpt() -> None:
@@ -148,22 +141,16 @@ def test_a_class_without_source_says_where_to_put_it() -> None:
         read_methods(type("Made", (), {"__module__": "nowhere"}))
 
 
-@pytest.mark.parametrize(
-    ("name", "says"),
-    [
-        pytest.param("chatty", "names no memory class", id="unknown"),
-        pytest.param("no_such_package:Class", "cannot be loaded", id="no-module"),
-        pytest.param("json:Nothing", "cannot be loaded", id="no-class"),
-        pytest.param("json:JSONDecoder", "not a class derived from", id="another-class"),
-    ],
-)
-def test_a_setting_that_names_no_memory_class_is_refused(name: str, says: str) -> None:
-    with pytest.raises(SettingsError, match=says):
-        named(name)
-
-
-def test_a_setting_names_a_memory_class() -> None:
-    assert (named("chat"), named("tests.memory.blocks.own_class:TaskMemory")) == (ChatMemory, TaskMemory)
+def test_a_setting_that_names_no_memory_class_is_refused() -> None:
+    rows: list[tuple[str, str]] = [
+        ("chatty", "names no memory class"),
+        ("no_such_package:Class", "cannot be loaded"),
+        ("json:Nothing", "cannot be loaded"),
+        ("json:JSONDecoder", "not a class derived from"),
+    ]
+    for name, says in rows:
+        with pytest.raises(SettingsError, match=says):
+            named(name)
 
 
 async def test_a_class_that_the_state_names_is_imported_only_if_the_user_names_it_too(tmp_path: Path) -> None:
@@ -177,11 +164,11 @@ async def test_a_class_that_the_state_names_is_imported_only_if_the_user_names_i
         assert "tasks" in (await mine.agent("a")).memory.blocks.memory
 
 
-@pytest.mark.parametrize("name", ["..x:Y", "a b:C", ":x", "chat:", "x:", "json:decoder", "no_such_module:X"])
-def test_a_name_that_is_no_memory_class_is_an_error_that_says_the_form(name: str) -> None:
-    with pytest.raises(SettingsError) as found:
-        named(name)
-    assert "package.module:Class" in str(found.value)
+def test_a_name_that_is_no_memory_class_is_an_error_that_says_the_form() -> None:
+    for name in ["..x:Y", "a b:C", ":x", "chat:", "x:", "json:decoder", "no_such_module:X"]:
+        with pytest.raises(SettingsError) as found:
+            named(name)
+        assert "package.module:Class" in str(found.value), name
 
 
 @pytest.mark.parametrize(

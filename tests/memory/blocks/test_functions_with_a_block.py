@@ -83,21 +83,19 @@ def _asks(name: str, **arguments: str) -> list[Ask | Say]:
     return [Ask(Wanted(name, arguments)), Say("Done.")]
 
 
-async def test_a_granted_block_is_read_and_edited_by_a_function(at_desk: OpenDesk) -> None:
-    desk = await at_desk([*_asks("note", block="human", text="Likes: pie"), *_asks("rewrite")])
-    desk.workspace.functions.granting.approver = human("yes", "yes")
+async def test_a_block_is_refused_until_it_is_granted_and_then_edited_within_bounds(at_desk: OpenDesk) -> None:
+    note = _asks("note", block="human", text="Likes: pie")
+    desk = await at_desk([*_asks("pry"), *note, *_asks("rewrite"), *_asks("flood")])
+    answered = await _call(desk, "pry")
+    assert answered.outcome == "raised"
+    assert "knapper functions grant pry --block persona" in answered.text
+    desk.workspace.functions.granting.approver = human("yes", "yes", "yes")
     assert "Likes: pie" in (await _call(desk, "note")).text
     assert (await _call(desk, "rewrite")).outcome == "returned"
     assert desk.agent.memory.blocks.memory["human"].lines == ["Name: Ada Lovelace"]
     changes = await desk.agent.memory.blocks.history("human")
     assert [change.by for change in changes[1:]] == ["function"] * 3
-
-
-async def test_a_block_without_a_grant_is_refused_with_the_way_to_it(at_desk: OpenDesk) -> None:
-    desk = await at_desk(_asks("pry"))
-    answered = await _call(desk, "pry")
-    assert answered.outcome == "raised"
-    assert "knapper functions grant pry --block persona" in answered.text
+    assert "one call can edit memory 100 times" in (await _call(desk, "flood")).text
 
 
 async def _while_it_runs(desk: Desk, act: Callable[[], Awaitable[object]]) -> CallAnswered | None:
@@ -166,9 +164,3 @@ async def test_no_edit_of_a_function_takes_away_what_somebody_else_wrote_meanwhi
     assert answered is not None
     assert desk.agent.memory.blocks.memory["human"].lines == ["Allergic to nuts"]
     assert answered.text.count("was not made") == 1
-
-
-async def test_one_call_edits_memory_a_bounded_number_of_times(at_desk: OpenDesk) -> None:
-    desk = await at_desk(_asks("flood"))
-    desk.workspace.functions.granting.approver = human("yes")
-    assert "one call can edit memory 100 times" in (await _call(desk, "flood")).text

@@ -68,34 +68,22 @@ async def test_what_was_kept_is_before_the_model_in_the_next_turn(at_desk: OpenD
     assert "Name: Chad" in str(desk.model.requests[-1].messages[0]["content"])
 
 
-@pytest.mark.parametrize(
-    ("function", "arguments"),
-    [
-        pytest.param("edit_memory_append", {"name": "human", "content": "Name: Bob"}, id="append"),
-        pytest.param("edit_memory", {"name": "human", "content": "Name: Chad\nName: Bob"}, id="edit"),
-        pytest.param(
-            "edit_memory_replace",
-            {"name": "human", "old_content": "Chad", "new_content": "Chad\nName: Bob"},
-            id="replace",
-        ),
-        pytest.param(
-            "core_memory_replace", {"label": "human", "old_str": "Chad", "new_str": "Chad\nName: Bob"}, id="letta"
-        ),
-        pytest.param("core_memory_append", {"label": "human", "text": "Name: Bob"}, id="old-arguments"),
-        pytest.param(
-            "core_memory_append", {"name": "human", "label": "persona", "content": "Name: Bob"}, id="todays-name-counts"
-        ),
-    ],
-)
-async def test_older_names_are_understood_and_never_shown(
-    at_desk: OpenDesk, function: str, arguments: dict[str, str]
-) -> None:
-    desk = await at_desk([Ask(Wanted(function, arguments)), Say("Yes.")])
-    agent = await desk.workspace.agent("blank", memory=ChatMemory(human="Name: Chad"))
-    (answer,) = await _say(agent, "My name is Bob, too.")
-    assert answer.outcome == "returned", answer.text
+async def test_older_names_are_understood_and_never_shown(at_desk: OpenDesk) -> None:
+    older = [
+        ("edit_memory_append", {"name": "human", "content": "Name: Bob"}),
+        ("edit_memory", {"name": "human", "content": "Name: Chad\nName: Bob"}),
+        ("edit_memory_replace", {"name": "human", "old_content": "Chad", "new_content": "Chad\nName: Bob"}),
+        ("core_memory_replace", {"label": "human", "old_str": "Chad", "new_str": "Chad\nName: Bob"}),
+        ("core_memory_append", {"label": "human", "text": "Name: Bob"}),
+        ("core_memory_append", {"name": "human", "label": "persona", "content": "Name: Bob"}),  # today's name counts
+    ]
+    desk = await at_desk([step for call in older for step in (Ask(Wanted(*call)), Say("Yes."))])
+    for number, call in enumerate(older):
+        agent = await desk.workspace.agent(f"blank{number}", memory=ChatMemory(human="Name: Chad"))
+        (answer,) = await _say(agent, "My name is Bob, too.")
+        assert answer.outcome == "returned", (call, answer.text)
+        assert agent.memory.blocks.memory["human"].value == "Name: Chad\nName: Bob", call
     assert not [name for name in desk.model.requests[0].functions if name.startswith("edit_memory")]
-    assert agent.memory.blocks.memory["human"].value == "Name: Chad\nName: Bob"
 
 
 class Labeled(ChatMemory):
@@ -166,15 +154,15 @@ async def test_a_shared_block_that_changes_while_a_turn_runs_is_told_of_before_i
 
 
 async def test_the_statistics_count_what_was_said_also_where_nobody_searched(at_desk: OpenDesk) -> None:
-    desk = await at_desk([Say("All right.")] * 60, memory__embedding="none")
-    for n in range(60):
+    desk = await at_desk([Say("All right.")] * 30, memory__embedding="none")
+    for n in range(30):
         await desk.say(f"This is message {n}.")
         told = [line for line in desk.model.requests[-1].text.splitlines() if line.startswith("Memory: ")]
         said = int(told[0].split()[1].replace(",", ""))
         assert said <= 2 * n + 1 <= said * 1.5 + 12
     memory = desk.agent.memory
-    assert (await counts_of(memory.store, memory.agent)).messages == 120
-    assert (await memory.store.memory_counts(memory.agent)).messages > 100
+    assert (await counts_of(memory.store, memory.agent)).messages == 60
+    assert (await memory.store.memory_counts(memory.agent)).messages >= 40
 
 
 @pytest.mark.parametrize("leave", [Agent.begin_anew, Agent.pop], ids=["a-new-conversation", "the-last-turn-taken-out"])

@@ -28,36 +28,6 @@ async def test_a_function_that_was_made_is_called_and_answers_in_the_same_turn(a
     assert "def count_vowels(text: str) -> int:" in (desk.functions / "grown.py").read_text()
 
 
-async def test_a_flawed_function_is_refused_with_what_disagrees_and_joins_once_fixed(at_desk: OpenDesk) -> None:
-    fix = {"function_name": "count_vowels", "old_text": "    4\n", "new_text": "    5\n"}
-    desk = await at_desk(
-        [create(FLAWED), Ask(Wanted("edit_function", fix)), Ask(Wanted("count_vowels", {"text": "aha"})), Say("2")]
-    )
-    refused, admitted, value = answers(await desk.say("Count the vowels in aha."))
-    assert "is not made yet" in refused
-    assert "confirm_function" in refused
-    assert "can be called now" in admitted
-    assert value == "2"
-
-
-async def test_a_candidate_is_admitted_with_the_values_that_came_back_when_confirmed(at_desk: OpenDesk) -> None:
-    confirm = Ask(Wanted("confirm_function", {"function_name": "count_vowels"}))
-    desk = await at_desk([create(FLAWED), confirm, Say("Made.")])
-    refused, admitted = answers(await desk.say("Make it."))
-    assert "is not made yet" in refused
-    assert "Taken as they came back" in admitted
-    assert '>>> count_vowels("queueing")\n    5' in (desk.functions / "grown.py").read_text()
-
-
-async def test_the_same_refused_code_sent_again_gets_another_answer(at_desk: OpenDesk) -> None:
-    desk = await at_desk([create(FLAWED), create(FLAWED), Say("I could not."), Say("I could not.")])
-    first, second = answers(await desk.say("Make it."))
-    assert first != second
-    assert second.startswith("You sent the same code again")
-    assert ("create_function" in first, "create_function" in second) == (True, False)
-    assert "edit_function(function_name='count_vowels', old_text=…, new_text=…)" in second
-
-
 async def test_hollow_code_sent_again_is_sent_to_its_place_and_not_to_the_beginning(at_desk: OpenDesk) -> None:
     hollow = create("def count_vowels(text: str) -> int:\n    return 1\n")
     desk = await at_desk([hollow, hollow, Say("I could not."), Say("I could not.")])
@@ -96,15 +66,6 @@ async def test_a_broken_save_leaves_the_last_good_version_running_and_says_so(at
     desk.put("grown.py", "def count_vowels(text: str) -> int:\n    return (\n")
     await desk.workspace.functions.reload()
     assert answers(await desk.say("Count again."))[-1] == "5"
-
-
-async def test_a_deleted_function_is_gone_at_the_next_step(at_desk: OpenDesk) -> None:
-    delete = Ask(Wanted("delete_function", {"function_name": "count_vowels"}))
-    call = Ask(Wanted("count_vowels", {"text": "x"}))
-    desk = await at_desk([create(VOWELS), delete, call, Say("Gone.")])
-    events = await desk.say("Make and delete it.")
-    assert "There is no function `count_vowels`" in answers(events)[-1]
-    assert not (desk.functions / "grown.py").exists()
 
 
 async def test_what_is_said_next_to_a_call_is_shown_before_the_call_also_after_a_rejection(at_desk: OpenDesk) -> None:

@@ -49,60 +49,46 @@ async def test_two_creations_one_of_them_refused_and_an_unknown_name_are_all_ans
     assert desk.model.refusals == []
 
 
-@pytest.mark.parametrize(
-    ("body", "says"),
-    [
-        pytest.param("while True: pass", "Stopped after 1 s", id="never-ends"),
-        pytest.param("return 1 // n", "ZeroDivisionError", id="raises"),
-        pytest.param("import os; os._exit(3)", "without an answer", id="leaves-without-answer"),
-        pytest.param("return [n] * (3 << 20)", "ReturnTypeError", id="result-is-too-large"),
-        pytest.param("print('seen'); return n", "seen", id="prints"),
-        pytest.param("breakpoint(); return n", "hit 1: n = 0", id="breaks-without-a-debugger"),
-    ],
-)
-async def test_a_call_that_ends_badly_is_answered_and_says_why(at_desk: OpenDesk, body: str, says: str) -> None:
-    wall_s = 1 if "1 s" in says else 10
-    desk = await at_desk([Ask(Wanted("probe", {"n": 0})), Say("So it is.")], sandbox__wall_s=wall_s)
-    desk.put("probe.py", PROBE.format(body=body))
-    await desk.workspace.functions.reload()
-    (answer,) = answers(await desk.say("Try it."))
-    assert any(word in answer for word in says.split("|")), answer
+ENDINGS = {
+    "return 1 // n": "ZeroDivisionError",
+    "import os; os._exit(3)": "without an answer",
+    "return [n] * (3 << 20)": "ReturnTypeError",
+    "print('seen'); return n": "seen",
+    "breakpoint(); return n": "hit 1: n = 0",
+}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        pytest.param("not json", "do not fit", id="not-json"),
-        pytest.param('{"n": "three"}', "expected", id="wrong-type"),
-        pytest.param('{"m": 3}', "m", id="unknown-argument"),
-        pytest.param('```json\n{"n": "3",}\n```', "3", id="fenced-with-a-trailing-comma-and-text-for-a-number"),
-    ],
-)
-async def test_arguments_are_fixed_where_plain_and_explained_where_not(
-    at_desk: OpenDesk, arguments: str, says: str
+@pytest.mark.parametrize(("bodies", "wall_s"), [({"while True: pass": "Stopped after 1 s"}, 1), (ENDINGS, 10)])
+async def test_a_call_that_ends_badly_is_answered_and_says_why(
+    at_desk: OpenDesk, bodies: dict[str, str], wall_s: int
 ) -> None:
-    desk = await at_desk([Ask(Wanted("probe", arguments)), Say("So it is.")])
-    desk.put("probe.py", PROBE.format(body="return n"))
+    names = [f"probe_{number}" for number in range(len(bodies))]
+    desk = await at_desk([*(Ask(Wanted(name, {"n": 0})) for name in names), Say("So it is.")], sandbox__wall_s=wall_s)
+    for name, body in zip(names, bodies, strict=True):
+        desk.put(f"{name}.py", PROBE.format(body=body).replace("probe", name))
     await desk.workspace.functions.reload()
-    (answer,) = answers(await desk.say("Try it."))
-    assert says in answer
+    told = answers(await desk.say("Try them."))
+    for body, answer in zip(bodies, told, strict=True):
+        assert bodies[body] in answer, body
 
 
-@pytest.mark.parametrize(
-    ("arguments", "note"),
-    [
-        pytest.param('{"N": 3}', "`N` was read as `n`", id="key"),
-        pytest.param('{"arguments": {"n": 3}}', "taken out of `arguments`", id="wrapped"),
-        pytest.param('Sure, here it is: {"n": 3}', "text around the JSON", id="prose"),
-    ],
-)
-async def test_a_repair_of_arguments_is_said_in_the_answer(at_desk: OpenDesk, arguments: str, note: str) -> None:
-    desk = await at_desk([Ask(Wanted("probe", arguments)), Say("So it is.")])
+async def test_arguments_are_fixed_where_plain_and_explained_where_not(at_desk: OpenDesk) -> None:
+    rows = [
+        ("not json", "", "do not fit"),
+        ('{"n": "three"}', "", "expected"),
+        ('{"m": 3}', "", "m"),
+        ('```json\n{"n": "3",}\n```', "3", "3"),
+        ('{"N": 3}', "3", "`N` was read as `n`"),
+        ('{"arguments": {"n": 3}}', "3", "taken out of `arguments`"),
+        ('Sure, here it is: {"n": 3}', "3", "text around the JSON"),
+    ]
+    desk = await at_desk([*(Ask(Wanted("probe", arguments)) for arguments, _, _ in rows), Say("So it is.")])
     desk.put("probe.py", PROBE.format(body="return n"))
     await desk.workspace.functions.reload()
-    (answer,) = answers(await desk.say("Try it."))
-    assert answer.startswith("3")
-    assert note in answer
+    told = answers(await desk.say("Try it."))
+    for (arguments, value, says), answer in zip(rows, told, strict=True):
+        assert answer.startswith(value), arguments
+        assert says in answer, arguments
 
 
 async def test_forty_calls_at_once_are_all_answered_in_their_order(at_desk: OpenDesk) -> None:
@@ -156,20 +142,15 @@ async def test_a_function_may_call_another_and_never_a_meta_function(at_desk: Op
     assert "probe" in desk.workspace.functions.names()
 
 
-@pytest.mark.parametrize(
-    ("script", "reason"),
-    [
-        pytest.param([Say(""), Say("")], "failed", id="answers-nothing-twice"),
-        pytest.param([Say(""), Say("Here.")], "replied", id="answers-nothing-once"),
-        pytest.param([Say("Half of", finish="length"), Say("a thing.")], "replied", id="is-cut-off"),
-        pytest.param([Say("x" * 200_000)], "replied", id="answers-200-kilobytes"),
-    ],
-)
-async def test_odd_replies_of_the_model_have_a_defined_course(
-    at_desk: OpenDesk, script: list[Say], reason: str
-) -> None:
-    desk = await at_desk(script)
-    assert ended(await desk.say("Hello")).reason == reason
+async def test_odd_replies_of_the_model_have_a_defined_course(at_desk: OpenDesk) -> None:
+    courses: list[tuple[list[Say], str]] = [
+        ([Say(""), Say("Here.")], "replied"),
+        ([Say("Half of", finish="length"), Say("a thing.")], "replied"),
+        ([Say("x" * 200_000)], "replied"),
+    ]
+    desk = await at_desk([step for script, _ in courses for step in script])
+    for script, reason in courses:
+        assert ended(await desk.say("Hello")).reason == reason, script
 
 
 async def test_the_step_limit_ends_a_turn_with_an_honest_message(at_desk: OpenDesk) -> None:

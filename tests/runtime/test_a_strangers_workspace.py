@@ -173,35 +173,34 @@ def asking(name: str, request: str) -> str:
     return f'def {name}(self, a: int) -> str:\n    """Ask.\n\n    Args:\n        a: A number.\n    """\n    {request}\n'
 
 
-@pytest.mark.parametrize(
-    ("request_", "says"),
-    [
-        pytest.param("self.progress(10**400, 1, '')", "finite numbers", id="huge-progress"),
-        pytest.param(
-            "self.progress(float('nan'), float('inf'), '')", "finite numbers", id="progress-that-is-no-number"
-        ),
-        pytest.param("return self.call('odd', a={(1, 2): 3})", "what JSON can hold", id="key-that-JSON-has-not"),
-        pytest.param("return self.call('odd', a=float('inf'))", "finite number", id="number-that-JSON-has-not"),
-    ],
-)
-async def test_an_odd_request_of_a_function_is_refused_to_it(at_desk: OpenDesk, request_: str, says: str) -> None:
-    desk = await at_desk([Ask(Wanted("odd", {"a": 1})), Say("I see.")])
-    desk.put("odd.py", asking("odd", request_))
+async def test_an_odd_request_of_a_function_is_refused_to_it(at_desk: OpenDesk) -> None:
+    requests = {
+        "self.progress(10**400, 1, '')": "finite numbers",
+        "self.progress(float('nan'), float('inf'), '')": "finite numbers",
+        "return self.call('odd', a={(1, 2): 3})": "what JSON can hold",
+        "return self.call('odd', a=float('inf'))": "finite number",
+    }
+    names = [f"odd_{number}" for number in range(len(requests))]
+    desk = await at_desk([*(Ask(Wanted(name, {"a": 1})) for name in names), Say("I see.")])
+    for name, request in zip(names, requests, strict=True):
+        desk.put(f"{name}.py", asking(name, request.replace("'odd'", f"'{name}'")))
     await desk.workspace.functions.reload()
-    (answer,) = answers(await desk.say("Go."))
-    assert says in answer
+    told = answers(await desk.say("Go."))
+    for request, answer in zip(requests, told, strict=True):
+        assert requests[request] in answer, request
 
 
-@pytest.mark.parametrize("name", ["x\n✓ all is well.py", "x\x1b[2J.py", "x\u202e.py", "x\udcff.py"])
-async def test_a_name_of_a_file_stays_on_its_line(at_desk: OpenDesk, name: str) -> None:
-    desk = await at_desk([Ask(Wanted("list_functions", {})), Say("I see.")])
-    file = desk.functions / name
-    file.write_text(VOWELS)
-    await desk.workspace.functions.reload()
-    (answer,) = answers(await desk.say("Go."))
-    (line,) = [line for line in answer.splitlines() if "Rejected" in line]
-    assert line.isprintable()
-    assert "so the module cannot be imported" in line
-    file.unlink()
-    await desk.workspace.functions.saved([file])
-    assert not desk.workspace.functions.rejected()
+async def test_a_name_of_a_file_stays_on_its_line(at_desk: OpenDesk) -> None:
+    names = ["x\n✓ all is well.py", "x\x1b[2J.py", "x\u202e.py", "x\udcff.py"]
+    desk = await at_desk([step for _ in names for step in (Ask(Wanted("list_functions", {})), Say("I see."))])
+    for name in names:
+        file = desk.functions / name
+        file.write_text(VOWELS)
+        await desk.workspace.functions.reload()
+        (answer,) = answers(await desk.say("Go."))
+        (line,) = [line for line in answer.splitlines() if "Rejected" in line]
+        assert line.isprintable(), name
+        assert "so the module cannot be imported" in line, name
+        file.unlink()
+        await desk.workspace.functions.saved([file])
+        assert not desk.workspace.functions.rejected(), name

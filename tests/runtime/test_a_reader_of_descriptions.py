@@ -1,6 +1,7 @@
 """A reader sees the description of a function that the agent makes; its answer has consequences."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from agent_core.functions.service.judgment import Judgment
 from tests.conftest import OpenDesk
 from tests.grants.support import human
 from tests.kit import Ask, Fail, Say, Script, Wanted
-from tests.kit.desk import HOLLOW, SHIPPING, VOWELS, Desk, answers
+from tests.kit.desk import HOLLOW, SHIPPING, VOWELS, Desk, another, answers
 from tests.kit.play import reading
 from tests.kit.steps import Choose, Seen, Step
 
@@ -34,24 +35,19 @@ async def verdict_on(desk: Desk, name: str) -> Judgment:
     return details.verdict
 
 
-async def test_a_reader_that_agrees_is_on_record_with_its_cost(at_desk: OpenDesk) -> None:
+async def test_a_reader_that_agrees_saw_the_description_alone_and_is_on_record_with_its_cost(at_desk: OpenDesk) -> None:
     desk = await at_desk([CREATE, Say("Made.")], reader=reading("nothing", RIGHT))
-    assert "joined" in answers(await desk.say("Count vowels."))[0]
+    assert "joined" in answers(await desk.say("Count the letters of Eel."))[0]
     said = (await verdict_on(desk, "count_vowels")).document["reader"]
     agreed = [(row["call"], row["agreed"]) for row in said["calls"]]
     assert agreed == [("count_vowels('audio')", True), ("count_vowels('EEL')", True)]
     assert (said["reach"], said["model"], "error" in said) == ("nothing", "scripted", False)
     assert said["prompt_tokens"] > 0
     assert said["seconds"] > 0
-
-
-async def test_it_is_shown_the_description_and_neither_body_nor_results(at_desk: OpenDesk) -> None:
-    desk = await at_desk([CREATE, Say("Made.")])
-    await desk.say("Count vowels.")
     (shown,) = desk.model.readings
     assert "def count_vowels(text: str) -> int:" in shown.text
     assert '>>> count_vowels("queueing")' in shown.text
-    assert [part for part in ("sum(letter", "persona", "Count vowels.") if part in shown.text] == []
+    assert [part for part in ("sum(letter", "persona", "letters of Eel") if part in shown.text] == []
     assert "\n    5\n" not in shown.text
 
 
@@ -179,51 +175,33 @@ async def test_it_is_asked_what_the_examples_leave_open(at_desk: OpenDesk) -> No
     assert verdict.standing == "trial"
 
 
-def tired(_seen: Seen) -> Step:
-    return Fail(400, "this model is tired")
+async def test_a_reader_that_fails_or_cannot_tell_decides_nothing_and_is_on_record(at_desk: OpenDesk) -> None:
+    odd = {"vowels_3(7)": "0", "__import__('os').getcwd()": "'/'", "vowels_3(open('/etc/passwd').read())": "1"}
+    unreadable = "its answer could not be read"
+    said: list[tuple[Step | Choose, str]] = [
+        (Say("I would rather not."), unreadable),
+        (Ask(Wanted("describe_body", '{"reach": "net')), unreadable),
+        (Fail(400, "this model is tired"), "this model is tired"),
+        (reading("nothing", {**odd, "print('x') or vowels_3": "1"}), ""),
+        (Ask(Wanted("describe_body", {"reach": "anything", "calls": "none"})), ""),
+        (Ask(Wanted("describe_body", {"reach": 7, "calls": [{"call": 1}], "results": {"a": 1}})), ""),
+        (Ask(Wanted("describe_body", {})), ""),
+    ]
 
+    def answer(seen: Seen) -> Step:
+        (number,) = {int(found) for found in re.findall(r"def vowels_(\d)", seen.text)}
+        step = said[number][0]
+        return step(seen) if callable(step) else step
 
-FAILURES: list[Any] = [
-    pytest.param(Say("I would rather not."), "its answer could not be read", id="prose"),
-    pytest.param(Ask(Wanted("describe_body", '{"reach": "net')), "its answer could not be read", id="cut-off"),
-    pytest.param(tired, "this model is tired", id="refused"),
-]
-
-
-@pytest.mark.parametrize(("step", "says"), FAILURES)
-async def test_a_reader_that_fails_blocks_nothing_and_is_on_record(
-    at_desk: OpenDesk, step: Step | Choose, says: str
-) -> None:
-    desk = await at_desk([CREATE, Say("Made.")], reader=step)
-    assert "joined" in answers(await desk.say("Count vowels."))[0]
-    assert says in (await verdict_on(desk, "count_vowels")).document["reader"]["error"]
-
-
-ODD: list[Any] = [
-    pytest.param({"reach": "anything", "calls": "none"}, id="no-such-reach"),
-    pytest.param({"reach": 7, "calls": [{"call": 1}], "results": {"a": 1}}, id="no-texts"),
-    pytest.param({}, id="nothing"),
-]
-
-
-@pytest.mark.parametrize("answer", ODD)
-async def test_what_it_cannot_tell_decides_nothing(at_desk: OpenDesk, answer: dict[str, object]) -> None:
-    desk = await at_desk([CREATE, Say("Made.")], reader=Ask(Wanted("describe_body", answer)))
-    assert "joined" in answers(await desk.say("Count vowels."))[0]
-    said = (await verdict_on(desk, "count_vowels")).document["reader"]
-    assert (said["reach"], said["calls"]) == ("unknown", [])
-
-
-async def test_calls_that_do_not_fit_the_function_are_left_out(at_desk: OpenDesk) -> None:
-    odd = {
-        "count_vowels(7)": "0",
-        "__import__('os').getcwd()": "'/'",
-        "count_vowels(open('/etc/passwd').read())": "1",
-        "print('x') or count_vowels": "1",
-    }
-    desk = await at_desk([CREATE, Say("Made.")], reader=reading("nothing", odd))
-    assert "joined" in answers(await desk.say("Count vowels."))[0]
-    assert (await verdict_on(desk, "count_vowels")).document["reader"]["calls"] == []
+    names = [f"vowels_{number}" for number in range(len(said))]
+    codes = [{"function_name": name, "function_code_with_docstring": another(name)} for name in names]
+    script = [step for code in codes for step in (Ask(Wanted("create_function", code)), Say("Made."))]
+    desk = await at_desk(script, reader=answer)
+    for name, (_, error) in zip(names, said, strict=True):
+        assert "joined" in answers(await desk.say("Count vowels."))[0], name
+        found = (await verdict_on(desk, name)).document["reader"]
+        assert error in found.get("error", ""), name
+        assert error or (found["reach"], found["calls"]) == ("nothing" if name == names[3] else "unknown", []), name
 
 
 def constrained_step(name: str, **arguments: object) -> Say:

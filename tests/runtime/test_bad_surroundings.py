@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent_core.base.clock import Clock
-from agent_core.base.errors import AgentBusy, KnapperError, WorkspaceError
+from agent_core.base.errors import KnapperError, WorkspaceError
 from agent_core.base.messages import User
 from agent_core.storage import SUMMARY, open_store
 from agent_core.workspace.workspace import Workspace
@@ -41,23 +41,6 @@ async def test_two_agents_of_one_workspace_keep_their_conversations_apart(tmp_pa
             assert [event async for event in first.turn("To the first")]
             assert [event async for event in second.turn("To the second")]
             assert [each.text for each in await second.history() if isinstance(each, User)] == ["To the second"]
-
-
-async def test_the_same_agent_twice_in_one_process_is_refused(tmp_path: Path) -> None:
-    async with Workspace.open(tmp_path) as workspace:
-        agent = await workspace.agent()
-        with pytest.raises(AgentBusy):
-            await workspace.agent()
-        assert agent.name == "main"
-
-
-async def test_the_conversation_goes_on_at_the_next_start(tmp_path: Path) -> None:
-    with running([Say("Hello Ada."), Say("You are Ada.")]) as model:
-        async with desk(tmp_path, model) as first:
-            await first.say("I am Ada.")
-        async with desk(tmp_path, model) as second:
-            assert ended(await second.say("Who am I?")).reply == "You are Ada."
-        assert "I am Ada." in model.requests[-1].text
 
 
 async def test_a_corrupt_state_file_is_put_aside_and_functions_still_load(tmp_path: Path) -> None:
@@ -102,13 +85,6 @@ async def test_a_pending_candidate_survives_a_restart(tmp_path: Path) -> None:
         assert not (await workspace.functions.create("count_vowels", flawed)).admitted
     async with Workspace.open(tmp_path) as workspace:
         assert (await workspace.functions.confirm("count_vowels")).admitted
-
-
-@pytest.mark.parametrize("path", ["", "no/such"])
-async def test_every_error_of_the_program_has_one_root(tmp_path: Path, path: str) -> None:
-    with pytest.raises(KnapperError):
-        async with Workspace.open(tmp_path / path, flags={"model.no_such": 1}):
-            raise AssertionError
 
 
 async def test_what_a_request_showed_can_be_told_from_storage(tmp_path: Path) -> None:

@@ -104,22 +104,13 @@ async def test_a_wrong_prediction_can_be_given_up_for_what_came_back_which_is_sa
     assert not any(call in text for call in calls)
 
 
-@pytest.mark.parametrize("expected", [None, [], ["5"] * 7])
-async def test_anything_but_one_result_for_each_call_is_asked_again(
-    at_desk: OpenDesk, expected: list[str] | None
-) -> None:
-    given = {} if expected is None else {"expected": expected}
-    answer = Ask(Wanted("confirm_function", {"function_name": "shipping", **given}))
-    desk = await at_desk([create(SHIPPING), answer, predict(right), Say("Made.")])
-    (question, again, joined), _text = await made(desk)
-    assert ASKED.findall(again) == ASKED.findall(question)
-    assert "joined" in joined
-
-
-async def test_an_empty_text_is_no_result(at_desk: OpenDesk) -> None:
-    desk = await at_desk([create(SHIPPING), predict(lambda _call: " "), predict(right), Say("Made.")])
-    (question, again, joined), _text = await made(desk)
-    assert ASKED.findall(again) == ASKED.findall(question)
+async def test_anything_but_one_result_for_each_call_is_asked_again(at_desk: OpenDesk) -> None:
+    confirm = {"function_name": "shipping"}
+    odd = [Ask(Wanted("confirm_function", {**confirm, **given})) for given in ({}, {"expected": ["5"] * 7})]
+    script: Script = [create(SHIPPING), *odd, predict(lambda _call: " "), predict(right), Say("Made.")]
+    desk = await at_desk(script)
+    (question, *again, joined), _text = await made(desk)
+    assert [ASKED.findall(each) for each in again] == [ASKED.findall(question)] * 3
     assert "joined" in joined
 
 

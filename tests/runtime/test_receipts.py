@@ -56,12 +56,6 @@ def test_a_turn_that_did_nothing_says_so_whatever_its_reply_says(tmp_path: Path)
     assert (end["made"], end["receipt"]) == ({}, NOTHING)
 
 
-def test_functions_that_a_turn_grew_are_in_its_receipt(place: str, tmp_path: Path) -> None:
-    with scripted([growing(), Say("Two.")]) as model:
-        end = turn(tmp_path, model)
-    assert (end["made"], end["receipt"]) == (GROWN, "created vowels_of, vowels_in")
-
-
 @pytest.mark.parametrize("by", ["itself", "a helper"])
 def test_files_and_addresses_are_in_it_and_what_was_refused(place: str, tmp_path: Path, by: str) -> None:
     script = [reporting(place)] if by == "itself" else helping(place)

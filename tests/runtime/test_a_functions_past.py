@@ -1,7 +1,5 @@
 """A model uses a function's history in a turn: inspect, roll back, add an example, settle a candidate."""
 
-import pytest
-
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Expect, Say, Wanted, contains
 from tests.kit.desk import VOWELS, Desk, answers, ended
@@ -48,33 +46,19 @@ async def test_where_no_other_text_was_there_no_way_back_is_offered(at_desk: Ope
     assert told.splitlines()[-1] == "There is no other text of it to go back to."
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments", "says"),
-    [
-        pytest.param(
-            "rollback_function", {**NAME, "version": "7"}, "has no version `7`. Its versions: 1 (", id="no-version"
-        ),
-        pytest.param("rollback_function", NAME, "no version before the current one", id="nothing-before"),
-        pytest.param("function_history", {"function_name": "no_such"}, "There is no function", id="no-function"),
-        pytest.param(
-            "add_example",
-            {**NAME, "call": 'count_vowels("aha")', "expected": "3"},
-            "it returned `2`",
-            id="does-not-hold",
-        ),
-        pytest.param(
-            "add_example",
-            {**NAME, "call": 'count_vowels("aha")', "expected": "2"},
-            '`count_vowels` keeps the example `count_vowels("aha")` now, in functions/grown.py',
-            id="holds",
-        ),
-    ],
-)
-async def test_what_is_asked_of_a_functions_past_is_answered_with_what_there_is(
-    at_desk: OpenDesk, name: str, arguments: dict[str, str], says: str
-) -> None:
-    (_, answer), _ = await ask(at_desk, CREATE, Ask(Wanted(name, arguments)))
-    assert says in answer
+async def test_what_is_asked_of_a_functions_past_is_answered_with_what_there_is(at_desk: OpenDesk) -> None:
+    example = 'count_vowels("aha")'
+    keeps = f"`count_vowels` keeps the example `{example}` now, in functions/grown.py"
+    asked: list[tuple[str, dict[str, str], str]] = [
+        ("rollback_function", {**NAME, "version": "7"}, "has no version `7`. Its versions: 1 ("),
+        ("rollback_function", NAME, "no version before the current one"),
+        ("function_history", {"function_name": "no_such"}, "There is no function"),
+        ("add_example", {**NAME, "call": example, "expected": "3"}, "it returned `2`"),
+        ("add_example", {**NAME, "call": example, "expected": "2"}, keeps),
+    ]
+    calls = [Ask(Wanted(name, arguments)) for name, arguments, _ in asked]
+    (_, *told), _ = await ask(at_desk, CREATE, *calls)
+    assert [says in answer for (_, _, says), answer in zip(asked, told, strict=True)] == [True] * 5, told
 
 
 async def test_a_change_that_drops_an_example_is_told_what_and_goes_once_a_reason_is_given(at_desk: OpenDesk) -> None:

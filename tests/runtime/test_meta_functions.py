@@ -1,0 +1,110 @@
+"""How the model inspects, proves, selects and reverts its functions; each result says what to do next."""
+
+from tests.conftest import OpenDesk
+from tests.kit import Ask, Repeat, Say, Wanted
+from tests.kit.desk import VOWELS, Desk, another, answers
+
+
+async def ask(at_desk: OpenDesk, *calls: Wanted, files: dict[str, str] | None = None) -> tuple[list[str], Desk]:
+    """Return the results of some calls, each made in a separate step."""
+    desk = await at_desk([*(Ask(call) for call in calls), Repeat(Say("Done."))])
+    for name, text in (files or {"letters.py": VOWELS}).items():
+        desk.put(name, text)
+    await desk.workspace.functions.reload()
+    return answers(await desk.say("Go.")), desk
+
+
+USER_OF_VOWELS = '''\
+from functions.letters import count_vowels
+
+
+def has_vowels(text: str) -> bool:
+    """Tell whether a text has vowels.
+
+    Args:
+        text: The text.
+    """
+    return count_vowels(text) > 0
+'''
+
+
+async def test_each_meta_function_answers_in_a_text_for_a_model(at_desk: OpenDesk) -> None:
+    of_vowels: dict[str, object] = {"function_name": "count_vowels"}
+    rows: list[tuple[str, dict[str, object], str]] = [
+        ("list_functions", {}, "- count_vowels (letters, trial, computes only): Count the"),
+        ("list_functions", {"pattern": "nothing"}, "No function serves this"),
+        ("introspect_function", of_vowels, "def count_vowels"),
+        ("test_function", of_vowels, "2 of 2 examples hold"),
+        ("test_function", {**of_vowels, "arguments": {"text": "aha"}}, "returned in"),
+        ("add_function", of_vowels, "always be shown"),
+        ("remove_function", of_vowels, "still exists"),
+        ("reload_functions", {}, "Nothing changed"),
+        ("confirm_function", of_vowels, "No candidate named"),
+        ("introspect_function", {"function_name": "no_such"}, "There is no function"),
+        ("delete_function", {"function_name": "no_such"}, "There is no function"),
+        ("create_function", {**of_vowels, "function_code_with_docstring": VOWELS}, "exists already"),
+        ("add_function", of_vowels, "always be shown"),
+    ]
+    told, desk = await ask(at_desk, *(Wanted(name, arguments) for name, arguments, _ in rows))
+    for (name, arguments, says), answer in zip(rows, told, strict=True):
+        assert says in answer, (name, arguments)
+    assert desk.agent.own_set == frozenset({"count_vowels"})
+
+
+async def test_a_function_that_others_use_is_not_deleted_and_they_are_named(at_desk: OpenDesk) -> None:
+    files = {"letters.py": VOWELS, "more.py": USER_OF_VOWELS}
+    (answer,), desk = await ask(at_desk, Wanted("delete_function", {"function_name": "count_vowels"}), files=files)
+    assert "has_vowels" in answer
+    assert "count_vowels" in desk.workspace.functions.names()
+
+
+async def test_an_edit_that_finds_its_text_twice_shows_the_source_and_changes_nothing(at_desk: OpenDesk) -> None:
+    edit = {"function_name": "count_vowels", "old_text": "count_vowels", "new_text": "x"}
+    (answer,), desk = await ask(at_desk, Wanted("edit_function", edit))
+    assert "is in it 3 times" in answer
+    assert (desk.functions / "letters.py").read_text() == VOWELS
+
+
+async def test_a_function_is_replaced_in_its_place_and_the_new_one_is_called(at_desk: OpenDesk) -> None:
+    better = (
+        VOWELS.replace('"aeiou"', '"aeiouäöü"').replace("    5\n", "    5\n").replace("e, i, o or u", "e, i, o, u or ü")
+    )
+    replace = {"function_name": "count_vowels", "code": better}
+    call = Wanted("count_vowels", {"text": "grün"})
+    (changed, value), _ = await ask(at_desk, Wanted("replace_function", replace), call)
+    assert "was changed in functions/letters.py" in changed
+    assert value == "1"
+
+
+async def test_a_refused_edit_keeps_the_function_as_it_was(at_desk: OpenDesk) -> None:
+    edit = {"function_name": "count_vowels", "old_text": "return sum(", "new_text": "return 1 + sum("}
+    (refused, value), _ = await ask(at_desk, Wanted("edit_function", edit), Wanted("count_vowels", {"text": "aha"}))
+    assert "is not changed yet" in refused
+    assert "replace_function" in refused
+    assert value == "2"
+
+
+async def test_names_of_modules_and_functions_that_cannot_be_are_refused(at_desk: OpenDesk) -> None:
+    refused = [("count_more", module) for module in ("../x", "a/b", ".hidden", "class", "web.")]
+    refused += [(name, "letters") for name in ("create_function", "class", "print", "with-dash", "naïve", "x" * 65)]
+    calls = [
+        Wanted("create_function", {"function_name": name, "module_name": module, "function_code_with_docstring": code})
+        for name, module in refused
+        for code in [VOWELS.replace("count_vowels", name)]
+    ]
+    named = {"function_name": "count_more", "module_name": "x.py"}  # as its file
+    made = Wanted("create_function", {**named, "function_code_with_docstring": another("count_more")})
+    told, desk = await ask(at_desk, *calls, made)
+    for call, answer in zip(refused, told[:-1], strict=True):
+        assert "was not made" in answer, call
+    assert sorted(path.name for path in desk.functions.rglob("*.py")) == ["letters.py", "x.py"]
+    assert sorted(desk.workspace.functions.names()) == ["count_more", "count_vowels"]
+
+
+async def test_what_cannot_be_confirmed_is_told_what_else_is_in_the_way(at_desk: OpenDesk) -> None:
+    create = {"function_name": "hollow", "function_code_with_docstring": "def hollow(x: int) -> int:\n    pass\n"}
+    confirm = Wanted("confirm_function", {"function_name": "hollow"})
+    (_, answer), desk = await ask(at_desk, Wanted("create_function", create), confirm)
+    assert "cannot be confirmed" in answer
+    assert "You sent the same code" not in answer
+    assert desk.workspace.functions.names() == ["count_vowels"]
