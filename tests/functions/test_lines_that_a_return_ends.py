@@ -34,7 +34,7 @@ async def test_errors_listings_blame_and_needs_have_the_lines_of_python(here: Ro
     here.letters.write_bytes(RETURNS.replace("text.nothing", 'open("x")').encode())
     await here.shop.saved([here.letters])
     snapshot = here.shop.registry.snapshot()
-    assert _granting_lines(snapshot.functions["count_vowels"], snapshot) == ((17, 'open("x")'),)
+    assert _granting_lines(snapshot.functions["count_vowels"], snapshot, ()) == ((17, 'open("x")'),)
 
 
 async def test_every_difference_has_the_lines_of_python() -> None:

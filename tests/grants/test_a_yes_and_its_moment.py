@@ -52,7 +52,7 @@ async def now(here: Room, name: str = "weather") -> Grants:
 async def test_what_is_revoked_before_a_yes_is_written_down_does_not_come_back_with_it(here: Room) -> None:
     await here.save(WIDER, here.root / "functions" / "sky.py")
     await here.shop.grants.grant("weather", Grants(network=(ONE,)))
-    plan = await here.shop.grants._plan("weather", Grants(network=(OTHER,)), AGENT, "")
+    plan = await here.shop.grants._plan("weather", Grants(network=(OTHER,)), "")
     await here.shop.grants.revoke("weather", Grants(network=(ONE,)))
     await here.shop.make(plan, AGENT)
     entry = (await here.shop.granting.book.entries())["weather"].grants
