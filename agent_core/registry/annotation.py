@@ -245,17 +245,11 @@ class Converter:
 _SUBSCRIPTED: dict[str, Callable[[Converter, list[ast.expr]], Schema]] = {
     "union": Converter.union,
     "optional": lambda converter, arguments: converter.union([*arguments, ast.Constant(None)]),
-    "literal": lambda converter, arguments: enumeration(
-        [value for node in arguments for value in converter.literals(node)]
-    ),
+    "literal": Converter._read_literal,
     "annotated": Converter._read_annotated,
     "wrapper": lambda converter, arguments: converter.convert(arguments[0]),
     "array": Converter._read_array,
-    "set": lambda converter, arguments: {
-        "type": "array",
-        "items": converter.convert(arguments[0]),
-        "uniqueItems": True,
-    },
+    "set": lambda converter, arguments: {**Converter._read_array(converter, arguments), "uniqueItems": True},
     "tuple": Converter._read_tuple,
     "mapping": Converter._read_mapping,
 }
