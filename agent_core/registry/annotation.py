@@ -191,8 +191,10 @@ class Converter:
             raise reason
         return schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
 
-    def literals(self, node: ast.expr) -> list[Any]:  # Any: scalars of JSON
-        """Return the values of one argument of `Literal[…]`, which may be an alias of others or a member."""
+    def _read_literal(self, arguments: list[ast.expr]) -> Schema:
+        return enumeration([value for node in arguments for value in self._literal_values(node)])
+
+    def _literal_values(self, node: ast.expr) -> list[Any]:  # Any: scalars of JSON
         scope, origin = self.scope.resolve(node)
         if isinstance(node, ast.Subscript) or origin.removeprefix(".") in scope.values:
             nested = self.convert(node)
@@ -242,12 +244,12 @@ class Converter:
 # The converter for the arguments of each kind of generic type.
 _SUBSCRIPTED: dict[str, Callable[[Converter, list[ast.expr]], Schema]] = {
     "union": Converter.union,
-    "optional": lambda types, arguments: types.union([*arguments, ast.Constant(None)]),
-    "literal": lambda types, arguments: enumeration([value for node in arguments for value in types.literals(node)]),
+    "optional": lambda converter, arguments: converter.union([*arguments, ast.Constant(None)]),
+    "literal": Converter._read_literal,
     "annotated": Converter._read_annotated,
-    "wrapper": lambda types, arguments: types.convert(arguments[0]),
+    "wrapper": lambda converter, arguments: converter.convert(arguments[0]),
     "array": Converter._read_array,
-    "set": lambda types, arguments: {"type": "array", "items": types.convert(arguments[0]), "uniqueItems": True},
+    "set": lambda converter, arguments: {**Converter._read_array(converter, arguments), "uniqueItems": True},
     "tuple": Converter._read_tuple,
     "mapping": Converter._read_mapping,
 }
@@ -295,23 +297,23 @@ class Field:
     scope: Scope = field(default_factory=Scope)
 
 
-def schema_of(node: ast.ClassDef, types: Converter) -> Schema:
-    """Return the schema of a class that is defined in the module of `types.scope`.
+def schema_of(node: ast.ClassDef, converter: Converter) -> Schema:
+    """Return the schema of a class that is defined in the module of `converter.scope`.
 
     Raises:
         Unresolved: its fields or members are not written out.
     """
-    members = enum_members(node, types.scope)
+    members = enum_members(node, converter.scope)
     if members is not None:
         return enumeration(list(members.values()))
-    if is_model(node, types.scope):
-        return _schema_of_model(node, types)
+    if is_model(node, converter.scope):
+        return _schema_of_model(node, converter)
     match node.bases:
-        case [ast.Subscript(value=base, slice=root)] if types.scope.origin(base) in typenames.ROOT_MODEL:
+        case [ast.Subscript(value=base, slice=root)] if converter.scope.origin(base) in typenames.ROOT_MODEL:
             summary = docstring.read(ast.get_docstring(node)).text.split("\n\n", 1)[0]
-            return {**types.convert(root), **({"description": summary} if summary else {})}
-    fields = _fields(node, types.scope, seen=())
-    return _object(node, fields, types) | {"additionalProperties": False}
+            return {**converter.convert(root), **({"description": summary} if summary else {})}
+    fields = _fields(node, converter.scope, seen=())
+    return _object(node, fields, converter) | {"additionalProperties": False}
 
 
 def of_call(name: str, call: ast.Call, scope: Scope) -> ast.ClassDef | None:
@@ -337,12 +339,12 @@ def of_call(name: str, call: ast.Call, scope: Scope) -> ast.ClassDef | None:
     return ast.ClassDef(name=name, bases=[call.func], keywords=call.keywords, body=body, decorator_list=[])
 
 
-def _object(node: ast.ClassDef, fields: dict[str, Field], types: Converter) -> Schema:
+def _object(node: ast.ClassDef, fields: dict[str, Field], converter: Converter) -> Schema:
     described = docstring.read(ast.get_docstring(node))
     properties: Schema = {}
     for name, each in fields.items():
-        with types.within(each.scope):
-            schema = types.convert(each.annotation)
+        with converter.within(each.scope):
+            schema = converter.convert(each.annotation)
         if each.call is not None:
             schema = limit(schema, each.call, each.scope)
         words = described.parameters.get(name, "")
@@ -374,10 +376,10 @@ def _class(scope: Scope, origin: str) -> ast.ClassDef | None:
     return scope.classes.get(origin[1:]) if origin.startswith(".") else None
 
 
-def _schema_of_model(node: ast.ClassDef, types: Converter) -> Schema:
+def _schema_of_model(node: ast.ClassDef, converter: Converter) -> Schema:
     fields: dict[str, Field] = {}
     config: dict[str, Any] = {}
-    for model, scope in _lineage(node, types.scope, ()):
+    for model, scope in _lineage(node, converter.scope, ()):
         config |= _config(model, scope)
         fields |= dict(_model_fields(model, scope))
     generate: Callable[[str], str] = str
@@ -393,7 +395,7 @@ def _schema_of_model(node: ast.ClassDef, types: Converter) -> Schema:
         by_key[alias or generate(name)] = each
     extra = {"forbid": {"additionalProperties": False}, "allow": {"additionalProperties": True}}
     title = {"title": config["title"]} if isinstance(config.get("title"), str) else {}
-    return _object(node, by_key, types) | extra.get(str(config.get("extra")), {}) | title
+    return _object(node, by_key, converter) | extra.get(str(config.get("extra")), {}) | title
 
 
 def _lineage(node: ast.ClassDef, scope: Scope, seen: tuple[ast.ClassDef, ...]) -> Iterator[tuple[ast.ClassDef, Scope]]:
