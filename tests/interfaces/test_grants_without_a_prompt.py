@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.grants.support import READS
 from tests.interfaces.asking import CALL, DONE, REFUSED, agree, home, made, weather
 from tests.interfaces.support import flags
-from tests.kit import Ask, Expect, Wanted, contains, scripted
+from tests.kit import Ask, Expect, Say, Wanted, contains, scripted
 from tests.kit.program import knapper
 from tests.kit.terminal import CTRL_C, Terminal, terminal
 
