@@ -104,7 +104,9 @@ AHEAD = (("y", 1), ("o", 1), ("y\n", 2), ("yes\no\n", 3))  # and how many turns 
 def test_a_dumb_terminal_is_answered_with_a_line_and_nothing_typed_ahead_grants(tmp_path: Path, place: str) -> None:
     slow = made(place, text="One moment please. " * 4, pause_s=0.05)
     told = Expect(DONE, contains("They say: “ask me tomorrow”."))
-    ahead_of_it: list[Ask | Say] = [step for _, turns in AHEAD for step in (slow, *[DONE] * (turns + 1))]
+    ahead_of_it: list[Ask | Say] = []
+    for _, turns in AHEAD:
+        ahead_of_it += [slow, *[DONE] * (turns + 1)]
     dumb = {"TERM": "dumb", **home(tmp_path)}
     with (
         scripted([made(place), told, DONE, *ahead_of_it, made(place), DONE, DONE]) as model,
