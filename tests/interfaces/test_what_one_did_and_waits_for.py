@@ -82,7 +82,7 @@ def test_what_was_typed_is_listed_on_one_line_without_what_goes_along(tmp_path: 
         screen.wait_for("removed from the context: two lines")
     with prompt([], tmp_path, columns=110) as (screen, _):
         screen.wait_for("you wrote 3 messages, the last: and @long.md")
-        screen.do("/agents", "4 turns, 1 no longer in the context")
+        screen.do("/agents", "3 turns, 1 no longer in the context")
         screen.wait(lambda: not any("\\n" in line for line in screen.screen()), "no literal line break")
     (row,) = json.loads(knapper("agents", "list", "--json", cwd=tmp_path).stdout)["agents"]
     assert (row["turns"], row["hidden_turns"]) == (4, 1)
