@@ -33,8 +33,7 @@ def human_of(root: Path) -> str:
 
 def test_what_the_model_chooses_is_kept_shown_and_undone_when_a_conversation_ends(asking: Path) -> None:
     script: Script = [Say("Fine."), Expect(Say("1"), asked(SAID)), Say("Hi."), Say("Fine.")]
-    script.append(Expect(Say("1"), asked(LATER)))
-    with prompt(script, asking, columns=110) as (screen, _):
+    with prompt([*script, Expect(Say("1"), asked(LATER))], asking, columns=110) as (screen, _):
         screen.do(SAID, "1 step")
         screen.do("/new", "✓ kept in memory: My best friend is Alya.", "A new conversation.")
         assert human_of(asking) == "My best friend is Alya."

@@ -131,8 +131,7 @@ def test_where_nobody_sits_at_a_debugger_what_is_seen_is_told(tmp_path: Path) ->
 def test_a_breakpoint_that_the_agent_sets_is_a_record_that_it_reads(tmp_path: Path) -> None:
     place = {"function_name": "scale", "line": LOOP_LINE, "condition": "number == 3", "expressions": ["total * 2"]}
     read = Expect(Ask(Wanted("trace_function", TRACED)), contains("hit 1: total * 2 = 60"))
-    script: Script = [Ask(create(SCALE, "scale")), Say("Made."), Ask(Wanted("debugger", place)), Ask(CALL), read]
-    script.append(Expect(DONE, contains("last  total = 30")))
-    with scripted(script) as model:
+    made: Script = [Ask(create(SCALE, "scale")), Say("Made."), Ask(Wanted("debugger", place)), Ask(CALL), read]
+    with scripted([*made, Expect(DONE, contains("last  total = 30"))]) as model:
         done = knapper("run", *flags(model), cwd=tmp_path, given="make it\nlook into it\n")
     assert (done.returncode, done.stdout) == (0, "Made.\nDone.\n"), done.stderr

@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.grants.support import READS
 from tests.interfaces.asking import CALL, DONE, REFUSED, agree, home, made, weather
 from tests.interfaces.support import flags
-from tests.kit import Ask, Expect, Script, Wanted, contains, scripted
+from tests.kit import Ask, Expect, Say, Wanted, contains, scripted
 from tests.kit.program import knapper
 from tests.kit.terminal import CTRL_C, Terminal, terminal
 
@@ -103,12 +103,13 @@ AHEAD = (("y", 1), ("o", 1), ("y\n", 2), ("yes\no\n", 3))  # and how many turns 
 
 def test_a_dumb_terminal_is_answered_with_a_line_and_nothing_typed_ahead_grants(tmp_path: Path, place: str) -> None:
     slow = made(place, text="One moment please. " * 4, pause_s=0.05)
-    script: Script = [made(place), Expect(DONE, contains("They say: “ask me tomorrow”.")), DONE]
+    told = Expect(DONE, contains("They say: “ask me tomorrow”."))
+    ahead_of_it: list[Ask | Say] = []
     for _, turns in AHEAD:
-        script += [slow, *REFUSED, *[DONE] * (turns - 1)]
+        ahead_of_it += [slow, *[DONE] * (turns + 1)]
     dumb = {"TERM": "dumb", **home(tmp_path)}
     with (
-        scripted([*script, made(place), DONE, DONE]) as model,
+        scripted([made(place), told, DONE, *ahead_of_it, made(place), DONE, DONE]) as model,
         terminal("run", *flags(model), cwd=tmp_path, environment=dumb, rows=60) as screen,
     ):
         screen.wait_for("/help lists")

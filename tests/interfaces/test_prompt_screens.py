@@ -74,8 +74,12 @@ def test_what_was_printed_never_changes_and_neither_a_resize_nor_a_slow_terminal
     seen: list[list[str]] = []
     code = "".join(f"value_{n} = {n}\n" for n in range(60))
     words = " ".join(f"word{n}" for n in range(400))
-    script: Script = [Say(REPLY * 3, pause_s=0.004), Say(f"```python\n{code}```\nSo far.", pause_s=0.01)]
-    script += [Say(f"{words}\n\nEnd.", pause_s=0.001), Expect(Say("Heard."), contains("patience"))]
+    script: Script = [
+        Say(REPLY * 3, pause_s=0.004),
+        Say(f"```python\n{code}```\nSo far.", pause_s=0.01),
+        Say(f"{words}\n\nEnd.", pause_s=0.001),
+        Expect(Say("Heard."), contains("patience")),
+    ]
     with prompt(script, tmp_path) as (screen, _):
         screen.line("go")
         while not seen or "∙ 1 step" not in "".join(seen[-1]):

@@ -46,8 +46,13 @@ def test_a_no_has_many_forms_and_is_told_to_the_model(tmp_path: Path, place: str
     word = Expect(DONE, contains("They say: “only for Norway”.\nChange it as they say"))
     script: Script = [
         *[made(place, reason="to say if it rains"), *REFUSED],
-        *[made(place), told, Expect(DONE, contains("has said no to this in this turn")), DONE],
-        *[made(place), word, DONE],
+        made(place),
+        told,
+        Expect(DONE, contains("has said no to this in this turn")),
+        DONE,
+        made(place),
+        word,
+        DONE,
         *[made(place), *said_no] * 2,
     ]
     with prompt(script, tmp_path, environment=home(tmp_path)) as (screen, _):
@@ -122,8 +127,8 @@ def test_what_is_no_answer_is_explained(tmp_path: Path, place: str) -> None:
 def test_a_yes_is_kept_serves_every_later_call_and_is_taken_back(tmp_path: Path, place: str) -> None:
     rains = Expect(Ask(CALL), contains("rain in Oslo"))
     loud = Expect(Say("As it was."), contains("RAIN IN OSLO"))
-    script: Script = [made(place), Ask(CALL), rains, DONE, Ask(CALL), loud]
-    script += [Ask(CALL, Wanted("weather", {"city": "Rome"})), DONE]
+    both = Ask(CALL, Wanted("weather", {"city": "Rome"}))
+    script: Script = [made(place), Ask(CALL), rains, DONE, Ask(CALL), loud, both, DONE]
     with prompt(script, tmp_path, environment=home(tmp_path)) as (screen, _):
         with turn(screen, "→ yes, kept in functions/grants.toml"):
             press(screen, "y")

@@ -107,7 +107,7 @@ def test_a_question_takes_at_most_eight_rows_and_seven_with_its_answer(folder: P
     for name, said in (("host", "self.fetch(city).text()"), ("file", "open(city).read()")):
         text = weather(place).replace("weather(", f"{name}(").replace("what the weather is", f"what the {name} has")
         (folder / "functions" / f"{name}.py").write_text(re.sub(r"self\.fetch\(.*", said, text))
-    script: Script = [made(place, reason="it was asked for " * 20), DONE]
+    script: list[Ask | Say] = [made(place, reason="it was asked for " * 20), DONE]
     for name, city in (("host", f"http://{place}/Oslo"), ("file", str(outside))):
         script += [Ask(Wanted(name, {"city": city})), DONE]
     with prompt(script, folder, columns=120, environment=home(folder)) as (screen, _):

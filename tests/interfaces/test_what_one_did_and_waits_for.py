@@ -40,14 +40,24 @@ def test_while_old_messages_are_summarized_the_screen_says_so_and_then_all_messa
         screen.wait_for("/help lists")
         number, is_told = talked_until_summarized(screen)
         assert is_told
+        assert leave(screen) == 0
+    (row,) = json.loads(knapper("agents", "list", "--json", cwd=tmp_path).stdout)["agents"]
+    assert row["turns"] == number
+    with prompt([], tmp_path) as (screen, _):
+        screen.wait_for(f"the conversation continues: you wrote {number} messages, the last: the weather of day")
+
+
+def test_a_summary_on_request_says_what_is_waited_for(tmp_path: Path) -> None:
+    with (
+        scripted([Repeat(Say(WORDS))], summary=SLOWLY) as model,
+        terminal("run", *flags(model), cwd=tmp_path, environment=SMALL) as screen,
+    ):
+        screen.wait_for("/help lists")
+        for number in range(1, 8):
+            screen.do(f"the weather of day {number}?", "∙ 1 step")
         screen.do("/summarize", WAIT, "A summary stands for")
         screen.do("go on", "∙ 1 step")
         assert "oldest messages of this conversation are out of your sight" in model.requests[-1].text
-        assert leave(screen) == 0
-    (row,) = json.loads(knapper("agents", "list", "--json", cwd=tmp_path).stdout)["agents"]
-    assert row["turns"] == number + 1
-    with prompt([], tmp_path) as (screen, _):
-        screen.wait_for(f"the conversation continues: you wrote {number + 1} messages, the last: go on")
 
 
 def test_what_was_typed_is_listed_on_one_line_without_what_goes_along(tmp_path: Path) -> None:
@@ -72,7 +82,7 @@ def test_what_was_typed_is_listed_on_one_line_without_what_goes_along(tmp_path: 
         screen.wait_for("removed from the context: two lines")
     with prompt([], tmp_path, columns=110) as (screen, _):
         screen.wait_for("you wrote 3 messages, the last: and @long.md")
-        screen.do("/agents", "4 turns, 1 no longer in the context")
+        screen.do("/agents", "3 turns, 1 no longer in the context")
         screen.wait(lambda: not any("\\n" in line for line in screen.screen()), "no literal line break")
     (row,) = json.loads(knapper("agents", "list", "--json", cwd=tmp_path).stdout)["agents"]
     assert (row["turns"], row["hidden_turns"]) == (4, 1)
