@@ -202,7 +202,7 @@ async def test_the_state_agrees_with_what_was_answered_after_kills_at_any_instan
     chance = random.Random(os.getpid())
     counting = Repeat(Ask(Wanted("count", {"name": "ada"})))
     with scripted([counting]) as model:
-        for _ in range(4):
+        for _ in range(6):
             kill_at_work(Worker(take_turns, f"{folder}|{model.base_url}|"), chance.uniform(1, 2))
     async with Workspace.open(folder, flags={"model.base_url": "http://127.0.0.1:9/v1"}) as workspace:
         agent = await workspace.agent()

@@ -160,7 +160,11 @@ def test_a_stub_is_refused_by_both_strict_policies_and_a_human_is_warned() -> No
     strict: tuple[Policy, ...] = ("agent", "import")
     for policy in strict:
         assert codes(on_text("def f(a, b):\n    pass\n", policy=policy)) >= {"placeholder"}
-    for body, policy, warned in (("pass", "human", "placeholder"), ("return a + 1", "import", "dead-parameter")):
+    warns: dict[Policy, tuple[str, str]] = {
+        "human": ("pass", "placeholder"),
+        "import": ("return a + 1", "dead-parameter"),
+    }
+    for policy, (body, warned) in warns.items():
         draft = on_text(function(body), policy=policy)
         assert (codes(draft), warnings(draft)) == (set(), {warned})
 
