@@ -42,8 +42,10 @@ NO_SOURCES = {
 
 
 # Each way of splitting contains one of these; a text without them is not parsed.
-WORDS: tuple[str, ...] = ("splitlines", "readlines", r'split("\n', r'split(b"\n', r'split("\r', r'split(b"\r', "StringIO")
-WORDS += ("generate_tokens", "linecache", "open(")
+WORDS = (
+    *("splitlines", "readlines", r'split("\n', r'split(b"\n', r'split("\r', r'split(b"\r', "StringIO"),
+    *("generate_tokens", "linecache", "open("),
+)
 
 
 def cuts(text: str) -> Iterator[int]:
