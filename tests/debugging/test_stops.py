@@ -223,6 +223,10 @@ async def test_a_breakpoint_follows_its_line_when_the_file_is_edited_above_it(wo
     await workspace.functions.reload()
     (placed,) = room_of(workspace).breakpoints.placed(workspace.functions.registry.snapshot())
     assert "is gone" in placed.text
+    arm(workspace)
+    room_of(workspace).seat.debugger = typist = Typist("condition 1 number > 3", "ignore 1 2", "c")
+    assert (await workspace.functions.call("sum_up", {"numbers": [1]})).value == 1
+    assert ["is gone" in said for said in typist.said] == [True, True]
 
 
 THOUGHT_S = 3

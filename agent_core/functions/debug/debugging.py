@@ -171,20 +171,22 @@ class Halt:
             spec = replace(spec, function=owner.name if owner else self.stop.at.function.split(".")[0])
         return self._arm_order(self.breakpoints.arm(spec, line, self.snapshot))
 
-    def _arm_order(self, placed: "Placed", **more: bool) -> Order:
-        """Return the order to set the breakpoint in the worker; the answer then shows the breakpoint."""
+    def _arm_order(self, placed: "Placed", **more: bool) -> Order | str:
+        """Return the order to set the breakpoint in the worker, or the breakpoint as text if its line is gone."""
         points = {point.id: point for point in self.breakpoints.points(self.snapshot)}
-        point = points[placed.breakpoint.id]
+        point = points.get(placed.breakpoint.id)
+        if point is None:
+            return visible(placed.text)
         self.stop = replace(self.stop, **_source(self.stop.at.path, self.snapshot, self.breakpoints))
         self.done = visible("\n".join(filter(None, (placed.text, placed.moved))))
         return {"do": "break", "point": point.to_json(), **more}
 
-    def _condition(self, argument: str) -> Order:
+    def _condition(self, argument: str) -> Order | str:
         number, _, condition = argument.partition(" ")
         placement = self.breakpoints.change(_read_number(number), self.snapshot, condition=condition.strip())
         return self._arm_order(placement, goes_on=True)
 
-    def _ignore(self, argument: str) -> Order:
+    def _ignore(self, argument: str) -> Order | str:
         number, _, times = argument.partition(" ")
         return self._arm_order(
             self.breakpoints.change(_read_number(number), self.snapshot, after=_read_number(times.strip()))
