@@ -64,11 +64,6 @@ def is_helper(seen: Seen) -> bool:
     return "give_result" in seen.functions
 
 
-def as_either(primary: Callable[[Seen], Step], helper: Callable[[Seen], Step]) -> Callable[[Seen], Step]:
-    """Return a script that answers both the primary agent and the helper."""
-    return lambda seen: helper(seen) if is_helper(seen) else primary(seen)
-
-
 def one_call(*helper: Step | Callable[[Seen], Step] | Expect, reply: str = "Done.") -> Script:
     """Return the script of a turn in which the primary agent calls the helper once."""
     return [call(), *helper, Say(reply)]

@@ -14,6 +14,7 @@ from tests.kit.program import knapper, surroundings
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("postgres")  # skipped where no PostgreSQL can be started
 def test_a_function_grown_at_the_prompt_of_a_cluster_is_called_by_a_worker(tmp_path: Path) -> None:
     environment = {"TMPDIR": str(tmp_path), "KNAPPER_MEMORY_EMBEDDING": "none"}

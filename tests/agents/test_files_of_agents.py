@@ -11,38 +11,29 @@ from agent_core.workspace.agent_files import AgentFiles
 from tests.kit import Ask, Say, Seen, Step, Wanted
 from tests.kit.desk import VOWELS, answers, ended, of
 
-from .team import describe, said_last, team
+from .team import describe, team
 from .test_messages_between_agents import calling
 
-
-@pytest.mark.parametrize(
-    ("text", "line", "part"),
-    [
-        pytest.param("purpose = 1\n", 1, "`purpose` cannot be 1", id="a wrong type"),
-        pytest.param('purpose = "x"\nfunction = ["a"]\n', 2, "Did you mean `functions`?", id="an unknown key"),
-        pytest.param("\n\nlimits = { steps = -1 }\n", 3, "`steps` cannot be -1", id="a budget below zero"),
-        pytest.param('functions = ["a", 2]\n', 1, "a list of texts", id="a number among texts"),
-        pytest.param('purpose = "x\n', 1, "not valid TOML", id="no TOML"),
-        pytest.param('talks_to = "main"\n', 1, "a list of texts", id="a text for a list"),
-    ],
+MISTAKES = (
+    ("purpose = 1\n", 1, "`purpose` cannot be 1"),
+    ('purpose = "x"\nfunction = ["a"]\n', 2, "Did you mean `functions`?"),
+    ("\n\nlimits = { steps = -1 }\n", 3, "`steps` cannot be -1"),
+    ('functions = ["a", 2]\n', 1, "a list of texts"),
+    ('purpose = "x\n', 1, "not valid TOML"),
+    ('talks_to = "main"\n', 1, "a list of texts"),
 )
-def test_what_is_wrong_with_a_file_is_told_with_its_line(tmp_path: Path, text: str, line: int, part: str) -> None:
-    describe(tmp_path, "editor", text)
-    (problem,) = AgentFiles(tmp_path, "main").folder.problems
-    assert part in str(problem)
-    assert (problem.where.path, problem.where.line) == ("agents/editor.toml", line)
 
 
-def test_a_bad_file_leaves_what_the_good_one_said_in_force(tmp_path: Path) -> None:
+def test_what_is_wrong_with_a_file_is_told_with_its_line_and_what_the_good_one_said_stays(tmp_path: Path) -> None:
     files = AgentFiles(tmp_path, "main")
-    describe(tmp_path, "editor", 'purpose = "Edits."\n')
-    assert files.profile("editor").purpose == "Edits."
-    describe(tmp_path, "editor", "purpose = = 1\n")
-    assert files.profile("editor").purpose == "Edits."
-    assert "stays in force" in files.folder.problems[0].message
-    describe(tmp_path, "editor", 'purpose = "Edits again."\n')
-    assert files.profile("editor").purpose == "Edits again."
-    assert files.folder.problems == ()
+    for number, (text, line, part) in enumerate(MISTAKES):
+        describe(tmp_path, "editor", f'purpose = "Edits {number}."\n')
+        assert (files.profile("editor").purpose, files.folder.problems) == (f"Edits {number}.", ())
+        describe(tmp_path, "editor", text)
+        assert files.profile("editor").purpose == f"Edits {number}."
+        (problem,) = files.folder.problems
+        assert [said in str(problem) for said in (part, "stays in force")] == [True, True], text
+        assert (problem.where.path, problem.where.line) == ("agents/editor.toml", line)
 
 
 def test_files_for_which_the_folder_had_no_room_are_read_when_there_is_some(tmp_path: Path) -> None:
@@ -58,43 +49,31 @@ def test_files_for_which_the_folder_had_no_room_are_read_when_there_is_some(tmp_
     assert files.folder.problems == ()
 
 
-@pytest.mark.parametrize(
-    ("name", "part"),
-    [
-        pytest.param("user", "is reserved", id="the user"),
-        pytest.param("System", "is reserved", id="the system"),
-        pytest.param("knapper", "is reserved", id="the program"),
-        pytest.param("Editor", "looks like `editor`", id="another case"),
-        pytest.param("ed1tor", "looks like `editor`", id="a digit for a letter"),
-        pytest.param("edi_tor", "looks like `editor`", id="a hidden stroke"),
-        pytest.param("a b", "cannot be a name", id="a space"),
-        pytest.param("edіtor", "cannot be a name", id="a Cyrillic letter"),
-        pytest.param("once--1", "is reserved", id="a passing agent"),
-    ],
-)
-def test_a_name_that_could_be_taken_for_another_is_refused(tmp_path: Path, name: str, part: str) -> None:
-    files = AgentFiles(tmp_path, "main")
-    describe(tmp_path, "editor")
-    assert [*files.names()] == ["editor", "main"]
-    describe(tmp_path, name)
-    assert part in files.folder.problems[0].message
-    assert [*files.names()] == ["editor", "main"]
-
-
-def test_a_new_agent_gets_a_file_in_which_everything_is_allowed(tmp_path: Path) -> None:
+def test_a_name_that_could_be_taken_for_another_and_a_link_are_refused(tmp_path: Path) -> None:
     files = AgentFiles(tmp_path, "main")
     assert files.make("editor") == "agents/editor.toml"
-    assert (files.profile("editor"), files.folder.problems) == (AgentProfile(), ())
-    for name, part in (("ed1tor", "looks like `editor`"), ("user", "is reserved"), ("editor", "agents/editor.toml")):
+    assert (files.profile("editor"), files.folder.problems) == (AgentProfile(), ()), "everything is allowed"
+    with pytest.raises(KnapperError, match=r"agents/editor.toml"):
+        files.make("editor")
+    for name, part in {
+        "user": "is reserved",
+        "System": "is reserved",
+        "knapper": "is reserved",
+        "once--1": "is reserved",
+        "Editor": "looks like `editor`",
+        "ed1tor": "looks like `editor`",
+        "edi_tor": "looks like `editor`",
+        "a b": "cannot be a name",
+        "jörg": "cannot be a name",
+        "edіtor": "cannot be a name",
+    }.items():
         with pytest.raises(KnapperError, match=part):
             files.make(name)
-
-
-def test_a_file_that_is_a_link_is_not_read(tmp_path: Path) -> None:
-    (tmp_path / "elsewhere.toml").write_text('purpose = "Spies."\n', "utf-8")
-    describe(tmp_path, "editor")
-    (tmp_path / "agents" / "spy.toml").symlink_to(tmp_path / "elsewhere.toml")
-    files = AgentFiles(tmp_path, "main")
+        path = describe(tmp_path, name)
+        assert part in files.folder.problems[0].message, name
+        assert [*files.names()] == ["editor", "main"]
+        path.unlink()
+    (tmp_path / "agents" / "spy.toml").symlink_to(describe(tmp_path, "editor"))
     assert "spy" not in files.names()
     assert "cannot be read" in files.folder.problems[0].message
 
@@ -118,39 +97,26 @@ def lay_out(root: Path) -> None:
     describe(root, "editor", 'functions = ["text.*"]\n')
 
 
-async def test_an_agent_is_shown_and_can_call_only_the_functions_of_its_file(tmp_path: Path) -> None:
-    (tmp_path / "functions").mkdir()
-    (tmp_path / "functions" / "text.py").write_text(VOWELS, "utf-8")
-    (tmp_path / "functions" / "other.py").write_text(VOWELS.replace("count_vowels", "count_all"), "utf-8")
-    describe(tmp_path, "editor", 'functions = ["text.*"]\n')
-    async with team(tmp_path, {"editor": calling("count_all", text="x")}) as agents:
-        events = await agents.say("Count.", to="editor")
-        assert "count_all" not in agents.model.requests[0].functions
-        assert "count_vowels" in agents.model.requests[0].functions
-        assert answers(events)[0].startswith("There is no function `count_all`.")
-        assert ended(events).reason == "replied"
-
-
-async def test_what_an_agent_does_not_see_it_cannot_reach_by_another_way(tmp_path: Path) -> None:
+async def test_an_agent_is_shown_and_reaches_only_the_functions_of_its_file(tmp_path: Path) -> None:
     lay_out(tmp_path)
     about = {"function_name": "count_all"}
     wanted = [
         Wanted("list_functions", {}),
         Wanted("list_functions", {"pattern": "count the vowels of a text"}),
+        Wanted("count_twice", {"text": "queue"}),  # it calls what the agent does not see
+        Wanted("count_all", {"text": "x"}),
         *(Wanted(name, about) for name in ("introspect_function", "add_function", "delete_function")),
         *(Wanted(name, {**about, "arguments": {"text": "a"}}) for name in ("test_function", "trace_function")),
     ]
     script = lambda seen: Say("Ok.") if seen.messages[-1]["role"] == "tool" else Ask(*wanted)  # noqa: E731
     async with team(tmp_path, {"editor": script}) as agents:
-        listed, found, *others = answers(await agents.say("Go on.", to="editor"))
+        events = await agents.say("Go on.", to="editor")
+        assert [name in agents.model.requests[0].functions for name in ("count_twice", "count_all")] == [True, False]
+    listed, found, twice, *others = agents.model.requests[-1].answers  # in the order of the calls
+    assert ended(events).reason == "replied"
     assert all("count_twice" in text and "count_all(" not in text for text in (listed, found))
-    assert all("There is no function `count_all` in functions/." in answer for answer in others)
-
-
-async def test_a_function_of_a_narrow_agent_calls_those_that_the_agent_does_not_see(tmp_path: Path) -> None:
-    lay_out(tmp_path)
-    async with team(tmp_path, {"editor": calling("count_twice", text="queue")}) as agents:
-        assert answers(await agents.say("Count.", to="editor"))[0].startswith("8")
+    assert twice.startswith("8")
+    assert all("There is no function `count_all`" in answer for answer in others), others
 
 
 async def test_an_agent_talks_only_to_those_that_its_file_names(tmp_path: Path) -> None:
@@ -160,19 +126,12 @@ async def test_an_agent_talks_only_to_those_that_its_file_names(tmp_path: Path) 
         assert "You can reach: critic" in answers(await agents.say("Greet the boss.", to="editor"))[0]
 
 
-async def test_who_may_talk_to_nobody_is_shown_nothing_of_others(tmp_path: Path) -> None:
-    describe(tmp_path, "editor", "talks_to = []\n")
-
+async def test_who_may_talk_to_nobody_is_shown_nothing_of_others_and_has_its_persona(tmp_path: Path) -> None:
+    describe(tmp_path, "editor", 'talks_to = []\npersona = "I am strict about commas."\nmodel = "scripted"\n')
     async with team(tmp_path, {"critic": lambda _: Say("!"), "": lambda _: Say("Alone.")}) as agents:
         await agents.say("Hello.", to="editor")
         assert "ask_agent" not in agents.model.requests[0].functions
-
-
-async def test_a_persona_and_a_model_of_the_file_are_used(tmp_path: Path) -> None:
-    describe(tmp_path, "editor", 'persona = "I am strict about commas."\nmodel = "scripted"\n')
-    async with team(tmp_path, {"editor": lambda _: Say("!"), "critic": lambda _: Say("!")}) as agents:
-        await agents.say("Hello.", to="editor")
-        assert "I am strict about commas." in agents.last("editor").text
+        assert "I am strict about commas." in agents.model.requests[0].text
 
 
 async def test_a_model_that_is_saved_in_the_file_of_an_open_agent_answers_from_then_on(tmp_path: Path) -> None:
@@ -193,20 +152,6 @@ async def test_its_own_name_before_a_reply_is_left_out_in_the_stream_too(tmp_pat
         events = await agents.say("Well?", to="editor")
         assert ended(events).reply == "The text is good."
         assert "".join(event.text for event in events if event.type == "text") == "The text is good."  # type: ignore[union-attr]  # of its type
-
-
-def asks_main(seen: Seen) -> Step:
-    """Ask the agent that has no file."""
-    return (
-        Say("Ok.") if " answers:" in said_last(seen) else Ask(Wanted("ask_agent", {"agent": "main", "question": "?"}))
-    )
-
-
-async def test_the_usual_agent_is_reached_without_a_file(tmp_path: Path) -> None:
-    async with team(tmp_path, {"editor": asks_main}) as agents:
-        await agents.say("Ask main.", to="editor")
-        await agents.work()
-        assert agents.replies("editor") == ["Ok."]
 
 
 async def test_what_is_wrong_with_a_file_is_told_once_in_the_next_turn(tmp_path: Path) -> None:

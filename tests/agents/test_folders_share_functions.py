@@ -4,7 +4,7 @@ import asyncio
 import shutil
 import time
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
 
 import pytest
@@ -23,37 +23,43 @@ from tests.kit.program import knapper
 VOWELS_TOO = another("count_more")
 
 
+def folder(root: Path) -> Path:
+    """Make a workspace's folder."""
+    (root / "functions").mkdir(parents=True)
+    (root / "knapper.toml").touch()
+    return root
+
+
+def joined(root: Path, database: str) -> Path:
+    """Join a folder, which is made if it is not there, to the database."""
+    if not root.exists():
+        folder(root)
+    done = knapper("storage", "join", cwd=root, environment={"KNAPPER_STORAGE_URL": database})
+    assert done.returncode == 0, done.stderr
+    return root
+
+
+def opened(root: Path, database: str) -> AbstractAsyncContextManager[Workspace]:
+    """Open the workspace of a folder."""
+    flags = {"storage.url": database, "memory.embedding": "none", "model.base_url": "http://127.0.0.1:9/v1"}
+    return Workspace.open(root, flags=flags)
+
+
 @pytest.fixture
 async def both(database: str, tmp_path: Path) -> AsyncIterator[tuple[Workspace, Workspace]]:
     """Two workspaces in separate folders; the second has joined the first."""
-    flags = {"storage.url": database, "memory.embedding": "none", "model.base_url": "http://127.0.0.1:9/v1"}
     async with AsyncExitStack() as stack:
-        opened: list[Workspace] = []
-        for name in ("one", "two"):
-            root = tmp_path / name
-            (root / "functions").mkdir(parents=True)
-            (root / "knapper.toml").touch()
-            if opened:
-                join(root, database)
-            opened.append(await stack.enter_async_context(Workspace.open(root, flags=flags)))
-        yield opened[0], opened[1]
-
-
-def two_folders(tmp_path: Path) -> list[Path]:
-    roots = [tmp_path / name for name in ("one", "two")]
-    for root in roots:
-        (root / "functions").mkdir(parents=True)
-        (root / "knapper.toml").touch()
-    return roots
-
-
-def join(root: Path, database: str) -> None:
-    done = knapper("storage", "join", cwd=root, environment={"KNAPPER_STORAGE_URL": database})
-    assert done.returncode == 0, done.stderr
+        one = await stack.enter_async_context(opened(folder(tmp_path / "one"), database))
+        yield one, await stack.enter_async_context(opened(joined(tmp_path / "two", database), database))
 
 
 def file(workspace: Workspace, name: str = "grown.py") -> Path:
     return workspace.root / "functions" / name
+
+
+async def makes(workspace: Workspace, name: str, code: str = "", module: str = "") -> None:
+    """Create a function."""
+    assert (await workspace.functions.create(name, code or another(name), *([module] if module else []))).admitted
 
 
 async def knows(workspace: Workspace, *names: str) -> None:
@@ -65,20 +71,42 @@ async def knows(workspace: Workspace, *names: str) -> None:
     await until(look, lambda found: found == sorted(names))
 
 
-async def test_a_function_that_is_made_in_one_folder_is_called_in_the_other(both: tuple[Workspace, Workspace]) -> None:
+def codes(workspace: Workspace) -> list[str]:
+    """Return the codes of the problems with its files."""
+    return [problem.code for problem in workspace.rejected()]
+
+
+async def test_what_is_made_saved_and_deleted_in_either_folder_comes_to_the_other(
+    both: tuple[Workspace, Workspace],
+) -> None:
     one, two = both
-    assert (await one.functions.create("count_vowels", VOWELS)).admitted
+    await makes(one, "count_vowels", VOWELS)
     began = time.monotonic()
     await knows(two, "count_vowels")
     assert time.monotonic() - began < 1
     assert (await two.functions.call("count_vowels", {"text": "queueing"})).value == 5
     assert file(two).read_text() == file(one).read_text()
+    await makes(two, "count_more")
+    await knows(one, "count_more", "count_vowels")
+    await one.functions.delete("count_vowels")
+    await knows(two, "count_more")
+    await two.functions.delete("count_more")
+    await knows(one)
+    await asyncio.gather(makes(one, "count_vowels", VOWELS), makes(two, "count_more"))
+    for workspace in both:
+        await knows(workspace, "count_more", "count_vowels")
+    file(two, "maths.py").write_text(another("count_maths"))
+    for workspace in both:  # the other may learn of it before this one has reloaded
+        await knows(workspace, "count_maths", "count_more", "count_vowels")
+    file(one, "maths.py").unlink()
+    await knows(two, "count_more", "count_vowels")
+    assert not file(two, "maths.py").exists()
 
 
 async def test_a_folder_that_vanishes_deletes_nothing_in_the_other(both: tuple[Workspace, Workspace]) -> None:
     one, two = both
-    for name, code in (("count_vowels", VOWELS), ("count_more", VOWELS_TOO)):
-        assert (await one.functions.create(name, code, name)).admitted
+    await makes(one, "count_vowels", VOWELS, "count_vowels")
+    await makes(one, "count_more", VOWELS_TOO, "count_more")
     await knows(two, "count_more", "count_vowels")
     away = (two.root / "functions").rename(two.root / "elsewhere")
     await two.functions.reload()
@@ -91,53 +119,16 @@ async def test_a_folder_that_vanishes_deletes_nothing_in_the_other(both: tuple[W
     assert [*one.functions.names()] == ["count_vowels"]
 
 
-async def test_changes_in_both_directions_come_together(both: tuple[Workspace, Workspace]) -> None:
-    one, two = both
-    assert (await one.functions.create("count_vowels", VOWELS)).admitted
-    await knows(two, "count_vowels")
-    assert (await two.functions.create("count_more", VOWELS_TOO)).admitted
-    await knows(one, "count_more", "count_vowels")
-    await one.functions.delete("count_vowels")
-    await knows(two, "count_more")
-    await two.functions.delete("count_more")
-    await knows(one)
-
-
-async def test_two_functions_that_are_made_at_once_are_both_there(both: tuple[Workspace, Workspace]) -> None:
-    one, two = both
-    made = await asyncio.gather(
-        one.functions.create("count_vowels", VOWELS), two.functions.create("count_more", VOWELS_TOO)
-    )
-    assert [verdict.admitted for verdict in made] == [True, True]
-    for workspace in both:
-        await knows(workspace, "count_more", "count_vowels")
-
-
-async def test_a_file_that_a_person_saves_or_removes_reaches_the_other_folder(
-    both: tuple[Workspace, Workspace],
-) -> None:
-    one, two = both
-    file(two, "maths.py").write_text(VOWELS)
-    for workspace in both:  # the other may learn of it before this one has reloaded
-        await knows(workspace, "count_vowels")
-    file(one, "maths.py").unlink()
-    await knows(two)
-    assert not file(two, "maths.py").exists()
-
-
 async def test_a_name_that_is_taken_is_kept_by_the_same_file_in_all_folders(database: str, tmp_path: Path) -> None:
-    flags = {"storage.url": database, "memory.embedding": "none"}
-    roots = two_folders(tmp_path)
-    async with Workspace.open(roots[0], flags=flags) as one:
+    async with opened(folder(tmp_path / "one"), database) as one:
         file(one, "letters.py").write_text(VOWELS)
         await knows(one, "count_vowels")
         file(one, "a.py").write_text("def count_vowels(text: str) -> int:\n    return 0\n")
-        await until(lambda: rejected(one), lambda found: bool(found))
-        join(roots[1], database)
-        async with Workspace.open(roots[1], flags=flags) as two:
+        await until(lambda: rejected(one), bool)
+        async with opened(joined(tmp_path / "two", database), database) as two:
             for workspace in (one, two):
                 assert workspace.functions.registry.snapshot().functions["count_vowels"].module == "letters"
-                assert [problem.code for problem in workspace.rejected()] == ["name-clash"]
+                assert codes(workspace) == ["name-clash"]
                 assert len(await workspace.functions.history.versions("count_vowels")) == 1
             file(one, "letters.py").unlink()
             for workspace in (one, two):
@@ -147,58 +138,46 @@ async def test_a_name_that_is_taken_is_kept_by_the_same_file_in_all_folders(data
             assert [version.row.module for version in found if version.hash] == ["letters", "a"]
 
 
-async def test_what_changed_while_a_folder_was_closed_is_there_at_its_next_start(database: str, tmp_path: Path) -> None:
-    flags = {"storage.url": database, "memory.embedding": "none"}
-    roots = two_folders(tmp_path)
-    async with Workspace.open(roots[0], flags=flags) as one:
-        assert (await one.functions.create("count_vowels", VOWELS)).admitted
-    join(roots[1], database)
-    async with Workspace.open(roots[1], flags=flags) as two:
+async def test_what_changed_while_a_folder_was_closed_is_there_at_its_next_start_and_no_save_is_lost(
+    database: str, tmp_path: Path
+) -> None:
+    async with opened(folder(tmp_path / "one"), database) as one:
+        await makes(one, "count_vowels", VOWELS)
+    async with opened(joined(tmp_path / "two", database), database) as two:
         assert [*two.functions.names()] == ["count_vowels"]
         await two.functions.delete("count_vowels")
-        assert (await two.functions.create("count_more", VOWELS_TOO, "twice")).admitted
-    async with Workspace.open(roots[0], flags=flags) as one:
+        await makes(two, "count_more", VOWELS_TOO, "twice")
+    async with opened(tmp_path / "one", database) as one:
         assert [*one.functions.names()] == ["count_more"]
         assert not file(one).exists()
-
-
-async def test_a_save_of_a_module_that_was_changed_elsewhere_is_told_and_kept(database: str, tmp_path: Path) -> None:
-    flags = {"storage.url": database, "memory.embedding": "none"}
-    roots = two_folders(tmp_path)
-    async with Workspace.open(roots[0], flags=flags) as one:
-        assert (await one.functions.create("count_vowels", VOWELS)).admitted
-    join(roots[1], database)
-    async with Workspace.open(roots[1], flags=flags) as two:
-        assert (await two.functions.create("count_more", VOWELS_TOO)).admitted
-        mine = (roots[0] / "functions/grown.py").read_text() + "\n# mine\n"
-        (roots[0] / "functions/grown.py").write_text(mine)
-        async with Workspace.open(roots[0], flags=flags) as one:
-            assert [*one.functions.names()] == ["count_more", "count_vowels"]
-            [problem] = one.rejected()
-            assert problem.code == "changed-elsewhere"
-            assert file(one).read_text() == mine
-            theirs = file(one, "grown.py.theirs")
-            assert theirs.read_text() == file(two).read_text()
-            file(one).write_text(f"{theirs.read_text()}\n# mine\n")
+    async with opened(tmp_path / "two", database) as two:
+        await makes(two, "count_most", "", "twice")
+        mine = file(one, "twice.py").read_text() + "\n# mine\n"
+        file(one, "twice.py").write_text(mine)
+        async with opened(tmp_path / "one", database) as one:
+            assert [*one.functions.names()] == ["count_more", "count_most"]
+            assert codes(one) == ["changed-elsewhere"]
+            assert file(one, "twice.py").read_text() == mine
+            theirs = file(one, "twice.py.theirs").read_text()
+            assert theirs == file(two, "twice.py").read_text()
+            file(one, "twice.py").write_text(f"{theirs}\n# mine\n")
             await until(lambda: rejected(one), lambda found: not found)
-            await until(lambda: text(two), lambda found: "# mine" in found)
+            await until(lambda: text(two, "twice.py"), lambda found: "# mine" in found)
 
 
 async def rejected(workspace: Workspace) -> object:
     return workspace.rejected()
 
 
-async def text(workspace: Workspace) -> str:
-    return file(workspace).read_text()
+async def text(workspace: Workspace, name: str = "grown.py") -> str:
+    return file(workspace, name).read_text()
 
 
 async def test_a_folder_that_has_not_joined_is_refused(database: str, tmp_path: Path) -> None:
     async with open_store(database, clock=Clock(), workspace="another"):
         pass
-    (tmp_path / "functions").mkdir()
-    (tmp_path / "knapper.toml").touch()
     with pytest.raises(StorageError, match="another folder") as refusal:
-        async with Workspace.open(tmp_path, flags={"storage.url": database}):
+        async with opened(folder(tmp_path / "one"), database):
             pass
     assert "knapper storage join" in refusal.value.fix
 
@@ -209,18 +188,11 @@ async def test_a_function_made_here_is_called_by_an_agent_on_a_worker_elsewhere(
             return Say(f"It is {seen.answers[0]}.")
         return Ask(Wanted("count_vowels", {"text": "queueing"}))
 
-    here, there = tmp_path / "here", tmp_path / "there"
-    (here / "functions").mkdir(parents=True)
-    (here / "knapper.toml").touch()
-    flags = {"storage.url": database, "memory.embedding": "none"}
     with scripted([Repeat(play)]) as model:
-        async with Workspace.open(here, flags=flags) as workspace, cluster(database, model) as made:
-            (there / "functions").mkdir(parents=True)
-            (there / "knapper.toml").touch()
-            join(there, database)
-            made.start(there)
+        async with opened(folder(tmp_path / "here"), database) as here, cluster(database, model) as made:
+            made.start(joined(tmp_path / "there", database))
             await made.at_work(1)
-            assert (await workspace.functions.create("count_vowels", VOWELS)).admitted
+            await makes(here, "count_vowels", VOWELS)
             await made.say("a0", "Count.")
             await made.replied("a0", "It is 5.")
 
@@ -229,17 +201,15 @@ async def test_a_yes_holds_on_another_machine_in_the_same_place_with_its_entry_a
     both: tuple[Workspace, Workspace], database: str, tmp_path: Path
 ) -> None:
     one, two = both
-    assert (await one.functions.create("count_vowels", VOWELS)).admitted
+    await makes(one, "count_vowels", VOWELS)
     await knows(two, "count_vowels")
     await one.functions.grants.grant("count_vowels", Grants(read=("data/",)))
     shutil.copy(file(one, "grants.toml"), file(two, "grants.toml"))
     assert [await granted(one), await granted(two)] == [Grants(read=("data/",)), Grants()]
     one.root.rename(tmp_path / "the other machine")  # a machine without any of it takes its place
-    (one.root / "functions").mkdir(parents=True)
-    (one.root / "knapper.toml").touch()
+    folder(one.root)
     shutil.copy(file(two, "grants.toml"), file(one, "grants.toml"))
-    join(one.root, database)
-    async with Workspace.open(one.root, flags={"storage.url": database, "memory.embedding": "none"}) as again:
+    async with opened(joined(one.root, database), database) as again:
         await knows(again, "count_vowels")
         assert await granted(again) == Grants(read=("data/",))
 
@@ -250,7 +220,7 @@ async def granted(workspace: Workspace) -> Grants:
     return await workspace.functions.granting.in_force(snapshot.functions["count_vowels"], snapshot)
 
 
-async def test_a_package_comes_to_a_folder_that_joins_as_a_package(
+async def test_a_folder_that_joins_or_was_emptied_and_joins_again_gets_packages_and_functions(
     both: tuple[Workspace, Workspace], database: str, tmp_path: Path
 ) -> None:
     one, _two = both
@@ -258,33 +228,15 @@ async def test_a_package_comes_to_a_folder_that_joins_as_a_package(
     file(one, "web/pages.py").write_text(VOWELS)
     file(one, "web/__init__.py").write_text('"""Pages of the web."""\n\nfrom .pages import count_vowels\n')
     await one.functions.reload()
-    root = tmp_path / "three"
-    (root / "functions").mkdir(parents=True)
-    (root / "knapper.toml").touch()
-    join(root, database)
-    flags = {"storage.url": database, "memory.embedding": "none", "model.base_url": "http://127.0.0.1:9/v1"}
-    async with Workspace.open(root, flags=flags) as three:
-        await knows(three, *one.functions.names())
-        assert file(three, "web/__init__.py").read_text() == file(one, "web/__init__.py").read_text()
-        await one.functions.reload()
-    assert file(one, "web/__init__.py").is_file()
-
-
-async def test_a_folder_that_was_emptied_and_joins_again_gets_the_functions_back(
-    both: tuple[Workspace, Workspace], database: str, tmp_path: Path
-) -> None:
-    one, _two = both
-    assert (await one.functions.create("count_vowels", VOWELS)).admitted
-    root = tmp_path / "three"
-    flags = {"storage.url": database, "memory.embedding": "none", "model.base_url": "http://127.0.0.1:9/v1"}
-    (root / "functions").mkdir(parents=True)
-    (root / "knapper.toml").touch()
+    await makes(one, "count_more")
     for _ in range(2):
-        join(root, database)
-        async with Workspace.open(root, flags=flags) as three:
-            await knows(three, "count_vowels")
-        (root / "functions" / "grown.py").unlink()
-    await knows(one, "count_vowels")
+        async with opened(joined(tmp_path / "three", database), database) as three:
+            await knows(three, *one.functions.names())
+            assert file(three, "web/__init__.py").read_text() == file(one, "web/__init__.py").read_text()
+            await one.functions.reload()
+        file(three).unlink()
+    await knows(one, "count_more", "count_vowels")
+    assert file(one, "web/__init__.py").is_file()
 
 
 @pytest.mark.parametrize(("saved", "is_kept"), [pytest.param(0, True, id="older"), pytest.param(2, False, id="newer")])
@@ -293,20 +245,17 @@ async def test_an_older_text_that_is_saved_again_is_a_change_and_a_newer_one_is_
 ) -> None:
     one, _two = both
     root, names, texts = tmp_path / "three", ["count_a", "count_b", "count_c", "count_d"], list[str]()
-    (root / "functions").mkdir(parents=True)
-    (root / "knapper.toml").touch()
-    join(root, database)
-    flags = {"storage.url": database, "memory.embedding": "none"}
+    joined(root, database)
     for place, name in enumerate(names):
-        assert (await one.functions.create(name, another(name))).admitted
+        await makes(one, name)
         texts.append(file(one).read_text())
         if place < 2:  # it receives the first two versions, then closes
-            async with Workspace.open(root, flags=flags) as three:
+            async with opened(root, database) as three:
                 assert file(three).read_text() == texts[place]
     (root / "functions" / "grown.py").write_text(texts[saved])
-    async with Workspace.open(root, flags=flags) as three:
+    async with opened(root, database) as three:
         assert [*three.functions.names()] == names
-        assert [problem.code for problem in three.rejected()] == ["changed-elsewhere"] * is_kept
+        assert codes(three) == ["changed-elsewhere"] * is_kept
         assert file(three).read_text() == texts[saved if is_kept else -1]
 
 
@@ -314,11 +263,12 @@ async def test_two_programs_in_a_folder_that_has_joined_see_what_each_and_the_ot
     both: tuple[Workspace, Workspace], database: str
 ) -> None:
     one, two = both
-    async with Workspace.open(two.root, flags={"storage.url": database, "memory.embedding": "none"}) as beside:
-        for made, (maker, name) in enumerate(zip((one, two, beside), ("count_a", "count_b", "count_c"), strict=True)):
-            assert (await maker.functions.create(name, another(name))).admitted
+    async with opened(two.root, database) as beside:
+        names = ("count_a", "count_b", "count_c")
+        for made, (maker, name) in enumerate(zip((one, two, beside), names, strict=True)):
+            await makes(maker, name)
             for workspace in (one, two, beside):
-                await knows(workspace, *("count_a", "count_b", "count_c")[: made + 1])
+                await knows(workspace, *names[: made + 1])
         file(two).write_text(file(two).read_text() + "\n# mine\n")
         await until(lambda: text(one), lambda found: "# mine" in found)
         for workspace in (one, two, beside):
@@ -331,20 +281,17 @@ async def test_two_programs_in_a_folder_with_a_save_that_is_not_taken_have_what_
     both: tuple[Workspace, Workspace], database: str, tmp_path: Path
 ) -> None:
     one, _two = both
-    root, flags = tmp_path / "three", {"storage.url": database, "memory.embedding": "none"}
-    (root / "functions").mkdir(parents=True)
-    (root / "knapper.toml").touch()
-    join(root, database)
-    assert (await one.functions.create("count_vowels", VOWELS)).admitted
-    async with Workspace.open(root, flags=flags):
+    root = joined(tmp_path / "three", database)
+    await makes(one, "count_vowels", VOWELS)
+    async with opened(root, database):
         pass
-    assert (await one.functions.create("count_more", VOWELS_TOO)).admitted
+    await makes(one, "count_more")
     (root / "functions" / "grown.py").write_text(f"{VOWELS}\n# mine\n")
-    async with Workspace.open(root, flags=flags) as first, Workspace.open(root, flags=flags) as second:
-        assert (await one.functions.create("count_most", another("count_most"))).admitted
+    async with opened(root, database) as first, opened(root, database) as second:
+        await makes(one, "count_most")
         for workspace in (first, second):
             await knows(workspace, "count_more", "count_most", "count_vowels")
-            assert [problem.code for problem in workspace.rejected()] == ["changed-elsewhere"]
+            assert codes(workspace) == ["changed-elsewhere"]
         assert file(first).read_text() == f"{VOWELS}\n# mine\n"
 
 
@@ -356,8 +303,7 @@ async def test_a_module_that_is_a_folder_here_and_a_file_there_stays_in_both(
     file(one, "words/__init__.py").write_text(VOWELS)
     await knows(two, "count_vowels")
     assert file(two, "words.py").read_text() == VOWELS
-    flags = {"storage.url": database, "memory.embedding": "none"}
-    async with Workspace.open(two.root, flags=flags) as beside, Workspace.open(one.root, flags=flags) as last:
+    async with opened(two.root, database) as beside, opened(one.root, database) as last:
         for workspace in (beside, last, two, one):
             await workspace.functions.reload()
             assert [*workspace.functions.names()] == ["count_vowels"]

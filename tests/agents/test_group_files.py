@@ -1,5 +1,7 @@
 """A mistake in a group's file is reported with its place and remedy, and the last valid version stays in use."""
 
+import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,71 +14,58 @@ from tests.kit import ScriptedModel
 from tests.kit.desk import of
 
 from .groups import Cast, group_file, playing, speakers, talk, team
+from .team import describe
 
 START = Callable[..., ScriptedModel]
 
 
-async def opened(root: Path) -> None:
-    """Open the group."""
-    async with Workspace.open(root) as workspace:
-        await workspace.agent("team")
-
-
-@pytest.mark.parametrize(
-    ("text", "part"),
-    [
-        pytest.param('rule = ["asked"]', "Did you mean `rules`?", id="an unknown key"),
-        pytest.param('rules = ["adressed"]', "Did you mean `addressed`?", id="an unknown rule"),
-        pytest.param('choose = "function nobody_wrote_it"', "is no rule and no function", id="an unknown function"),
-        pytest.param('no_repeat = "yes"', "It is true or false.", id="a wrong type"),
-        pytest.param("tail_chars = -1", "a whole number from 0", id="a negative number"),
-        pytest.param("tail_chars = 9999999", "It is at most 50,000.", id="too large a number"),
-        pytest.param("stop = { turn = 3 }", "Did you mean `turns`?", id="an unknown stop condition"),
-        pytest.param("stop = { turns = -3 }", "a whole number from 0", id="a negative number of turns"),
-        pytest.param("limits = { tokens = -1 }", "`tokens` cannot be -1", id="a negative limit"),
-        pytest.param("stop = 3", "a table", id="no table"),
-        pytest.param("rules = [", "not valid TOML", id="no TOML"),
-    ],
+MISTAKES = {
+    'rule = ["asked"]': "Did you mean `rules`?",
+    'no_repeat = "yes"': "It is true or false.",
+    "tail_chars = -1": "a whole number from 0",
+    "tail_chars = 9999999": "It is at most 50,000.",
+    "stop = { turn = 3 }": "Did you mean `turns`?",
+    "stop = { turns = -3 }": "a whole number from 0",
+    "limits = { tokens = -1 }": "`tokens` cannot be -1",
+    "stop = 3": "a table",
+    "rules = [": "not valid TOML",
+    'rules = ["adressed"]': "Did you mean `addressed`?",
+    'choose = "function nobody_wrote_it"': "is no rule and no function",
+}
+MEMBERS = (
+    (["planner"], "names 1"),
+    ([f"m{n}" for n in range(21)], "names 21"),
+    (["planner", "planner"], "look alike"),
+    (["planner", "p1anner"], "look alike"),
+    (["planner", "Planner"], "look alike"),
+    (["planner", "user"], "look alike"),
+    (["planner", "U5ER"], "look alike"),
+    (["planner", "team"], "member of itself"),
+    (["planner", "other"], "is a group|looks like"),
+    (["planner", "cder"], r"`cder` is no agent. Did you mean `coder`\?"),
 )
-async def test_a_file_that_is_wrong_says_where_and_what_to_write(tmp_path: Path, text: str, part: str) -> None:
-    group_file(tmp_path, text)
-    with pytest.raises(ConfigError) as failure:
-        await opened(tmp_path)
-    assert str(failure.value).startswith("groups/team.toml")
-    assert part in str(failure.value)
 
 
-@pytest.mark.parametrize(
-    ("members", "part"),
-    [
-        pytest.param(["planner"], "names 1", id="one"),
-        pytest.param([f"m{n}" for n in range(21)], "names 21", id="too many"),
-        pytest.param(["planner", "planner"], "look alike", id="twice"),
-        pytest.param(["planner", "p1anner"], "look alike", id="a name that looks like another's"),
-        pytest.param(["planner", "Planner"], "look alike", id="in another case"),
-        pytest.param(["planner", "user"], "look alike", id="the user"),
-        pytest.param(["planner", "U5ER"], "look alike", id="a name that looks like the user's"),
-        pytest.param(["planner", "team"], "member of itself", id="itself"),
-    ],
-)
-async def test_members_are_two_or_more_agents_whose_names_differ(tmp_path: Path, members: list[str], part: str) -> None:
-    group_file(tmp_path, members=members)
-    with pytest.raises(ConfigError, match=part):
-        await opened(tmp_path)
+async def test_a_file_that_is_wrong_says_where_and_what_to_write(tmp_path: Path) -> None:
+    async with Workspace.open(tmp_path) as workspace:
+        for number, (text, part) in enumerate(MISTAKES.items()):
+            group_file(tmp_path, text, name=f"team{number}")
+            with pytest.raises(ConfigError, match=f"^groups/team{number}.toml.*{re.escape(part)}"):
+                await workspace.agent(f"team{number}")
 
 
-async def test_a_member_that_is_gone_is_told_with_the_nearest_name(tmp_path: Path) -> None:
-    group_file(tmp_path)
-    (tmp_path / "agents" / "coder.toml").rename(tmp_path / "agents" / "coders.toml")
-    with pytest.raises(ConfigError, match=r"`coder` is no agent. Did you mean `coders`\?"):
-        await opened(tmp_path)
-
-
-async def test_a_group_is_no_member_of_a_group(tmp_path: Path) -> None:
-    group_file(tmp_path, name="other")
-    group_file(tmp_path, members=["planner", "other"])
-    with pytest.raises(ConfigError, match=r"is a group|looks like"):
-        await opened(tmp_path)
+async def test_members_are_two_or_more_agents_whose_names_differ(tmp_path: Path) -> None:
+    async with Workspace.open(tmp_path) as workspace:
+        for members, part in MEMBERS:
+            shutil.rmtree(tmp_path / "agents", ignore_errors=True)
+            group_file(tmp_path, name="other")
+            path = group_file(tmp_path, members=members)
+            for name in ("other", "cder"):
+                (tmp_path / "agents" / f"{name}.toml").unlink(missing_ok=True)
+            describe(tmp_path, "coder")
+            with pytest.raises(ConfigError, match=part):
+                await workspace.agent("team")
+            path.unlink()
 
 
 async def test_a_file_that_goes_wrong_leaves_the_last_good_one_in_force(tmp_path: Path, scripted: START) -> None:

@@ -2,9 +2,11 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +16,7 @@ from agent_core.interfaces.state import opened_state
 from sandbox import Sandbox
 from tests.agents.helper_files import FINDER, call, give, is_helper, one_call, put, write
 from tests.conftest import OpenDesk
-from tests.kit import Ask, Expect, Repeat, Say, ScriptedModel, Seen, Wanted, contains, shows
+from tests.kit import Ask, Expect, Say, ScriptedModel, Seen, Wanted, contains, shows
 from tests.kit.desk import answers, ended, of
 from tests.kit.desk import desk as open_desk
 from tests.kit.program import knapper
@@ -33,21 +35,6 @@ async def test_only_the_result_enters_the_context_of_the_caller(tmp_path: Path, 
     assert "give_result" not in json.dumps(last.messages)
 
 
-async def test_a_context_grows_by_the_results_of_ten_calls_alone(tmp_path: Path, at_desk: OpenDesk) -> None:
-    put(tmp_path)
-    script = [step for n in range(10) for step in (_call(n), _work(n), give([f"word{n}"]))]
-    desk = await at_desk([*script, Say("Done.")], turn__max_steps=20)
-    await desk.say("Ten times.")
-    sizes = [len(json.dumps(seen.messages)) for seen in desk.model.requests if not is_helper(seen)]
-    growth = [after - before for before, after in pairwise(sizes)]
-    inside = [len(json.dumps(seen.messages)) for seen in desk.model.requests if is_helper(seen)]
-    call_and_result = len(json.dumps(desk.model.requests[-1].messages[-2:]))
-    assert len(sizes) == 11
-    assert max(growth) - min(growth) < 20
-    assert max(growth) <= call_and_result + 10
-    assert sum(inside) > 5 * sum(growth)
-
-
 def _call(n: int) -> Ask:
     return Ask(Wanted("vowel_finder", {"text": f"text {n}"}))
 
@@ -56,20 +43,37 @@ def _work(n: int) -> Ask:
     return Ask(Wanted("count_vowels", {"text": f"a long text that nobody but the helper has to read, number {n}" * 9}))
 
 
-async def test_a_result_of_another_type_is_fixed_once(tmp_path: Path, at_desk: OpenDesk) -> None:
+async def test_a_context_grows_by_the_results_of_calls_alone(tmp_path: Path, at_desk: OpenDesk) -> None:
     put(tmp_path)
-    desk = await at_desk(one_call(give({"a": 1}), Expect(give(["sky"]), contains("last chance"))))
-    assert answers(await desk.say("Which words?")) == ['["sky"]']
+    script = [step for n in range(4) for step in (_call(n), _work(n), give([f"word{n}"]))]
+    desk = await at_desk([*script, Say("Done.")], turn__max_steps=20)
+    await desk.say("Four times.")
+    sizes = [len(json.dumps(seen.messages)) for seen in desk.model.requests if not is_helper(seen)]
+    growth = [after - before for before, after in pairwise(sizes)]
+    inside = [len(json.dumps(seen.messages)) for seen in desk.model.requests if is_helper(seen)]
+    call_and_result = len(json.dumps(desk.model.requests[-1].messages[-2:]))
+    assert len(sizes) == 5
+    assert max(growth) - min(growth) < 20
+    assert max(growth) <= call_and_result + 10
+    assert sum(inside) > 5 * sum(growth)
+    assert desk.model.connections == 3  # for the list of models, the caller, and the helper
 
 
-async def test_a_result_of_another_type_twice_is_an_honest_failure(tmp_path: Path, at_desk: OpenDesk) -> None:
+async def test_a_result_of_another_type_is_fixed_once_and_only_its_own_functions_are_called(
+    tmp_path: Path, at_desk: OpenDesk
+) -> None:
     put(tmp_path)
-    desk = await at_desk(one_call(give({"a": 1}), give({"a": 2})))
-    [answer] = of(CallAnswered, await desk.say("Which words?"))
-    assert answer.outcome == "raised"
-    assert "gave no result" in answer.text
-    assert "`list[str]`" in answer.text
-    assert "result: expected" in answer.text
+    fixed = [give({"a": 1}), Expect(give(["sky"]), contains("last chance"))]
+    no_result = [give({"a": 1}), give({"a": 2})]
+    prose = [Say("I cannot do that."), Say("Sorry, I cannot.")]
+    strange = [Ask(Wanted("slug", {"text": "A b"})), Expect(give([]), contains("no function"))]
+    replies: list[list[Any]] = [fixed, no_result, prose, strange, [Say('["sky"]')], [Say('```json\n["sky"]\n```')]]
+    desk = await at_desk([step for reply in replies for step in one_call(*reply)])
+    told = [of(CallAnswered, await desk.say(f"Which words? {number}"))[0] for number in range(len(replies))]
+    assert [answer.outcome == "returned" for answer in told] == [True, False, False, True, True, True]
+    assert [answer.text for answer in told if answer.outcome == "returned"] == ['["sky"]', "[]", '["sky"]', '["sky"]']
+    assert told[1].outcome == told[2].outcome == "raised"
+    assert [part in told[1].text for part in ("gave no result", "`list[str]`", "result: expected")] == [True] * 3
 
 
 async def test_a_helper_that_loops_stops_at_its_budget(tmp_path: Path, at_desk: OpenDesk) -> None:
@@ -83,20 +87,17 @@ async def test_a_helper_that_loops_stops_at_its_budget(tmp_path: Path, at_desk: 
     assert sum(map(is_helper, desk.model.requests)) == 4
 
 
-async def test_tokens_end_a_run_before_its_next_request(tmp_path: Path, at_desk: OpenDesk) -> None:
-    put(tmp_path, text=FINDER.replace("tokens = 40000", "tokens = 10"))
-    desk = await at_desk(one_call(Ask(Wanted("count_vowels", {"text": "word"}))))
+@pytest.mark.parametrize(("limit", "asks"), [("tokens = 10", 1), ("steps = 0", 0)])
+async def test_a_limit_ends_a_run_before_its_next_request(
+    tmp_path: Path, at_desk: OpenDesk, limit: str, asks: int
+) -> None:
+    name, _, most = limit.partition(" = ")
+    put(tmp_path, text=re.sub(rf"{name} = \d+", limit, FINDER))
+    desk = await at_desk(one_call(*[Ask(Wanted("count_vowels", {"text": "word"}))] * asks))
     [answer] = of(CallAnswered, await desk.say("Which words?"))
-    assert "The limit of 10 tokens is reached" in answer.text
+    assert f"The limit of {most} {name} is reached" in answer.text
     assert "helpers/vowel_finder.toml" in answer.text
-
-
-async def test_a_budget_of_zero_steps_asks_no_model(tmp_path: Path, at_desk: OpenDesk) -> None:
-    put(tmp_path, text=FINDER.replace("steps = 4", "steps = 0"))
-    desk = await at_desk(one_call())
-    [answer] = of(CallAnswered, await desk.say("Which words?"))
-    assert "The limit of 0 steps is reached" in answer.text
-    assert not any(map(is_helper, desk.model.requests))
+    assert sum(map(is_helper, desk.model.requests)) == asks
 
 
 async def test_seconds_end_a_run_in_the_middle_of_a_reply(tmp_path: Path, at_desk: OpenDesk) -> None:
@@ -105,26 +106,6 @@ async def test_seconds_end_a_run_in_the_middle_of_a_reply(tmp_path: Path, at_des
     desk = await at_desk(one_call(slow), model__stream=True)
     [answer] = of(CallAnswered, await desk.say("Which words?"))
     assert "The limit of 0.5 seconds is reached" in answer.text
-
-
-@pytest.mark.parametrize("text", ['["sky"]', '```json\n["sky"]\n```'], ids=["bare", "fenced"])
-async def test_a_reply_that_is_the_result_counts_as_one(tmp_path: Path, at_desk: OpenDesk, text: str) -> None:
-    put(tmp_path)
-    desk = await at_desk(one_call(Say(text)))
-    assert answers(await desk.say("Which words?")) == ['["sky"]']
-
-
-async def test_prose_is_no_list_of_one(tmp_path: Path, at_desk: OpenDesk) -> None:
-    put(tmp_path)
-    desk = await at_desk(one_call(Say("I cannot do that."), Say("Sorry, I cannot.")))
-    [answer] = of(CallAnswered, await desk.say("Which words?"))
-    assert answer.outcome == "raised"
-
-
-async def test_a_helper_calls_no_other_function_than_its_own(tmp_path: Path, at_desk: OpenDesk) -> None:
-    put(tmp_path)
-    desk = await at_desk(one_call(Ask(Wanted("slug", {"text": "A b"})), Expect(give([]), contains("no function"))))
-    assert answers(await desk.say("Which words?")) == ["[]"]
 
 
 async def test_helpers_of_one_reply_run_at_the_same_time(tmp_path: Path, at_desk: OpenDesk) -> None:
@@ -149,10 +130,9 @@ async def test_a_helper_below_a_helper_needs_the_word_of_its_file(tmp_path: Path
     write(tmp_path, "lower", FINDER)
     below = Expect(Ask(Wanted("lower", {"text": "below"})), shows("lower"))
     desk = await at_desk([call("upper"), below, give(["low"]), give(["high"]), Say("Done.")])
-    events = await desk.say("Which words?")
-    assert answers(events) == ['["high"]']
-    assert desk.model.requests[1].functions == ["give_result", "count_vowels", "lower"]
-    assert desk.model.requests[2].functions == ["give_result", "count_vowels"]
+    assert answers(await desk.say("Which words?")) == ['["high"]']
+    shown = [seen.functions for seen in desk.model.requests[1:3]]
+    assert shown == [["give_result", "count_vowels", "lower"], ["give_result", "count_vowels"]]
 
 
 async def test_a_third_level_is_refused_where_two_were_given(tmp_path: Path, at_desk: OpenDesk) -> None:
@@ -191,31 +171,22 @@ async def test_the_transcript_is_kept_under_a_name_of_its_own(tmp_path: Path, at
         assert await state.store.agent_names() == []
 
 
-async def test_a_bad_save_leaves_the_last_good_version_in_force(tmp_path: Path, at_desk: OpenDesk) -> None:
-    put(tmp_path)
-    desk = await at_desk([Expect(Say("Hi."), shows("vowel_finder"))])
-    heard: list[FunctionsChanged] = []
-    desk.agent.on_change(heard.append)
-    write(tmp_path, "vowel_finder", FINDER.replace('"list[str]"', '"lits[str]"'))
-    await _until(lambda: bool(heard))
-    assert "helpers/vowel_finder.toml:3 inexpressible-type" in heard[0].rejected[0]
-    await desk.say("Hello")
-
-
-SHOWN = shows("new_helper")
+SHOWN = shows("new_helper"), shows("vowel_finder")
 
 
 async def test_the_model_is_told_of_helpers_that_others_save(tmp_path: Path, at_desk: OpenDesk) -> None:
     put(tmp_path)
     heard: list[FunctionsChanged] = []
     desk = await at_desk(
-        [Say("Hi."), Expect(Say("Hm."), contains("appeared: new_helper(text"), contains("loads again"), SHOWN)]
+        [Say("Hi."), Expect(Say("Hm."), contains("appeared: new_helper(text"), contains("loads again"), *SHOWN)]
     )
     desk.agent.on_change(heard.append)
     await desk.say("Hello")
     write(tmp_path, "vowel_finder", FINDER.replace('"list[str]"', '"lits[str]"'))
     await _until(lambda: bool(heard))
+    assert "helpers/vowel_finder.toml:3 inexpressible-type" in heard[0].rejected[0]
     assert heard[0].lines == {heard[0].rejected[0]: 'result = "lits[str]"'}
+    assert [*desk.workspace.helpers.helpers] == ["vowel_finder"], "the last good version"
     write(tmp_path, "vowel_finder", FINDER)
     await _until(lambda: len(heard) > 1)
     write(tmp_path, "new_helper", FINDER.replace("many vowels", "few letters"))
@@ -234,19 +205,14 @@ async def test_what_was_done_to_helpers_meanwhile_is_told_at_the_next_start(
         pass
     write(tmp_path, "vowel_finder", FINDER.replace("steps = 4", "steps = -4"))
     (tmp_path / "helpers" / "other.toml").unlink()
-    since = (await at_desk([])).workspace.helpers.since
+    again = await at_desk([Expect(Say("Hi."), shows("vowel_finder"))])
+    await again.say("Hello")
+    since = again.workspace.helpers.since
     assert since is not None
     assert (since.loaded, since.removed) == ((), ("other",))
     assert "helpers/vowel_finder.toml:5 budget" in since.rejected[0]
     told = knapper("helpers", "history", "other", "--json", cwd=tmp_path)
     assert json.loads(told.stdout)["versions"][-1]["reason"] == "its file was removed"
-
-
-async def test_runs_of_a_helper_go_on_with_one_connection(tmp_path: Path, at_desk: OpenDesk) -> None:
-    put(tmp_path)
-    desk = await at_desk([step for n in range(3) for step in (_call(n), give([]))] + [Say("Done.")])
-    await desk.say("Three times.")
-    assert desk.model.connections == 3  # for the list of models, the caller, and the helper
 
 
 def _step(name: str, **arguments: object) -> Say:
@@ -271,22 +237,6 @@ async def test_under_a_schema_a_helper_is_offered_its_functions_and_its_result(
     assert answers(events) == ['["sky"]']
     assert ended(events).reply == "Sky."
     assert all('"count_vowels"' in schema and '"give_result"' in schema for schema in offered)
-
-
-async def test_a_rejected_file_leaves_its_last_good_version_after_a_restart(tmp_path: Path, at_desk: OpenDesk) -> None:
-    put(tmp_path)
-    first = await at_desk([])
-    await first.agent.aclose()
-    write(tmp_path, "vowel_finder", "purpose = 1\n")
-    again = await at_desk([Expect(Say("Hi."), shows("vowel_finder"))])
-    await again.say("Hello")
-
-
-async def test_a_single_agent_is_shown_nothing_of_helpers(tmp_path: Path, at_desk: OpenDesk) -> None:
-    desk = await at_desk([Repeat(Say("Hi."), 1)])
-    await desk.say("Hello")
-    assert not [name for name in desk.model.requests[0].functions if "helper" in name]
-    assert "helper" not in desk.model.requests[0].text
 
 
 async def _until(is_so: Callable[[], bool]) -> None:

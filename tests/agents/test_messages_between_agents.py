@@ -1,12 +1,10 @@
 """Messages between agents: notes, questions that park the turn, handoffs, and messages that are not allowed."""
 
-import asyncio
 import json
 from pathlib import Path
 from typing import Any
 
 import apsw
-import pytest
 
 from agent_core.base.events import CallAnswered, TurnEnded, TurnStarted
 from agent_core.storage import Amounts, Post, SendMessage
@@ -42,38 +40,24 @@ def asking(seen: Seen) -> Step:
     return Ask(Wanted("ask_agent", {"agent": "editor", "question": "Which word is wrong?"}))
 
 
-async def test_an_answer_wakes_the_turn_that_was_parked_for_it(tmp_path: Path) -> None:
-    async with team(tmp_path, {"main": asking, "editor": lambda _: Say(TYPO)}) as agents:
-        assert ended(await agents.say("Ask the editor.")).reason == "parked"
-        await agents.work()
-        assert agents.replies("editor") == [TYPO]
-        assert agents.replies("main") == [f"They say: [from: editor] answers:\n{TYPO}"]
-        words = await agents.words("editor")
-        assert words[0] == "[from: main] asks you; your reply is the answer:\nWhich word is wrong?"
+async def test_an_answer_wakes_the_turn_that_was_parked_for_it_also_after_a_restart_and_a_day(tmp_path: Path) -> None:
+    def main(seen: Seen) -> Step:
+        return Say("It is noon.") if said_last(seen) == "What time is it?" else asking(seen)
 
-
-async def test_a_parked_turn_survives_a_restart_and_a_day(tmp_path: Path) -> None:
-    parts: dict[str, Part] = {"main": asking, "editor": lambda _: Say(TYPO)}
+    parts: dict[str, Part] = {"main": main, "editor": lambda _: Say(TYPO)}
     async with team(tmp_path, parts) as agents:
-        await agents.say("Ask the editor.")
+        assert ended(await agents.say("Ask the editor.")).reason == "parked"
+        assert ended(await agents.say("What time is it?")).reply == "It is noon."
     with apsw.Connection(str(tmp_path / ".knapper" / "state.db")) as db:
         for column in ("message.at", "message.due", "thread.started", "event.at", "event.due", "turn.started"):
             table, _, name = column.partition(".")
             db.execute(f"update {table} set {name} = {name} - 86400")
     async with team(tmp_path, parts) as agents:
         await agents.work()
+        assert agents.replies("editor") == [TYPO]
         assert agents.replies("main") == [f"They say: [from: editor] answers:\n{TYPO}"]
-
-
-async def test_the_user_is_served_while_the_agent_waits(tmp_path: Path) -> None:
-    def main(seen: Seen) -> Step:
-        return Say("It is noon.") if said_last(seen) == "What time is it?" else asking(seen)
-
-    async with team(tmp_path, {"main": main, "editor": lambda _: Say(TYPO)}) as agents:
-        await agents.say("Ask the editor.")
-        assert ended(await agents.say("What time is it?")).reply == "It is noon."
-        await agents.work()
-        assert agents.replies("main") == [f"They say: [from: editor] answers:\n{TYPO}"]
+        words = await agents.words("editor")
+        assert words[0] == "[from: main] asks you; your reply is the answer:\nWhich word is wrong?"
 
 
 async def test_several_are_asked_at_the_same_time_and_answer_together(tmp_path: Path) -> None:
@@ -116,16 +100,20 @@ async def test_an_agent_that_is_asked_by_two_answers_each_in_its_own_thread(tmp_
         assert agents.replies("bob") == ["They say: [from: editor] answers:\nFor Bob."]
 
 
-@pytest.mark.parametrize(
-    ("stop", "head"),
-    [pytest.param(False, "[from: main]", id="note"), pytest.param(True, "[from: main] asks you to stop:", id="stop")],
-)
-async def test_a_note_arrives_and_needs_no_answer(tmp_path: Path, stop: bool, head: str) -> None:
-    main = calling("message_agent", agent="editor", message="The text is ready.", stop=stop)
-    async with team(tmp_path, {"main": main, "editor": lambda _: Say("Noted.")}) as agents:
-        assert ended(await agents.say("Tell the editor.")).reply == "Done."
-        await agents.work()
-        assert await agents.words("editor") == [f"{head}\nThe text is ready.", "Noted."]
+async def test_a_note_arrives_once_and_needs_no_answer(tmp_path: Path) -> None:
+    ready: dict[str, Any] = {"agent": "editor", "message": "The text is ready."}
+    parts: dict[str, Part] = {
+        "main": calling("message_agent", **ready, key="ready"),
+        "ada": calling("message_agent", **ready, stop=True),
+        "editor": lambda _: Say("Noted."),
+    }
+    async with team(tmp_path, parts) as agents:
+        for name in ("main", "main", "ada"):
+            assert ended(await agents.say("Tell the editor.", to=name)).reply == "Done."
+            await agents.work()
+        heads = ("[from: main]", "[from: ada] asks you to stop:")
+        said = [[f"{head}\nThe text is ready.", "Noted."] for head in heads]
+        assert await agents.words("editor") == [text for pair in said for text in pair]
 
 
 async def test_no_note_overtakes_what_its_sender_said_before_it(tmp_path: Path) -> None:
@@ -148,15 +136,6 @@ async def test_a_note_waits_for_no_question_of_another_agent(tmp_path: Path) -> 
         await agents.work()
         heard = [words.splitlines()[-1] for words in await agents.words("editor") if words.startswith("[from")]
         assert heard == ["m0", "m2", "m1"]
-
-
-async def test_a_message_with_a_key_is_sent_once(tmp_path: Path) -> None:
-    main = calling("message_agent", agent="editor", message="The text is ready.", key="ready")
-    async with team(tmp_path, {"main": main, "editor": lambda _: Say("Noted.")}) as agents:
-        await agents.say("Tell the editor.")
-        await agents.say("Tell the editor again.")
-        await agents.work()
-        assert agents.replies("editor") == ["Noted."]
 
 
 async def test_a_handoff_carries_its_brief_and_nothing_else(tmp_path: Path) -> None:
@@ -197,42 +176,40 @@ async def test_a_wait_that_would_close_a_circle_is_refused_at_once_and_named(tmp
         assert agents.replies("ada") == ["Done."]
 
 
-@pytest.mark.parametrize(
-    ("call", "arguments", "part"),
-    [
-        pytest.param("ask_agent", {"agent": "editr", "question": "?"}, "Did you mean `editor`?", id="unknown name"),
-        pytest.param("ask_agent", {"agent": "main", "question": "?"}, "That is you", id="oneself"),
-        pytest.param("message_agent", {"agent": "editor", "message": " "}, "is empty", id="nothing"),
-        pytest.param("message_agent", {"agent": "editor", "message": "x" * 101}, "101 characters", id="too long"),
-        pytest.param("ask_agent", {"agent": "editor", "question": "?", "minutes": -1}, "no time to wait", id="time"),
-        pytest.param("ask_agent", {"agent": "editor", "question": "?", "minutes": 0}, "no time to wait", id="no time"),
-        pytest.param("ask_agents", {"agents": [], "question": "?"}, "Nobody was asked", id="nobody"),
-        pytest.param("hand_off", {"to": "nobody", "goal": "x"}, "no agent `nobody`", id="handoff to nobody"),
-        pytest.param("hand_off", {"to": "editor", "goal": ""}, "the goal is empty", id="no goal"),
-        pytest.param("message_agent", {"agent": "../x", "message": "?"}, "no agent `../x`", id="a path"),
-    ],
-)
-async def test_what_cannot_be_sent_is_refused_with_the_way_out(
-    tmp_path: Path, call: str, arguments: dict[str, Any], part: str
-) -> None:
-    parts: dict[str, Part] = {"main": calling(call, **arguments), "editor": lambda _: Say("!")}
-    async with team(tmp_path, parts, runner__message_chars=100) as agents:
+async def test_what_cannot_be_sent_is_refused_with_the_way_out(tmp_path: Path) -> None:
+    ask, note, more = {"agent": "editor", "question": "?"}, {"agent": "editor", "message": "?"}, "One more."
+    refused: list[tuple[str, dict[str, Any], str]] = [
+        ("ask_agent", {**ask, "agent": "editr"}, "Did you mean `editor`?"),
+        ("ask_agent", {**ask, "agent": "main"}, "That is you"),
+        ("message_agent", {**note, "message": " "}, "is empty"),
+        ("message_agent", {**note, "message": "x" * 101}, "101 characters"),
+        ("message_agent", {**note, "agent": "../x"}, "no agent `../x`"),
+        ("ask_agent", {**ask, "minutes": -1}, "no time to wait"),
+        ("ask_agent", {**ask, "minutes": 0}, "no time to wait"),
+        ("ask_agents", {"agents": [], "question": "?"}, "Nobody was asked"),
+        ("hand_off", {"to": "nobody", "goal": "x"}, "no agent `nobody`"),
+        ("hand_off", {"to": "editor", "goal": ""}, "the goal is empty"),
+    ]
+
+    def main(seen: Seen) -> Step:
+        calls = [Wanted(call, arguments) for call, arguments, _ in refused]
+        return Say("Done.") if seen.messages[-1]["role"] == "tool" else Ask(*calls)
+
+    parts: dict[str, Part] = {"main": main, "ada": calling("message_agent", **{**note, "message": more})}
+    async with team(tmp_path, {**parts, "editor": lambda _: Say("!")}, runner__message_chars=100) as agents:
         events = await agents.say("Go.")
-        assert part in answers(events)[0]
+        told = answers(events)
+        assert [text for text, (*_, part) in zip(told, refused, strict=True) if part not in text] == []
         assert ended(events).reply == "Done."
         await agents.work()
         assert agents.heard == []
-
-
-async def test_a_full_inbox_refuses_the_message_and_the_turn_goes_on(tmp_path: Path) -> None:
-    parts: dict[str, Part] = {
-        "main": calling("message_agent", agent="editor", message="One more."),
-        "editor": lambda _: Say("!"),
-    }
-    async with team(tmp_path, parts) as agents:
-        for _ in range(1_000):
-            await agents.workspace._store.post(Post("editor", "system", {"text": "x"}))
-        assert "1000 events waiting" in answers(await agents.say("Go."))[0]
+        await agents.workspace._store.post(Post("editor", "system", {"text": "x"}))
+        with apsw.Connection(str(tmp_path / ".knapper" / "state.db")) as db:
+            numbers = "with recursive n(i) as (select 1 union all select i + 1 from n where i < 999)"
+            columns = "agent, kind, payload, due, timed, at"
+            copied = f"select id || i, {columns} from event, n where agent = 'editor'"
+            db.execute(f"insert into event (id, {columns}) {numbers} {copied}")
+        assert "1000 events waiting" in answers(await agents.say("Go.", to="ada"))[0]
 
 
 async def test_an_ask_whose_time_is_over_is_answered_with_the_reason(tmp_path: Path) -> None:
@@ -240,8 +217,7 @@ async def test_an_ask_whose_time_is_over_is_answered_with_the_reason(tmp_path: P
         await agents.say("Ask the editor.")
         with apsw.Connection(str(tmp_path / ".knapper" / "state.db")) as db:
             db.execute("insert into paused (agent, why, at) values ('editor', 'at lunch', 0)")
-            db.execute("update message set due = at + 1, at = at - 600")
-        await asyncio.sleep(1.1)
+            db.execute("update message set due = at - 1, at = at - 601")
         await agents.work()
         (reply,) = agents.replies("main")
         assert "[from: editor] gave no answer:\n`editor` has not answered within 10 minutes" in reply
@@ -254,7 +230,8 @@ async def test_an_agent_alone_is_shown_nothing_of_others(tmp_path: Path) -> None
         await agents.say("Hi.")
         (seen,) = agents.model.requests
         assert not {"ask_agent", "list_agents", "hand_off"} & {*seen.functions}
-        assert "You are the agent" not in seen.text
+        assert not [name for name in seen.functions if "helper" in name]
+        assert [text in seen.text for text in ("You are the agent", "helper")] == [False, False]
 
 
 async def test_an_agent_that_appears_is_reached_at_the_next_step(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from tests.agents.helper_files import FINDER
 from tests.grants.support import FETCHES, PLAIN
 from tests.interfaces.support import COUNT_VOWELS
 from tests.kit import Repeat, Say, ScriptedModel
+from tests.kit.drawing import sampled
 from tests.kit.program import knapper
 from tests.kit.terminal import CTRL_C, CTRL_D, ENTER, Terminal, terminal
 from tests.sources.support import pdf
@@ -31,6 +32,7 @@ from tests.sources.support import pdf
 from .test_commands_that_are_named import PAGES, PLACE, ROOMS, ROOT, UNFOLLOWED, of_module, of_page, reason, words_of
 
 DATA: Final[Mapping[str, Any]] = tomllib.loads((ROOT / "tests" / "data" / "commands.toml").read_text())
+INSTALLED: Final = {each.name: each.version for each in distributions()}
 GAP: Final = "\x1f"
 ANSWERS: Final = (
     (re.compile(r"Type (y(?:es)?) and Enter"), "{}" + ENTER),
@@ -160,13 +162,13 @@ def world(tmp_path_factory: pytest.TempPathFactory, model: ScriptedModel) -> Wor
     return kept
 
 
-@pytest.mark.parametrize("command", named(), ids=lambda text: text.replace(GAP, " "))
+@pytest.mark.sampled
+@pytest.mark.parametrize("command", sampled(named(), 7, at=3), ids=lambda text: text.replace(GAP, " "))
 def test_a_named_command_runs(world: World, command: str) -> None:
     words = command.split(GAP)
     world.renew()
     for earlier in entry("before", words) or ():
         world.do(*earlier.split())
-    installed = {each.name: each.version for each in distributions()}
     if {"-", "--json"} & {*words}:  # it reads standard input
         done = knapper(*filled(words), cwd=world.workspace, environment=world.environment, given="a text\n")
         code, shown = done.returncode, done.stdout + done.stderr
@@ -179,7 +181,7 @@ def test_a_named_command_runs(world: World, command: str) -> None:
     said = DATA["refused"].get(" ".join(words))
     assert "Traceback" not in shown
     assert code == 0 if said is None else said in shown, shown
-    assert {each.name: each.version for each in distributions()} == installed
+    assert {each.name: each.version for each in distributions()} == INSTALLED
 
 
 def ended(screen: Terminal) -> int:

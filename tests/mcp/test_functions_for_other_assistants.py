@@ -21,6 +21,7 @@ from agent_core.functions.service import Author
 from agent_core.interfaces.mcp.server import serve_streams
 from sandbox import Sandbox
 from tests.kit.desk import VOWELS
+from tests.kit.drawing import crossed
 from tests.server.conftest import Served
 
 from .conftest import Era, names, over_http, pipe_pair, piped, text_of
@@ -68,8 +69,8 @@ async def arrives(condition: Any) -> None:  # Any: a callable that returns a boo
             await asyncio.sleep(0.01)
 
 
-@pytest.mark.parametrize("era", ["auto", "legacy"])
-@pytest.mark.parametrize("way", ["pipe", "http"])
+@pytest.mark.sampled
+@pytest.mark.parametrize(("way", "era"), crossed(["pipe", "http"], ["auto", "legacy"]))
 async def test_clients_see_call_and_follow_the_functions(served: Served, era: Era, way: str) -> None:
     workspace = served.workspace
     token = await served.token("peer", "read", "chat")

@@ -10,7 +10,7 @@ import pytest
 
 from tests.kit import Ask, Fail, Say, Wanted
 
-from .conftest import Serve, Served
+from .conftest import Serve
 from .test_the_api import READS
 
 Json = dict[str, Any]
@@ -128,38 +128,27 @@ async def test_a_task_at_work_is_canceled_and_its_stream_ends(served: Serve, met
     assert "cancel" in bare((await following)[-1])["status"]["state"].lower()
 
 
-async def test_a_turn_that_fails_is_a_failed_task_that_says_why(served: Serve) -> None:
+NO_REQUESTS = {
+    b"{": -32700,
+    b"[]": -32600,
+    b'{"id": 1}': -32600,
+    b'{"id": 1, "method": "tasks/forget"}': -32601,
+    b'{"id": 1, "method": "SendMessage"}': -32602,
+    b'{"id": 1, "method": "GetTask", "params": {}}': -32602,
+    b'{"id": 1, "method": "GetTask", "params": {"id": "a.b"}}': -32001,
+    b'{"id": 1, "method": "SendMessage", "params": {"message": {"parts": [{"url": "https://e.org"}]}}}': -32005,
+    b'{"id":1, "method": "SendMessage", "params": {"message": {"contextId": "..", "parts": [{"text": "a"}]}}}': -32602,
+}
+
+
+async def test_what_is_no_request_is_answered_in_the_protocols_words_and_a_failed_turn_says_why(served: Serve) -> None:
     server = await served([Fail(400, "no such model")])
+    for body, number in NO_REQUESTS.items():
+        answer = await server.client.post("/a2a/main", content=body)
+        assert (body, answer.status_code, answer.json()["error"]["code"]) == (body, 200, number)
     _, state, whole = await task(server.client, "SendMessage", sent("Hello"))
     assert state == "failed"
     assert "no such model" in whole["status"]["message"]["parts"][0]["text"]
-
-
-@pytest.mark.parametrize(
-    ("body", "number"),
-    [
-        pytest.param(b"{", -32700, id="no-json"),
-        pytest.param(b"[]", -32600, id="no-object"),
-        pytest.param(b'{"id": 1}', -32600, id="no-method"),
-        pytest.param(b'{"id": 1, "method": "tasks/forget"}', -32601, id="unknown-method"),
-        pytest.param(b'{"id": 1, "method": "SendMessage"}', -32602, id="no-message"),
-        pytest.param(b'{"id": 1, "method": "GetTask", "params": {}}', -32602, id="no-task"),
-        pytest.param(b'{"id": 1, "method": "GetTask", "params": {"id": "a.b"}}', -32001, id="unknown-task"),
-        pytest.param(
-            b'{"id": 1, "method": "SendMessage", "params": {"message": {"parts": [{"url": "https://e.org"}]}}}',
-            -32005,
-            id="file",
-        ),
-        pytest.param(
-            b'{"id": 1, "method": "SendMessage", "params": {"message": {"contextId": "..", "parts": [{"text": "a"}]}}}',
-            -32602,
-            id="context-that-is-none",
-        ),
-    ],
-)
-async def test_what_is_no_request_is_answered_in_the_protocols_words(asked: Served, body: bytes, number: int) -> None:
-    answer = await asked.client.post("/a2a/main", content=body)
-    assert (answer.status_code, answer.json()["error"]["code"]) == (200, number)
 
 
 async def test_a_task_of_one_agent_is_not_there_for_another(served: Serve, tmp_path: Path) -> None:
@@ -173,9 +162,3 @@ async def test_a_task_of_one_agent_is_not_there_for_another(served: Serve, tmp_p
     context = ours.partition(".")[0]
     stolen = f"{context}.{theirs.partition('.')[2]}"
     assert (await rpc(server.client, "GetTask", {"id": stolen}))["error"]["code"] == -32001
-
-
-@pytest.fixture
-async def asked(served: Serve) -> Served:
-    """A server whose model is never called."""
-    return await served([])

@@ -15,44 +15,72 @@ from .programs import client, has_no, has_once, reply, user
 from .test_the_api import READS
 
 
-async def test_agents_are_the_models(served: Serve) -> None:
-    server = await served([])
+async def says(program: openai.AsyncOpenAI, *messages: Any, model: str = "main") -> Any:  # Any: the client's
+    """Return the choice of a completion, without its usage."""
+    answer = await program.chat.completions.create(model=model, messages=[*messages])
+    assert answer.usage
+    assert answer.usage.prompt_tokens > 0
+    return answer.choices[0].message.content
+
+
+async def test_a_known_history_goes_on_and_another_begins_a_conversation_of_its_own(served: Serve) -> None:
+    script = [
+        *(Say("Hello."), Expect(Say("Twice."), has_once("first question"))),
+        *(Fail(400, "no such thing"), Expect(Say("Now."), has_once("third question"))),
+        Expect(Say("Left."), has_once("first question"), has_no("second question")),
+        Expect(Say("Bob."), contains("My name is Bob"), contains("Nice to meet you"), contains("Answer in German.")),
+    ]
+    server = await served(script)
     async with client(server) as program:
         assert [model.id async for model in program.models.list()] == ["main"]
+        begin = [user("first question"), reply(await says(program, user("first question")))]
+        whole = [*begin, user("second question"), reply(await says(program, *begin, user("second question")))]
+        with pytest.raises(openai.InternalServerError):
+            await says(program, *whole, user("third question"))
+        assert await says(program, *whole, user("third question")) == "Now.", "it is said once"
+        assert await conversations(server) == 1
+        assert await says(program, *begin, user("to the left")) == "Left."
+        assert await conversations(server) == 2
+        told = [{"role": "system", "content": "Answer in German."}, user("My name is Bob"), reply("Nice to meet you")]
+        assert await says(program, *told, user("What is my name?")) == "Bob."
 
 
-async def test_a_history_that_is_known_goes_on_and_nothing_is_said_twice(served: Serve) -> None:
-    server = await served([Say("Hello."), Expect(Say("Twice."), has_once("first question"))])
+async def test_a_named_conversation_goes_on_by_its_name_and_a_repeated_request_is_answered_once(served: Serve) -> None:
+    again = [Say("Hello."), Say("One two three four.", pause_s=0.2)]
+    server = await served([Say("One."), Expect(Say("Two."), contains("apples")), Say("Three."), *again])
     async with client(server) as program:
-        messages = [user("first question")]
-        first = await program.chat.completions.create(model="main", messages=messages)
-        messages += [reply(first.choices[0].message.content or ""), user("second question")]
-        second = await program.chat.completions.create(model="main", messages=messages)
-    assert [first.choices[0].message.content, second.choices[0].message.content] == ["Hello.", "Twice."]
-    assert first.usage
-    assert first.usage.prompt_tokens > 0
+        for reply_to in (("One.", "I like apples"), ("Two.", "Go on"), ("Three.", "Go on")):
+            assert await says(program, user(reply_to[1]), model="main@fruit") == reply_to[0]
+        messages = [user("first"), reply(await says(program, user("first"))), user("second")]
+        stream = await program.chat.completions.create(model="main", messages=messages, stream=True)
+        async for _ in stream:
+            break
+        await stream.close()  # the client disconnects and asks again
+        assert await says(program, *messages) == "One two three four."
+    assert await conversations(server) == 1
 
 
-async def test_an_unknown_history_begins_a_conversation_that_knows_it(served: Serve) -> None:
-    server = await served([Expect(Say("Bob."), contains("My name is Bob"), contains("Nice to meet you"))])
-    async with client(server) as program:
-        messages = [user("My name is Bob"), reply("Nice to meet you"), user("What is my name?")]
-        answer = await program.chat.completions.create(model="main", messages=messages)
-    assert answer.choices[0].message.content == "Bob."
+REFUSED: tuple[tuple[dict[str, Any], int], ...] = (
+    ({"model": "nobody"}, 404),
+    ({"messages": []}, 400),
+    ({"messages": [{"role": "assistant", "content": "I end it"}]}, 400),
+    ({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]}, 400),
+    ({"messages": [{"role": "user", "content": "a"}], "functions": [{"name": "f", "parameters": {}}]}, 400),
+    ({"model": "main@../x"}, 400),
+)
 
 
-async def test_two_conversations_do_not_hear_each_other(served: Serve) -> None:
-    server = await served([Say("One."), Expect(Say("Two."), has_no("apples"))])
-    async with client(server) as program:
-        await program.chat.completions.create(model="main", messages=[user("I like apples")])
-        await program.chat.completions.create(model="main", messages=[user("I like pears")])
-
-
-async def test_a_named_conversation_goes_on_by_its_name(served: Serve) -> None:
-    server = await served([Say("One."), Expect(Say("Two."), contains("apples"))])
-    async with client(server) as program:
-        await program.chat.completions.create(model="main@fruit", messages=[user("I like apples")])
-        await program.chat.completions.create(model="main@fruit", messages=[user("And?")])
+async def test_what_cannot_be_done_is_told_in_the_clients_form(unchanged: Served) -> None:
+    async with client(unchanged, unchanged.key) as program:
+        for options, status in REFUSED:
+            with pytest.raises(openai.APIStatusError) as refused:
+                await program.chat.completions.create(**{"model": "main", "messages": [user("hello")], **options})
+            assert refused.value.status_code == status, options
+            assert isinstance(refused.value.body, dict)
+            assert refused.value.body["message"]
+    async with client(unchanged, await unchanged.token("reader", "read")) as program:
+        with pytest.raises(openai.PermissionDeniedError):
+            await program.chat.completions.create(model="main", messages=[user("hello")])
 
 
 async def test_a_stream_has_pieces_what_happened_and_the_usage(served: Serve) -> None:
@@ -70,42 +98,6 @@ async def test_a_stream_has_pieces_what_happened_and_the_usage(served: Serve) ->
     assert happened == ["call", "answer", "turn_ended"]
     assert [chunk.choices[0].finish_reason for chunk in chunks if chunk.choices][-1] == "stop"
     assert chunks[-1].usage
-
-
-async def test_the_instructions_of_a_client_reach_the_model(served: Serve) -> None:
-    server = await served([Expect(Say("Ja."), contains("Answer in German."))])
-    async with client(server) as program:
-        messages = [{"role": "system", "content": "Answer in German."}, user("Yes?")]
-        await program.chat.completions.create(model="main", messages=messages)
-
-
-@pytest.mark.parametrize(
-    ("options", "status"),
-    [
-        ({"model": "nobody"}, 404),
-        ({"messages": []}, 400),
-        ({"messages": [{"role": "assistant", "content": "I end it"}]}, 400),
-        ({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]}, 400),
-        ({"messages": [{"role": "user", "content": "a"}], "functions": [{"name": "f", "parameters": {}}]}, 400),
-        ({"model": "main@../x"}, 400),
-    ],
-)
-async def test_what_cannot_be_done_is_told_in_the_clients_form(
-    unchanged: Served, options: Any, status: int
-) -> None:  # Any: JSON
-    async with client(unchanged, unchanged.key) as program:
-        with pytest.raises(openai.APIStatusError) as refused:
-            await program.chat.completions.create(**{"model": "main", "messages": [user("hello")], **options})
-    assert refused.value.status_code == status
-    assert isinstance(refused.value.body, dict)
-    assert refused.value.body["message"]
-
-
-async def test_a_token_without_the_scope_may_not_chat(served: Serve) -> None:
-    server = await served([])
-    async with client(server, await server.token("reader", "read")) as program:
-        with pytest.raises(openai.PermissionDeniedError):
-            await program.chat.completions.create(model="main", messages=[user("hello")])
 
 
 async def test_clients_at_the_same_time_get_their_own_answers(served: Serve) -> None:
@@ -129,88 +121,32 @@ async def test_a_response_goes_on_from_the_one_before(served: Serve) -> None:
             await program.responses.create(model="main", input="What?", previous_response_id=first.id)
 
 
-async def test_a_response_is_streamed_in_its_parts(served: Serve) -> None:
-    server = await served([Say("There are five.")])
-    async with client(server) as program:
-        stream = await program.responses.create(model="main", input="How many?", stream=True)
-        parts = [part async for part in stream]
-    assert [part.sequence_number for part in parts] == list(range(len(parts)))
-    assert "".join(part.delta for part in parts if part.type == "response.output_text.delta") == "There are five."
-    assert parts[-1].type == "response.completed"
-    assert parts[-1].response.output_text == "There are five."
-
-
 async def conversations(server: Served) -> int:
     """Return the number of unnamed conversations."""
     return len([name for name in await server.workspace.agent_names() if "--chat-" in name])
 
 
-@pytest.mark.parametrize(
-    "sent",
-    [
-        "I look.\n\nThere are five.",
-        "I look.There are five.  ",
-        "There are five.",
-        [{"type": "text", "text": "I look."}, {"type": "text", "text": "There are five."}],
-    ],
+SENT_BACK: tuple[Any, ...] = (  # Any: content
+    "I look.\n\nThere are five.",
+    "I look.There are five.  ",
+    "There are five.",
+    [{"type": "text", "text": "I look."}, {"type": "text", "text": "There are five."}],
 )
-async def test_an_answer_is_known_in_whatever_form_it_is_sent_back(served: Serve, sent: Any) -> None:
+
+
+async def test_an_answer_is_known_in_whatever_form_it_is_sent_back(served: Serve) -> None:
     looks = Ask(Wanted("count_vowels", {"text": "queueing"}), text="I look.")
-    server = await served([looks, Say("There are five."), Expect(Say("Yes."), has_once("How many?"))])
+    server = await served([looks, Say("There are five."), Expect(Say("Yes."), has_once("How many?"))] * len(SENT_BACK))
     (server.workspace.root / "functions" / "letters.py").write_text(VOWELS)
     await server.workspace.functions.reload()
     async with client(server) as program:
-        messages = [user("How many?")]
-        stream = await program.chat.completions.create(model="main", messages=messages, stream=True)
-        text = "".join([chunk.choices[0].delta.content or "" async for chunk in stream if chunk.choices])
-        assert text == "I look.\n\nThere are five."
-        messages += [reply(sent), user("Sure?")]
-        await program.chat.completions.create(model="main", messages=messages)
-    assert await conversations(server) == 1
-
-
-async def test_a_request_that_comes_again_is_answered_once(served: Serve) -> None:
-    server = await served([Say("Hello."), Say("One two three four.", pause_s=0.2)])
-    async with client(server) as program:
-        first = await program.chat.completions.create(model="main", messages=[user("first question")])
-        messages = [user("first question"), reply(first.choices[0].message.content or ""), user("second question")]
-        stream = await program.chat.completions.create(model="main", messages=messages, stream=True)
-        async for _ in stream:
-            break
-        await stream.close()  # the client disconnects and asks again
-        again = await program.chat.completions.create(model="main", messages=messages)
-        assert again.choices[0].message.content == "One two three four."
-    assert await conversations(server) == 1
-
-
-async def test_a_request_that_failed_is_said_once_when_it_comes_again(served: Serve) -> None:
-    fails = Fail(400, "no such thing")
-    server = await served([Say("Hello."), fails, Expect(Say("Now."), has_once("second question"))])
-    async with client(server) as program:
-        first = await program.chat.completions.create(model="main", messages=[user("first question")])
-        messages = [user("first question"), reply(first.choices[0].message.content or ""), user("second question")]
-        with pytest.raises(openai.InternalServerError):
-            await program.chat.completions.create(model="main", messages=messages)
-        again = await program.chat.completions.create(model="main", messages=messages)
-        assert again.choices[0].message.content == "Now."
-    assert await conversations(server) == 1
-
-
-async def test_another_way_to_go_on_begins_another_conversation(served: Serve) -> None:
-    server = await served([Say("Hello."), Say("Left."), Expect(Say("Right."), has_no("to the left"))])
-    async with client(server) as program:
-        first = await program.chat.completions.create(model="main", messages=[user("Hi")])
-        before = [user("Hi"), reply(first.choices[0].message.content or "")]
-        await program.chat.completions.create(model="main", messages=[*before, user("to the left")])
-        await program.chat.completions.create(model="main", messages=[*before, user("to the right")])
-    assert await conversations(server) == 2
-
-
-async def test_what_is_said_twice_in_a_named_conversation_is_said_twice(served: Serve) -> None:
-    server = await served([Say("One."), Say("Two.")])
-    async with client(server) as program:
-        said = [await program.chat.completions.create(model="main@x", messages=[user("Go on")]) for _ in range(2)]
-    assert [answer.choices[0].message.content for answer in said] == ["One.", "Two."]
+        for number, sent in enumerate(SENT_BACK, 1):
+            messages = [user(f"How many? {number}")]
+            stream = await program.chat.completions.create(model="main", messages=messages, stream=True)
+            text = "".join([chunk.choices[0].delta.content or "" async for chunk in stream if chunk.choices])
+            assert text == "I look.\n\nThere are five."
+            assert await says(program, *messages, reply(sent), user("Sure?")) == "Yes."
+            assert await conversations(server) == number
 
 
 async def test_a_group_is_a_model_with_one_conversation(served: Serve) -> None:

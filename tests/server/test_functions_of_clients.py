@@ -11,8 +11,8 @@ from sandbox import Sandbox
 from tests.kit import Ask, Expect, Say, ScriptedModel, Seen, Wanted, contains, shows
 from tests.kit.desk import VOWELS
 
-from .conftest import Serve, Served, server
-from .programs import client, has_no, has_once, user
+from .conftest import Serve, server
+from .programs import client, has_once, user
 
 SCHEMA = {"type": "object", "properties": {"place": {"type": "string"}}, "required": ["place"]}
 ASKED = Ask(Wanted("weather", {"place": "Brindle"}, id="call_w"))
@@ -33,22 +33,33 @@ def answers(*texts: str) -> Callable[[Seen], str | None]:
     return lambda seen: None if seen.answers == [*texts] else f"the answers are {seen.answers}"
 
 
-async def test_a_call_comes_to_the_client_and_its_answer_to_the_model(served: Serve) -> None:
-    script = [Expect(ASKED, shows("weather")), Expect(Say("It rains."), answers("rain"), has_once("Weather?"))]
-    server = await served(script)
-    async with client(server) as program:
-        messages = [user("Weather?")]
-        first = await program.chat.completions.create(model="main", messages=messages, tools=[tool()])
-        asked = first.choices[0].message
-        assert first.choices[0].finish_reason == "tool_calls"
-        assert [(c.id, c.function.name, c.function.arguments) for c in asked.tool_calls or ()] == [  # type: ignore[union-attr]
-            ("call_w", "weather", '{"place": "Brindle"}')
-        ]
-        messages += [asked.model_dump(exclude_none=True), answer("call_w", "rain")]
-        second = await program.chat.completions.create(model="main", messages=messages, tools=[tool()])
-    assert (second.choices[0].message.content, second.choices[0].finish_reason) == ("It rains.", "stop")
-    names = await server.workspace.agent_names()
-    assert len([name for name in names if "--chat-" in name]) == 1  # the same conversation
+async def asks(program: openai.AsyncOpenAI, messages: Any, model: str = "main", **more: Any) -> Any:
+    """Return the choice of a completion; the client has the function `weather` unless told otherwise."""
+    done = await program.chat.completions.create(model=model, messages=messages, **{"tools": [tool()], **more})
+    return done.choices[0]
+
+
+def sent_back(choice: Any) -> Any:  # Any: the client's
+    """Return a reply as a client sends it back."""
+    return choice.message.model_dump(exclude_none=True)
+
+
+async def test_a_call_comes_to_the_client_and_its_answer_to_the_model_also_after_a_restart(
+    tmp_path: Path, scripted: Callable[..., ScriptedModel], one_sandbox: Sandbox
+) -> None:
+    model = scripted([Expect(ASKED, shows("weather")), Expect(Say("It rains."), answers("rain"), has_once("Weather?"))])
+    async with server(tmp_path, model, one_sandbox) as before:
+        token = await before.token("program", "chat")
+        async with client(before, token) as program:
+            first = await asks(program, [user("Weather?")])
+    assert first.finish_reason == "tool_calls"
+    (call,) = first.message.tool_calls
+    assert (call.id, call.function.name, call.function.arguments) == ("call_w", "weather", '{"place": "Brindle"}')
+    async with server(tmp_path, model, one_sandbox) as after, client(after, token) as program:
+        second = await asks(program, [user("Weather?"), sent_back(first), answer("call_w", "rain")])
+        assert (second.message.content, second.finish_reason) == ("It rains.", "stop")
+        names = await after.workspace.agent_names()
+        assert len([name for name in names if "--chat-" in name]) == 1  # the same conversation
 
 
 async def test_a_stream_ends_with_the_calls_and_ours_have_run(served: Serve) -> None:
@@ -77,116 +88,65 @@ async def test_a_stream_ends_with_the_calls_and_ours_have_run(served: Serve) -> 
     assert second.choices[0].message.content == "Five, and rain."
 
 
-async def test_several_calls_are_answered_together_in_any_order(served: Serve) -> None:
-    two = Ask(Wanted("weather", {"place": "A"}, id="call_a"), Wanted("weather", {"place": "B"}, id="call_b"))
-    server = await served([two, Expect(Say("Both."), answers("sun", "rain"))])
-    async with client(server) as program:
-        messages = [user("Where?")]
-        first = await program.chat.completions.create(model="main@x", messages=messages, tools=[tool()])
-        messages += [
-            first.choices[0].message.model_dump(exclude_none=True),
-            answer("call_b", "rain"),
-            answer("call_a", "sun"),
-        ]
-        second = await program.chat.completions.create(model="main@x", messages=messages, tools=[tool()])
-    assert second.choices[0].message.content == "Both."
-
-
-async def test_a_client_that_takes_one_call_gets_one(served: Serve) -> None:
-    two = Ask(Wanted("weather", {"place": "A"}, id="call_a"), Wanted("weather", {"place": "B"}, id="call_b"))
-    server = await served([two, Expect(Say("One."), contains("one call at a time"), contains("sun"))])
-    async with client(server) as program:
-        messages = [user("Where?")]
-        first = await program.chat.completions.create(
-            model="main", messages=messages, tools=[tool()], parallel_tool_calls=False
-        )
-        asked = first.choices[0].message
-        assert [call.id for call in asked.tool_calls or ()] == ["call_a"]
-        messages += [asked.model_dump(exclude_none=True), answer("call_a", "sun")]
-        await program.chat.completions.create(
-            model="main", messages=messages, tools=[tool()], parallel_tool_calls=False
-        )
-
-
-async def test_a_restart_between_call_and_answer_changes_nothing(
-    tmp_path: Path, scripted: Callable[..., ScriptedModel], one_sandbox: Sandbox
+async def test_several_calls_are_answered_together_in_any_order_and_a_client_that_takes_one_gets_one(
+    served: Serve,
 ) -> None:
-    model = scripted([ASKED, Expect(Say("It rains."), answers("rain"), has_once("Weather?"))])
-    messages = [user("Weather?")]
-    async with server(tmp_path, model, one_sandbox) as before:
-        token = await before.token("program", "chat")
-        async with client(before, token) as program:
-            first = await program.chat.completions.create(model="main", messages=messages, tools=[tool()])
-    messages += [first.choices[0].message.model_dump(exclude_none=True), answer("call_w", "rain")]
-    async with server(tmp_path, model, one_sandbox) as after, client(after, token) as program:
-        second = await program.chat.completions.create(model="main", messages=messages, tools=[tool()])
-        assert second.choices[0].message.content == "It rains."
-        assert len([name for name in await after.workspace.agent_names() if "--chat-" in name]) == 1
-
-
-async def test_a_call_that_the_client_never_answers_is_closed_as_that(served: Serve) -> None:
-    server = await served([ASKED, Expect(Say("Fine."), contains("went on without an answer"), contains("Never mind"))])
+    two = Ask(Wanted("weather", {"place": "A"}, id="call_a"), Wanted("weather", {"place": "B"}, id="call_b"))
+    one = Expect(Say("One."), contains("one call at a time"), contains("sun"))
+    server = await served([two, Expect(Say("Both."), answers("sun", "rain")), two, one])
     async with client(server) as program:
-        messages = [user("Weather?")]
-        first = await program.chat.completions.create(model="main", messages=messages, tools=[tool()])
-        messages += [first.choices[0].message.model_dump(exclude_none=True), user("Never mind.")]
-        second = await program.chat.completions.create(model="main", messages=messages, tools=[tool()])
-    assert second.choices[0].message.content == "Fine."
+        messages = [user("Where?")]
+        first = await asks(program, messages, "main@x")
+        messages += [sent_back(first), answer("call_b", "rain"), answer("call_a", "sun")]
+        assert (await asks(program, messages, "main@x")).message.content == "Both."
+        single: dict[str, Any] = {"parallel_tool_calls": False}
+        first = await asks(program, [user("Where else?")], **single)
+        assert [call.id for call in first.message.tool_calls] == ["call_a"]
+        messages = [user("Where else?"), sent_back(first), answer("call_a", "sun")]
+        assert (await asks(program, messages, **single)).message.content == "One."
 
 
-async def test_a_message_from_elsewhere_closes_the_call_and_a_late_answer_is_refused(served: Serve) -> None:
-    server = await served([ASKED, Expect(Say("Fine."), contains("went on without an answer")), Say("Late, then.")])
+async def test_a_call_that_the_client_never_answers_is_closed_as_that_and_a_late_answer_is_told(served: Serve) -> None:
+    closed = contains("went on without an answer")
+    script = [ASKED, Expect(Say("Fine."), closed, contains("Never mind")), ASKED, Expect(Say("Fine."), closed)]
+    server = await served([*script, Say("Late, then."), Expect(Say("Rain."), answers("rain"), closed)])
     async with client(server) as program:
-        first = await program.chat.completions.create(model="main@x", messages=[user("Weather?")], tools=[tool()])
+        first = await asks(program, [user("Weather?")])
+        messages = [user("Weather?"), sent_back(first), user("Never mind.")]
+        assert (await asks(program, messages)).message.content == "Fine."
+        first = await asks(program, [user("Weather?")], "main@x")
         await server.said("Never mind.", "main--x")
-        messages = [user("Weather?"), first.choices[0].message.model_dump(exclude_none=True), answer("call_w", "rain")]
-        await program.chat.completions.create(model="main@x", messages=messages, tools=[tool()])
-    assert "after the conversation had gone on without it: rain" in server.model.requests[-1].text
+        await asks(program, [user("Weather?"), sent_back(first), answer("call_w", "rain")], "main@x")
+        assert "after the conversation had gone on without it: rain" in server.model.requests[-1].text
+        function = {"name": "weather", "arguments": '{"place": "A"}'}
+        other, call = ({"id": f"call_{n}", "type": "function", "function": function} for n in (2, 1))
+        unknown: list[Any] = [user("Once?"), {"role": "assistant", "content": None, "tool_calls": [other]}]
+        unknown += [user("Again?"), {"role": "assistant", "content": None, "tool_calls": [call]}]
+        assert (await asks(program, [*unknown, answer("call_1", "rain")])).message.content == "Rain."
 
 
-async def test_an_unknown_history_with_calls_begins_a_conversation_that_has_them(served: Serve) -> None:
-    server = await served([Expect(Say("Rain."), answers("rain"), contains("went on without an answer"))])
-    call = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"place": "A"}'}}
-    other = {**call, "id": "call_2"}
+async def test_a_required_call_is_asked_for_until_it_comes_and_none_is_shown_where_none_is_chosen(
+    served: Serve,
+) -> None:
+    comes = [Say("It may rain."), Expect(ASKED, contains("requires a call"))]
+    is_shown = lambda seen: Say(f"{'weather' in seen.functions}")  # noqa: E731
+    server = await served([*comes, *comes, *[Say("It may rain.")] * 3, *[is_shown] * 3])
+    named = {"type": "function", "function": {"name": "weather"}}
     async with client(server) as program:
-        messages: Any = [user("Once?"), {"role": "assistant", "content": None, "tool_calls": [other]}]
-        messages += [
-            user("Again?"),
-            {"role": "assistant", "content": None, "tool_calls": [call]},
-            answer("call_1", "rain"),
-        ]
-        done = await program.chat.completions.create(model="main", messages=messages, tools=[tool()])
-    assert done.choices[0].message.content == "Rain."
-
-
-@pytest.mark.parametrize("choice", ["required", {"type": "function", "function": {"name": "weather"}}])
-async def test_a_required_call_is_asked_for_until_it_comes(served: Serve, choice: Any) -> None:
-    server = await served([Say("It may rain."), Expect(ASKED, contains("requires a call"))])
-    async with client(server) as program:
-        done = await program.chat.completions.create(
-            model="main", messages=[user("Weather?")], tools=[tool(), tool("other")], tool_choice=choice
-        )
-    assert done.choices[0].finish_reason == "tool_calls"
-    assert ("other" in server.model.requests[0].functions) == (choice == "required")
-
-
-async def test_a_required_call_that_never_comes_is_an_error(served: Serve) -> None:
-    server = await served([Say("It may rain.")] * 3)
-    async with client(server) as program:
+        for number, choice in enumerate(("required", named)):
+            before = len(server.model.requests)
+            tools = [tool(), tool("other")]
+            done = await asks(program, [user("Weather?")], f"main@{number}", tools=tools, tool_choice=choice)
+            assert done.finish_reason == "tool_calls"
+            assert ("other" in server.model.requests[before].functions) == (choice == "required")
         with pytest.raises(openai.InternalServerError, match="requires a call of `weather`"):
-            await program.chat.completions.create(
-                model="main", messages=[user("Weather?")], tools=[tool()], tool_choice="required"
-            )
-
-
-async def test_no_function_is_shown_where_none_is_chosen(served: Serve) -> None:
-    server = await served([lambda seen: Say(f"{'weather' in seen.functions}")] * 3)
-    given: list[dict[str, Any]] = [{"tools": [tool()], "tool_choice": "none"}, {}, {"tools": [tool()]}]
-    async with client(server) as program:
-        for extra, expected in zip(given, ("False", "False", "True"), strict=True):
-            create: Any = program.chat.completions.create
-            done = await create(model="main@x", messages=[user("Weather?")], **extra)
-            assert done.choices[0].message.content == expected
+            await asks(program, [user("Weather?")], tool_choice="required")
+        for extra, expected in (({"tool_choice": "none"}, "False"), ({}, "True"), ({"tools": openai.omit}, "False")):
+            done = await asks(program, [user("Weather?")], "main@x", **extra)
+            assert done.message.content == expected
+        large = [tool(f"f{n}", parameters={"type": "object", "description": "x" * 9_000}) for n in range(5)]
+        with pytest.raises(openai.InternalServerError, match="functions of the client take"):
+            await asks(program, [user("a")], tools=large)
 
 
 def nested(levels: int) -> dict[str, Any]:  # Any: JSON
@@ -197,55 +157,37 @@ def nested(levels: int) -> dict[str, Any]:  # Any: JSON
     return schema
 
 
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        ({"tools": [tool("create_function")]}, "client_create_function"),
-        ({"tools": [tool("core_memory_append")]}, "has here"),
-        ({"tools": [tool(), tool()]}, "two tools named"),
-        ({"tools": [tool("no name")]}, "cannot be the name"),
-        ({"tools": [tool("")]}, "cannot be the name"),
-        ({"tools": [tool("x" * 65)]}, "cannot be the name"),
-        ({"tools": [tool("f\n## x")]}, "cannot be the name"),
-        ({"tools": [tool(f"f{n}") for n in range(129)]}, "128"),
-        ({"tools": [tool(parameters={"type": "array"})]}, "of the type `array`"),
-        ({"tools": [tool(parameters=nested(12))]}, "too large"),
-        ({"tools": [tool(parameters={"type": "object", "description": "x" * 20_000})]}, "too large"),
-        (
-            {"tools": [tool(f"f{n}", parameters={"type": "object", "description": "x" * 9_000}) for n in range(20)]},
-            "in all",
-        ),
-        ({"tools": [{"type": "web_search"}]}, "`web_search`, which is not known"),
-        ({"tools": [{"type": "function"}]}, "name"),
-        ({"tools": [tool()], "tool_choice": {"type": "function", "function": {"name": "other"}}}, "not in `tools`"),
-        ({"tools": [tool()], "tool_choice": {"type": "mcp"}}, "cannot be kept"),
-        ({"tools": [tool()], "tool_choice": "sometimes"}, "tool_choice"),
-        ({"tool_choice": "required"}, "no tools"),
-        ({"messages": [user("a"), answer("call_1", "x")]}, "no call"),
-        ({"model": "main@x", "messages": [answer("call_1", "x")]}, "no call"),
-    ],
+LONG = {"type": "object", "description": "x" * 9_000}
+REFUSED: tuple[tuple[dict[str, Any], str], ...] = (
+    ({"tools": [tool("create_function")]}, "client_create_function"),
+    ({"tools": [tool("core_memory_append")]}, "has here"),
+    ({"tools": [tool("count_vowels")]}, "count_vowels"),
+    ({"tools": [tool(), tool()]}, "two tools named"),
+    *(({"tools": [tool(name)]}, "cannot be the name") for name in ("no name", "", "x" * 65, "f\n## x")),
+    ({"tools": [tool(f"f{n}") for n in range(129)]}, "128"),
+    ({"tools": [tool(parameters={"type": "array"})]}, "of the type `array`"),
+    ({"tools": [tool(parameters=nested(12))]}, "too large"),
+    ({"tools": [tool(parameters={"type": "object", "description": "x" * 20_000})]}, "too large"),
+    ({"tools": [tool(f"f{n}", parameters=LONG) for n in range(20)]}, "in all"),
+    ({"tools": [{"type": "web_search"}]}, "`web_search`, which is not known"),
+    ({"tools": [{"type": "function"}]}, "name"),
+    ({"tools": [tool()], "tool_choice": {"type": "function", "function": {"name": "other"}}}, "not in `tools`"),
+    ({"tools": [tool()], "tool_choice": {"type": "mcp"}}, "cannot be kept"),
+    ({"tools": [tool()], "tool_choice": "sometimes"}, "tool_choice"),
+    ({"tool_choice": "required"}, "no tools"),
+    ({"messages": [user("a"), answer("call_1", "x")]}, "no call"),
+    ({"model": "main@x", "messages": [answer("call_1", "x")]}, "no call"),
 )
-async def test_what_cannot_be_passed_on_is_told(unchanged: Served, options: Any, sentence: str) -> None:  # Any: JSON
-    async with client(unchanged, unchanged.key) as program:
-        with pytest.raises(openai.BadRequestError, match=sentence):
-            await program.chat.completions.create(**{"model": "main", "messages": [user("hello")], **options})
 
 
-async def test_a_name_of_a_function_of_the_workspace_is_taken(served: Serve) -> None:
+async def test_what_cannot_be_passed_on_is_told(served: Serve) -> None:
     server = await served([])
     (server.workspace.root / "functions" / "letters.py").write_text(VOWELS)
     await server.workspace.functions.reload()
     async with client(server) as program:
-        with pytest.raises(openai.BadRequestError, match="count_vowels"):
-            await program.chat.completions.create(model="main", messages=[user("a")], tools=[tool("count_vowels")])
-
-
-async def test_functions_that_leave_the_model_no_room_are_told(served: Serve) -> None:
-    server = await served([])
-    large = [tool(f"f{n}", parameters={"type": "object", "description": "x" * 9_000}) for n in range(5)]
-    async with client(server) as program:
-        with pytest.raises(openai.InternalServerError, match="functions of the client take"):
-            await program.chat.completions.create(model="main", messages=[user("a")], tools=large)
+        for options, sentence in REFUSED:
+            with pytest.raises(openai.BadRequestError, match=sentence):
+                await program.chat.completions.create(**{"model": "main", "messages": [user("hello")], **options})
 
 
 async def test_a_response_has_the_calls_and_goes_on_with_their_outputs(served: Serve) -> None:
@@ -276,14 +218,3 @@ async def test_a_streamed_response_has_the_calls_as_items_and_its_history_is_kno
         second = await program.responses.create(model="main", input=history, tools=[own])
     assert second.output_text == "It rains."
     assert len([name for name in await server.workspace.agent_names() if "--chat-" in name]) == 1
-
-
-async def test_a_client_that_asks_without_functions_is_shown_none_of_those_before(served: Serve) -> None:
-    server = await served([ASKED, lambda seen: Say(f"{'weather' in seen.functions}")])
-    async with client(server) as program:
-        messages = [user("Weather?")]
-        first = await program.chat.completions.create(model="main", messages=messages, tools=[tool()])
-        messages += [first.choices[0].message.model_dump(exclude_none=True), answer("call_w", "rain")]
-        second = await program.chat.completions.create(model="main", messages=messages)
-    assert second.choices[0].message.content == "False"
-    assert has_no("weather")(server.model.requests[0]) is None

@@ -77,42 +77,17 @@ async def test_a_connection_that_showed_a_good_token_stays_however_many_come_wit
         other.close()
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("192.0.2.1", "::ffff:192.0.2.1"),
-        ("2001:db8:0:1::1", "2001:db8:0:1:ffff::7"),
-    ],
-)
-def test_addresses_that_one_sender_has_share_what_an_address_has(one: str, other: str) -> None:
-    assert guard.network(one) == guard.network(other)
-    assert guard.network("192.0.2.2") != guard.network(one)
-    assert guard.network("2001:db8:0:2::1") != guard.network(one)
-
-
-@pytest.mark.parametrize("fill", [b"a", b" ", b"\r\nX: a"])
-async def test_a_head_may_have_32_kib_and_no_byte_more(served: Serve, fill: bytes) -> None:
-    server = await served([])
-    for size, status in ((32 << 10, 200), (40_000, 400), (70_000, 400)):
-        head = head_of(server, size, fill=fill)
-        assert await status_of(server, head) == status, size
-    assert await status_of(server, head_of(server, (32 << 10) + 1)) == 400
-
-
-async def test_the_head_of_a_request_behind_another_is_bounded_too(served: Serve) -> None:
-    server = await served([])
-    reader, writer = await asyncio.open_connection(*place(server))
-    writer.write(head_of(server, 300) + head_of(server, 40_000))
+async def test_a_head_may_have_32_kib_and_no_byte_more(unchanged: Served) -> None:
+    for fill in (b"a", b" ", b"\r\nX: a"):
+        for size, status in ((32 << 10, 200), ((32 << 10) + 1, 400), (40_000, 400), (70_000, 400)):
+            assert await status_of(unchanged, head_of(unchanged, size, fill=fill)) == status, (fill, size)
+    assert await status_of(unchanged, head_of(unchanged, 40_000, "/api/v1/status?" + "a" * 39_000)) == 400
+    reader, writer = await asyncio.open_connection(*place(unchanged))
+    writer.write(head_of(unchanged, 300) + head_of(unchanged, 40_000))
     async with asyncio.timeout(30):
         answers = await reader.read()
-    assert answers.count(b"HTTP/1.1 200 ") == 1
-    assert answers.count(b"HTTP/1.1 400 ") == 1
+    assert [answers.count(b"HTTP/1.1 %d " % status) for status in (200, 400)] == [1, 1], "also behind another"
     writer.close()
-
-
-async def test_an_address_in_32_kib_is_bounded_with_the_rest_of_its_head(served: Serve) -> None:
-    server = await served([])
-    assert await status_of(server, head_of(server, 40_000, "/api/v1/status?" + "a" * 39_000)) == 400
 
 
 async def test_wrong_tokens_brake_only_wrong_tokens(served: Serve) -> None:
@@ -179,22 +154,17 @@ async def test_large_bodies_of_a_token_wait_for_each_other_and_for_no_other_toke
         opened.close()
 
 
-@pytest.mark.parametrize("size", [17_000, 1 << 20])
-async def test_who_has_no_token_sends_no_large_body(served: Serve, size: int) -> None:
-    server = await served([])
-    async with httpx2.AsyncClient(base_url=server.url) as stranger:
-        refused = await stranger.post("/login", json={"code": "a" * size}, headers={"Origin": server.url})
-        assert (refused.status_code, refused.json()["error"]["code"]) == (413, "too-large")
-        wrong = await stranger.post("/login", json={"code": "a" * 1_000}, headers={"Origin": server.url})
+async def test_who_has_no_token_sends_no_large_body_and_waits_for_no_other_stranger(unchanged: Served) -> None:
+    async with httpx2.AsyncClient(base_url=unchanged.url, headers={"Origin": unchanged.url}) as stranger:
+        for size in (17_000, 1 << 20):
+            refused = await stranger.post("/login", json={"code": "a" * size})
+            assert (refused.status_code, refused.json()["error"]["code"]) == (413, "too-large")
+        wrong = await stranger.post("/login", json={"code": "a" * 1_000})
         assert wrong.status_code not in (200, 413)
-
-
-async def test_bodies_of_strangers_without_a_length_do_not_wait_for_each_other(served: Serve) -> None:
-    server = await served([])
-    rows = ("POST /login HTTP/1.1", f"Host: {urlsplit(server.url).netloc}", f"Origin: {server.url}")
+    rows = ("POST /login HTTP/1.1", f"Host: {urlsplit(unchanged.url).netloc}", f"Origin: {unchanged.url}")
     head = "\r\n".join([*rows, "Transfer-Encoding: chunked", "Connection: close", "", ""]).encode()
     async with asyncio.timeout(10):
-        begun = [await asyncio.open_connection(*place(server)) for _ in range(guard._LARGE_AT_ONCE + 1)]
+        begun = [await asyncio.open_connection(*place(unchanged)) for _ in range(guard._LARGE_AT_ONCE + 1)]
         for _, writer in begun:
             writer.write(head)
         reader, writer = begun[-1]
@@ -224,35 +194,27 @@ def chunked(server: Served, key: str, pieces: bytes, path: str = CHAT) -> bytes:
     return "\r\n".join([*lines, *([f"Authorization: Bearer {key}"] if key else []), "", ""]).encode() + pieces
 
 
-@pytest.mark.parametrize("path", ["/login", CHAT])
-async def test_a_body_in_a_hundred_thousand_pieces_is_cut_off_at_its_first_thousand(served: Serve, path: str) -> None:
-    server = await served([])
-    key = server.key if path == CHAT else ""
-    reader, writer = await asyncio.open_connection(*place(server))
-    writer.write(chunked(server, key, b"1\r\na\r\n" * 100_000, path))
-    async with asyncio.timeout(10):
-        with suppress(ConnectionError):
-            answer = await reader.read()
-            assert answer.split(b" ", 2)[1] in (b"400", b"413")
-    writer.close()
-
-
-async def test_a_body_in_a_few_hundred_pieces_is_read(served: Serve) -> None:
+async def test_a_body_in_a_few_hundred_pieces_is_read_and_a_longer_one_cut_off(
+    served: Serve, caplog: pytest.LogCaptureFixture
+) -> None:
     server = await served([Say("Hello.")])
     body = json.dumps({"model": "main", "messages": [{"role": "user", "content": "a" * 300}]}).encode()
     pieces = b"".join(b"1\r\n%c\r\n" % byte for byte in body) + b"0\r\n\r\n"
     assert await status_of(server, chunked(server, server.key, pieces)) == 200
-
-
-async def test_a_body_that_is_no_longer_http_after_its_answer_ends_the_connection(
-    served: Serve, caplog: pytest.LogCaptureFixture
-) -> None:
-    server = await served([])
+    for path, key in (("/login", ""), (CHAT, server.key)):
+        reader, writer = await asyncio.open_connection(*place(server))
+        writer.write(chunked(server, key, b"1\r\na\r\n" * 100_000, path))
+        async with asyncio.timeout(10):
+            with suppress(ConnectionError):
+                answer = await reader.read()
+                assert answer.split(b" ", 2)[1] in (b"400", b"413"), path
+        writer.close()
+    caplog.clear()
     reader, writer = await asyncio.open_connection(*place(server))
     writer.write(chunked(server, "", b"1\r\na\r\n"))
     async with asyncio.timeout(10):
         assert b" 401 " in await reader.readline()
-        writer.write(b"no chunk\r\n")
+        writer.write(b"no chunk\r\n")  # no longer HTTP after its answer: it ends the connection
         await reader.read()
     writer.close()
     assert not caplog.records
@@ -304,3 +266,6 @@ async def test_wrong_tokens_from_all_addresses_of_one_network_are_those_of_one_s
     assert [await status_from(f"2001:db8:0:1::{n:x}", wrong) for n in range(30)][-1] == 429
     assert await status_from("2001:db8:0:2::1", wrong) == 401
     assert await status_from("2001:db8:0:1::1", {"Authorization": f"Bearer {server.key}"}) == 200
+    for one, other in (("192.0.2.1", "::ffff:192.0.2.1"), ("2001:db8:0:1::1", "2001:db8:0:1:ffff::7")):
+        assert guard.network(one) == guard.network(other)
+        assert guard.network(one) not in (guard.network("192.0.2.2"), guard.network("2001:db8:0:2::1"))

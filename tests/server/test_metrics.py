@@ -1,7 +1,5 @@
 """`/metrics`: numbers that change as turns run, in the Prometheus format, for tokens that may read all agents."""
 
-import pytest
-
 from tests.kit import Ask, Say, Wanted
 from tests.kit.desk import VOWELS
 from tests.kit.numbers import numbers
@@ -36,10 +34,16 @@ async def test_numbers_move_as_turns_run(served: Serve) -> None:
     assert after["knapper_take_overs_total"] == after["knapper_lost_leases_total"] == 0
     assert after["process_resident_memory_bytes"] > 1 << 20
     assert not {"knapper_agents_held", "knapper_processes_alive"} & after.keys()  # a state file does not have these
+    for kind in ("application/openmetrics-text", "text/plain"):  # a version that is none
+        assert (await asked(server, accept=f"{kind}; version=abc"))["knapper_store_up"] == 1
 
 
-async def test_they_are_for_tokens_that_may_read_of_all_agents(served: Serve) -> None:
-    server = await served([])
+async def test_they_name_nobody_and_no_text_and_are_for_tokens_that_may_read_of_all_agents(served: Serve) -> None:
+    server = await served([Say("the secret plan")])
+    await server.client.post("/api/v1/agents", json={"name": "confidant"})
+    await server.said("hello", agent="confidant")
+    text = (await server.client.get("/metrics")).text
+    assert [word in text for word in ("confidant", "secret")] == [False, False]
     for client, status in (
         (await server.as_("reads", "read"), 200),
         (await server.as_("chats", "chat", "edit", "approve", "admin"), 403),
@@ -48,19 +52,3 @@ async def test_they_are_for_tokens_that_may_read_of_all_agents(served: Serve) ->
         assert (await client.get("/metrics")).status_code == status
     server.client.headers.pop("Authorization")
     assert (await server.client.get("/metrics")).status_code == 401
-
-
-async def test_they_name_nobody_and_no_text(served: Serve) -> None:
-    server = await served([Say("the secret plan")])
-    await asked(server)
-    await server.client.post("/api/v1/agents", json={"name": "confidant"})
-    await server.said("hello", agent="confidant")
-    text = (await server.client.get("/metrics")).text
-    assert "confidant" not in text
-    assert "secret" not in text
-
-
-@pytest.mark.parametrize("kind", ["application/openmetrics-text", "text/plain"])
-async def test_who_accepts_a_version_that_is_none_gets_plain_text(served: Serve, kind: str) -> None:
-    server = await served([])
-    assert (await asked(server, accept=f"{kind}; version=abc"))["knapper_store_up"] == 1

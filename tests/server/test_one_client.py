@@ -23,6 +23,7 @@ from .test_the_api import READS
 Connect: TypeAlias = Callable[[Script], Awaitable[Client]]
 ADDRESS = "http://127.0.0.1:8700"
 SLOW = Say("It takes so very long. " * 200, pause_s=0.05)
+LONGER = Say("It takes longer. " * 200, pause_s=0.05)
 
 
 @pytest.fixture(params=["in process", "socket"])
@@ -77,15 +78,14 @@ class TestClient:
         assert await client.ask("And now?") == "Bye."
         assert [row["text"] for row in await client.messages(last=2)] == ["And now?", "Bye."]
 
-    async def test_events_go_on_after_a_number(self, connected: Connect) -> None:
-        client = await connected([Say("One."), Say("Two.")])
+    async def test_events_go_on_after_a_number_and_a_turn_is_interrupted_taken_back_and_tried_again(
+        self, connected: Connect
+    ) -> None:
+        client = await connected([Say("One."), Say("Two."), SLOW, Say("Again."), Say("Anew."), LONGER])
         assert [await client.ask("first"), await client.ask("second")] == ["One.", "Two."]
         whole = await _until_ends(client, 2)
         for cut in range(1, len(whole)):
             assert await _until_ends(client, 2, whole[cut - 1].seq or 0, before=whole[:cut]) == whole[cut:]
-
-    async def test_a_turn_is_interrupted_taken_back_and_tried_again(self, connected: Connect) -> None:
-        client = await connected([SLOW, Say("Again."), Say("Anew.")])
         reasons: list[str] = []
         async with aclosing(client.turn("Wait")) as turn:
             async for event in turn:
@@ -96,23 +96,20 @@ class TestClient:
         assert reasons == ["interrupted"]
         retried = await client.retry()
         assert retried["text"] == "Wait"
-        assert [event.reply async for event in client.follow(retried) if isinstance(event, events.TurnEnded)] == [
-            "Again."
-        ]
-        assert await client.pop() == "Wait"
-        assert await client.pop() is None
+        ends = [event.reply async for event in client.follow(retried) if isinstance(event, events.TurnEnded)]
+        assert ends == ["Again."]
+        assert [await client.pop() for _ in range(4)] == ["Wait", "second", "first", None]
         assert await client.ask("Hello") == "Anew."
         assert await client.new() == 1
         assert not await client.interrupt()
-
-    async def test_what_is_not_there_is_told_in_words_of_every_door(self, connected: Connect) -> None:
-        client = await connected([])
-        with pytest.raises(KnapperError) as told:
-            await client.functions.show("nothing")
-        assert told.value.fix == "The list of functions has the names."
-        with pytest.raises(KnapperError) as told:
-            await client.show_agent("nobody")
-        assert told.value.fix == "The list of agents has the names."
+        asking = asyncio.create_task(client.ask("Wait"))
+        async with aclosing(client.events()) as heard:
+            async for numbered in heard:
+                if isinstance(numbered.event, events.Text) and "longer" in numbered.event.text:
+                    break
+        await client.interrupt()
+        with pytest.raises(TurnError):
+            await asking
 
     async def test_a_function_goes_through_all_its_verbs(self, connected: Connect) -> None:
         client = await connected([])
@@ -121,10 +118,15 @@ class TestClient:
         assert not (await functions.create("count_vowels", "def count_vowels(x): return x +"))["admitted"]
         assert (await functions.create("count_vowels", VOWELS, "letters"))["admitted"]
         assert not (await functions.create("count_vowels", VOWELS))["admitted"]
-        with pytest.raises(KnapperError, match="nothing"):
-            await functions.replace("nothing", VOWELS)
         called = await functions.call("count_vowels", {"text": "queueing"})
         assert (called["outcome"], called["value"]) == ("returned", 5)
+        (recorded,) = await client.calls.list("count_vowels")
+        assert (await client.calls.show(recorded["call"]))["function"] == "count_vowels"
+        assert (await client.calls.replay(recorded["call"]))["same"]
+        assert len((await functions.test("count_vowels"))["examples"]) == 2
+        assert (await functions.trace("count_vowels", {"text": "a"}))["outcome"]["outcome"] == "returned"
+        assert [row["name"] for row in (await functions.list("vowel"))["functions"]] == ["count_vowels"]
+        assert (await functions.search("count vowels"))["results"][0]["name"] == "count_vowels"
         assert (await functions.edit("count_vowels", "Count the vowels", "Count all vowels"))["admitted"]
         assert "+" in (await functions.diff("count_vowels"))["diff"]
         assert "Count all vowels" in (await functions.show("count_vowels"))["source"]
@@ -132,28 +134,20 @@ class TestClient:
         assert (await functions.rollback("count_vowels"))["admitted"]
         assert "Count the vowels" in (await functions.show("count_vowels"))["source"]
         await functions.delete("count_vowels")
+        with pytest.raises(KnapperError, match="nothing"):
+            await functions.replace("nothing", VOWELS)
         with pytest.raises(KnapperError, match="count_vowels") as missing:
             await functions.show("count_vowels")
-        assert missing.value.code == "not-found"
-
-    async def test_a_function_is_tested_traced_found_and_replayed(self, connected: Connect) -> None:
-        client = await connected([])
-        functions = client.functions
-        assert (await functions.create("count_vowels", VOWELS, "letters"))["admitted"]
-        assert (await functions.call("count_vowels", {"text": "queueing"}))["outcome"] == "returned"
-        assert len((await functions.test("count_vowels"))["examples"]) == 2
-        assert (await functions.trace("count_vowels", {"text": "a"}))["outcome"]["outcome"] == "returned"
-        assert [row["name"] for row in (await functions.list("vowel"))["functions"]] == ["count_vowels"]
-        assert (await functions.search("count vowels"))["results"][0]["name"] == "count_vowels"
-        assert "Count the vowels" in (await functions.show("count_vowels"))["source"]
-        (recorded,) = await client.calls.list("count_vowels")
-        assert (await client.calls.show(recorded["call"]))["function"] == "count_vowels"
-        assert (await client.calls.replay(recorded["call"]))["same"]
+        assert (missing.value.code, missing.value.fix) == ("not-found", "The list of functions has the names.")
 
     async def test_a_question_is_answered_and_its_grant_revoked(self, connected: Connect, tmp_path: Path) -> None:
         (tmp_path / "notes.txt").write_text("hello\nworld\n")
         (tmp_path / "functions" / "files.py").write_text(READS)
         client = await connected([Ask(Wanted("first_line", {"path": "notes.txt"})), Say("It says hello.")])
+        for answer, code in (("perhaps", "invalid"), ("yes", "not-found")):
+            with pytest.raises(KnapperError) as wrong:
+                await client.answer("none", answer)
+            assert wrong.value.code == code
         async with aclosing(client.turn("What does notes.txt say first?")) as turn:
             async for event in turn:
                 if isinstance(event, events.GrantAsked):
@@ -167,7 +161,7 @@ class TestClient:
         await client.grants.revoke("first_line")
         assert (await client.grants.list("first_line"))["grants"] == []
 
-    async def test_memory_is_changed_undone_and_searched(self, connected: Connect) -> None:
+    async def test_memory_is_changed_and_agents_are_made_moved_and_deleted(self, connected: Connect) -> None:
         client = await connected([Say("Blue.")])
         memory = await client.memory()
         block = await memory.block("human")
@@ -181,9 +175,6 @@ class TestClient:
         assert "human" in [row["label"] for row in (await memory.show())["blocks"]]
         await client.ask("Which color is the sky?")
         assert "sky" in str((await memory.search("color of the sky", "recall"))["recall"])
-
-    async def test_agents_are_made_moved_and_deleted(self, connected: Connect) -> None:
-        client = await connected([])
         await client.make_agent("second")
         document = await client.export_agent("second")
         assert [report["agent"] for report in await client.import_agent(document, "third")] == ["third"]
@@ -192,26 +183,9 @@ class TestClient:
         assert await client.delete_agent("second") == {"deleted": "second"}
         with pytest.raises(KnapperError) as missing:
             await client.show_agent("second")
-        assert missing.value.code == "not-found"
+        assert (missing.value.code, missing.value.fix) == ("not-found", "The list of agents has the names.")
         status = await client.status()
         assert (status["agent"], status["running"], await client.approvals()) == ("main", [], [])
-
-    async def test_what_fails_is_told_with_its_reason(self, connected: Connect) -> None:
-        client = await connected([SLOW])
-        with pytest.raises(KnapperError) as wrong:
-            await client.answer("none", "perhaps")
-        assert wrong.value.code == "invalid"
-        with pytest.raises(KnapperError) as missing:
-            await client.answer("none", "yes")
-        assert missing.value.code == "not-found"
-        asking = asyncio.create_task(client.ask("Wait"))
-        async with aclosing(client.events()) as heard:
-            async for numbered in heard:
-                if isinstance(numbered.event, events.Text):
-                    break
-        await client.interrupt()
-        with pytest.raises(TurnError):
-            await asking
 
 
 async def _until_ends(client: Client, turns: int, after: int = 0, before: list[Any] | None = None) -> list[Any]:

@@ -13,7 +13,7 @@ from openai.types.responses import response_create_params as response_types
 from agent_core.interfaces.server.openai_parameters import CHAT, RESPONSES, Acts, Effect, Kinds, NotOffered, SentOn
 from tests.agents.groups import group_file
 from tests.kit import Ask, Expect, Fail, Repeat, Say, Seen, Wanted
-from tests.kit.drawing import crossed, sampled
+from tests.kit.drawing import sampled
 from tests.kit.steps import Step
 
 from .conftest import Serve, Served
@@ -26,37 +26,22 @@ DOORS: Mapping[str, tuple[Mapping[str, Effect], dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("ours", "theirs"),
-    [
-        pytest.param(CHAT, chat_types.CompletionCreateParamsBase, id="chat"),
-        pytest.param(RESPONSES, response_types.ResponseCreateParamsBase, id="responses"),
-    ],
-)
-def test_the_table_has_every_parameter_of_the_packages_types(ours: Mapping[str, Effect], theirs: type) -> None:
-    assert ours.keys() - STREAMING == {*theirs.__annotations__}
-
-
+TYPES = ((CHAT, chat_types.CompletionCreateParamsBase), (RESPONSES, response_types.ResponseCreateParamsBase))
 KEPT = {"messages[tool].name", "messages[assistant].tool_calls[function].index"}
 """Fields that clients send back within messages and that the types do not have."""
 
 
-@pytest.mark.parametrize(
-    ("ours", "theirs"),
-    [
-        pytest.param(CHAT, chat_types.CompletionCreateParamsBase, id="chat"),
-        pytest.param(RESPONSES, response_types.ResponseCreateParamsBase, id="responses"),
-    ],
-)
-def test_the_table_has_all_that_is_within_the_parameters_of_the_packages_types(
-    ours: Mapping[str, Effect], theirs: type
-) -> None:
-    known = {place for name, effect in ours.items() for place in places_in(effect, name)}
-    theirs_in = {place for name, kind in get_type_hints(theirs).items() for place in types_in(ours[name], kind, name)}
-    assert len(theirs_in) > 30
-    # A text may be sent under any of its three names at both endpoints.
-    assert {place for place in known - theirs_in - KEPT if "content[" not in place and "output[" not in place} == set()
-    assert theirs_in - known == set()
+def test_the_table_has_every_parameter_of_the_packages_types_and_all_that_is_within() -> None:
+    for ours, theirs in TYPES:
+        assert ours.keys() - STREAMING == {*theirs.__annotations__}
+        known = {place for name, effect in ours.items() for place in places_in(effect, name)}
+        hints = get_type_hints(theirs)
+        theirs_in = {place for name, kind in hints.items() for place in types_in(ours[name], kind, name)}
+        assert len(theirs_in) > 30
+        # A text may be sent under any of its three names at both endpoints.
+        more = {place for place in known - theirs_in - KEPT if "content[" not in place and "output[" not in place}
+        assert (more, theirs_in - known) == (set(), set())
+        assert all(effect.does for effect in ours.values() if isinstance(effect, Acts))
 
 
 def places_in(effect: Effect, place: str) -> Iterator[str]:
@@ -225,17 +210,6 @@ async def test_who_says_something_stands_before_it_and_nobody_else_is_the_agent(
     assert len([name for name in await server.workspace.agent_names() if "--chat-" in name]) == 1
 
 
-async def test_a_named_answer_is_for_the_function_that_was_called(unchanged: Served) -> None:
-    call = {"role": "assistant", "tool_calls": [CALLED]}
-    answer = {"role": "tool", "tool_call_id": "c", "content": "1", "name": "g"}
-    refused = await unchanged.client.post("/v1/chat/completions", json={"model": "main", "messages": [call, answer]})
-    assert (refused.status_code, "is not `f`" in refused.json()["error"]["message"]) == (400, True)
-    items = [{"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}]
-    items.append({"type": "function_call_output", "call_id": "c", "output": "1", "name": "g"})
-    refused = await unchanged.client.post("/v1/responses", json={"model": "main", "input": items})
-    assert (refused.status_code, "is not `f`" in refused.json()["error"]["message"]) == (400, True)
-
-
 @pytest.mark.parametrize("path", DOORS)
 async def test_a_strict_function_gets_arguments_that_fit(served: Serve, path: str) -> None:
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
@@ -282,47 +256,49 @@ MEANINGLESS: Sequence[tuple[str, object]] = [
 ]
 
 
-@pytest.mark.sampled
-@pytest.mark.parametrize(
-    ("name", "value", "path"),
-    crossed((pytest.param(*row, id=f"{row[0]}-{number}") for number, row in enumerate(MEANINGLESS)), [*DOORS]),
+FORMATS: tuple[dict[str, Any], ...] = (
+    {"type": "json_object", "strict": True},
+    {"type": "text", "json_schema": SHAPE},
+    {"type": "json_schema", "json_schema": {**SHAPE, "grammar": "x"}},
+    {"type": "json_schema", "json_schema": SHAPE, "regex": "x"},
+    {"type": "json_schema", "json_schema": {**SHAPE, "strict": "yes"}},
 )
-async def test_a_value_that_cannot_be_meant_is_refused_with_its_name(
-    unchanged: Served, name: str, value: object, path: str
-) -> None:
-    answer = await unchanged.client.post(path, json={**DOORS[path][1], name: value})
-    error = answer.json()["error"]
-    assert (answer.status_code, error["param"], name in error["message"]) == (400, name, True)
-
-
-async def test_a_response_that_is_not_there_is_refused_by_the_name_of_its_parameter(unchanged: Served) -> None:
-    path = "/v1/responses"
-    answer = await unchanged.client.post(path, json={**DOORS[path][1], "previous_response_id": "resp_none"})
-    assert (answer.status_code, answer.json()["error"]["param"]) == (400, "previous_response_id")
-
-
-@pytest.mark.parametrize(
-    "shape",
-    [
-        {"type": "json_object", "strict": True},
-        {"type": "text", "json_schema": {"name": "a", "schema": {"type": "object"}}},
-        {"type": "json_schema", "json_schema": {"name": "a", "schema": {"type": "object"}, "grammar": "x"}},
-        {"type": "json_schema", "json_schema": {"name": "a", "schema": {"type": "object"}}, "regex": "x"},
-        {"type": "json_schema", "json_schema": {"name": "a", "schema": {"type": "object"}, "strict": "yes"}},
-    ],
+UNCHECKED: tuple[tuple[dict[str, Any], str], ...] = (
+    ({"type": "array"}, "object"),
+    ({"type": "object", "properties": {"a": {"pattern": "(a+)+$"}}}, "pattern"),
+    ({"type": "object", "properties": {"a": {"$ref": "http://x/"}}}, "$ref"),
+    ({"type": "object", "properties": 7}, "schema"),
+    ({"type": "object", "description": "x" * 70_000}, "64 KiB"),
 )
-async def test_nothing_in_a_format_is_ignored(unchanged: Served, shape: dict[str, Any]) -> None:
-    path = "/v1/chat/completions"
-    answer = await unchanged.client.post(path, json={**DOORS[path][1], "response_format": shape})
-    assert (answer.status_code, "response_format" in answer.json()["error"]["message"]) == (400, True)
 
 
 @pytest.mark.parametrize("path", DOORS)
-async def test_null_is_as_if_a_parameter_were_left_out(served: Serve, path: str) -> None:
-    effects, body = DOORS[path]
-    server = await served([Say("Hello.")])
-    answer = await server.client.post(path, json={**dict.fromkeys(effects), **body})
-    assert answer.status_code == 200, answer.text
+async def test_a_value_that_cannot_be_meant_is_refused_with_its_name(unchanged: Served, path: str) -> None:
+    async def refused(body: dict[str, Any]) -> dict[str, Any]:
+        answer = await unchanged.client.post(path, json={**DOORS[path][1], **body})
+        assert answer.status_code == 400, (body, answer.text)
+        error: dict[str, Any] = answer.json()["error"]
+        return error
+
+    for name, value in MEANINGLESS:
+        error = await refused({name: value})
+        assert (error["param"], name in error["message"]) == (name, True), value
+    for schema, says in UNCHECKED:
+        assert says in (await refused(shaped_request(path, schema, streamed=False)))["message"]
+    if path.endswith("responses"):
+        assert (await refused({"previous_response_id": "resp_none"}))["param"] == "previous_response_id"
+        items = [{"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}]
+        items.append({"type": "function_call_output", "call_id": "c", "output": "1", "name": "g"})
+        assert "is not `f`" in (await refused({"input": items}))["message"]
+    else:
+        for shape in FORMATS:
+            assert "response_format" in (await refused({"response_format": shape}))["message"]
+        answer = {"role": "tool", "tool_call_id": "c", "content": "1", "name": "g"}
+        messages = [{"role": "assistant", "tool_calls": [CALLED]}, answer]
+        assert "is not `f`" in (await refused({"messages": messages}))["message"]
+        group_file(unchanged.workspace.root)
+        for_group = {"model": "team", "response_format": {"type": "json_object"}}
+        assert "group" in (await refused(for_group))["message"], "it takes nothing that is meant for one model"
 
 
 SAMPLES: Mapping[str, Any] = {
@@ -350,9 +326,10 @@ async def test_what_is_sent_on_reaches_the_model_and_what_asks_for_nothing_is_ta
         found = {name: seen.body.get(name) for name in sent}
         return None if found == sent else f"the model was sent {found}"
 
-    server = await served([Expect(Say("Hello."), has_them)])
-    answer = await server.client.post(path, json={**body, **sent, **usual, **nulls})
-    assert answer.status_code == 200, answer.text
+    server = await served([Expect(Say("Hello."), has_them), Say("Hello.")])
+    for given in ({**body, **sent, **usual, **nulls}, {**dict.fromkeys(effects), **body, "model": "main@null"}):
+        answer = await server.client.post(path, json=given)
+        assert answer.status_code == 200, answer.text
 
 
 async def test_options_of_responses_act_under_their_own_names(served: Serve) -> None:
@@ -390,14 +367,6 @@ async def test_users_of_one_token_have_conversations_of_their_own(served: Serve)
     await server.client.post(chat, json={**body, "user": "bob"})
     names = [name for name in await server.workspace.agent_names() if "--chat-" in name]
     assert len(names) == 2
-
-
-async def test_a_group_takes_nothing_that_is_meant_for_one_model(served: Serve) -> None:
-    server = await served([])
-    group_file(server.workspace.root)
-    body = {"model": "team", "messages": [user("a")], "response_format": {"type": "json_object"}}
-    answer = await server.client.post("/v1/chat/completions", json=body)
-    assert (answer.status_code, "group" in answer.json()["error"]["message"]) == (400, True)
 
 
 CITY = {
@@ -442,30 +411,48 @@ BEHAVIORS: Mapping[str, tuple[Behavior, bool]] = {  # replies, made of a right a
     "never": (lambda _, wrong: [Say("No."), Say("I said no.")], False),
     "with null": (lambda _, wrong: [Say("null"), Say("null")], False),
 }
+
+
 CASES = [
-    pytest.param(
-        shape, behavior, path, streamed, id=f"{shape}-{behavior}-{path[4:]}-{'stream' if streamed else 'whole'}"
-    )
-    for shape, behavior, path, streamed in itertools.product(SHAPES, BEHAVIORS, DOORS, (False, True))
-    if not (shape == "any object" and "wrong" in behavior)
+    case
+    for case in itertools.product(SHAPES, BEHAVIORS, DOORS, (False, True))
+    if not (case[0] == "any object" and "wrong" in case[1])
 ]
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize(("shape", "behavior", "path", "streamed"), sampled(CASES, 7))
-async def test_a_shaped_reply_is_the_value_or_an_error(
-    served: Serve, shape: str, behavior: str, path: str, streamed: bool
-) -> None:
-    schema, value, wrong = SHAPES[shape]
-    play, ends_well = BEHAVIORS[behavior]
-    server = await served(play(json.dumps(value), json.dumps(wrong)))
-    answer = await server.client.post(path, json=shaped_request(path, schema, streamed=streamed))
-    text, failed = read_answer(path, answer, streamed=streamed)
-    if ends_well:
-        assert (json.loads(text), failed) == (value, "")
-    else:
-        assert text == ""
-        assert "shape" in failed
+async def test_a_shaped_reply_is_the_value_or_an_error(served: Serve) -> None:
+    cases = sampled(CASES, 9)
+    script = [
+        step for shape, behavior, *_ in cases for step in BEHAVIORS[behavior][0](*map(json.dumps, SHAPES[shape][1:]))
+    ]
+    server = await served(script)
+    for number, (shape, behavior, path, streamed) in enumerate(cases):
+        schema, value, _ = SHAPES[shape]
+        body = {**shaped_request(path, schema, streamed=streamed), "model": f"main@{number}"}
+        text, failed = read_answer(path, await server.client.post(path, json=body), streamed=streamed)
+        if BEHAVIORS[behavior][1]:
+            assert (json.loads(text), failed) == (value, ""), (shape, behavior, path, streamed)
+        else:
+            assert (text, "shape" in failed) == ("", True), (shape, behavior, path, streamed)
+
+
+async def test_the_format_is_sent_on_to_an_endpoint_that_takes_it_and_others_are_asked_in_words(served: Serve) -> None:
+    def is_sent(seen: Seen) -> str | None:
+        sent = seen.body.get("response_format") or {}
+        is_whole = sent.get("json_schema", {}).get("schema") == CITY and sent["json_schema"]["name"] == "thing"
+        return None if is_whole and seen.functions else f"it was sent {sent}"
+
+    def take(seen: Seen) -> Step:
+        if "response_format" in seen.body:
+            return Fail(400, "response_format is not supported by this model")
+        return Say(bonn) if '"minimum": 0' in seen.text else Say("Which schema?")
+
+    bonn, path = '{"city": "Bonn", "people": 1}', "/v1/chat/completions"
+    server = await served([Expect(Say(bonn), is_sent), Repeat(take)])
+    for name in ("sent", "asked"):
+        body = {**shaped_request(path, CITY, streamed=False), "model": f"main@{name}"}
+        assert read_answer(path, await server.client.post(path, json=body), streamed=False) == (bonn, "")
 
 
 def shaped_request(path: str, schema: dict[str, Any] | None, *, streamed: bool) -> dict[str, Any]:
@@ -499,30 +486,6 @@ def read_answer(path: str, answer: httpx2.Response, *, streamed: bool) -> tuple[
     return "".join(parts), "".join(failed)
 
 
-async def test_the_format_is_sent_on_to_an_endpoint_that_takes_it(served: Serve) -> None:
-    def is_sent(seen: Seen) -> str | None:
-        sent = seen.body.get("response_format") or {}
-        is_whole = sent.get("json_schema", {}).get("schema") == CITY and sent["json_schema"]["name"] == "thing"
-        return None if is_whole and seen.functions else f"it was sent {sent}"
-
-    server = await served([Expect(Say('{"city": "Bonn", "people": 1}'), is_sent)])
-    path = "/v1/chat/completions"
-    answer = await server.client.post(path, json=shaped_request(path, CITY, streamed=False))
-    assert read_answer(path, answer, streamed=False) == ('{"city": "Bonn", "people": 1}', "")
-
-
-async def test_an_endpoint_that_refuses_every_format_is_asked_in_words(served: Serve) -> None:
-    def take(seen: Seen) -> Step:
-        if "response_format" in seen.body:
-            return Fail(400, "response_format is not supported by this model")
-        return Say('{"city": "Bonn", "people": 1}') if '"minimum": 0' in seen.text else Say("Which schema?")
-
-    server = await served([Repeat(take)])
-    path = "/v1/chat/completions"
-    answer = await server.client.post(path, json=shaped_request(path, CITY, streamed=False))
-    assert read_answer(path, answer, streamed=False) == ('{"city": "Bonn", "people": 1}', "")
-
-
 async def test_a_model_in_constrained_mode_writes_the_shape_as_its_reply(served: Serve) -> None:
     def step(seen: Seen) -> Step:
         schema = json.dumps(seen.body["response_format"])
@@ -533,23 +496,3 @@ async def test_a_model_in_constrained_mode_writes_the_shape_as_its_reply(served:
     path = "/v1/chat/completions"
     answer = await server.client.post(path, json=shaped_request(path, CITY, streamed=False))
     assert json.loads(read_answer(path, answer, streamed=False)[0]) == {"city": "Bonn", "people": 1}
-
-
-@pytest.mark.parametrize(
-    ("schema", "says"),
-    [
-        pytest.param({"type": "array"}, "object", id="no-object"),
-        pytest.param({"type": "object", "properties": {"a": {"pattern": "(a+)+$"}}}, "pattern", id="pattern"),
-        pytest.param({"type": "object", "properties": {"a": {"$ref": "http://x/"}}}, "$ref", id="reference"),
-        pytest.param({"type": "object", "properties": 7}, "schema", id="broken"),
-        pytest.param({"type": "object", "description": "x" * 70_000}, "64 KiB", id="large"),
-    ],
-)
-async def test_a_schema_that_cannot_be_checked_is_refused(unchanged: Served, schema: Any, says: str) -> None:
-    for path in DOORS:
-        answer = await unchanged.client.post(path, json=shaped_request(path, schema, streamed=False))
-        assert (answer.status_code, says in answer.json()["error"]["message"]) == (400, True), answer.text
-
-
-def test_what_acts_says_how() -> None:
-    assert all(effect.does for effect in {**CHAT, **RESPONSES}.values() if isinstance(effect, Acts))

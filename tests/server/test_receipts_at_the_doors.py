@@ -67,30 +67,22 @@ async def test_a_turn_that_was_killed_has_its_receipt_there_too(place: str, tmp_
     assert after["made"] == {}
 
 
-async def test_a_message_that_is_sent_again_over_http_has_the_receipt_of_its_new_turn(
+async def test_other_doors_have_it_too_and_a_message_that_is_sent_again_has_that_of_its_new_turn(
     place: str, served: Serve
 ) -> None:
-    server = await served([reporting(place), Say("Written."), growing(), Say("Two.")], grants__ask="never")
-    first = end_of(await server.said("Go."))
-    again = end_of(await server.said(""))
+    once = [reporting(place), Say("Written.")]
+    server = await served([*once, growing(), Say("Two."), *once, *once], grants__ask="never")
+    first, again = end_of(await server.said("Go.")), end_of(await server.said(""))
     assert [end["made"] for end in (first, again)] == [reported(place), GROWN]
     assert [row["receipt"] for row in await receipts(server)] == ["created vowels_of, vowels_in"]
-
-
-async def test_clients_of_chat_completions_get_it_in_the_field_of_the_vendor(place: str, served: Serve) -> None:
-    server = await served([reporting(place), Say("Written.")], grants__ask="never")
-    asked = {"model": "main", "messages": [{"role": "user", "content": "Go."}]}
-    answer = (await server.client.post("/v1/chat/completions", json=asked)).json()
-    end = answer["knapper"]["events"][-1]
-    assert (end["type"], end["made"], end["receipt"]) == ("turn_ended", reported(place), texts_of(place)[2])
-
-
-async def test_a_task_over_a2a_has_it_in_its_metadata(place: str, served: Serve) -> None:
-    server = await served([reporting(place), Say("Written.")], grants__ask="never")
-    message = {"messageId": "1", "parts": [{"text": "Go."}]}
-    asked = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message}}
-    answer = (await server.client.post("/a2a/main", json=asked)).json()
-    assert answer["result"]["task"]["metadata"] == {"knapper": {"made": reported(place), "receipt": texts_of(place)[2]}}
+    asked: dict[str, Any] = {"model": "main", "messages": [{"role": "user", "content": "Go."}]}
+    end = (await server.client.post("/v1/chat/completions", json=asked)).json()["knapper"]["events"][-1]
+    made = {"made": reported(place), "receipt": texts_of(place)[2]}
+    assert (end["type"], {name: end[name] for name in made}) == ("turn_ended", made)
+    params = {"message": {"messageId": "1", "parts": [{"text": "Go."}]}}
+    asked = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": params}
+    task = (await server.client.post("/a2a/main", json=asked)).json()["result"]["task"]
+    assert task["metadata"] == {"knapper": made}
 
 
 @in_browser

@@ -11,19 +11,18 @@ from .conftest import Serve
 TRACE, SENDER = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 
 
-@pytest.mark.parametrize(
-    ("sent", "kept"), [(f"00-{TRACE}-{SENDER}-01", True), ("", False), (f"00-{TRACE}-x", False), ("x" * 9_000, False)]
-)
-async def test_a_turn_goes_on_with_the_trace_of_its_message(
-    served: Serve, monkeypatch: pytest.MonkeyPatch, sent: str, kept: bool
-) -> None:
+SENT = {f"00-{TRACE}-{SENDER}-01": True, "": False, f"00-{TRACE}-x": False, "x" * 9_000: False}
+
+
+async def test_a_turn_goes_on_with_the_trace_of_its_message(served: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     with collector() as heard:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", heard.url)
         monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "50")
-        server = await served([Say("hello")], ServeOptions(port=0, spans=True))
-        server.client.headers["traceparent"] = sent
-        await server.said("hello")
-        while not heard.spans:
-            await server.client.get("/api/v1/status")
-    (turn,) = heard.spans
-    assert (turn.trace_id.hex() == TRACE, turn.parent_span_id.hex() == SENDER) == (kept, kept)
+        server = await served([Say("hello")] * len(SENT), ServeOptions(port=0, spans=True))
+        for number, (sent, kept) in enumerate(SENT.items()):
+            server.client.headers["traceparent"] = sent
+            await server.said(f"hello {number}")
+            while len(heard.spans) <= number:
+                await server.client.get("/api/v1/status")
+            turn = heard.spans[number]
+            assert (turn.trace_id.hex() == TRACE, turn.parent_span_id.hex() == SENDER) == (kept, kept), sent

@@ -22,6 +22,7 @@ from .heavy_bodies import PUT_MANY, Crowd, Heavy, all_of_them, crowds, large_ans
 from .test_the_process import Process, ended
 
 MOST_S = 0.5
+MANY_BODIES = [*all_of_them(), *sources()]
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -113,19 +114,21 @@ def silence(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Silence]:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("heavy", [pytest.param(one, id=one.name) for one in sampled([*all_of_them(), *sources()], 9)])
+@pytest.mark.parametrize("heavy", [pytest.param(one, id=one.name) for one in sampled(MANY_BODIES, 14, at=5)])
 def test_others_are_answered_while_a_heavy_request_is_taken_in(silence: Silence, heavy: Heavy) -> None:
     assert least_s(MOST_S, lambda: silence.while_asked(lambda: silence.send(heavy))) < MOST_S
 
 
-@pytest.mark.parametrize("heavy", [pytest.param(one, id=one.name) for one in large_answers()])
+@pytest.mark.sampled
+@pytest.mark.parametrize("heavy", [pytest.param(one, id=one.name) for one in sampled(large_answers(), 2)])
 def test_others_are_answered_while_a_large_answer_is_written(silence: Silence, heavy: Heavy) -> None:
     statuses = list[int]()
     assert least_s(MOST_S, lambda: silence.while_asked(lambda: statuses.append(silence.send(heavy)))) < MOST_S
     assert set(statuses) == {200}
 
 
-@pytest.mark.parametrize("crowd", [pytest.param(one, id=one.name) for one in crowds()])
+@pytest.mark.sampled
+@pytest.mark.parametrize("crowd", [pytest.param(one, id=one.name) for one in sampled(crowds(), 3)])
 def test_others_are_answered_while_many_heavy_requests_come_at_once(silence: Silence, crowd: Crowd) -> None:
     def all_at_once() -> None:
         with ThreadPoolExecutor(crowd.count) as clients:

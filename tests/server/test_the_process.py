@@ -105,49 +105,37 @@ def ended(process: Process, how: int = signal.SIGTERM) -> Iterator[Process]:
         process.end(how)
 
 
-def test_it_says_where_it_is_and_ends_with_exit_code_0(
-    place: tuple[Path, str], scripted: Callable[..., ScriptedModel]
-) -> None:
-    root, token = place
-    process = Process(root, scripted([]), token, from_nothing=True)
-    assert process.told.keys() == {"url", "login", "workspace"}
-    assert process.told["workspace"] == str(root)
-    assert process.client.get("/api/v1/agents").status_code == 200
-    assert process.end(signal.SIGTERM) == 0
-
-
-def test_knapper_login_prints_a_link_of_the_running_server_and_says_if_there_is_none(
+def test_knapper_login_prints_links_of_the_running_servers_and_says_if_there_is_none(
     place: tuple[Path, str], scripted: Callable[..., ScriptedModel]
 ) -> None:
     root, token = place
     none = knapper("login", cwd=root)
-    assert (none.returncode, none.stdout) == (2, "")
-    assert "knapper serve" in none.stderr
+    assert (none.returncode, none.stdout, "knapper serve" in none.stderr) == (2, "", True)
     process = Process(root, scripted([]), token)
-    links = [json.loads(knapper("login", "--json", cwd=root).stdout)["login"] for _ in range(2)]
+    assert {*process.told} == {"url", "login", "workspace"}
+    assert process.told["workspace"] == str(root)
+    url = process.told["url"]
+    address = urlsplit(url)
+    with socket.create_connection((address.hostname, address.port)) as client:
+        assert min(_answer_s(client, address.netloc, token) for _ in range(20)) < 0.03
+    second = knapper("serve", "--port", str(address.port), "--json", cwd=root)
+    assert (second.returncode, "another program uses it" in second.stdout) == (2, True)
+    links = [json.loads(knapper("login", "--json", cwd=root).stdout)["login"]]
     links.append(knapper("login", cwd=root).stdout.strip())
-    assert len({process.told["login"], *links}) == 4
+    assert len({process.told["login"], *links}) == 3
     for link in links:
-        assert link.startswith(process.told["url"])
-        answer = httpx2.post(f"{process.told['url']}/login", json={"code": link.partition("code=")[2]})
-        assert answer.status_code == 200
-    far = knapper("--server", process.told["url"], "--token", token, "login", cwd=root)
+        assert link.startswith(url)
+        assert httpx2.post(f"{url}/login", json={"code": link.partition("code=")[2]}).status_code == 200
+    far = knapper("--server", url, "--token", token, "login", cwd=root)
     assert (far.returncode, "all scopes" in far.stderr) == (1, True)
+    other = Process(root, scripted([]), token)
+    both = json.loads(knapper("login", "--json", cwd=root).stdout)["logins"]
+    for link, running in zip(both, (process, other), strict=True):
+        assert link.startswith(running.told["url"])
     process.end(signal.SIGKILL)  # its file remains; whoever has its port now is not asked
+    assert knapper("login", cwd=root).stdout.startswith(other.told["url"])
+    assert other.end(signal.SIGTERM) == 0
     assert knapper("login", cwd=root).returncode == 2
-
-
-def test_knapper_login_prints_a_link_of_each_server_of_the_workspace(
-    place: tuple[Path, str], scripted: Callable[..., ScriptedModel]
-) -> None:
-    root, token = place
-    servers = [Process(root, scripted([]), token) for _ in range(2)]
-    links = json.loads(knapper("login", "--json", cwd=root).stdout)["logins"]
-    for process, link in zip(servers, links, strict=True):
-        assert link.startswith(process.told["url"])
-    servers[0].end(signal.SIGTERM)
-    assert knapper("login", cwd=root).stdout.startswith(servers[1].told["url"])
-    servers[1].end(signal.SIGTERM)
 
 
 def test_knapper_login_trusts_the_servers_own_certificate_and_no_other(
@@ -155,18 +143,7 @@ def test_knapper_login_trusts_the_servers_own_certificate_and_no_other(
 ) -> None:
     root, token = place
     for name in ("ours", "other"):
-        made = [
-            "openssl",
-            "req",
-            "-x509",
-            "-newkey",
-            "rsa:2048",
-            "-nodes",
-            "-days",
-            "2",
-            "-subj",
-            f"/CN={name}.example",
-        ]
+        made = f"openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN={name}.example".split()
         files = ["-keyout", str(tmp_path / f"{name}.key"), "-out", str(tmp_path / f"{name}.pem")]
         subprocess.run([*made, *files], check=True, capture_output=True)
     tls = ("--tls-cert", str(tmp_path / "ours.pem"), "--tls-key", str(tmp_path / "ours.key"))
@@ -177,16 +154,6 @@ def test_knapper_login_trusts_the_servers_own_certificate_and_no_other(
         refused = knapper("login", cwd=root)
         assert (refused.returncode, refused.stdout) == (1, "")
         assert "certificate" in refused.stderr.lower()
-
-
-def test_an_answer_does_not_wait_until_its_head_is_acknowledged(
-    place: tuple[Path, str], scripted: Callable[..., ScriptedModel]
-) -> None:
-    root, token = place
-    with ended(Process(root, scripted([]), token)) as process:
-        address = urlsplit(process.told["url"])
-        with socket.create_connection((address.hostname, address.port)) as client:
-            assert min(_answer_s(client, address.netloc, token) for _ in range(20)) < 0.03
 
 
 def _answer_s(client: socket.socket, host: str, token: str) -> float:
@@ -237,30 +204,16 @@ def test_after_a_kill_in_mid_turn_no_event_is_missing_and_none_comes_twice(
     assert whole[-1][1]["reply"] == "Three."
 
 
-def test_an_address_that_is_taken_is_told(place: tuple[Path, str], scripted: Callable[..., ScriptedModel]) -> None:
-    root, token = place
-    with ended(Process(root, scripted([]), token)) as process:
-        port = process.told["url"].rsplit(":", 1)[1]
-        second = knapper("serve", "--port", port, "--json", cwd=root)
-    assert second.returncode == 2
-    assert "another program uses it" in json.loads(second.stdout)["error"]["message"]
-
-
-def test_an_address_for_others_needs_a_token(tmp_path: Path) -> None:
-    Workspace.create(tmp_path)
-    refused = knapper("serve", "--host", "0.0.0.0", "--json", cwd=tmp_path)
-    assert refused.returncode == 2
-    assert "knapper tokens add" in json.loads(refused.stdout)["error"]["fix"]
-
-
 def test_a_server_without_a_model_says_so_and_how_to_set_one_and_which_files_are_rejected(tmp_path: Path) -> None:
-    assert knapper("init", str(tmp_path / "work"), cwd=tmp_path).returncode == 0
-    (tmp_path / "work" / "functions" / "broken.py").write_text("def broken(:\n")
+    root = tmp_path / "work"
+    assert knapper("init", str(root), cwd=tmp_path).returncode == 0
+    Workspace.create(tmp_path / "other")
+    refused = knapper("serve", "--host", "0.0.0.0", "--json", cwd=tmp_path / "other")
+    assert (refused.returncode, "knapper tokens add" in refused.stdout) == (2, True)
+    (root / "functions" / "broken.py").write_text("def broken(:\n")
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
-    command = [*KNAPPER, "-C", str(tmp_path / "work"), "serve", "--port", "0"]
-    with subprocess.Popen(
-        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as served:
+    command, pipe = [*KNAPPER, "-C", str(root), "serve", "--port", "0"], subprocess.PIPE
+    with subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe, text=True) as served:
         assert served.stdout is not None
         served.stdout.readline()
         served.send_signal(signal.SIGINT)

@@ -13,54 +13,12 @@ from agent_core.interfaces.state import opened_state
 from agent_core.storage import prepare_state_dir
 from agent_core.workspace.runner import ring
 from sandbox import Sandbox
-from tests.kit import Ask, Fail, Say, ScriptedModel, Stall, Wanted
+from tests.kit import Ask, Fail, Say, ScriptedModel, Wanted
 from tests.kit.desk import VOWELS
 
 from .conftest import Frames, Serve, end_of, ends
 
 MESSAGES = "/api/v1/agents/main/messages"
-
-
-async def test_a_message_is_answered_and_every_step_is_heard(served: Serve) -> None:
-    server = await served([Ask(Wanted("days_between", {"start": "2024-01-01", "end": "2024-02-01"})), Say("31 days.")])
-    Workspace.create(server.workspace.root)
-    await server.workspace.functions.reload()
-    frames = await server.said("How long is January?")
-    kinds = [data["type"] for number, data in frames if data and number]
-    assert kinds == ["turn_started", "call", "answer", "turn_ended"]
-    assert end_of(frames)["reply"] == "31 days."
-    assert "31 days." in "".join(data["text"] for _, data in frames if data and data["type"] == "text")
-
-
-async def test_a_client_that_was_cut_off_goes_on_after_its_last_number(served: Serve) -> None:
-    server = await served([Say("One."), Say("Two.")])
-    await server.said("first")
-    await server.said("second")
-    whole = await server.frames(ends(2))
-    numbers = [number for number, _ in whole]
-    assert all(number is not None for number in numbers)
-    assert numbers == sorted(set(numbers))  # type: ignore[type-var]  # none is None
-    for cut in range(1, len(whole)):
-        rest = await server.frames(lambda frames, cut=cut: len(frames) == len(whole) - cut, after=numbers[cut - 1] or 0)  # type: ignore[misc]
-        assert rest == whole[cut:]
-
-
-async def test_the_header_of_a_reconnecting_browser_goes_before_the_address(served: Serve) -> None:
-    server = await served([Say("One.")])
-    await server.said("first")
-    whole = await server.frames(ends(1))
-    again = await server.frames(ends(1), last=whole[0][0])
-    assert again == whole[1:]
-
-
-async def test_the_same_key_is_the_same_message(served: Serve) -> None:
-    server = await served([Say("Once.")])
-    heard = asyncio.create_task(server.frames(ends(1)))
-    answers = [await server.client.post(MESSAGES, json={"text": "hello", "key": "k-1"}) for _ in range(3)]
-    assert len({answer.json()["event"] for answer in answers}) == 1
-    await heard
-    shown = (await server.client.get(MESSAGES)).json()["messages"]
-    assert [row["kind"] for row in shown] == ["user", "assistant"]
 
 
 async def test_a_repeat_of_a_key_is_told_where_its_events_begin_and_another_text_is_refused(served: Serve) -> None:
@@ -72,32 +30,18 @@ async def test_a_repeat_of_a_key_is_told_where_its_events_begin_and_another_text
     await heard
     again = await server.client.post(MESSAGES, json=message)
     assert again.json() == first
+    shown = (await server.client.get(MESSAGES)).json()["messages"]
+    assert [row["kind"] for row in shown] == ["user", "assistant"] * 2
     assert end_of(await server.frames(ends(1), after=again.json()["after"]))["reply"] == "Two."
     other = await server.client.post(MESSAGES, json={**message, "text": "something else"})
     assert (other.status_code, other.json()["error"]["code"]) == (409, "key")
     assert other.json()["error"]["problems"][0]["event"] == first["event"]
-
-
-async def test_a_running_turn_is_interrupted_and_its_history_stays_valid(served: Serve) -> None:
-    server = await served([Stall(30, "Not yet"), Say("Now.")])
-    heard = asyncio.create_task(server.frames(ends(1)))
-    await server.client.post(MESSAGES, json={"text": "wait"})
-    await server.frames(lambda frames: any(data and data["type"] == "text" for _, data in frames))
-    assert (await server.client.post("/api/v1/agents/main/interrupt")).json() == {"interrupted": True}
-    frames = await heard
-    assert end_of(frames)["reason"] == "interrupted"
-    assert end_of(await server.said("again"))["reply"] == "Now."
-
-
-async def test_leaving_a_stream_ends_the_view_and_not_the_turn(served: Serve) -> None:
-    server = await served([Ask(Wanted("count_vowels", {"text": "queueing"})), Say("Five.")])
-    (server.workspace.root / "functions" / "letters.py").write_text(VOWELS)
-    await server.workspace.functions.reload()
-    heard = asyncio.create_task(server.frames(lambda frames: len(frames) == 1))
-    await server.client.post(MESSAGES, json={"text": "How many?"})
-    await heard
-    whole = await server.frames(ends(1))
-    assert end_of(whole)["reply"] == "Five."
+    whole = await server.frames(ends(2))
+    numbers = [number for number, _ in whole if number is not None]
+    assert numbers == sorted(set(numbers))
+    assert len(numbers) == len(whole)
+    again_from = await server.frames(ends(2), last=numbers[0])  # the header goes before the address
+    assert again_from == whole[1:]
 
 
 async def test_a_message_that_waited_is_answered_when_the_server_opens_its_agent(served: Serve) -> None:
@@ -116,9 +60,10 @@ async def test_whoever_comes_while_a_call_is_written_reads_it_from_its_beginning
     await server.workspace.functions.reload()
     early = asyncio.create_task(server.frames(lambda frames: written(frames).count("queueing") > 3))
     await server.client.post(MESSAGES, json={"text": "How many?"})
-    await early
+    await early  # it leaves, and the turn goes on
     late = await server.frames(lambda frames: any(data and data["type"] == "call" for _, data in frames))
     assert written(late) == next(data["arguments"] for _, data in late if data and data["type"] == "call")
+    assert end_of(await server.frames(ends(1)))["reply"] == "Many."
 
 
 def written(frames: Frames) -> str:
@@ -179,7 +124,7 @@ async def test_many_who_listen_each_hear_all_in_order(served: Serve) -> None:
     server = await served([Ask(Wanted("count_vowels", {"text": "aha"})), Say("Two."), Say("Again.")])
     (server.workspace.root / "functions" / "letters.py").write_text(VOWELS)
     await server.workspace.functions.reload()
-    many = [asyncio.create_task(server.frames(ends(2))) for _ in range(20)]
+    many = [asyncio.create_task(server.frames(ends(2))) for _ in range(12)]
     await server.said("How many?")
     late = asyncio.create_task(server.frames(ends(2)))
     await server.said("And now?")
@@ -247,11 +192,11 @@ async def test_who_hears_late_hears_a_text_before_the_calls_that_follow_it(
 
 
 async def test_a_conversation_that_is_read_while_turns_end_is_as_of_one_number(served: Serve) -> None:
-    server = await served([Say("")] * 12)
+    server = await served([Say("")] * 6)
     over = asyncio.Event()
 
     async def fail_often() -> None:
-        for number in range(6):
+        for number in range(3):
             await server.client.post(MESSAGES, json={"text": f"hello {number}"})
             await server.frames(ends(number + 1))
         over.set()
@@ -263,5 +208,5 @@ async def test_a_conversation_that_is_read_while_turns_end_is_as_of_one_number(s
             assert all(row["seq"] <= read["after"] for row in rows), "what is above comes as an event, too"
 
     async with asyncio.TaskGroup() as tasks:
-        for work in (fail_often, *[read_often] * 8):
+        for work in (fail_often, *[read_often] * 4):
             tasks.create_task(work())

@@ -90,21 +90,6 @@ async def test_cost_is_that_of_all_turns_also_of_those_before_a_restart_and_thos
     assert (cost["total"]["is_estimated"], cost["unpriced"]) == (False, [])
 
 
-async def test_a_token_of_an_agent_sees_its_conversations_listed_and_no_others(served: Serve) -> None:
-    server = await served([Repeat(Say("Yes."))])
-    for name in ("main", "bob"):
-        assert (await server.client.post("/api/v1/agents", json={"name": name})).is_success
-        assert (
-            await server.client.post(f"/api/v1/agents/{name}/conversations", json={"name": "trip"})
-        ).status_code == 200
-    guest = await server.as_("guest", "read", "chat", agents=("main",))
-    for path, key in (("agents", "agents"), ("tree", "agents")):
-        listed = (await guest.get(f"/api/v1/{path}")).json()[key]
-        assert sorted(row["name"] for row in listed) == ["main", "main--trip"]
-    assert (await guest.get("/api/v1/status")).json()["agents"] == 2
-    assert (await guest.get("/api/v1/agents/bob--trip/messages")).status_code == 404
-
-
 async def test_versions_of_a_function_are_compared_and_its_lines_are_followed(served: Serve) -> None:
     server = await served([])
     for source in (DOUBLE, DOUBLE.replace("n * 2", "n + n")):
@@ -146,19 +131,24 @@ async def test_a_document_comes_in_parts_and_is_found_afterwards(served: Serve) 
     assert broken.json()["error"]["message"] == "The data are not base64."
 
 
-async def test_an_agent_that_is_paused_answers_once_it_is_resumed(served: Serve) -> None:
+async def test_what_steers_needs_its_scope_and_an_agent_that_is_not_the_tokens_is_not_there(served: Serve) -> None:
     server = await served([Say("Here I am.")])
     assert (await server.client.post("/api/v1/agents/main/pause", json={"why": "lunch"})).status_code == 200
     (state,) = (await get(server, "tree"))["agents"]
     assert (state["state"], state["why"]) == ("paused", "lunch")
     await server.client.post("/api/v1/agents/main/resume")
     assert (await server.said("Are you there?"))[-1][1]["reply"] == "Here I am."  # type: ignore[index]
-    idle = await server.client.post("/api/v1/agents/main/stop")
-    assert idle.status_code == 400
-
-
-async def test_what_steers_needs_its_scope_and_an_agent_that_is_not_the_tokens_is_not_there(served: Serve) -> None:
-    server = await served([])
+    assert (await server.client.post("/api/v1/agents/main/stop")).status_code == 400
+    for name in ("main", "bob"):
+        await server.client.post("/api/v1/agents", json={"name": name})
+        made = await server.client.post(f"/api/v1/agents/{name}/conversations", json={"name": "trip"})
+        assert made.status_code == 200
+    guest = await server.as_("guest", "read", "chat", agents=("main",))
+    for path in ("agents", "tree"):
+        listed = (await guest.get(f"/api/v1/{path}")).json()["agents"]
+        assert sorted(row["name"] for row in listed) == ["main", "main--trip"]
+    assert (await guest.get("/api/v1/status")).json()["agents"] == 2
+    assert (await guest.get("/api/v1/agents/bob--trip/messages")).status_code == 404
     client = await server.as_("other", "chat", "approve", agents=("main",))
     stranger = await server.as_("stranger", "read", "edit", agents=("somebody",))
     asked = ["GET growth", "GET tree", "GET agents/main/steps", "GET agents/main/steps/1", "GET agents/main/cost"]

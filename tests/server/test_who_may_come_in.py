@@ -5,6 +5,7 @@ import gzip
 import json
 import socket
 from collections.abc import Iterable
+from itertools import product
 from urllib.parse import urlsplit
 
 import httpx2
@@ -16,7 +17,6 @@ from agent_core.interfaces.server.catalog import OPERATIONS
 from agent_core.interfaces.server.guard import LINKS, MOST_BODY
 from agent_core.interfaces.server.identity import SCOPES, Scope, Sessions
 from tests.kit import Ask, Say, Wanted
-from tests.kit.drawing import crossed
 
 from .conftest import Serve, Served, end_of, ends, port_of
 from .test_the_api import READS
@@ -32,39 +32,38 @@ def code(answer: httpx2.Response) -> str:
     return str(error["code"])
 
 
-async def test_nothing_is_told_without_a_token(served: Serve) -> None:
+async def test_only_who_has_a_valid_token_comes_in(served: Serve) -> None:
     server = await served([])
+    token = await server.token("me", "read")
+    wrong = ["x", "tw", "tw_", "tw__", "tw_00000000_", "tw_00000000_x", "x" * 5_000, "tw_' or 1=1 --_x", "tw_é_ü"]
+    wrong += [token[:-1] + ("a" if token[-1] != "a" else "b"), f"xx{token[2:]}"]
     async with httpx2.AsyncClient(base_url=server.url) as stranger:
         for path in (AGENTS, "/api/v1/status", "/openapi.json", "/api/v1/functions", "/nowhere", "/v1/models"):
             answer = await stranger.get(path)
             assert (answer.status_code, code(answer)) == (401, "no-token")
+        for given in wrong:
+            answer = await stranger.get(AGENTS, headers=[(b"Authorization", f"Bearer {given}".encode())])
+            assert (given, answer.status_code, code(answer)) == (given, 401, "wrong-token")
+        right = {"Authorization": f"Bearer {token}"}
+        assert (await stranger.get(AGENTS, headers=right)).status_code == 200
+        await server.workspace._store.revoke_token("me")
+        assert code(await stranger.get(AGENTS, headers=right)) == "wrong-token"
+    assert code(await server.client.get(f"{AGENTS}?Token=tw_1_2")) == "token-in-address"
+    answer = await server.client.get(AGENTS, headers={"Host": "evil.example"})
+    assert (answer.status_code, code(answer)) == (421, "wrong-host")
+    for name in ("page", "login"):  # it would have the streams and conversations of those
+        with pytest.raises(UsageError, match="cannot be the name of a token"):
+            await server.token(name, "read")
 
 
-async def test_a_wrong_token_is_refused(served: Serve) -> None:
+async def test_the_log_and_the_state_have_no_secret_and_no_line_of_a_client(served: Serve) -> None:
     server = await served([])
-    wrong = ("x", "tw", "tw_", "tw__", "tw_00000000_", "tw_00000000_x", "x" * 5_000, "tw_' or 1=1 --_x", "tw_é_ü")
-    async with httpx2.AsyncClient(base_url=server.url) as stranger:
-        for token in wrong:
-            answer = await stranger.get(AGENTS, headers=[(b"Authorization", f"Bearer {token}".encode())])
-            assert (token, answer.status_code, code(answer)) == (token, 401, "wrong-token")
-
-
-async def test_a_token_with_another_secret_is_refused(served: Serve) -> None:
-    server = await served([])
-    token = await server.token("me", "read")
-    other = token[:-1] + ("a" if token[-1] != "a" else "b")
-    async with httpx2.AsyncClient(base_url=server.url) as stranger:
-        assert (await stranger.get(AGENTS, headers={"Authorization": f"Bearer {token}"})).status_code == 200
-        for wrong in (other, f"xx{token[2:]}"):
-            assert (await stranger.get(AGENTS, headers={"Authorization": f"Bearer {wrong}"})).status_code == 401
-
-
-async def test_an_expired_or_revoked_token_is_refused_at_once(served: Serve) -> None:
-    server = await served([])
-    client = await server.as_("brief", "read")
-    assert (await client.get(AGENTS)).status_code == 200
-    await server.workspace._store.revoke_token("brief")
-    assert code(await client.get(AGENTS)) == "wrong-token"
+    await server.client.get(f"{AGENTS}/a%0d%0a%7b%22who%22%3a%22root%22%7d")
+    state = server.workspace.root / ".knapper"
+    log, secret = state / "access.log", server.key.split("_", 2)[2]
+    assert log.stat().st_mode & 0o077 == 0
+    assert all(json.loads(line)["who"].startswith("all-") for line in log.read_text().splitlines())
+    assert not any(secret.encode() in path.read_bytes() for path in state.iterdir() if path.is_file())
 
 
 async def test_an_open_stream_ends_with_its_token(served: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,93 +112,76 @@ async def test_no_operation_is_done_without_its_scope_and_no_scope_implies_anoth
         answer = await clients[key].request(method, path, json={})
         assert (method, path, answer.status_code, code(answer)) == (method, path, 403, "not-allowed")
     assert (await server.client.get(f"{AGENTS}/main")).status_code == 200
-
-
-async def test_an_agent_that_a_token_may_not_see_does_not_exist_for_it(served: Serve) -> None:
-    server = await served([])
     await server.client.post(AGENTS, json={"name": "secret"})
     client = await server.as_("narrow", "chat", "read", agents=("main",))
-    hidden = await client.get(f"{AGENTS}/secret")
-    missing = await client.get(f"{AGENTS}/nothing")
+    hidden, missing = [await client.get(f"{AGENTS}/{name}") for name in ("secret", "nothing")]
     assert hidden.status_code == missing.status_code == 404
     assert hidden.text.replace("secret", "nothing") == missing.text
     assert [row["name"] for row in (await client.get(AGENTS)).json()["agents"]] == ["main"]
     assert (await client.post(f"{AGENTS}/secret/messages", json={"text": "hello"})).status_code == 404
 
 
-async def test_a_name_that_was_bound_to_this_address_by_another_site_is_not_answered(served: Serve) -> None:
-    server = await served([])
-    answer = await server.client.get(AGENTS, headers={"Host": "evil.example"})
-    assert (answer.status_code, code(answer)) == (421, "wrong-host")
-
-
-@pytest.mark.parametrize(
-    "origin", ["https://evil.example", "null", "http://127.0.0.1:1", "http://localhost.evil.example"]
+ORIGINS = (
+    *("null", "", "https://evil.example", "http://127.0.0.1", "http://127.0.0.1:1", "http://localhost.evil.example"),
+    *("http://{0}@evil.example", "http://{0}.evil.example", "{0}", "http://localhost:{1}"),
 )
-async def test_pages_of_other_sites_are_refused(unchanged: Served, origin: str) -> None:
-    answer = await unchanged.client.post(MESSAGES, json={"text": "hello"}, headers={"Origin": origin})
-    assert (answer.status_code, code(answer)) == (403, "wrong-origin")
 
 
-async def test_a_token_in_an_address_is_refused(served: Serve) -> None:
-    server = await served([])
-    assert code(await server.client.get(f"{AGENTS}?Token=tw_1_2")) == "token-in-address"
+async def test_pages_of_other_sites_are_refused_and_a_page_changes_things_only_with_its_own_origin(
+    served: Serve,
+) -> None:
+    server = await served([Say("hello")])
+    browser, place = await server.logged_in(), urlsplit(server.url)
+    for given in ORIGINS:
+        origin = {"Origin": given.format(place.netloc, place.port)}
+        for client in (browser, server.client):
+            for path in (MESSAGES, LINKS, "/v1/chat/completions", "/mcp", "/login"):
+                headers = {**origin, "Content-Type": "text/plain"}
+                answer = await client.post(path, content=b'{"text": "forged"}', headers=headers)
+                assert (given, path, answer.status_code, code(answer)) == (given, path, 403, "wrong-origin")
+    assert code(await browser.post(MESSAGES, json={"text": "forged"})) == "no-token"
+    own = await browser.post(MESSAGES, json={"text": "mine"}, headers={"Origin": server.url})
+    assert own.status_code == 202
+    frames = await server.frames(ends(1))
+    assert "forged" not in server.model.requests[-1].text
+    assert end_of(frames)["reply"] == "hello"
 
 
-async def test_a_large_body_is_refused_before_it_is_read(served: Serve) -> None:
-    server = await served([])
-    answer = await server.client.post(MESSAGES, content=b"{" + b" " * MOST_BODY)
-    assert (answer.status_code, code(answer)) == (413, "too-large")
+MALFORMED = (
+    *(b"", b"[]", b"null", b"{", b'{"text": 1e999}', b"\xff\xfe", b'{"text": ""}', b'{"text": "a", "text_": 1}'),
+    b'{"text": ' + b"[" * 90_000,
+)
 
 
-async def test_a_large_body_without_a_length_is_refused(served: Serve) -> None:
-    server = await served([])
-
+async def test_a_body_that_is_too_large_compressed_or_malformed_is_refused(unchanged: Served) -> None:
     async def endless():  # type: ignore[no-untyped-def]  # an async generator of bytes
         for _ in range(200):
             yield b" " * 65_536
 
-    answer = await server.client.post(MESSAGES, content=endless())  # type: ignore[no-untyped-call]
-    assert (answer.status_code, code(answer)) == (413, "too-large")
-
-
-async def test_a_compressed_body_is_not_unpacked(served: Serve) -> None:
-    server = await served([])
+    for content in (b"{" + b" " * MOST_BODY, endless()):  # type: ignore[no-untyped-call]
+        answer = await unchanged.client.post(MESSAGES, content=content)
+        assert (answer.status_code, code(answer)) == (413, "too-large")
     bomb = gzip.compress(b" " * (32 << 20))
-    answer = await server.client.post(MESSAGES, content=bomb, headers={"Content-Encoding": "gzip"})
+    answer = await unchanged.client.post(MESSAGES, content=bomb, headers={"Content-Encoding": "gzip"})
     assert (answer.status_code, code(answer)) == (415, "compressed")
+    for body in MALFORMED:
+        answer = await unchanged.client.post(MESSAGES, content=body)
+        assert (answer.status_code, code(answer)) == (422, "invalid"), body[:50]
+        assert all(problem["where"].startswith("body") for problem in answer.json()["error"]["problems"])
 
 
-@pytest.mark.parametrize(
-    "body", [b"", b"[]", b"null", b"{", b'{"text": 1e999}', b"\xff\xfe", b'{"text": ""}', b'{"text": "a", "text_": 1}']
-)
-async def test_a_malformed_body_is_told_by_its_place(unchanged: Served, body: bytes) -> None:
-    answer = await unchanged.client.post(MESSAGES, content=body)
-    assert (answer.status_code, code(answer)) == (422, "invalid")
-    assert all(problem["where"].startswith("body") for problem in answer.json()["error"]["problems"])
-
-
-async def test_json_that_is_nested_without_end_is_told(served: Serve) -> None:
-    server = await served([])
-    answer = await server.client.post(MESSAGES, content=b'{"text": ' + b"[" * 90_000)
-    assert answer.status_code == 422
-
-
-@pytest.mark.parametrize("path", ["/../secret", "/%2e%2e/knapper.toml", "/page/../../knapper.toml", "//etc/passwd"])
-async def test_no_path_leads_out(unchanged: Served, path: str) -> None:
+async def test_no_path_leads_out_and_no_answer_may_be_kept_or_framed(unchanged: Served) -> None:
     host, port = urlsplit(unchanged.url).netloc.split(":")
     token = unchanged.client.headers["Authorization"]
-    head = f"GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\nAuthorization: {token}\r\nConnection: close\r\n\r\n"
-    answer = await asyncio.to_thread(_raw, host, int(port), head.encode())
-    assert b" 404 " in answer.split(b"\r\n")[0]
-
-
-async def test_a_head_without_end_is_cut_off(served: Serve) -> None:
-    server = await served([])
-    host, port = urlsplit(server.url).netloc.split(":")
-    head = b"GET / HTTP/1.1\r\nX: " + b"a" * 33_000
-    answer = await asyncio.to_thread(_raw, host, int(port), head)
-    assert b" 400 " in answer.split(b"\r\n")[0]
+    for path in ("/../secret", "/%2e%2e/knapper.toml", "/page/../../knapper.toml", "//etc/passwd"):
+        head = f"GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\nAuthorization: {token}\r\nConnection: close\r\n\r\n"
+        answer = await asyncio.to_thread(_raw, host, int(port), head.encode())
+        assert b" 404 " in answer.split(b"\r\n")[0], path
+    headers = (await unchanged.client.get(AGENTS)).headers
+    assert headers["cache-control"] == "no-store"
+    assert headers["x-content-type-options"] == "nosniff"
+    assert "frame-ancestors 'none'" in headers["content-security-policy"]
+    assert not {"access-control-allow-origin", "server"} & headers.keys()
 
 
 async def test_what_a_function_says_cannot_begin_an_event_of_its_own(served: Serve) -> None:
@@ -209,28 +191,6 @@ async def test_what_a_function_says_cannot_begin_an_event_of_its_own(served: Ser
     assert end_of(frames)["reply"] == forged
     assert sum(data is not None and data["type"] == "turn_ended" for _, data in frames) == 1
     assert 7 not in [number for number, _ in frames]
-
-
-async def test_a_name_with_line_breaks_does_not_begin_a_line_of_the_log(served: Serve) -> None:
-    server = await served([])
-    await server.client.get(f"{AGENTS}/a%0d%0a%7b%22who%22%3a%22root%22%7d")
-    lines = (server.workspace.root / ".knapper" / "access.log").read_text().splitlines()
-    assert all(json.loads(line)["who"].startswith("all-") for line in lines)
-
-
-async def test_the_log_has_no_secret(served: Serve) -> None:
-    server = await served([])
-    await server.client.get(f"{AGENTS}?after=1")
-    path = server.workspace.root / ".knapper" / "access.log"
-    assert server.client.headers["Authorization"].split("_", 2)[2] not in path.read_text()
-    assert path.stat().st_mode & 0o077 == 0
-
-
-async def test_only_the_hash_of_a_token_is_kept(served: Serve) -> None:
-    server = await served([])
-    secret = (await server.token("me", "read")).split("_", 2)[2].encode()
-    state = server.workspace.root / ".knapper"
-    assert not any(secret in path.read_bytes() for path in state.iterdir() if path.is_file())
 
 
 async def test_a_login_link_is_good_once_and_looking_at_it_does_not_use_it_up(served: Serve) -> None:
@@ -255,11 +215,11 @@ async def test_a_login_link_is_good_once_and_looking_at_it_does_not_use_it_up(se
         assert (await other.get(AGENTS)).status_code == 401
 
 
-@pytest.mark.parametrize("body", [b"", b"[]", b"{", b'{"code": 1}', b'{"code": ""}', b'{"code": "x"}', b"\xff"])
-async def test_what_is_no_login_link_lets_nobody_in(unchanged: Served, body: bytes) -> None:
+async def test_what_is_no_login_link_lets_nobody_in(unchanged: Served) -> None:
     async with httpx2.AsyncClient(base_url=unchanged.url) as browser:
-        answer = await browser.post("/login", content=body)
-    assert (answer.status_code, code(answer)) == (403, "used-link")
+        for body in (b"", b"[]", b"{", b'{"code": 1}', b'{"code": ""}', b'{"code": "x"}', b"\xff"):
+            answer = await browser.post("/login", content=body)
+            assert (body, answer.status_code, code(answer)) == (body, 403, "used-link")
 
 
 async def test_a_login_link_and_a_login_end_with_their_time(served: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -277,11 +237,13 @@ async def test_a_login_link_and_a_login_end_with_their_time(served: Serve, monke
     assert (await browser.get(AGENTS)).status_code == 401
 
 
-async def test_a_cookie_alone_is_worth_nothing(served: Serve) -> None:
+async def test_neither_a_cookie_nor_a_key_alone_is_worth_anything(served: Serve) -> None:
     """A server at another port of the host gets the cookie with each request, and may send anything."""
     server = await served([])
     browser = await server.logged_in()
-    stolen = "; ".join(f"{cookie.name}={cookie.value}" for cookie in browser.cookies.jar)
+    (cookie,) = browser.cookies.jar
+    assert cookie.name == f"knapper_session_{port_of(server.url)}"
+    stolen = f"{cookie.name}={cookie.value}"
     forged = {"Cookie": stolen, "Origin": server.url, "Sec-Fetch-Site": "same-origin", "Referer": f"{server.url}/"}
     wrong = ("", "x", browser.headers["Knapper-Key"][:-1], stolen.partition("=")[2])
     async with httpx2.AsyncClient(base_url=server.url, headers=forged) as thief:
@@ -296,58 +258,41 @@ async def test_a_cookie_alone_is_worth_nothing(served: Serve) -> None:
             page = await thief.get(path)
             assert browser.headers["Knapper-Key"] not in page.text
         assert code(await thief.post("/login", json={"code": ""})) == "used-link"
+    server.login = (await server.client.post(LINKS)).json()["login"]
+    second = await server.logged_in()
+    first_key = {"Knapper-Key": browser.headers["Knapper-Key"]}
+    async with httpx2.AsyncClient(base_url=server.url, headers=first_key) as other:
+        assert (await other.get(AGENTS)).status_code == 401
+    assert (await second.get(AGENTS, headers=first_key)).status_code == 401
+    assert [(await one.get(AGENTS)).status_code for one in (browser, second)] == [200, 200]
+    assert (await browser.get(AGENTS, headers={"Cookie": f"{cookie.name}=fixed"})).status_code == 401
+    browser.cookies.clear()
+    for others in ('a={"b": [1]}; ', "a b; =; ;", f"{cookie.name}=theirs; ", f'x="\\"; {cookie.name}="; '):
+        for row in (f"{others}{stolen}", f"{stolen}; {others}"):  # cookies of other servers log nobody out
+            assert (await browser.get(AGENTS, headers={"Cookie": row.strip("; ")})).status_code == 200, row
 
 
-@pytest.mark.parametrize("place", ["query", "body", "cookie", "path", "bearer", "basic", "twice", "other-name"])
-async def test_a_key_counts_in_its_header_only(served: Serve, place: str) -> None:
+async def test_a_key_counts_in_its_header_only(served: Serve) -> None:
     """A key in a place that a link, a form or an image's address can set is not accepted."""
     server = await served([])
     browser = await server.logged_in()
     key = browser.headers.pop("Knapper-Key")
     (cookie,) = browser.cookies.jar
-    path, headers, method = AGENTS, dict[str, str](), "GET"
-    match place:
-        case "query":
-            path = f"{AGENTS}?Knapper-Key={key}&key={key}&access_token={key}"
-        case "path":
-            path = f"{AGENTS};Knapper-Key={key}"
-        case "body":
-            method, headers = "POST", {"Origin": server.url, "Content-Type": "application/x-www-form-urlencoded"}
-        case "cookie":
-            headers = {"Cookie": f"{cookie.name}={cookie.value}; Knapper-Key={key}"}
-        case "bearer":
-            headers = {"Authorization": f"Bearer {key}"}
-        case "basic":
-            headers = {"Authorization": f"Basic {key}"}
-        case "twice":
-            headers = {"Knapper-Key": f"{key}, {key}"}
-        case "other-name":
-            headers = {"Knapper_Key": key, "X-Knapper-Key": key}
-    content = f"Knapper-Key={key}".encode() if method == "POST" else None
-    answer = await browser.request(method, path, headers=headers, content=content)
-    assert answer.status_code in (400, 401), answer.text
+    form = {"Origin": server.url, "Content-Type": "application/x-www-form-urlencoded"}
+    for path, headers in (
+        (f"{AGENTS}?Knapper-Key={key}&key={key}&access_token={key}", {}),
+        (f"{AGENTS};Knapper-Key={key}", {}),
+        (AGENTS, {"Cookie": f"{cookie.name}={cookie.value}; Knapper-Key={key}"}),
+        (AGENTS, {"Authorization": f"Bearer {key}"}),
+        (AGENTS, {"Authorization": f"Basic {key}"}),
+        (AGENTS, {"Knapper-Key": f"{key}, {key}"}),
+        (AGENTS, {"Knapper_Key": key, "X-Knapper-Key": key}),
+    ):
+        answer = await browser.get(path, headers=headers)
+        assert answer.status_code in (400, 401), (path, headers)
+    answer = await browser.post(AGENTS, headers=form, content=f"Knapper-Key={key}".encode())
+    assert answer.status_code in (400, 401)
     assert (await browser.get(AGENTS, headers={"Knapper-Key": key})).status_code == 200
-
-
-@pytest.mark.parametrize(
-    "origin",
-    [
-        "null",
-        "http://evil.example",
-        "http://127.0.0.1",
-        "http://{0}@evil.example",
-        "http://{0}.evil.example",
-        "{0}",
-        "",
-    ],
-)
-async def test_a_form_of_another_page_changes_nothing(served: Serve, origin: str) -> None:
-    server = await served([])
-    browser = await server.logged_in()
-    headers = {"Origin": origin.format(urlsplit(server.url).netloc), "Content-Type": "text/plain"}
-    for path in (MESSAGES, LINKS, "/v1/chat/completions", "/mcp", "/login"):
-        answer = await browser.post(path, content=b'{"text": "forged"}', headers=headers)
-        assert (path, answer.status_code, code(answer)) == (path, 403, "wrong-origin")
 
 
 async def test_a_key_counts_in_its_time_only_and_not_at_another_start_of_the_server(served: Serve) -> None:
@@ -359,18 +304,6 @@ async def test_a_key_counts_in_its_time_only_and_not_at_another_start_of_the_ser
         stale = {"Cookie": f"{name}={cookie.value}", "Knapper-Key": browser.headers["Knapper-Key"]}
         async with httpx2.AsyncClient(base_url=other.url, headers=stale) as elsewhere:
             assert code(await elsewhere.get(AGENTS)) == "no-token"
-
-
-async def test_a_key_alone_is_worth_nothing_nor_is_that_of_another_login(served: Serve) -> None:
-    server = await served([])
-    first = await server.logged_in()
-    server.login = (await server.client.post(LINKS)).json()["login"]
-    second = await server.logged_in()
-    key = {"Knapper-Key": first.headers["Knapper-Key"]}
-    async with httpx2.AsyncClient(base_url=server.url, headers=key) as other:
-        assert (await other.get(AGENTS)).status_code == 401
-    assert (await second.get(AGENTS, headers=key)).status_code == 401
-    assert [(await browser.get(AGENTS)).status_code for browser in (first, second)] == [200, 200]
 
 
 EMBEDDED = [  # a request, and how a page makes it
@@ -406,20 +339,12 @@ EMBEDDED = [  # a request, and how a page makes it
 SITES = ("same-site", "cross-site", "Same-Site", "same-origin, cross-site", "unheard-of")
 
 
-@pytest.mark.sampled
-@pytest.mark.parametrize(
-    ("asked", "mode", "dest", "site"),
-    crossed((pytest.param(*row, id=f"{'-'.join(row[0])}-{row[1]}-{row[2]}") for row in EMBEDDED), SITES),
-)
-async def test_a_page_of_another_port_reads_and_embeds_nothing(
-    unchanged: Served, asked: tuple[str, str], mode: str, dest: str, site: str
-) -> None:
-    sent = {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": mode, "Sec-Fetch-Dest": dest}
-    answer = await unchanged.client.request(*asked, headers=sent)
-    assert (answer.status_code, asked[0] == "HEAD" or code(answer)) == (403, asked[0] == "HEAD" or "wrong-origin")
-
-
-async def test_a_link_of_another_site_leads_to_the_page(unchanged: Served) -> None:
+async def test_a_page_of_another_port_reads_and_embeds_nothing_and_a_link_leads_to_the_page(unchanged: Served) -> None:
+    for (asked, mode, dest), site in product(EMBEDDED, SITES):
+        sent = {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": mode, "Sec-Fetch-Dest": dest}
+        answer = await unchanged.client.request(*asked, headers=sent)
+        assert answer.status_code == 403, (asked, sent)
+        assert asked[0] == "HEAD" or code(answer) == "wrong-origin"
     visit = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
     async with httpx2.AsyncClient(base_url=unchanged.url, headers=visit) as browser:
         for path in ("/", "/login?code=x"):
@@ -429,49 +354,7 @@ async def test_a_link_of_another_site_leads_to_the_page(unchanged: Served) -> No
             assert answer.headers["cross-origin-resource-policy"] == "same-origin"
 
 
-async def test_a_page_changes_things_only_with_its_own_origin(served: Serve) -> None:
-    server = await served([Say("hello")])
-    browser = await server.logged_in()
-    assert code(await browser.post(MESSAGES, json={"text": "forged"})) == "no-token"
-    port = int(port_of(server.url))
-    for origin in (f"http://127.0.0.1:{port + 1}", "http://127.0.0.1", f"http://localhost:{port}"):
-        refused = await browser.post(MESSAGES, json={"text": "forged"}, headers={"Origin": origin})
-        assert code(refused) == "wrong-origin"
-    own = await browser.post(MESSAGES, json={"text": "mine"}, headers={"Origin": server.url})
-    assert own.status_code == 202
-    await server.frames(ends(1))
-
-
-async def test_a_cookie_that_was_set_by_somebody_else_is_no_session(served: Serve) -> None:
-    server = await served([])
-    name = f"knapper_session_{port_of(server.url)}"
-    browser = await server.logged_in()
-    (cookie,) = browser.cookies.jar
-    assert (cookie.name, cookie.value == "fixed") == (name, False)
-    assert (await browser.get(AGENTS, headers={"Cookie": f"{name}=fixed"})).status_code == 401
-
-
-async def test_cookies_of_other_servers_of_the_host_log_nobody_out(served: Serve) -> None:
-    server = await served([])
-    browser = await server.logged_in()
-    (cookie,) = browser.cookies.jar
-    own = f"{cookie.name}={cookie.value}"
-    browser.cookies.clear()
-    for others in ('a={"b": [1]}; ', "a b; =; ;", f"{cookie.name}=theirs; ", f'x="\\"; {cookie.name}="; '):
-        for row in (f"{others}{own}", f"{own}; {others}"):
-            assert (await browser.get(AGENTS, headers={"Cookie": row.strip("; ")})).status_code == 200, row
-
-
-@pytest.mark.parametrize("name", ["page", "login"])
-async def test_no_token_has_the_name_of_the_page_whose_streams_and_conversations_it_would_have(
-    served: Serve, name: str
-) -> None:
-    server = await served([])
-    with pytest.raises(UsageError, match="cannot be the name of a token"):
-        await server.token(name, "read")
-
-
-async def test_only_who_can_do_everything_makes_login_links(served: Serve) -> None:
+async def test_only_who_can_do_everything_and_knapper_login_make_login_links(served: Serve) -> None:
     server = await served([])
     own = (await server.client.post(LINKS)).json()["login"]
     assert own.startswith(f"{server.url}/login?code=")
@@ -481,10 +364,6 @@ async def test_only_who_can_do_everything_makes_login_links(served: Serve) -> No
         assert (answer.status_code, code(answer)) == (403, "not-allowed")
     async with httpx2.AsyncClient(base_url=server.url) as stranger:
         assert code(await stranger.post(LINKS)) == "no-token"
-
-
-async def test_what_knapper_login_knows_makes_links_and_nothing_else_and_is_its_users_alone(served: Serve) -> None:
-    server = await served([])
     told = server.workspace.root / ".knapper" / "serving.json"
     assert told.stat().st_mode & 0o077 == 0
     token = json.loads(told.read_text())["token"]
@@ -493,8 +372,7 @@ async def test_what_knapper_login_knows_makes_links_and_nothing_else_and_is_its_
         for path in (AGENTS, "/openapi.json", "/v1/models", "/metrics", f"{AGENTS}/main/events", "/mcp"):
             answer = await client.get(path)
             assert (path, answer.status_code, code(answer)) == (path, 403, "not-allowed")
-    log = (server.workspace.root / ".knapper" / "access.log").read_text()
-    assert token not in log
+    assert token not in (server.workspace.root / ".knapper" / "access.log").read_text()
 
 
 async def test_a_question_of_an_agent_that_a_token_may_not_see_does_not_exist_for_it(served: Serve) -> None:
@@ -513,16 +391,6 @@ async def test_a_question_of_an_agent_that_a_token_may_not_see_does_not_exist_fo
     assert (await server.client.get("/api/v1/status")).json()["approvals"] == 1
     await server.client.post(f"/api/v1/approvals/{question['id']}", json={"answer": "no"})
     assert end_of(await server.frames(ends(1)))["reply"] == "I may not."
-
-
-async def test_no_answer_may_be_kept_or_framed(served: Serve) -> None:
-    server = await served([])
-    headers = (await server.client.get(AGENTS)).headers
-    assert headers["cache-control"] == "no-store"
-    assert headers["x-content-type-options"] == "nosniff"
-    assert "frame-ancestors 'none'" in headers["content-security-policy"]
-    assert "access-control-allow-origin" not in headers
-    assert "server" not in headers
 
 
 def _raw(host: str, port: int, data: bytes) -> bytes:

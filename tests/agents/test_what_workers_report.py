@@ -1,17 +1,58 @@
-"""`--spans`: the trace of a message continues in whichever process runs its turn, down to each call."""
+"""What workers report: `--metrics` to Prometheus, and `--spans`, which continue wherever a turn runs, to each call."""
 
 import os
+import re
 import signal
 from pathlib import Path
 
+import httpx2
+
 from agent_core.storage import Post
-from tests.agents.test_workers import WAIT, slow
-from tests.agents.workers import cluster, until
+from tests.agents.test_workers import calls, in_a_call, slow, with_wait
+from tests.agents.workers import Cluster, cluster, until
 from tests.kit import Ask, Repeat, Say, Seen, Step, Wanted, scripted
 from tests.kit.collector import attributes, collector
 from tests.kit.desk import VOWELS
+from tests.kit.numbers import numbers
+from tests.kit.program import knapper
 
 TRACE, SENDER = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+
+
+async def told(made: Cluster, accept: str = "text/plain") -> list[dict[str, float]]:
+    """Return the metrics of each running worker."""
+    found = []
+    async with httpx2.AsyncClient() as client:
+        for url in re.findall(r"Numbers for Prometheus: (\S+)", made.words()):
+            try:
+                found.append(numbers((await client.get(url, headers={"accept": accept})).text))
+            except httpx2.ConnectError:
+                continue
+    return found
+
+
+async def test_what_a_killed_worker_did_another_goes_on_with_and_counts_it(database: str, tmp_path: Path) -> None:
+    with scripted([Repeat(slow)]) as model:
+        async with cluster(database, model) as made:
+            worker = await in_a_call(made, tmp_path, "--metrics", "127.0.0.1:0")
+            assert sorted(one["knapper_agents_held"] for one in await told(made)) == [0, 1]
+            assert len(await told(made, "application/openmetrics-text; version=abc")) == 2
+            os.kill(worker.pid, signal.SIGKILL)
+            await made.replied("a0", "went on")
+            assert await calls(made) == ["unknown"]
+            (left,) = await until(lambda: told(made), lambda found: "knapper_turns_total:replied" in found[0])
+            assert left["knapper_take_overs_total"] == left["knapper_lost_leases_total"] == 1
+            assert left["knapper_turns_total:replied"] == 1
+            assert left["knapper_events_waiting"] == 0
+            assert left["knapper_store_up"] == 1
+
+
+def test_a_place_that_is_none_is_refused(tmp_path: Path, database: str) -> None:
+    (tmp_path / "knapper.toml").touch()
+    for place in ("9700", "127.0.0.1:x", "127.0.0.1:99999", ":9700"):
+        environment = {"KNAPPER_STORAGE_URL": database}
+        done = knapper("worker", "--metrics", place, cwd=tmp_path, environment=environment)
+        assert (done.returncode, "is not HOST:PORT" in done.stderr) == (2, True), done.stderr
 
 
 def play(seen: Seen) -> Step:
@@ -42,8 +83,7 @@ async def test_a_trace_goes_on_in_the_worker_that_runs_the_turn_down_to_the_call
 
 
 async def test_a_trace_goes_on_in_the_next_worker_when_one_is_told_to_stop(database: str, tmp_path: Path) -> None:
-    (tmp_path / "functions").mkdir()
-    (tmp_path / "functions" / "waiting.py").write_text(WAIT)
+    with_wait(tmp_path)
     with scripted([Repeat(slow)]) as model, collector() as heard:
         async with cluster(database, model) as made:
             environment = {"OTEL_EXPORTER_OTLP_ENDPOINT": heard.url}
@@ -56,6 +96,7 @@ async def test_a_trace_goes_on_in_the_next_worker_when_one_is_told_to_stop(datab
             os.kill(first.pid, signal.SIGTERM)
             assert first.wait(30) == 0
             await made.replied("a0", "went on")
+            assert len(await calls(made)) == 1
             (second,) = (worker for worker in made.programs if worker is not first)
             os.kill(second.pid, signal.SIGTERM)
             assert second.wait(30) == 0
