@@ -1,4 +1,4 @@
-"""Reading of workspace files, which may come from a stranger: regular files only, up to a size, and no links.
+"""Workspace files, which may come from a stranger: read as regular files up to a size, through no link; replaced whole.
 
 Opening a pipe would block the program, and a link to a device has no end. A file that the user names in a command may
 be any of these; it is read up to a size.

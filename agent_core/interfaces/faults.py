@@ -94,11 +94,11 @@ def _crash_message(error: BaseException) -> str:
 def keep_traceback(error: BaseException, root: Path) -> str:
     """Write the traceback of an unexpected error to a file and return a sentence with its path."""
     traced(error)
-    text = _mask("".join(traceback.format_exception(error)))
-    state = root / ".knapper"
-    is_usable = os.access(state, os.W_OK) and not state.is_symlink()
-    folder = state if is_usable else Path(tempfile.gettempdir())
     try:
+        text = _mask("".join(traceback.format_exception(error)))
+        state = root / ".knapper"
+        is_usable = os.access(state, os.W_OK) and not state.is_symlink()
+        folder = state if is_usable else Path(tempfile.gettempdir())  # an OSError if there is none
         handle, path = tempfile.mkstemp(".log", f"crash-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-", folder)
         with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
             file.write(text)

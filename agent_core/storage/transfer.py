@@ -173,16 +173,15 @@ async def _copy_vectors(tables: Tables, other_tables: Tables) -> None:
 
 
 async def _compare(tables: Tables, other_tables: Tables) -> dict[str, int]:
-    counts: dict[str, int] = {}
     names = (*(table.name for table in _TABLES), "taken events", "vectors")
-    for name in names:
-        sums = await tables._read(lambda session: _sum(session, name))  # noqa: B023 awaited at once
+    # All sums of one side at one moment: what others write meanwhile does not come between two tables.
+    sums = await tables._read(lambda session: {name: _sum(session, name) for name in names})
+    for name, (count, digest) in sums.items():
         other = await other_tables._read(lambda session: _sum(session, name))  # noqa: B023 awaited at once
-        if sums != other:
-            message = f"`{name}` differs: {sums[0]} rows there, {other[0]} rows here."
+        if (count, digest) != other:
+            message = f"`{name}` differs: {count} rows there, {other[0]} rows here."
             raise StorageError(message, fix="Empty the target and copy again, with no program at work in the source.")
-        counts[name] = sums[0]
-    return counts
+    return {name: count for name, (count, _) in sums.items()}
 
 
 def _sum(session: SqlSession, name: str) -> tuple[int, str]:

@@ -131,7 +131,7 @@ _LONGEST_LINE: Final = 4_000
 
 
 class RequestLog:
-    """Appends to `requests.log`; a full log becomes `requests.log.1` and replaces the previous one."""
+    """Appends a line per request to `requests.log`, a private file; a full one replaces `requests.log.1`."""
 
     def __init__(self, folder: Path, clean: Callable[[str], str], now: Callable[[], float]) -> None:
         self._path = folder / LOG_NAME

@@ -63,7 +63,7 @@ class Repl:
 
     async def run(self) -> int:
         """Run until the user leaves, a signal ends it, or the conversation cannot be opened. Return the exit code."""
-        if read_early_settings(Path(self._options.root), os.environ).plain:
+        if read_early_settings(Path(self._options.root), os.environ).plain:  # for users of screen readers
             gc.enable()
             plain = await asyncio.to_thread(import_module, "..plain", __package__)
             return 0 if await plain.each_line(self._options) else 1

@@ -4,7 +4,8 @@ A live process keeps its agents until it releases them. Agents of a process with
 available to any process: one statement takes an agent, so of two simultaneous attempts only one succeeds.
 
 The pulse of a process is a connection that sends a heartbeat every second and receives what others write. A process
-without recent heartbeats may not know that it lost its agents: the fence of the turns rejects its writes.
+without recent heartbeats, or with a lost connection, loses its agents to any process that claims them. It may not know
+that yet: the fence of the turns rejects its writes.
 """
 
 import asyncio
