@@ -199,7 +199,7 @@ class WarmProcess:
         rules = self.attempt("landlock", landlock.ruleset, readable, [*slots, os.devnull], grants, listed)
         if rules is None:
             return None
-        moved = fcntl.fcntl(rules, fcntl.F_DUPFD_CLOEXEC, _FIRST_KEPT)  # out of the way of a worker
+        moved = fcntl.fcntl(rules, fcntl.F_DUPFD_CLOEXEC, _FIRST_KEPT)  # no worker needs that number
         os.close(rules)
         return moved
 

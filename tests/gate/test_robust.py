@@ -349,9 +349,9 @@ async def test_a_function_that_a_condition_defines_is_looked_at_as_any_other(wor
 
 
 async def test_what_was_not_reached_in_time_is_said(workers: Sandbox) -> None:
-    rules = Rules(robust_s=0.3, robust_each_s=0.5)
+    rules = Rules(robust_s=1.5, robust_each_s=2)
     hurried = gate_of(workers, rules)
-    code = "import time\ndef f(n: int) -> int:\n    time.sleep(0.05 * (n not in (1, 2)))\n    return n * 2\n"
+    code = "import time\ndef f(n: int) -> int:\n    time.sleep(0.3 * (n not in (1, 2)))\n    return n * 2\n"
     verdict = await judged(hurried, code, "f(1) → 2", "f(2) → 4")
     tried, total = (int(word) for word in note(verdict).split() if word.isdigit())
     assert note(verdict).endswith("calls tried: time was up")

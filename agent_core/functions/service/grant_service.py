@@ -120,8 +120,9 @@ class GrantService:
 
     async def ungranted(self, snapshot: "Snapshot") -> Granted:
         """Return the grants with which a candidate is judged before anyone is asked."""
+        guarded = await self.guarded(snapshot)
         way: Way = "joining" if self.can_ask else "file" if self._settings.unattended == "file" else "none"
-        return Granted(guarded=await self.guarded(snapshot), approval_mode=way)
+        return Granted(guarded=guarded, approval_mode=way)
 
     async def granted(self, grants: Grants, snapshot: "Snapshot", owner: str) -> Granted:
         """Return the grants and access with which a candidate is judged once it has these grants."""
