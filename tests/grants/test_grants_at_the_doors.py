@@ -31,34 +31,29 @@ def typed(*arguments: str, cwd: Path, home: Path, given: str = "") -> tuple[int,
 
 def test_a_grant_is_given_looked_at_and_taken_back_by_commands(sky: Path, home: Path, host: str) -> None:
     call = ("functions", "call", "weather", "--args", '{"city": "Oslo"}')
+    file = sky / "functions" / "grants.toml"
     code, _, said = typed(*call, cwd=sky, home=home)
     assert (code, f"functions grant weather --network {host}" in said) == (1, True)
+    code, _, said = typed("functions", "grant", "weather", cwd=sky, home=home, given="y\n")
+    assert (code, "give -y" in said, file.exists()) == (2, True, False)
     code, result, _ = typed("functions", "grant", "weather", "-y", "--json", cwd=sky, home=home)
     assert (code, json.loads(result)["grants"]) == (0, {"network": [host]})
-    assert (
-        typed(*call, cwd=sky, home=home)[1] == "'rain in Oslo'\n"
-        or "rain in Oslo" in typed(*call, cwd=sky, home=home)[1]
-    )
+    assert "rain in Oslo" in typed(*call, cwd=sky, home=home)[1]
     (row,) = json.loads(typed("functions", "grants", "--json", cwd=sky, home=home)[1])["grants"]
     assert (row["name"], row["grants"], row["in_force"]) == ("weather", {"network": [host]}, {"network": [host]})
     assert typed("functions", "revoke", "weather", "--all", cwd=sky, home=home)[0] == 0
     assert typed(*call, cwd=sky, home=home)[0] == 1
-
-
-def test_nothing_is_granted_without_a_terminal_or_a_y(sky: Path, home: Path) -> None:
-    code, _, said = typed("functions", "grant", "weather", cwd=sky, home=home, given="y\n")
-    assert (code, "give -y" in said) == (2, True)
-    assert not (sky / "functions" / "grants.toml").exists()
+    file.write_text("[weather")
+    code, result, _ = typed("functions", "grants", "--json", cwd=sky, home=home)
+    assert (code, json.loads(result)["problems"][0]["code"]) == (1, "grants-file")
+    assert typed("functions", "grant", "weather", "-y", cwd=sky, home=home)[0] == 1
+    assert file.read_text() == "[weather"
 
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        pytest.param(("--network", "2130706433"), "cannot be granted", id="odd-address"),
-        pytest.param(("--read", "../elsewhere"), "cannot be granted", id="climbing-path"),
-        pytest.param(("--write", "functions"), "can never be granted", id="the-functions"),
         pytest.param(("--package", "x @ https://evil.example/x.whl"), "cannot be granted", id="a-wheel-from-anywhere"),
-        pytest.param(("--seconds", "-1"), "cannot be granted", id="less-than-no-time"),
         pytest.param(("--seconds", "5"), "Every call has 10 s already", id="less-time-than-usual"),
         pytest.param(("--memory", "512"), "Every call has 512 MiB already", id="the-usual-memory"),
     ],
@@ -68,14 +63,6 @@ def test_what_cannot_be_granted_is_refused_by_its_name(
 ) -> None:
     code, _, said = typed("functions", "grant", "weather", *arguments, "-y", cwd=sky, home=home)
     assert (code, says in said) == (1, True)
-
-
-def test_a_broken_file_is_a_problem_that_is_told_and_kept(sky: Path, home: Path) -> None:
-    (sky / "functions" / "grants.toml").write_text("[weather")
-    code, result, _ = typed("functions", "grants", "--json", cwd=sky, home=home)
-    assert (code, json.loads(result)["problems"][0]["code"]) == (1, "grants-file")
-    assert typed("functions", "grant", "weather", "-y", cwd=sky, home=home)[0] == 1
-    assert (sky / "functions" / "grants.toml").read_text() == "[weather"
 
 
 def create(code: str, name: str) -> Wanted:
@@ -106,15 +93,7 @@ async def test_no_function_that_a_model_sees_gives_grants(at_desk: OpenDesk) -> 
 
 OPENS = '''\
 def opens(path: str, hides: bool = False) -> str:
-    """Read a file.
-
-    Args:
-        path: The file.
-        hides: Whether it hides why it fails.
-
-    Returns:
-        The text.
-    """
+    """Read a file, and perhaps hide why it fails."""
     try:
         return open(path).read()
     except PermissionError:
@@ -124,41 +103,22 @@ def opens(path: str, hides: bool = False) -> str:
 
 
 def has_opened(self, path: str) -> str:
-    """Have another function read a file.
-
-    Args:
-        path: The file.
-
-    Returns:
-        The text.
-    """
+    """Have another function read a file."""
     return self.call("opens", path=path)
 
 
 def signs(self) -> str:
-    """Have another function use a secret.
-
-    Returns:
-        A word.
-    """
+    """Have another function use a secret."""
     return self.call("signed")
 
 
 def signed(self) -> str:
-    """Use a secret.
-
-    Returns:
-        A word.
-    """
+    """Use a secret."""
     return self.secret("SKY_KEY")
 
 
 def fetches(self) -> str:
-    """Have another function fetch.
-
-    Returns:
-        The weather.
-    """
+    """Have another function fetch."""
     return self.call("weather", city="Oslo")
 
 
@@ -196,9 +156,6 @@ async def test_after_a_refusal_the_model_reads_what_to_do_instead(
 
 async def test_after_another_failure_the_model_reads_to_fix_it(at_desk: OpenDesk) -> None:
     desk = await at_desk([Ask(Wanted("fails", {})), Say("It fails.")])
-    desk.put(
-        "sky.py", 'def fails() -> str:\n    """Fail.\n\n    Returns:\n        Nothing.\n    """\n    return "a"["b"]\n'
-    )
+    desk.put("sky.py", 'def fails() -> str:\n    """Fail."""\n    return "a"["b"]\n')
     await desk.workspace.functions.reload()
-    (told,) = answers(await desk.say("Fail."))
-    assert GENERAL in told
+    assert GENERAL in answers(await desk.say("Fail."))[0]

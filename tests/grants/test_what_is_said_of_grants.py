@@ -2,19 +2,18 @@
 
 import asyncio
 import gc
+from typing import ClassVar
+from weakref import ref
 
 import pytest
 
 from agent_core.access.grants import ApprovalQueue, Approvals, Approver, Decision, Grants, Question
-from agent_core.context import INSTRUCTIONS, presentation
-from agent_core.functions.service import Author
-from agent_core.model.conversation import INSTRUCTIONS as FOR_SMALL_MODELS
+from agent_core.context import presentation
 from tests.functions.support import Room
 
-from .support import Human, human
+from .support import AGENT, Human, human
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-AGENT = Author("agent", "main", "turn", "scripted")
 
 
 def with_settings(here: Room, **settings: str) -> None:
@@ -38,14 +37,6 @@ async def test_a_need_is_fixed_by_asking_where_somebody_can_be_asked(
     here.shop.granting.approver = human("no") if is_attended else None
     wrong = code.replace("-> str", "-> int").replace("city: The", "town: The")
     assert says in (await here.shop.plan_create("weather", wrong, "sky", "", AGENT)).text
-
-
-async def test_a_saved_file_says_how_a_human_grants_what_it_needs(here: Room, code: str) -> None:
-    await here.save(code, here.root / "functions" / "sky.py")
-    verdict = (await here.shop.introspect("weather")).verdict
-    assert verdict is not None
-    (need,) = [one for one in verdict.problems if "needs" in one.code]
-    assert need.fix == "a human is asked before it is called, or grants it now: knapper functions grant NAME"
 
 
 async def test_what_was_granted_is_shown_instead_of_what_was_lacking(here: Room, code: str, host: str) -> None:
@@ -105,13 +96,25 @@ async def ask(desk: Approvals, *questions: Question) -> list[str]:
     return [one.answer for one in await asyncio.gather(*(desk.ask(one) for one in questions))]
 
 
+class Tracked(Question):
+    """A question whose instances are known as long as they live."""
+
+    living: ClassVar[list["ref[Tracked]"]] = []
+
+    def __new__(cls, *given: object, **named: object) -> "Tracked":
+        made = super().__new__(cls)
+        cls.living.append(ref(made))
+        return made
+
+
 async def test_questions_that_were_answered_are_not_kept() -> None:
     asked = human("yes")
     desk = Approvals(ApprovalQueue(slow(asked)))
-    await ask(desk, *(Question(f"kept_{number}") for number in range(20)))
+    await ask(desk, *(Tracked(f"kept_{number}") for number in range(20)))
     asked.asked.clear()
     gc.collect()
-    assert not [one for one in gc.get_objects() if isinstance(one, Question) and one.function.startswith("kept_")]
+    assert len(Tracked.living) >= 20
+    assert not [one for one in Tracked.living if one() is not None]
 
 
 async def test_a_yes_is_shared_by_those_that_waited_whoever_called_them() -> None:
@@ -119,9 +122,3 @@ async def test_a_yes_is_shared_by_those_that_waited_whoever_called_them() -> Non
     questions = [Question("f", Grants(network=("a.b",)), caller=caller) for caller in ("", "g", "h")]
     assert await ask(desk, *questions) == ["yes", "yes", "yes"]
     assert await ask(desk, questions[0]) == ["no"]
-
-
-@pytest.mark.parametrize("told", [INSTRUCTIONS, FOR_SMALL_MODELS], ids=["any model", "a small one"])
-async def test_every_model_is_told_to_write_what_needs_a_grant_and_that_the_user_is_asked(told: str) -> None:
-    for part in ("self.fetch(url)", "open(", 'self.secret("NAME")', "the user is asked before it joins"):
-        assert part in told.replace("The user", "the user")
