@@ -10,14 +10,10 @@ def kept(folder: Path) -> RequestLog:
     return RequestLog(folder, lambda text: text.replace("s3cret", "[secret KEY]"), lambda: 0.5)
 
 
-def test_a_line_of_the_file_has_time_and_mask_and_no_control_character(tmp_path: Path) -> None:
+def test_a_line_of_the_private_file_has_time_and_mask_and_no_control_character(tmp_path: Path) -> None:
     kept(tmp_path)("weather: GET a.b/s3cret\x1b[2J\nother: GET c.d/: 200")
     text = (tmp_path / "requests.log").read_text()
     assert text == "1970-01-01T00:00:00.500Z weather: GET a.b/[secret KEY]\\x1b[2J\\nother: GET c.d/: 200\n"
-
-
-def test_the_file_of_requests_is_read_by_its_user_alone(tmp_path: Path) -> None:
-    kept(tmp_path)("weather: GET a.b/")
     assert stat.S_IMODE((tmp_path / "requests.log").stat().st_mode) == 0o600
 
 
