@@ -53,7 +53,7 @@ async def test_what_is_no_plain_requirement_never_reaches_pip(environment: Envir
     )
     paths = ("abacus @ file:///tmp/a.whl", "git+ssh://x/y", "./abacus", "../index/abacus-1.0-py3-none-any.whl")
     names = ("rеquests", "abacus\u202e", "a" * 400, "")  # the first with a letter of another alphabet
-    for requirement in (*options, marker, *paths, *names):
+    for requirement in (*options, *paths, *names):
         with pytest.raises(PackagesError, match="names no package"):
             await environment.resolve([requirement])
     assert not (root / ".knapper/env").exists()
